@@ -13,17 +13,18 @@ cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
 test -f "$cuda/include/cuda.h" || cuda=/usr/local/cuda
 # Memory is zero when it is new; a GPU clears megabytes at once, the fake would not.
 cp -r nccl-device/src/test/c/fakecuda.c nccl-device/src/test/c/fakecuda "$fake"
-sed -i -e "s/\*n = 2;/*n = $ranks;/" -e 's/^  memset((void\*)d, v, n);/  if (v || n < (1 << 20)) memset((void*)d, v, n);/' \
-  "$fake/fakecuda.c" "$fake"/fakecuda/*.c
-test "$(cat "$fake/fakecuda.c" "$fake"/fakecuda/*.c | grep -c -e "\*n = $ranks;" -e 'if (v || n < (1 << 20))')" -ge 2
+sed -i -e 's/^  memset((void\*)d, v, n);/  if (v || n < (1 << 20)) memset((void*)d, v, n);/' "$fake"/fakecuda/*.c
+grep -q 'if (v || n < (1 << 20))' "$fake"/fakecuda/*.c
 gcc -O1 -shared -fPIC -I"$cuda/include" -Wl,-soname,libcuda.so.1 -o "$fake/libcuda.so.1" "$fake/fakecuda.c"
 # The management library knows the same GPUs.
-buses=$(seq -f '"0000:%02.0f:00.0"' -s , "$ranks")
+buses=$(for ((bus = 10; bus < 10 + ranks; bus++)); do printf '"0000:%02X:00.0", ' "$bus"; done)
 sed -e "s/ OF_TWO\[\] = {.*}/ OF_TWO[] = {$buses}/" -e "s/two() ? 2 : 3/two() ? $ranks : 3/" \
+  -e "s/index < 3/index < $ranks/" -e "s/devices\[3\]/devices[$ranks]/" \
   nccl-device/src/test/c/fakenvml.c > "$fake/fakenvml.c"
-test "$(grep -c -e "OF_TWO\[\] = {$buses}" -e "two() ? $ranks : 3" "$fake/fakenvml.c")" = 2
+test "$(grep -c -e "OF_TWO\[\] = {$buses}" -e "two() ? $ranks : 3" -e "index < $ranks" -e "devices\[$ranks\]" \
+  "$fake/fakenvml.c")" = 4
 gcc -O1 -shared -fPIC -Wl,-soname,libnvidia-ml.so.1 -o "$fake/libnvidia-ml.so.1" "$fake/fakenvml.c"
-export NCCL4J_FAKE_NVML=two
+export NCCL4J_FAKE_NVML=two FAKECUDA_DEVICES=$ranks
 javac -nowarn -proc:none -d "$fake" -cp "$classes" docs/benchmarks/FirstCommunicator.java
 for _ in $(seq "$processes"); do
   LD_LIBRARY_PATH=$fake java -XX:+UseSerialGC -XX:-UsePerfData "$@" -cp "$fake:$classes" FirstCommunicator "$kind" "$ranks" ${WAY:-}

@@ -1,28 +1,23 @@
 package org.nccl4j.device.cuda.driver;
 
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
+import java.io.InputStream;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
 import java.util.Objects;
 import java.util.ServiceLoader;
 import org.nccl4j.device.DebugLog;
 
 /**
- * Loads the classes that making a communicator needs, while the driver starts and the program makes
- * the GPUs' contexts: they are some hundreds, and a third of the time that the first communicator
- * of a process takes goes into reading and verifying them. Modules list theirs in {@value #LIST}, a
- * name a line. None is initialised, so nothing happens but that they are there. What modules do
- * beyond that is their {@link StartupHook}.
+ * Loads the classes that creating a communicator needs, and runs every {@link StartupHook}, while
+ * the driver starts and the program makes the GPUs' contexts. Reading and verifying these hundreds
+ * of classes takes up to a third of the first creation of a process. The list {@value #LIST} has a
+ * name on each line. No class is initialised. docs/benchmarks/communicators.md has the figures.
  */
 final class ClassPreloader {
   private static final System.Logger LOG = DebugLog.of("INIT");
 
-  /** Name of the class list in a jar or module. */
+  /** The class list, a resource of nccl-api. */
   static final String LIST = "META-INF/nccl4j/creation.classes";
 
   private ClassPreloader() {}
@@ -56,29 +51,24 @@ final class ClassPreloader {
 
   private static void load() {
     ClassLoader loader = ClassPreloader.class.getClassLoader();
-    for (String name : names(loader)) {
-      try {
-        // Asked for its constructors, a class is verified too.
-        Class<?> read = Class.forName(name, /* initialize= */ false, loader);
-        Objects.requireNonNull(read.getDeclaredConstructors());
-      } catch (ClassNotFoundException | LinkageError e) {
-        // Of a module or library version that is not there: it will not be needed.
-      }
-    }
-  }
-
-  private static List<String> names(ClassLoader loader) {
-    List<String> names = new ArrayList<>();
-    try {
-      for (var list : Collections.list(loader.getResources(LIST))) {
-        try (BufferedReader reader =
-            new BufferedReader(new InputStreamReader(list.openStream(), StandardCharsets.UTF_8))) {
-          reader.lines().forEach(names::add);
-        }
+    try (InputStream list = loader.getResourceAsStream(LIST)) {
+      if (list != null) {
+        new String(list.readAllBytes(), StandardCharsets.UTF_8)
+            .lines()
+            .forEach(name -> load(name, loader));
       }
     } catch (IOException e) {
       // They are loaded when they are needed.
     }
-    return names;
+  }
+
+  private static void load(String name, ClassLoader loader) {
+    try {
+      // Asked for its constructors, a class is verified too.
+      Class<?> read = Class.forName(name, /* initialize= */ false, loader);
+      Objects.requireNonNull(read.getDeclaredConstructors());
+    } catch (ClassNotFoundException | LinkageError e) {
+      // Of a module or library version that is not there: it will not be needed.
+    }
   }
 }
