@@ -149,28 +149,6 @@ final class GroupTest {
     }
   }
 
-  @Test
-  void aFailedCommunicatorKeepsNoOtherFromBeingLaunched() {
-    try (Ranks failed = new Ranks(1);
-        Ranks healthy = new Ranks(1);
-        DeviceMemory data = Ranks.floats(4, i -> 5);
-        DeviceMemory result = Ranks.floats(4, i -> 0)) {
-      failed.communicators.get(0).abort();
-      Runnable calls =
-          () -> {
-            sum(failed, 0, data);
-            healthy
-                .communicators
-                .get(0)
-                .allReduce(data, result, 4, F32, RedOp.SUM, healthy.streams.get(0));
-          };
-      NcclException error = assertThrows(NcclException.class, () -> Group.run(calls));
-      assertEquals(ErrorId.ABORTED, error.id());
-      healthy.streams.get(0).synchronize();
-      assertEquals(5, Ranks.floats(result)[0]);
-    }
-  }
-
   /** Many more operations than a stream of the host holds. */
   @Test
   void oneThreadLaunchesLargeGroupsOfSeveralRanks() {
@@ -206,29 +184,6 @@ final class GroupTest {
       ranks.streams.forEach(DeviceStream::synchronize);
       data.forEach(memory -> assertEquals(24, Ranks.floats(memory)[0]));
       data.forEach(DeviceMemory::close);
-    }
-  }
-
-  @Test
-  void twoRanksInOneStreamAreRefused() {
-    try (Ranks ranks = new Ranks(2);
-        DeviceMemory a = Ranks.floats(4, i -> 1);
-        DeviceMemory b = Ranks.floats(4, i -> 2)) {
-      DeviceStream stream = ranks.streams.get(0);
-      Runnable calls =
-          () -> {
-            for (Communicator comm : ranks.communicators) {
-              DeviceMemory data = comm.rank() == 0 ? a : b;
-              comm.allReduce(data, data, 4, F32, RedOp.SUM, stream);
-            }
-          };
-      InvalidArgumentException error =
-          assertThrows(InvalidArgumentException.class, () -> Group.run(calls));
-      assertEquals(ErrorId.STREAM, error.id());
-      assertTrue(error.problem().startsWith("ranks 0 and 1 of communicator "), error.problem());
-      assertTrue(error.problem().contains(stream.toString()), error.problem());
-      assertTrue(stream.isIdle());
-      assertNextGroupRuns(ranks);
     }
   }
 

@@ -1,0 +1,370 @@
+package org.nccl4j.api.group;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.nccl4j.api.FakeKernels;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.CommunicatorProfile;
+import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.RankPlacement;
+import org.nccl4j.api.plan.TunerHook;
+import org.nccl4j.api.plan.WindowPlanner;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.RemotePeers;
+import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.api.window.WindowSetup;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.P2pWork;
+
+/** Calls of one rank, checked and launched alone or in groups, by kernels that record them. */
+class OperationDispatcherTest {
+  private static final int RANKS = 4;
+
+  private final HostDevice device = HostDevice.instance();
+  private final FakeKernels kernels = new FakeKernels();
+  private final Launcher launcher = new Launcher(kernels);
+  private final OperationDispatcher calls = dispatcher(0, kernels, launcher);
+  private final DeviceStream stream = device.createStream();
+  private final DeviceMemory send = device.allocate(64);
+  private final DeviceMemory recv = device.allocate(64);
+
+  @AfterEach
+  void close() {
+    calls.close(/* idle= */ true);
+    stream.close();
+    send.close();
+    recv.close();
+  }
+
+  private OperationDispatcher dispatcher(int rank, FakeKernels by, Launcher through) {
+    Planner.Rules rules =
+        new Planner.Rules(
+            AlgorithmFilter.ALL,
+            TunerHook.NONE,
+            CtaLimits.NONE,
+            new InfoLog(Settings.ofProcess(Map.of()), "test"));
+    CommunicatorProfile profile =
+        new CommunicatorProfile(
+            RANKS,
+            Device.Kind.HOST,
+            "",
+            /* reach= */ true,
+            /* nvlink= */ false,
+            new RankPlacement(1, RANKS, false, ConnectionLayout.CHANNELS),
+            Optional.empty(),
+            Optional.empty(),
+            /* cores= */ 2);
+    Planner planner =
+        new Planner(
+            by, rank, profile, new ConnectionLayout(1024, 1024, 4096), /* nvls= */ null, rules);
+    List<PeerInfo> peers =
+        IntStream.range(0, RANKS)
+            .mapToObj(r -> new PeerInfo(r, "h", "ns", "p", 0, Device.Kind.HOST, "host"))
+            .toList();
+    WindowRegistry windows =
+        new WindowRegistry(
+            new WindowSetup("c", rank, peers, device, null, 0, RemotePeers.none("", ""), null),
+            space -> {});
+    return new OperationDispatcher(
+        "c",
+        new OperationDispatcher.Rank(7, rank, RANKS, false, true),
+        device,
+        planner,
+        new WindowPlanner(by, windows, planner, profile, null, rules),
+        through,
+        null);
+  }
+
+  private static long shape(Operation operation, RedOp op, int root) {
+    return CallShape.of(operation, DataType.FLOAT32, op, root);
+  }
+
+  private void call(Operation operation, int root, long count) {
+    calls.call(shape(operation, RedOp.SUM, root), send, recv, count, stream);
+  }
+
+  @Test
+  void aCallIsPlannedAndLaunchedOnItsBuffers() {
+    call(Operation.ALL_REDUCE, 0, 16);
+    assertEquals(16, kernels.last().collective().count());
+    assertEquals(
+        List.of(new FakeKernels.Launch(kernels.last(), send, recv, stream)), kernels.launches);
+    call(Operation.ALL_REDUCE, 0, 16);
+    assertEquals(1, kernels.plans.size());
+    assertEquals(2, kernels.launches.size());
+  }
+
+  @Test
+  void aCallWithoutElementsLaunchesNothing() {
+    for (Operation operation : Operation.values()) {
+      call(operation, 0, 0);
+    }
+    assertEquals(List.of(), kernels.plans);
+    assertEquals(List.of(), kernels.launches);
+  }
+
+  private void refused(Class<? extends NcclException> type, String message, Executable wrong) {
+    NcclException e = assertThrows(type, wrong);
+    assertTrue(e.getMessage().contains(message), e.getMessage());
+    assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+    assertEquals(List.of(), kernels.plans);
+    assertEquals(List.of(), kernels.launches);
+  }
+
+  private void wrong(
+      String message, Operation operation, int root, DeviceMemory from, DeviceMemory to, long n) {
+    long shape = shape(operation, RedOp.SUM, root);
+    refused(InvalidArgumentException.class, message, () -> calls.call(shape, from, to, n, stream));
+  }
+
+  @Test
+  void wrongArgumentsAreNamedAndNothingIsPlanned() {
+    wrong("all_reduce on rank 0 of communicator c", Operation.ALL_REDUCE, 0, null, recv, 1);
+    wrong("the send buffer is null", Operation.ALL_REDUCE, 0, null, recv, 1);
+    wrong("the recv buffer is null", Operation.ALL_REDUCE, 0, send, null, 1);
+    wrong("count is -1", Operation.ALL_REDUCE, 0, send, recv, -1);
+    wrong("has 64 bytes", Operation.ALL_REDUCE, 0, send, recv, 17);
+    wrong("has 64 bytes, 4 x 5 elements", Operation.ALL_GATHER, 0, send, recv, 5);
+    wrong(
+        "need 36893488147419103232",
+        Operation.REDUCE_SCATTER,
+        0,
+        send,
+        recv,
+        Long.MAX_VALUE / 4 + 1);
+    wrong("root 4 is not a rank of 4", Operation.BROADCAST, 4, send, recv, 1);
+    wrong("root -1", Operation.REDUCE, -1, send, recv, 1);
+    wrong("peer 7 is not a rank", Operation.SEND, 7, send, null, 1);
+    refused(
+        InvalidArgumentException.class,
+        "type is null",
+        () ->
+            calls.call(
+                CallShape.of(Operation.ALL_REDUCE, null, RedOp.SUM, 0), send, recv, 1, stream));
+    refused(
+        InvalidArgumentException.class,
+        "operator is null",
+        () -> calls.call(shape(Operation.ALL_REDUCE, null, 0), send, recv, 1, stream));
+    refused(
+        InvalidArgumentException.class,
+        "stream is null",
+        () -> calls.call(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), send, recv, 1, null));
+    refused(
+        InvalidArgumentException.class,
+        "made for float, the elements are int32",
+        () ->
+            calls.call(
+                CallShape.of(Operation.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0),
+                ReductionOperator.preMulSum(DataType.FLOAT32, 2.0),
+                send,
+                recv,
+                1,
+                stream));
+  }
+
+  @Test
+  void whatIsClosedIsNamed() {
+    DeviceMemory freed = device.allocate(64);
+    DeviceMemory part = freed.slice(0, 8);
+    DeviceStream ended = device.createStream();
+    freed.close();
+    ended.close();
+    long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    Class<InvalidUsageException> use = InvalidUsageException.class;
+    refused(use, "the send buffer is closed", () -> calls.call(shape, freed, recv, 1, stream));
+    refused(use, "the recv buffer is closed", () -> calls.call(shape, send, part, 1, stream));
+    refused(use, "closed stream", () -> calls.call(shape, send, recv, 1, ended));
+  }
+
+  /** Buffers in place begin together, or one is this rank's part of the other. */
+  @Test
+  void buffersThatOverlapOtherwiseAreRefused() {
+    String said = " bytes behind the send buffer and overlaps it";
+    wrong("begins 8" + said, Operation.ALL_REDUCE, 0, send, send.slice(8, 56), 4);
+    wrong("begins -4" + said, Operation.BROADCAST, 0, send.slice(4, 8), send, 2);
+    wrong("begins -4" + said, Operation.ALL_GATHER, 0, send.slice(4, 8), send, 2);
+    wrong("begins 4" + said, Operation.REDUCE_SCATTER, 0, send, send.slice(4, 8), 2);
+    wrong("begins 0" + said, Operation.ALL_TO_ALL, 0, send, send, 2);
+    long sum = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    calls.call(sum, send, send, 4, stream);
+    calls.call(sum, send, send.slice(16, 16), 4, stream);
+    calls.call(shape(Operation.ALL_GATHER, RedOp.SUM, 0), send.slice(0, 8), send, 2, stream);
+    calls.call(shape(Operation.REDUCE_SCATTER, RedOp.SUM, 0), send, send.slice(0, 8), 2, stream);
+    assertEquals(4, kernels.launches.size());
+  }
+
+  @Test
+  void whatFailedOrIsClosedTakesNoMoreCalls() {
+    NcclException cause = new InternalErrorException("a kernel broke", "mend it", null);
+    kernels.abort(cause);
+    NcclException e = assertThrows(NcclException.class, () -> call(Operation.ALL_REDUCE, 0, 16));
+    assertEquals(cause.problem(), e.problem());
+    assertTrue(launcher.close(Duration.ofSeconds(1)));
+    e = assertThrows(NcclException.class, () -> call(Operation.ALL_REDUCE, 0, 16));
+    assertEquals(ErrorId.CLOSED, e.id());
+    assertEquals(List.of(), kernels.launches);
+  }
+
+  /** The next call finds nobody inside. */
+  @Test
+  void aLaunchThatFailsLeavesTheLauncher() {
+    kernels.launchError = new IllegalStateException("the first");
+    assertThrows(IllegalStateException.class, () -> call(Operation.ALL_REDUCE, 0, 16));
+    kernels.launchError = null;
+    call(Operation.ALL_REDUCE, 0, 16);
+    assertEquals(1, kernels.launches.size());
+  }
+
+  /** Messages are launched together, after the collectives. */
+  @Test
+  void aGroupIsLaunchedAtItsEnd() {
+    GroupScope.run(
+        () -> {
+          call(Operation.SEND, 1, 4);
+          call(Operation.ALL_REDUCE, 0, 16);
+          GroupScope.run(() -> call(Operation.RECV, 3, 4));
+          call(Operation.BROADCAST, 2, 16);
+          assertEquals(List.of(), kernels.launches);
+        });
+    assertEquals(3, kernels.launches.size());
+    assertEquals(Operation.ALL_REDUCE, kernels.launches.get(0).plan().collective().operation());
+    assertEquals(Operation.BROADCAST, kernels.launches.get(1).plan().collective().operation());
+    List<P2pWork> messages = kernels.launches.get(2).plan().messages();
+    assertEquals(List.of(1, 3), messages.stream().map(P2pWork::peer).toList());
+    assertSame(send, messages.get(0).buffer());
+    assertSame(recv, messages.get(1).buffer());
+  }
+
+  @Test
+  void theMessagesOfAGroupThatComesAgainArePlannedOnce() {
+    for (int group = 0; group < 3; group++) {
+      GroupScope.run(
+          () -> {
+            call(Operation.SEND, 1, 4);
+            call(Operation.RECV, 1, 4);
+          });
+    }
+    assertEquals(1, kernels.plans.size());
+    assertEquals(3, kernels.launches.size());
+  }
+
+  @Test
+  void aWrongCallFailsItsGroupAlsoWhereItIsCaught() {
+    GroupScope.start();
+    call(Operation.ALL_REDUCE, 0, 16);
+    NcclException first =
+        assertThrows(InvalidArgumentException.class, () -> call(Operation.BROADCAST, 9, 16));
+    call(Operation.ALL_REDUCE, 0, 16);
+    NcclException error = assertThrows(InvalidArgumentException.class, GroupScope::end);
+    assertSame(first, error.getCause());
+    assertTrue(error.problem().startsWith(first.problem()), error.problem());
+    assertEquals(List.of(), kernels.launches);
+    call(Operation.ALL_REDUCE, 0, 16);
+    assertEquals(1, kernels.launches.size());
+  }
+
+  /** Memory that is closed between a call and the end of its group is freed after the launch. */
+  @Test
+  void aGroupHoldsTheMemoryOfItsCalls() {
+    DeviceMemory given = device.allocate(64);
+    GroupScope.run(
+        () -> {
+          calls.call(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), given, recv, 16, stream);
+          given.close();
+        });
+    assertSame(given, kernels.launches.get(0).send());
+  }
+
+  @Test
+  void messagesOfSeveralStreamsAreLaunchedInTheFirst() {
+    try (DeviceStream other = device.createStream()) {
+      GroupScope.run(
+          () -> {
+            call(Operation.SEND, 1, 4);
+            calls.call(shape(Operation.RECV, RedOp.SUM, 1), null, recv, 4, other);
+          });
+      assertEquals(1, kernels.launches.size());
+      assertSame(stream, kernels.launches.get(0).stream());
+      other.synchronize(); // waits for the first, which is empty
+    }
+  }
+
+  @Test
+  void aFailedCommunicatorKeepsNoOtherOfItsGroupFromBeingLaunched() {
+    FakeKernels failed = new FakeKernels();
+    failed.abort(new InternalErrorException("a kernel broke", "mend it", null));
+    OperationDispatcher broken = dispatcher(1, failed, new Launcher(failed));
+    NcclException e =
+        assertThrows(
+            NcclException.class,
+            () ->
+                GroupScope.run(
+                    () -> {
+                      try (DeviceStream its = device.createStream()) {
+                        broken.call(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), send, recv, 16, its);
+                      }
+                      call(Operation.ALL_REDUCE, 0, 16);
+                    }));
+    assertEquals("a kernel broke", e.problem());
+    assertEquals(List.of(), failed.launches);
+    assertEquals(1, kernels.launches.size());
+  }
+
+  @Test
+  void twoRanksInOneStreamAreRefused() {
+    FakeKernels others = new FakeKernels();
+    OperationDispatcher other = dispatcher(1, others, new Launcher(others));
+    InvalidArgumentException e =
+        assertThrows(
+            InvalidArgumentException.class,
+            () ->
+                GroupScope.run(
+                    () -> {
+                      call(Operation.ALL_REDUCE, 0, 16);
+                      other.call(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), send, recv, 16, stream);
+                    }));
+    assertEquals(ErrorId.STREAM, e.id());
+    assertTrue(e.problem().startsWith("ranks 0 and 1 of communicator c "), e.problem());
+    assertEquals(List.of(), kernels.launches);
+    assertEquals(List.of(), others.launches);
+  }
+
+  /** A resumed communicator keeps its dispatcher, which has new kernels from then on. */
+  @Test
+  void aDispatcherBecomesAnother() {
+    FakeKernels newKernels = new FakeKernels();
+    calls.become(dispatcher(0, newKernels, new Launcher(newKernels)));
+    call(Operation.ALL_REDUCE, 0, 16);
+    assertEquals(List.of(), kernels.launches);
+    assertEquals(1, newKernels.launches.size());
+  }
+}
