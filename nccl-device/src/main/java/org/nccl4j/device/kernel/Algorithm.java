@@ -26,7 +26,10 @@ public enum Algorithm {
    * combine theirs along a double binary tree, and give the result out on their machines.
    */
   NVLS_TREE("NVLSTree", Needs.MULTICAST, Set.of(Operation.ALL_REDUCE), Protocol.SIMPLE),
-  /** Parallel aggregated trees: a tree for each rank's part, their messages put together. */
+  /**
+   * Parallel aggregated trees: a tree for each rank's part, their messages put together. On the
+   * host device alone.
+   */
   PAT("PAT", Needs.CONNECTIONS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
   DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.UNROOTED, Protocol.LL),

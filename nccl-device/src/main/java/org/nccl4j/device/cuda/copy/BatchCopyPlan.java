@@ -6,9 +6,10 @@ import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.stream.GpuStream;
 
 /**
- * Copies that the copy engines get all in one call, and share out. The ranks meet before and after.
- * While the stream is captured, in the legacy default stream and on drivers that take no batches
- * the same copies are given one by one, so that ranks need not agree on it.
+ * Copies that the copy engines get all in one call, and share out: CopyEngineBatch, the fastest for
+ * large all-gathers among 8 H200, and CopyEngineStream. The ranks meet before and after. While the
+ * stream is captured, in the legacy default stream and on drivers that take no batches the same
+ * copies are given one by one, so that ranks need not agree on it.
  */
 public final class BatchCopyPlan extends CopyPlan {
   private static final long LEGACY = 1; // CU_STREAM_LEGACY
