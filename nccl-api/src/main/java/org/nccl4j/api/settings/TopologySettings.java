@@ -131,7 +131,7 @@ final class TopologySettings {
               2,
               1,
               MANY,
-              "The fewest hosts with which a reducing network counts."),
+              "The fewest hosts with which nccl topo graph --collnet counts a reducing network."),
           Setting.number(
               "NCCL_WORK_ARGS_BYTES",
               Integer.MAX_VALUE,

@@ -19,7 +19,7 @@ final class ExplainCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    Cluster cluster = machine.cluster(nodes, false);
+    Cluster cluster = machine.cluster(nodes);
     String text = Explanation.of(cluster, machine.settings());
     if (machine.json()) {
       try (JsonGenerator json = json(out)) {

@@ -23,7 +23,9 @@ final class GraphCommand extends TopoAction {
       description = "Numbers of such machines, for example 1,2,4.")
   private List<Integer> nodes = List.of(1);
 
-  @Option(names = "--collnet", description = "The network can reduce.")
+  @Option(
+      names = "--collnet",
+      description = "Search for CollNet too, as NCCL with a network that reduces.")
   private boolean collNet;
 
   @Option(names = "--xml", description = "Print the first as a graph file (NCCL_GRAPH_FILE).")

@@ -120,8 +120,8 @@ final class MachineOptions {
     return clusters;
   }
 
-  Cluster cluster(int nodes, boolean collNet) throws IOException {
-    return clusters(List.of(nodes), collNet).get(0);
+  Cluster cluster(int nodes) throws IOException {
+    return clusters(List.of(nodes), false).get(0);
   }
 
   private static MachineGraphs domainOf(Cluster cluster, int rank) {

@@ -16,7 +16,7 @@ final class PathsCommand extends TopoAction {
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
     if (machine.json()) {
-      Cluster cluster = machine.cluster(1, false);
+      Cluster cluster = machine.cluster(1);
       try (JsonGenerator json = json(out)) {
         json.writeStartObject();
         new PathsJson(json, cluster.domains().get(0)).write();

@@ -24,15 +24,12 @@ final class SimulateCommand extends TopoAction {
   @Option(names = "--nodes", defaultValue = "2", description = "How many machines.")
   private int nodes = 2;
 
-  @Option(names = "--collnet", description = "The network can reduce.")
-  private boolean collNet;
-
   @Option(names = "--rings", description = "Print every ring in full.")
   private boolean rings;
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    Cluster cluster = machine.cluster(nodes, collNet);
+    Cluster cluster = machine.cluster(nodes);
     Simulation simulation = Simulation.of(cluster, machine.settings());
     if (machine.json()) {
       try (JsonGenerator json = json(out)) {

@@ -18,8 +18,6 @@ public final class EffortModel {
   private static final int SIMPLE_THREADS = 512;
   private static final int SLOW_RING_THREADS = 256;
   private static final int MIN_WARPS = 3;
-  private static final int COLLNET_THRESHOLD = 512;
-  private static final int COLLNET_STEP = 16;
   private static final int[] THRESHOLDS = {8, 8, 64};
 
   private final CommGraph comm;
@@ -68,9 +66,6 @@ public final class EffortModel {
   }
 
   private long threshold(Algorithm algorithm, Protocol protocol) {
-    if (algorithm.isCollNet() && protocol == Protocol.SIMPLE) {
-      return COLLNET_THRESHOLD;
-    }
     long threshold = THRESHOLDS[protocol.ordinal()];
     boolean perRank = algorithm == Algorithm.RING && protocol == Protocol.LL;
     return perRank ? threshold * comm.shape().nRanks() : threshold;
@@ -92,9 +87,7 @@ public final class EffortModel {
     long threshold = thresholds[algorithm.ordinal()][protocol.ordinal()];
     int channels = comm.nChannels();
     int threads = most;
-    if (algorithm == Algorithm.COLLNET_DIRECT) {
-      channels = directChannels(most, threshold, bytes);
-    } else if (algorithm.isNvls()) {
+    if (algorithm.isNvls()) {
       boolean perNode = comm.shape().nNodes() > 1 && algorithm == Algorithm.NVLS;
       channels = perNode ? Math.min(comm.nvlsChannels(), comm.nChannels()) : comm.nvlsChannels();
     } else {
@@ -106,29 +99,6 @@ public final class EffortModel {
       }
     }
     return new Effort(channels, withSyncWarps(algorithm, protocol, threads));
-  }
-
-  private int directChannels(int threads, long threshold, long bytes) {
-    int channels = comm.nChannels();
-    int heads =
-        (int)
-            comm.shape().nodes().get(0).graphs().of(GraphKind.COLLNET_DIRECT).channels().stream()
-                .map(channel -> channel.first())
-                .distinct()
-                .count();
-    long least = threshold;
-    boolean tooMany = true;
-    for (int step = COLLNET_STEP; step >= 1 && tooMany; step /= 2) {
-      tooMany = bytes < channels * (long) threads * heads * least;
-      while (tooMany && channels > step) {
-        if (channels == step + step / 2) {
-          least /= 2;
-        }
-        channels--;
-        tooMany = bytes < channels * (long) threads * heads * least;
-      }
-    }
-    return channels;
   }
 
   private static int withSyncWarps(Algorithm algorithm, Protocol protocol, int threads) {
