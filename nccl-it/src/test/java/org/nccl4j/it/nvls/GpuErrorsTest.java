@@ -42,6 +42,15 @@ class GpuErrorsTest {
   }
 
   @Test
+  void gpusHaveNoPat() throws Exception {
+    Ran ran = program.run(Map.of("NCCL_ALGO", "allgather:PAT"), FakeGpuErrors.class, "0", "1");
+    assertEquals(List.of("rank 0: made", "rank 1: made"), ranks(ran), ran.output());
+    assertEquals(2, ran.output().split("names PAT, which only the host", -1).length, ran.output());
+    Ran without = program.run(Map.of("NCCL_ALGO", "^PAT"), FakeGpuErrors.class, "0", "1");
+    assertTrue(!without.output().contains("names PAT"), without.output());
+  }
+
+  @Test
   void twoRanksOnOneGpuMustBeAskedFor() throws Exception {
     Ran ran = program.run(Map.of(), FakeGpuErrors.class, "1", "1");
     for (String told : ranks(ran)) {

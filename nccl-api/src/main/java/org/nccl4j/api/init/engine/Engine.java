@@ -1,7 +1,9 @@
 package org.nccl4j.api.init.engine;
 
+import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.CallConsistencyCheck;
@@ -25,6 +27,7 @@ import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.api.window.WindowSetup;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.Algorithm;
@@ -56,6 +59,11 @@ public record Engine(
     Map<Integer, Routes.Route> routes) {
 
   private static final int CTA_POLICY_ZERO = 2;
+
+  private static final System.Logger LOG = DebugLog.of("ENV");
+
+  /** True once a process has been told that GPUs have no PAT. */
+  private static final AtomicBoolean PAT_REFUSED = new AtomicBoolean();
 
   /**
    * A rank's place in a communicator.
@@ -171,9 +179,18 @@ public record Engine(
         signatures);
   }
 
-  /** Throws for names of algorithms and protocols that do not exist or contradict each other. */
+  /**
+   * Throws for names of algorithms and protocols that do not exist or contradict each other. Warns
+   * once in a process if NCCL_ALGO names PAT for GPUs.
+   */
   public static void checkNames(Settings settings, Device.Kind kind) {
-    filter(settings, kind);
+    boolean pat = filter(settings, kind).demandsAnywhere(Algorithm.PAT);
+    if (pat && kind == Device.Kind.CUDA && PAT_REFUSED.compareAndSet(false, true)) {
+      LOG.log(
+          Level.WARNING,
+          "NCCL_ALGO names PAT, which only the host device has: GPUs choose among the other"
+              + " algorithms that it allows, or among all; name Ring to have rings");
+    }
   }
 
   /** True if calls are compared before they begin. */
