@@ -149,6 +149,30 @@ class CollectiveKernelTest {
     }
   }
 
+  /** Both the steps inside each machine and those of the trees between machines are late. */
+  @ParameterizedTest
+  @ValueSource(longs = {1L << 30, 1L << 31, 1L << 32, 1L << 48, 1L << 62})
+  void everyNvlsTreeIsRightAtLateSteps(long around) {
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
+    List<List<Integer>> machines = List.of(List.of(0, 1), List.of(2, 3, 4), List.of(5, 6));
+    try (LocalRanks ranks = new LocalRanks(layout, Duration.ofSeconds(30), 512, machines)) {
+      ranks.goOnAt(around - 3);
+      CollectiveWork work =
+          new CollectiveWork(
+              Operation.ALL_REDUCE,
+              Algorithm.NVLS_TREE,
+              Protocol.SIMPLE,
+              DataType.INT32,
+              RedOp.SUM,
+              0,
+              9000,
+              1,
+              1 << 20);
+      check(ranks, work, /* inPlace= */ false, 0, around);
+      check(ranks, work, /* inPlace= */ true, 1, around);
+    }
+  }
+
   /** NVLS with slots so small that its steps and credits wrap round many times. */
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8})

@@ -180,7 +180,7 @@ final class LocalRanks implements AutoCloseable {
   }
 
   /** A field that only tests access from outside. */
-  private static Object field(Object of, String name) {
+  static Object field(Object of, String name) {
     try {
       return declared(of, name).get(of);
     } catch (ReflectiveOperationException e) {
@@ -188,7 +188,7 @@ final class LocalRanks implements AutoCloseable {
     }
   }
 
-  private static void set(Object of, String name, long value) {
+  static void set(Object of, String name, long value) {
     try {
       declared(of, name).setLong(of, value);
     } catch (ReflectiveOperationException e) {
