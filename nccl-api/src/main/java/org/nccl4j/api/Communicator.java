@@ -773,9 +773,7 @@ public final class Communicator implements AutoCloseable {
   public String explain(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
     Operation named = Operation.named(operation);
-    return queue.planner().explain(named, Arguments.count(count), type)
-        + queue.direct().explain(named, count, type)
-        + state.explainRoutes();
+    return queue.planner().explain(named, Arguments.count(count), type) + state.explainRoutes();
   }
 
   /**
@@ -798,8 +796,8 @@ public final class Communicator implements AutoCloseable {
   public Decision decisionInWindows(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
     return queue
-        .direct()
-        .withWindows(Operation.named(operation), Arguments.count(count), type)
+        .planner()
+        .choiceInWindows(Operation.named(operation), Arguments.count(count), type)
         .map(Communicator::decision)
         .orElseGet(() -> decision(operation, count, type));
   }

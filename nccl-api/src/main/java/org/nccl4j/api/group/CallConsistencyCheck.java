@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.launch.Launcher;
-import org.nccl4j.api.plan.WindowPlanner.Placement;
+import org.nccl4j.api.plan.Planner.Placement;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;

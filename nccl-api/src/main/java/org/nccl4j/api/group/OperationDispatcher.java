@@ -4,8 +4,8 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.BufferWindows;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.plan.WindowPlanner;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -29,7 +29,6 @@ public final class OperationDispatcher {
   private final String communicator;
   private final Device device;
   private Planner planner;
-  private WindowPlanner direct;
   private Launcher launcher;
   private CallConsistencyCheck signatures;
   private final String name;
@@ -50,7 +49,6 @@ public final class OperationDispatcher {
       Rank rank,
       Device device,
       Planner planner,
-      WindowPlanner direct,
       Launcher launcher,
       CallConsistencyCheck signatures) {
     this.check =
@@ -61,7 +59,6 @@ public final class OperationDispatcher {
     this.communicator = name;
     this.name = "nccl4j-launch-" + name + "-" + rank.rank();
     this.planner = planner;
-    this.direct = direct;
     this.launcher = launcher;
     this.signatures = signatures;
   }
@@ -73,7 +70,6 @@ public final class OperationDispatcher {
   public void become(OperationDispatcher other) {
     close(/* idle= */ true);
     planner = other.planner;
-    direct = other.direct;
     launcher = other.launcher;
     signatures = other.signatures;
   }
@@ -158,11 +154,6 @@ public final class OperationDispatcher {
     return planner;
   }
 
-  /** Returns the planner of operations that go straight between windows. */
-  public WindowPlanner direct() {
-    return direct;
-  }
-
   /**
    * A rank and how many there are.
    *
@@ -202,7 +193,7 @@ public final class OperationDispatcher {
   private void check(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     check.check(shape, send, recv, count, stream);
-    if (direct.isUndecided()) {
+    if (planner.windows().isUndecided()) {
       decide(shape, send, recv, count, stream);
     }
   }
@@ -232,8 +223,8 @@ public final class OperationDispatcher {
   private void decide(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     if (CallShape.operation(shape).isOfAllRanks() && count > 0 && !stream.isCapturing()) {
-      WindowPlanner deciding = direct;
-      GroupScope.meet(deciding.windows(), () -> deciding.decide(shape, send, recv, count));
+      BufferWindows windows = planner.windows();
+      GroupScope.meet(windows.registry(), () -> windows.decide(shape, send, recv, count));
     }
   }
 
@@ -279,7 +270,7 @@ public final class OperationDispatcher {
 
   private void launchSupplied(Task task) {
     if (signatures != null) {
-      signatures.launch(task.shape(), task.count(), WindowPlanner.Placement.NONE, task.stream());
+      signatures.launch(task.shape(), task.count(), Planner.Placement.NONE, task.stream());
     }
     if (task.count() > 0) {
       launcher.launchCollective(
@@ -307,13 +298,13 @@ public final class OperationDispatcher {
   private void launch(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     if (signatures != null) {
-      signatures.launch(shape, count, direct.placement(shape, send, recv, count), stream);
+      signatures.launch(shape, count, planner.placement(shape, send, recv, count), stream);
     }
     if (count > 0) {
       Operation operation = CallShape.operation(shape);
       boolean sends = operation == Operation.SEND;
       boolean single = operation.isP2p();
-      if (single && direct.hasOffer(CallShape.bytes(shape, count))) {
+      if (single && planner.windows().hasOffer(CallShape.bytes(shape, count))) {
         Leases.extend(send, recv); // the launch itself does not name the buffers
         try {
           put(0, shape, sends ? send : recv, count);
@@ -322,7 +313,7 @@ public final class OperationDispatcher {
           Leases.end(send, recv);
         }
       } else {
-        KernelPlan plan = plan(shape, send, recv, count);
+        KernelPlan plan = planner.plan(shape, send, recv, count);
         if (single) {
           launcher.launchOther(plan, send, recv, stream, shape, count);
         } else {
@@ -336,12 +327,6 @@ public final class OperationDispatcher {
     }
   }
 
-  @HotPath
-  private KernelPlan plan(long shape, DeviceMemory send, DeviceMemory recv, long count) {
-    KernelPlan plan = direct.plan(shape, send, recv, count);
-    return plan == null ? planner.plan(shape, count) : plan;
-  }
-
   /** Makes the plans of a group's operations of this rank, which its launch then finds. */
   void prepare(List<Task> tasks) {
     launcher.enter();
@@ -353,7 +338,7 @@ public final class OperationDispatcher {
         } else if (task.count() > 0 && task.operator() != null) {
           planner.plan(task.shape(), task.count(), task.operator());
         } else if (task.count() > 0) {
-          plan(task.shape(), task.send(), task.recv(), task.count());
+          planner.plan(task.shape(), task.send(), task.recv(), task.count());
         }
       }
       if (n > 0) {
@@ -373,7 +358,8 @@ public final class OperationDispatcher {
   private void put(int index, long shape, DeviceMemory buffer, long count) {
     boolean sends = CallShape.operation(shape) == Operation.SEND;
     long bytes = CallShape.bytes(shape, count);
-    singles.put(index, sends, CallShape.root(shape), buffer, bytes, direct.offer(buffer, bytes));
+    singles.put(
+        index, sends, CallShape.root(shape), buffer, bytes, planner.windows().offer(buffer, bytes));
   }
 
   /** Predicted microseconds. */

@@ -137,7 +137,7 @@ public final class Initializer {
     undo.replace(before, resources::free);
     Engine engine = engine(ranks, connected, kernels, resources);
     times.begin("space");
-    if (engine.queue().direct().wantsSpace()) {
+    if (engine.queue().planner().wantsSpace()) {
       engine.place().windows().makeSpace();
     }
     bootstrap.made();

@@ -12,7 +12,7 @@ import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
-/** Chooses the cheapest way that the settings allow. */
+/** Chooses the cheapest algorithm and protocol that the settings and the buffers allow. */
 final class AlgorithmSelector {
   private final CostModel costs;
   private final AlgorithmFilter filter;
@@ -28,18 +28,64 @@ final class AlgorithmSelector {
     this.filter = filter;
   }
 
-  AlgorithmChoice choose(Operation operation, long bytes, DataType type, RedOp op) {
-    return choose(operation, bytes, type, op, algorithm -> true);
+  /**
+   * The cheapest for an operation, over connections or between windows. An algorithm between
+   * windows that the user asks for goes before all over connections.
+   *
+   * @param bytes of the whole data, as in {@link CostModel#microseconds}
+   */
+  AlgorithmChoice choose(
+      Operation operation, long bytes, DataType type, RedOp op, BufferReach reach) {
+    AlgorithmChoice direct = betweenWindows(operation, bytes, type, op, reach);
+    if (direct != null && filter.demands(operation, direct.algorithm())) {
+      return direct;
+    }
+    AlgorithmChoice other = choose(operation, bytes, type, op);
+    return direct != null && costs.comparesWindows() && direct.microseconds() < other.microseconds()
+        ? direct
+        : other;
   }
 
-  /** Among some algorithms, one of which the device has for every collective. */
+  /** The cheapest between windows, or null. */
+  private AlgorithmChoice betweenWindows(
+      Operation operation, long bytes, DataType type, RedOp op, BufferReach reach) {
+    AlgorithmChoice best = null;
+    for (Algorithm algorithm : costs.betweenWindows(operation)) {
+      if (costs.has(algorithm, operation, type, op)
+          && reach.allows(algorithm, operation)
+          && filter.allows(operation, algorithm)) {
+        AlgorithmChoice choice = betweenWindows(operation, algorithm, bytes);
+        double least = best == null ? Double.POSITIVE_INFINITY : best.microseconds();
+        best = choice.microseconds() < least ? choice : best;
+      }
+    }
+    return best;
+  }
+
+  private AlgorithmChoice betweenWindows(Operation operation, Algorithm algorithm, long bytes) {
+    Protocol protocol = algorithm.protocol();
+    return new AlgorithmChoice(
+        algorithm, protocol, costs.microseconds(operation, algorithm, protocol, bytes));
+  }
+
+  /** The cheapest over connections. */
+  AlgorithmChoice choose(Operation operation, long bytes, DataType type, RedOp op) {
+    return operation.isCollective()
+        ? choose(operation, bytes, type, op, algorithm -> true)
+        : new AlgorithmChoice(
+            Algorithm.PAIRWISE,
+            Protocol.SIMPLE,
+            costs.microseconds(operation, Algorithm.PAIRWISE, Protocol.SIMPLE, bytes));
+  }
+
+  /** Among some algorithms over connections, one of which the device has for every collective. */
   AlgorithmChoice choose(
       Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
     return choices(operation, bytes, type, op, among).get(0);
   }
 
-  /** All that is allowed, the cheapest first. */
-  List<AlgorithmChoice> choices(
+  /** All over connections that is allowed, the cheapest first. */
+  private List<AlgorithmChoice> choices(
       Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
     List<AlgorithmChoice> choices = new ArrayList<>();
     List<Algorithm> able =
@@ -115,5 +161,21 @@ final class AlgorithmSelector {
     }
     return "  %-8s %-6s %12.2f us  %s%s%n"
         .formatted(algorithm.label(), protocol.label(), way.microseconds(), source, note);
+  }
+
+  /** Every algorithm between windows with its predicted time, as lines of a table. */
+  String explainWindows(Operation operation, long bytes) {
+    StringBuilder text = new StringBuilder();
+    text.append("  with buffers in windows; costs: %s%n".formatted(costs.windowSource()));
+    for (Algorithm algorithm : costs.betweenWindows(operation)) {
+      AlgorithmChoice way = betweenWindows(operation, algorithm, bytes);
+      String name = "  %-16s %-7s ".formatted(algorithm.label(), way.protocol().label());
+      if (way.microseconds() < CostModel.ONLY_WHERE_ASKED) {
+        text.append("%s%11.2f us%n".formatted(name, way.microseconds()));
+      } else if (way.microseconds() < Double.POSITIVE_INFINITY) {
+        text.append("%snot measured: taken only where NCCL_ALGO names it%n".formatted(name));
+      }
+    }
+    return text.toString();
   }
 }

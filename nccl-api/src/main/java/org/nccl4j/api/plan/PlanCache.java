@@ -5,14 +5,16 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /**
- * The plans of the shapes that were used last, by hash; a plan whose place another takes is
- * discarded.
+ * The plans of the shapes that were used last, by hash. A plan whose place another takes is
+ * discarded. Plans on any buffers and decisions about buffers in windows have a half each, so that
+ * a decision does not take the place of the plan that it leads to.
  */
 final class PlanCache {
+  /** Places of a half. */
   private static final int PLACES = 1024;
 
   /**
-   * A decision.
+   * A plan, or a decision.
    *
    * @param from the window that the send buffer lies in; null where there is none
    * @param to likewise of the receive buffer
@@ -25,26 +27,27 @@ final class PlanCache {
       RegisteredWindow from,
       RegisteredWindow to,
       boolean overlaps,
-      KernelPlan plan) {
-    /** A plan on any buffers. */
-    Entry(long shape, long count, KernelPlan plan) {
-      this(shape, count, null, null, /* overlaps= */ false, plan);
-    }
-  }
+      KernelPlan plan) {}
 
-  private final Entry[] entries = new Entry[PLACES];
+  private final Entry[] entries = new Entry[2 * PLACES];
 
-  /** The plan of a shape on any buffers, or null; where all entries are of such. */
+  /** The plan of a shape on any buffers, or null. */
   @HotPath
   KernelPlan find(long shape, long count) {
-    Entry entry = entries[place(count * 31 + shape)];
+    Entry entry = entries[place(hash(shape, count))];
     return entry != null && entry.count == count && entry.shape == shape ? entry.plan : null;
+  }
+
+  /** Keeps the plan of a shape on any buffers. */
+  KernelPlan put(long shape, long count, KernelPlan plan) {
+    int place = place(hash(shape, count));
+    return put(place, new Entry(shape, count, null, null, /* overlaps= */ false, plan)).plan;
   }
 
   /** The decision of a shape on buffers in windows, or null. */
   @HotPath
   Entry find(long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
-    Entry entry = entries[place(hash(shape, count, from, to))];
+    Entry entry = entries[PLACES + place(hash(shape, count, from, to))];
     return entry != null
             && entry.count == count
             && entry.shape == shape
@@ -55,9 +58,13 @@ final class PlanCache {
         : null;
   }
 
-  /** Keeps a decision instead of what had its place. */
-  Entry put(Entry entry) {
-    int place = place(hash(entry.shape, entry.count, entry.from, entry.to));
+  /** Keeps a decision of a shape on buffers in windows. */
+  Entry put(Entry decision) {
+    return put(
+        PLACES + place(hash(decision.shape, decision.count, decision.from, decision.to)), decision);
+  }
+
+  private Entry put(int place, Entry entry) {
     Entry old = entries[place];
     if (old != null && old.plan != null) {
       old.plan.discard();
@@ -67,12 +74,16 @@ final class PlanCache {
   }
 
   @HotPath
+  private static long hash(long shape, long count) {
+    return count * 31 + shape;
+  }
+
+  @HotPath
   private static long hash(long shape, long count, RegisteredWindow from, RegisteredWindow to) {
-    long hash = count * 31 + shape;
     if (from == null && to == null) {
-      return hash;
+      return hash(shape, count);
     }
-    hash = hash * 31 + (from == null ? 0 : from.number());
+    long hash = hash(shape, count) * 31 + (from == null ? 0 : from.number());
     return hash * 31 + (to == null ? 0 : to.number());
   }
 

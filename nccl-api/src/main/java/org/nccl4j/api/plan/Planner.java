@@ -1,83 +1,48 @@
 package org.nccl4j.api.plan;
 
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Predicate;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
 
 /**
- * Turns operations into kernel plans. Every rank decides alike, from what all of them know. Used by
- * one thread at a time.
+ * Turns operations into kernel plans, over connections or straight between the windows that the
+ * buffers lie in. Every rank decides alike, from what all of them know, as long as all pass buffers
+ * in windows or none does. Used by one thread at a time.
  */
 public final class Planner {
-  /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
-  private static final long LEAST_COPIED = 1 << 20;
-
-  private static final int MOST_GROUPS = 256;
-
   private static final int SUPPLIED = 64;
 
-  /** A send and a receive at a time. */
-  private static final int BOTH_WAYS = 2;
-
   private final KernelCommunicator kernels;
-  private final int rank;
-  private final int nRanks;
+  private final CommunicatorProfile ranks;
   private final ConnectionLayout layout;
   private final CostModel costs;
-  private final AlgorithmSelector chooser;
-  private final CtaLimits ctas;
-  private final InfoLog info;
-  private final boolean copies;
-
-  /** Number of channels that all connections of all ranks have. */
-  private final int channels;
-
+  private final AlgorithmSelector selector;
+  private final P2pPlanner messages;
+  private final BufferWindows windows;
+  private final Rules rules;
   private final PlanCache cache = new PlanCache();
 
-  /** Plans of groups of sends and receives. */
-  private final Map<List<P2pTask>, KernelPlan> groups = new LastUsed<>(MOST_GROUPS);
-
-  /** Plans by operators that users supply. */
-  private final Map<Supplied, KernelPlan> supplied = new LastUsed<>(SUPPLIED);
-
-  /** The plans that were used last; who comes to be one too many is discarded. */
-  private static final class LastUsed<K> extends LinkedHashMap<K, KernelPlan> {
-    private static final long serialVersionUID = 1L;
-    private final int most;
-
-    LastUsed(int most) {
-      super(16, 0.75f, /* accessOrder= */ true);
-      this.most = most;
-    }
-
-    @Override
-    protected boolean removeEldestEntry(Map.Entry<K, KernelPlan> eldest) {
-      if (size() > most) {
-        eldest.getValue().discard();
-        return true;
-      }
-      return false;
-    }
-  }
+  /** Plans with operators that users supply. */
+  private final Map<Supplied, KernelPlan> supplied = new LastUsedPlans<>(SUPPLIED);
 
   private record Supplied(long shape, long count, ReductionOperator operator) {}
 
@@ -92,48 +57,91 @@ public final class Planner {
   public record Rules(AlgorithmFilter filter, TunerHook edit, CtaLimits ctas, InfoLog info) {}
 
   /**
-   * A planner.
+   * A rank's place among the ranks that it plans for.
    *
-   * @param ranks who communicates; all of them alike for all ranks
+   * @param ranks who communicates; the same on all ranks
+   * @param layout of the connections
    * @param nvls this rank's place in NVLS, or null
+   * @param windows of this rank
    */
-  public Planner(
-      KernelCommunicator kernels,
+  public record Place(
       int rank,
       CommunicatorProfile ranks,
       ConnectionLayout layout,
       Nvls nvls,
-      Rules rules) {
+      WindowRegistry windows) {}
+
+  /** A planner of a rank's operations. */
+  public Planner(KernelCommunicator kernels, Place place, Rules rules) {
     this.kernels = kernels;
-    this.rank = rank;
-    this.nRanks = ranks.nRanks();
-    this.layout = layout;
-    this.costs = ranks.costs(nvls);
-    this.chooser = new AlgorithmSelector(costs, rules.filter, rules.edit);
-    this.ctas = rules.ctas;
-    this.info = rules.info;
-    this.copies =
-        kernels.hasCopyEngines() && rules.filter.demands(Operation.SEND, Algorithm.COPY_ENGINE);
-    this.channels = ranks.spread().channels();
+    this.ranks = place.ranks;
+    this.layout = place.layout;
+    this.rules = rules;
+    this.costs = ranks.costs(place.nvls);
+    this.selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
+    this.messages =
+        new P2pPlanner(kernels, place.rank, ranks.nRanks(), costs, rules.filter, rules.ctas);
+    this.windows = new BufferWindows(kernels, place.windows, ranks);
+  }
+
+  /** The windows that buffers lie in. */
+  public BufferWindows windows() {
+    return windows;
+  }
+
+  /** True if the space for windows is worth making before there is a window. */
+  public boolean wantsSpace() {
+    Algorithm lines = Algorithm.DIRECT_LL; // needs no windows of the user's
+    boolean wanted =
+        costs.comparesWindows() && rules.filter.allows(lines)
+            || Operation.ofAllRanks().stream()
+                .anyMatch(operation -> rules.filter.demands(operation, lines));
+    Operation one = Operation.ALL_REDUCE;
+    return ranks.reach()
+        && windows.arePossible(one)
+        && costs.algorithms(one).contains(lines)
+        && wanted;
   }
 
   /**
-   * The plan of an operation on the launch's own buffers.
+   * The plan of an operation on buffers.
    *
    * @param shape as {@link CallShape} has it
    */
   @HotPath
-  public KernelPlan plan(long shape, long count) {
+  public KernelPlan plan(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
+    if (!windows.areUsable(operation)) {
+      return plan(shape, count);
+    }
+    long bytes = CallShape.bytes(shape, count);
+    RegisteredWindow from = windows.ofSend(operation, send, bytes);
+    RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
+    boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
+    PlanCache.Entry known = cache.find(shape, count, from, to, overlaps);
+    if (known == null) {
+      KernelPlan plan = makeBetweenWindows(shape, count, from, to, overlaps);
+      known = cache.put(new PlanCache.Entry(shape, count, from, to, overlaps, plan));
+    }
+    if (known.plan() == null) {
+      return plan(shape, count);
+    }
+    windows.use(from);
+    windows.use(to);
+    return known.plan();
+  }
+
+  /** The plan of an operation over connections, on the launch's own buffers. */
+  @HotPath
+  KernelPlan plan(long shape, long count) {
     KernelPlan plan = cache.find(shape, count);
-    return plan != null
-        ? plan
-        : cache.put(new PlanCache.Entry(shape, count, make(shape, count))).plan();
+    return plan != null ? plan : cache.put(shape, count, make(shape, count));
   }
 
   private KernelPlan make(long shape, long count) {
     return CallShape.operation(shape).isCollective()
         ? kernels.prepare(work(shape, count, CallShape.op(shape), algorithm -> true))
-        : kernels.prepare(works(shape, CallShape.bytes(shape, count)));
+        : messages.plan(shape, count);
   }
 
   /** The plan of an operation that reduces by an operator of its own. */
@@ -149,58 +157,40 @@ public final class Planner {
     return plan;
   }
 
-  /** Predicted microseconds of an operation. */
-  public double predict(long shape, long count) {
-    Operation operation = CallShape.operation(shape);
-    long bytes = CallShape.bytes(shape, count);
-    if (operation.isCollective()) {
-      return microseconds(shape, count);
-    }
-    Protocol protocol = sendProtocol(operation, bytes);
-    // A send is a step of a ring. An exchange with all ranks sends one message after the other.
-    double step =
-        costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
-            / Math.max(1, nRanks - 1);
-    return switch (operation) {
-      case SEND, RECV -> step;
-      default -> step * Math.max(1, nRanks - 1);
-    };
-  }
-
   /** A plan for sends and receives that progress together, each with its own buffer. */
   public KernelPlan plan(List<P2pTask> tasks) {
-    KernelPlan known = groups.get(tasks);
-    if (known != null) {
-      return known;
-    }
-    KernelPlan made = make(tasks);
-    groups.put(new ArrayList<>(tasks), made); // two of these compare without an iterator
-    return made;
+    return messages.plan(tasks);
   }
 
-  private KernelPlan make(List<P2pTask> tasks) {
-    List<P2pWork> works = new ArrayList<>();
-    for (P2pTask task : tasks) {
-      works.add(
-          new P2pWork(
-                  task.sends() ? P2pWork.Kind.SEND : P2pWork.Kind.RECV,
-                  task.peer(),
-                  task.buffer(),
-                  0,
-                  task.bytes(),
-                  sendProtocol(Operation.SEND, task.bytes()),
-                  task.offer(),
-                  isCopied(task.bytes()))
-              .onAtMost(ctas.channels(BOTH_WAYS)));
+  /** The plan between windows; null if the operation goes over connections. */
+  private KernelPlan makeBetweenWindows(
+      long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
+    AlgorithmChoice choice = choose(shape, count, windows.reach(from, to, overlaps));
+    Algorithm algorithm = choice.algorithm();
+    if (!algorithm.isBetweenWindows()) {
+      return null;
     }
-    return kernels.prepare(works);
+    Operation operation = CallShape.operation(shape);
+    tell(operation.key(), CallShape.bytes(shape, count), algorithm.label() + " between windows");
+    return kernels.prepare(
+        new DirectWork(
+            operation,
+            algorithm,
+            CallShape.type(shape),
+            CallShape.op(shape),
+            CallShape.root(shape),
+            count,
+            algorithm.needsSend(operation) ? from.view() : null,
+            algorithm.needsRecv(operation) ? to.view() : null,
+            rules.ctas.limit(costs.channels(operation, choice, wholeBytes(shape, count))),
+            rules.ctas.mostOfDevice()));
   }
 
   private CollectiveWork work(long shape, long count, RedOp op, Predicate<Algorithm> among) {
     Operation operation = CallShape.operation(shape);
     DataType type = CallShape.type(shape);
-    long bytes = wholeBytes(operation, count, type);
-    AlgorithmChoice choice = chooser.choose(operation, bytes, type, op, among);
+    long bytes = wholeBytes(shape, count);
+    AlgorithmChoice choice = selector.choose(operation, bytes, type, op, among);
     int taken = channels(operation, choice, bytes);
     tell(
         operation.label(),
@@ -217,124 +207,122 @@ public final class Planner {
         count,
         taken,
         costs.chunkBytes(layout, operation, choice, bytes),
-        ctas.mostOfDevice());
+        rules.ctas.mostOfDevice());
   }
 
   /** Tells of a choice, which is made once for each shape. */
-  void tell(String operation, long bytes, String how) {
-    info.tell("TUNING", () -> "does %s of %d bytes by %s".formatted(operation, bytes, how));
+  private void tell(String operation, long bytes, String how) {
+    rules.info.tell("TUNING", () -> "does %s of %d bytes by %s".formatted(operation, bytes, how));
   }
 
   /** NVLS has the channels that its buffers were made for. */
   private int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     int wanted = costs.channels(operation, choice, bytes);
-    return choice.algorithm() == Algorithm.NVLS ? wanted : Math.min(channels, ctas.limit(wanted));
+    return choice.algorithm() == Algorithm.NVLS
+        ? wanted
+        : Math.min(ranks.spread().channels(), rules.ctas.limit(wanted));
   }
 
-  private long wholeBytes(Operation operation, long count, DataType type) {
-    return count * type.bytes() * operation.wholes(nRanks);
+  private long wholeBytes(long shape, long count) {
+    return CallShape.bytes(shape, count) * CallShape.operation(shape).wholes(ranks.nRanks());
   }
 
-  private List<P2pWork> works(long shape, long bytes) {
+  private AlgorithmChoice choose(long shape, long count, BufferReach reach) {
+    return selector.choose(
+        CallShape.operation(shape),
+        wholeBytes(shape, count),
+        CallShape.type(shape),
+        CallShape.op(shape),
+        reach);
+  }
+
+  /**
+   * Positions of the buffers of an operation that goes straight between windows, for comparing the
+   * ranks. Buffers that the algorithm does not need are left out.
+   *
+   * @param way ordinal of the {@link Algorithm}; -1 if it goes without windows
+   * @param send number of the send buffer's window; 0 if it is of no matter
+   * @param sendOffset where in it, in bytes
+   * @param recv likewise of the receive buffer
+   * @param recvOffset likewise
+   */
+  public record Placement(int way, long send, long sendOffset, long recv, long recvOffset) {
+    /** Without windows. */
+    public static final Placement NONE = new Placement(-1, 0, 0, 0, 0);
+  }
+
+  /** Returns the positions of an operation's buffers; the arguments are those of {@link #plan}. */
+  public Placement placement(long shape, DeviceMemory send, DeviceMemory recv, long count) {
     Operation operation = CallShape.operation(shape);
-    int root = CallShape.root(shape);
-    List<P2pWork> works = new ArrayList<>();
-    switch (operation) {
-      case SEND -> works.add(work(operation, true, root, 0, bytes));
-      case RECV -> works.add(work(operation, false, root, 0, bytes));
-      case ALL_TO_ALL -> {
-        for (int distance = 0; distance < nRanks; distance++) {
-          int to = (rank + distance) % nRanks;
-          int from = (rank - distance + nRanks) % nRanks;
-          works.add(work(operation, true, to, to * bytes, bytes));
-          works.add(work(operation, false, from, from * bytes, bytes));
-        }
-      }
-      case GATHER -> {
-        works.add(work(operation, true, root, 0, bytes));
-        for (int from = 0; rank == root && from < nRanks; from++) {
-          works.add(work(operation, false, from, from * bytes, bytes));
-        }
-      }
-      case SCATTER -> {
-        for (int to = 0; rank == root && to < nRanks; to++) {
-          works.add(work(operation, true, to, to * bytes, bytes));
-        }
-        works.add(work(operation, false, root, 0, bytes));
-      }
-      default -> throw new IllegalArgumentException(operation.key());
+    if (!windows.areUsable(operation) || count == 0) {
+      return Placement.NONE;
     }
-    if (operation.isOfAllRanks()) {
-      int signature = CallSignature.ofPart(operation, root, bytes);
-      works.replaceAll(work -> work.signed(signature));
+    long bytes = CallShape.bytes(shape, count);
+    RegisteredWindow from = windows.ofSend(operation, send, bytes);
+    RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
+    boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
+    Algorithm way = choose(shape, count, windows.reach(from, to, overlaps)).algorithm();
+    if (!way.isBetweenWindows()) {
+      return Placement.NONE;
     }
-    int channels = ctas.channels(messages(operation));
-    works.replaceAll(work -> work.onAtMost(channels));
-    return works;
+    boolean sends = way.needsSend(operation);
+    boolean recvs = way.needsRecv(operation);
+    return new Placement(
+        way.ordinal(),
+        sends ? from.number() : 0,
+        sends ? send.address() - from.view().address() : 0,
+        recvs ? to.number() : 0,
+        recvs ? recv.address() - to.view().address() : 0);
   }
 
-  /** To and from other ranks, at most of all ranks. */
-  private int messages(Operation operation) {
-    int others = Math.max(1, nRanks - 1);
-    return switch (operation) {
-      case ALL_TO_ALL -> 2 * others;
-      case GATHER, SCATTER -> others;
-      default -> BOTH_WAYS; // as in a group with others, whose sizes differ from rank to rank
-    };
-  }
-
-  private P2pWork work(Operation operation, boolean sends, int peer, long offset, long bytes) {
-    Protocol protocol = sendProtocol(operation, bytes);
-    P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
-    return new P2pWork(kind, peer, null, offset, bytes, protocol, null, isCopied(bytes));
-  }
-
-  /** Predicted microseconds of an operation that has algorithms, else NaN. */
-  double microseconds(long shape, long count) {
+  /** Predicted microseconds of an operation over connections. */
+  public double predict(long shape, long count) {
     Operation operation = CallShape.operation(shape);
-    DataType type = CallShape.type(shape);
-    return !operation.isCollective()
-        ? Double.NaN
-        : chooser
-            .choose(operation, wholeBytes(operation, count, type), type, CallShape.op(shape))
-            .microseconds();
+    return operation.isCollective()
+        ? selector
+            .choose(operation, wholeBytes(shape, count), CallShape.type(shape), CallShape.op(shape))
+            .microseconds()
+        : messages.predict(operation, CallShape.bytes(shape, count));
   }
 
-  /** Returns the choice for an operation, as a table to read. */
+  /** Returns the choices for an operation, without windows and with windows, as tables to read. */
   public String explain(Operation operation, long count, DataType type) {
-    if (!operation.isCollective()) {
-      return "%s is made of sends and receives: %s up to %d bytes each, else Simple%s%n"
-          .formatted(
-              operation.key(),
-              costs.smallSendProtocol().label(),
-              costs.smallSendBytes(operation),
-              copies ? "; copy engines from %d bytes on".formatted(LEAST_COPIED) : "");
-    }
-    return chooser.explain(operation, wholeBytes(operation, count, type), type);
+    long whole = wholeBytes(shape(operation, type), count);
+    String text =
+        operation.isCollective()
+            ? selector.explain(operation, whole, type)
+            : messages.explain(operation);
+    return windows.arePossible(operation)
+        ? text
+            + selector.explainWindows(operation, whole)
+            + "  chosen with windows: %s, out of place%n"
+                .formatted(
+                    choiceInWindows(operation, count, type)
+                        .map(AlgorithmChoice::toString)
+                        .orElse("as without"))
+        : text;
   }
 
-  /** The algorithm and protocol of an operation. */
+  /** The algorithm and protocol of an operation over connections. */
   public AlgorithmChoice choice(Operation operation, long count, DataType type) {
-    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
-    if (!operation.isCollective()) {
-      long bytes = count * type.bytes();
-      return new AlgorithmChoice(
-          isCopied(bytes) ? Algorithm.COPY_ENGINE : Algorithm.PAIRWISE,
-          sendProtocol(operation, bytes),
-          predict(shape, count));
-    }
-    return chooser.choose(operation, wholeBytes(operation, count, type), type, RedOp.SUM);
+    long shape = shape(operation, type);
+    return operation.isCollective()
+        ? selector.choose(operation, wholeBytes(shape, count), type, RedOp.SUM)
+        : messages.choice(operation, CallShape.bytes(shape, count));
   }
 
-  /** True if copy engines do a message; the same at both ends. */
-  private boolean isCopied(long bytes) {
-    return copies && bytes >= LEAST_COPIED;
+  /**
+   * The algorithm of an operation with its buffers in windows, out of place; empty if the operation
+   * goes over connections.
+   */
+  public Optional<AlgorithmChoice> choiceInWindows(Operation operation, long count, DataType type) {
+    return windows.arePossible(operation)
+        ? Optional.of(choose(shape(operation, type), count, windows.bestReach()))
+            .filter(choice -> choice.algorithm().isBetweenWindows())
+        : Optional.empty();
   }
 
-  private Protocol sendProtocol(Operation operation, long bytes) {
-    if (bytes <= costs.smallSendBytes(operation)) {
-      return costs.smallSendProtocol();
-    }
-    return bytes <= costs.lineSendBytes(operation) ? Protocol.LL128 : Protocol.SIMPLE;
+  private static long shape(Operation operation, DataType type) {
+    return CallShape.of(operation, type, RedOp.SUM, 0);
   }
 }

@@ -20,7 +20,6 @@ import org.nccl4j.api.plan.CtaLimits;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankPlacement;
 import org.nccl4j.api.plan.TunerHook;
-import org.nccl4j.api.plan.WindowPlanner;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -83,9 +82,6 @@ class OperationDispatcherTest {
             Optional.empty(),
             Optional.empty(),
             /* cores= */ 2);
-    Planner planner =
-        new Planner(
-            by, rank, profile, new ConnectionLayout(1024, 1024, 4096), /* nvls= */ null, rules);
     List<PeerInfo> peers =
         IntStream.range(0, RANKS)
             .mapToObj(r -> new PeerInfo(r, "h", "ns", "p", 0, Device.Kind.HOST, "host"))
@@ -94,12 +90,14 @@ class OperationDispatcherTest {
         new WindowRegistry(
             new WindowSetup("c", rank, peers, device, null, 0, RemotePeers.none("", ""), null),
             space -> {});
+    ConnectionLayout layout = new ConnectionLayout(1024, 1024, 4096);
+    Planner planner =
+        new Planner(by, new Planner.Place(rank, profile, layout, /* nvls= */ null, windows), rules);
     return new OperationDispatcher(
         "c",
         new OperationDispatcher.Rank(7, rank, RANKS, false, true),
         device,
         planner,
-        new WindowPlanner(by, windows, planner, profile, null, rules),
         through,
         null);
   }

@@ -208,8 +208,8 @@ class ChoicesTest {
             (proxy, method, arguments) -> method.getName().equals("hasCopyEngines"));
   }
 
-  private static WindowRegistry windows(Ranks ranks) {
-    CommunicatorProfile facts = ranks.facts;
+  /** The windows of a rank of some, with no space for windows yet. */
+  static WindowRegistry windows(CommunicatorProfile facts) {
     List<PeerInfo> peers = new ArrayList<>();
     for (int rank = 0; rank < facts.nRanks(); rank++) {
       String host = "host" + rank / facts.spread().mostRanks();
@@ -226,7 +226,7 @@ class ChoicesTest {
     communicators()
         .forEach(
             (name, ranks) -> {
-              try (WindowRegistry windows = windows(ranks)) {
+              try (WindowRegistry windows = windows(ranks.facts)) {
                 lines.addAll(lines(name, ranks, windows, "", ""));
                 if (FILTERED.contains(name)) {
                   FILTERS.forEach(
@@ -248,15 +248,15 @@ class ChoicesTest {
     Planner planner =
         new Planner(
             kernels(),
-            0,
-            ranks.facts,
-            new ConnectionLayout(1 << 10, 1 << 10, 1 << 12),
-            ranks.nvls,
+            new Planner.Place(
+                0,
+                ranks.facts,
+                new ConnectionLayout(1 << 10, 1 << 10, 1 << 12),
+                ranks.nvls,
+                windows),
             rules);
-    WindowPlanner direct =
-        new WindowPlanner(kernels(), windows, planner, ranks.facts, ranks.nvls, rules);
     List<String> lines = new ArrayList<>();
-    lines.add("%s, '%s', '%s': wants space: %s".formatted(name, algo, proto, direct.wantsSpace()));
+    lines.add("%s, '%s', '%s': wants space: %s".formatted(name, algo, proto, planner.wantsSpace()));
     for (Operation operation : OPERATIONS) {
       StringBuilder line = new StringBuilder();
       String last = "";
@@ -264,8 +264,8 @@ class ChoicesTest {
         AlgorithmChoice plain = planner.choice(operation, count, DataType.FLOAT32);
         String is =
             plain
-                + direct
-                    .withWindows(operation, count, DataType.FLOAT32)
+                + planner
+                    .choiceInWindows(operation, count, DataType.FLOAT32)
                     .map(choice -> " or " + choice)
                     .orElse("");
         if (!is.equals(last)) {

@@ -43,12 +43,11 @@ class PlannerTest {
   private final Planner planner = planner(0, NO_RULES);
 
   private Planner planner(int rank, Planner.Rules rules) {
+    CommunicatorProfile ranks = new CommunicatorProfile(RANKS, Device.Kind.HOST, "", true, false);
+    ConnectionLayout layout = new ConnectionLayout(1 << 10, 1 << 10, 1 << 12);
     return new Planner(
         kernels,
-        rank,
-        new CommunicatorProfile(RANKS, Device.Kind.HOST, "", true, false),
-        new ConnectionLayout(1 << 10, 1 << 10, 1 << 12),
-        null,
+        new Planner.Place(rank, ranks, layout, /* nvls= */ null, ChoicesTest.windows(ranks)),
         rules);
   }
 

@@ -18,7 +18,6 @@ import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.plan.CtaLimits;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.TunerHook;
-import org.nccl4j.api.plan.WindowPlanner;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
@@ -150,10 +149,11 @@ public record Engine(
             ctas(settings, request.device().kind()),
             place.request.info(place.rank));
     Planner planner =
-        new Planner(kernels, place.rank, place.facts, place.layout, place.nvls, rules);
+        new Planner(
+            kernels,
+            new Planner.Place(place.rank, place.facts, place.layout, place.nvls, place.windows),
+            rules);
     ReductionOrder.check(settings, planner, request.name(), nRanks);
-    WindowPlanner direct =
-        new WindowPlanner(kernels, place.windows, planner, place.facts, place.nvls, rules);
     CallConsistencyCheck signatures =
         compares(settings)
             ? new CallConsistencyCheck(
@@ -174,7 +174,6 @@ public record Engine(
             !settings.get(Settings.NCCL_CHECK_MODE).equals("DEFAULT")),
         request.device(),
         planner,
-        direct,
         launcher,
         signatures);
   }

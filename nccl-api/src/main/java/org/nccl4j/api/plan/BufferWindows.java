@@ -1,0 +1,176 @@
+package org.nccl4j.api.plan;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.Registrations;
+import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.P2pWork;
+
+/** Finds the windows that the buffers of operations lie in. Used by one thread at a time. */
+public final class BufferWindows {
+  private final KernelCommunicator kernels;
+  private final WindowRegistry windows;
+  private final int nRanks;
+
+  /** True if all ranks reach each other's memory, and there are others at all. */
+  private final boolean possible;
+
+  /** True if kernels can store what is sent into windows of others. */
+  private final boolean offers;
+
+  /** Finds windows of a registry. */
+  BufferWindows(KernelCommunicator kernels, WindowRegistry windows, CommunicatorProfile ranks) {
+    this.kernels = kernels;
+    this.windows = windows;
+    this.nRanks = ranks.nRanks();
+    // Processes of a machine can always map each other's memory; GPUs may be unable to.
+    boolean maps = ranks.kind() != Device.Kind.CUDA || ranks.reach();
+    this.offers = ranks.kind() == Device.Kind.CUDA && nRanks > 1;
+    this.possible = maps && nRanks > 1 && windows.team().size() == nRanks;
+  }
+
+  /** The windows' registry. */
+  public WindowRegistry registry() {
+    return windows;
+  }
+
+  /** True if operations of a kind can go between windows, once there is space for windows. */
+  @HotPath
+  boolean arePossible(Operation operation) {
+    return possible && operation.isOfAllRanks();
+  }
+
+  /** True if operations of a kind can go between windows now. */
+  @HotPath
+  boolean areUsable(Operation operation) {
+    return arePossible(operation) && windows.hasSpace();
+  }
+
+  /** True if there are registered buffers of which the ranks have not decided together. */
+  @HotPath
+  public boolean isUndecided() {
+    return windows.registrations().arePending();
+  }
+
+  /**
+   * Has the ranks decide of an operation's buffers, as far as all ranks have them; see {@link
+   * Registrations#map}.
+   */
+  public void decide(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
+    long bytes = CallShape.bytes(shape, count);
+    List<Registrations.Buffer> buffers = new ArrayList<>();
+    if (operation.sendParts(nRanks, /* isRoot= */ false) > 0) {
+      buffers.add(new Registrations.Buffer(send, sendBytes(operation, bytes)));
+    }
+    if (operation.recvParts(nRanks, /* isRoot= */ false) > 0) {
+      buffers.add(new Registrations.Buffer(recv, recvBytes(operation, bytes)));
+    }
+    windows.registrations().map(buffers);
+  }
+
+  /** True if the receiver of a message says first where it may go: the same at both ends. */
+  @HotPath
+  public boolean hasOffer(long bytes) {
+    return offers && bytes >= P2pWork.Offer.LEAST_BYTES && !windows.isEmpty();
+  }
+
+  /**
+   * Returns the window offer of a send or receive, or null. The buffer's window is in use from now
+   * on.
+   */
+  public P2pWork.Offer offer(DeviceMemory buffer, long bytes) {
+    if (!hasOffer(bytes)) {
+      return null;
+    }
+    RegisteredWindow found = find(buffer, bytes);
+    if (found == null) {
+      return P2pWork.Offer.NONE;
+    }
+    use(found);
+    return found.offer();
+  }
+
+  /** The window of a send buffer, or null. */
+  @HotPath
+  RegisteredWindow ofSend(Operation operation, DeviceMemory send, long bytes) {
+    return find(send, sendBytes(operation, bytes));
+  }
+
+  /** The window of a receive buffer, or null. */
+  @HotPath
+  RegisteredWindow ofRecv(Operation operation, DeviceMemory recv, long bytes) {
+    return find(recv, recvBytes(operation, bytes));
+  }
+
+  /** True if an operation's buffers overlap. */
+  @HotPath
+  boolean overlap(Operation operation, DeviceMemory send, DeviceMemory recv, long bytes) {
+    return send.address() < recv.address() + recvBytes(operation, bytes)
+        && recv.address() < send.address() + sendBytes(operation, bytes);
+  }
+
+  /** The next launch is an operation on a window, unless it is null. */
+  @HotPath
+  void use(RegisteredWindow window) {
+    if (window != null) {
+      window.use(kernels.nextLaunch());
+    }
+  }
+
+  /** The access that ranks have to buffers in windows; null is no window. */
+  BufferReach reach(RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
+    return new BufferReach(
+        BufferReach.By.of(from), BufferReach.By.of(to), overlaps, windows.isCovered());
+  }
+
+  /** The best access that ranks have to any buffers in windows. */
+  BufferReach bestReach() {
+    BufferReach.By best =
+        windows.hasSpace() && !windows.isCovered()
+            ? BufferReach.By.PEERS
+            : BufferReach.By.MULTICAST;
+    return new BufferReach(best, best, /* overlaps= */ false, windows.isCovered());
+  }
+
+  @HotPath
+  private long sendBytes(Operation operation, long bytes) {
+    return operation.sendParts(nRanks, /* isRoot= */ true) * bytes;
+  }
+
+  @HotPath
+  private long recvBytes(Operation operation, long bytes) {
+    return operation.recvParts(nRanks, /* isRoot= */ true) * bytes;
+  }
+
+  @HotPath
+  private RegisteredWindow find(DeviceMemory memory, long bytes) {
+    RegisteredWindow found = memory == null ? null : windows.find(memory.address(), bytes);
+    if (found != null && Leases.of(found.memory()).isOver()) {
+      throw gone(found);
+    }
+    return found;
+  }
+
+  /**
+   * Returns the error for a window whose addresses now hold other memory than the other ranks have
+   * mapped.
+   */
+  private static InvalidUsageException gone(RegisteredWindow window) {
+    return new InvalidUsageException(
+        ErrorId.CLOSED,
+        "an operation's buffer lies in window %d, whose memory (%s) was closed while it was registered"
+            .formatted(window.number(), window.memory()),
+        "deregister memory before it is closed");
+  }
+}

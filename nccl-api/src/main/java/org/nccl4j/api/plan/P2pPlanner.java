@@ -1,0 +1,178 @@
+package org.nccl4j.api.plan;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.CallSignature;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Plans sends and receives, and the operations that are made of them. */
+final class P2pPlanner {
+  /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
+  private static final long LEAST_COPIED = 1 << 20;
+
+  private static final int MOST_GROUPS = 256;
+
+  /** A send and a receive at a time. */
+  private static final int BOTH_WAYS = 2;
+
+  private final KernelCommunicator kernels;
+  private final int rank;
+  private final int nRanks;
+  private final CostModel costs;
+  private final CtaLimits ctas;
+  private final boolean copies;
+
+  /** Plans of groups of sends and receives. */
+  private final Map<List<P2pTask>, KernelPlan> groups = new LastUsedPlans<>(MOST_GROUPS);
+
+  P2pPlanner(
+      KernelCommunicator kernels,
+      int rank,
+      int nRanks,
+      CostModel costs,
+      AlgorithmFilter filter,
+      CtaLimits ctas) {
+    this.kernels = kernels;
+    this.rank = rank;
+    this.nRanks = nRanks;
+    this.costs = costs;
+    this.ctas = ctas;
+    this.copies = kernels.hasCopyEngines() && filter.demands(Operation.SEND, Algorithm.COPY_ENGINE);
+  }
+
+  /** The plan of an operation that is made of sends and receives, on the launch's own buffers. */
+  KernelPlan plan(long shape, long count) {
+    return kernels.prepare(works(shape, CallShape.bytes(shape, count)));
+  }
+
+  /** The plan of sends and receives that progress together, each with its own buffer. */
+  KernelPlan plan(List<P2pTask> tasks) {
+    KernelPlan known = groups.get(tasks);
+    if (known != null) {
+      return known;
+    }
+    KernelPlan made = make(tasks);
+    groups.put(new ArrayList<>(tasks), made); // two of these compare without an iterator
+    return made;
+  }
+
+  private KernelPlan make(List<P2pTask> tasks) {
+    List<P2pWork> works = new ArrayList<>();
+    for (P2pTask task : tasks) {
+      works.add(
+          new P2pWork(
+                  task.sends() ? P2pWork.Kind.SEND : P2pWork.Kind.RECV,
+                  task.peer(),
+                  task.buffer(),
+                  0,
+                  task.bytes(),
+                  sendProtocol(Operation.SEND, task.bytes()),
+                  task.offer(),
+                  isCopied(task.bytes()))
+              .onAtMost(ctas.channels(BOTH_WAYS)));
+    }
+    return kernels.prepare(works);
+  }
+
+  /** Predicted microseconds of an operation that is made of sends and receives. */
+  double predict(Operation operation, long bytes) {
+    Protocol protocol = sendProtocol(operation, bytes);
+    // A send is a step of a ring. An exchange with all ranks sends one message after the other.
+    double step =
+        costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
+            / Math.max(1, nRanks - 1);
+    return operation.isP2p() ? step : step * Math.max(1, nRanks - 1);
+  }
+
+  /** The protocol of an operation's messages, and the copy engines where they carry them. */
+  AlgorithmChoice choice(Operation operation, long bytes) {
+    return new AlgorithmChoice(
+        isCopied(bytes) ? Algorithm.COPY_ENGINE : Algorithm.PAIRWISE,
+        sendProtocol(operation, bytes),
+        predict(operation, bytes));
+  }
+
+  /** Returns the limits of protocols, as a line to read. */
+  String explain(Operation operation) {
+    return "%s is made of sends and receives: %s up to %d bytes each, else Simple%s%n"
+        .formatted(
+            operation.key(),
+            costs.smallSendProtocol().label(),
+            costs.smallSendBytes(operation),
+            copies ? "; copy engines from %d bytes on".formatted(LEAST_COPIED) : "");
+  }
+
+  private List<P2pWork> works(long shape, long bytes) {
+    Operation operation = CallShape.operation(shape);
+    int root = CallShape.root(shape);
+    List<P2pWork> works = new ArrayList<>();
+    switch (operation) {
+      case SEND -> works.add(work(operation, true, root, 0, bytes));
+      case RECV -> works.add(work(operation, false, root, 0, bytes));
+      case ALL_TO_ALL -> {
+        for (int distance = 0; distance < nRanks; distance++) {
+          int to = (rank + distance) % nRanks;
+          int from = (rank - distance + nRanks) % nRanks;
+          works.add(work(operation, true, to, to * bytes, bytes));
+          works.add(work(operation, false, from, from * bytes, bytes));
+        }
+      }
+      case GATHER -> {
+        works.add(work(operation, true, root, 0, bytes));
+        for (int from = 0; rank == root && from < nRanks; from++) {
+          works.add(work(operation, false, from, from * bytes, bytes));
+        }
+      }
+      case SCATTER -> {
+        for (int to = 0; rank == root && to < nRanks; to++) {
+          works.add(work(operation, true, to, to * bytes, bytes));
+        }
+        works.add(work(operation, false, root, 0, bytes));
+      }
+      default -> throw new IllegalArgumentException(operation.key());
+    }
+    if (operation.isOfAllRanks()) {
+      int signature = CallSignature.ofPart(operation, root, bytes);
+      works.replaceAll(work -> work.signed(signature));
+    }
+    int channels = ctas.channels(messages(operation));
+    works.replaceAll(work -> work.onAtMost(channels));
+    return works;
+  }
+
+  /** To and from other ranks, at most of all ranks. */
+  private int messages(Operation operation) {
+    int others = Math.max(1, nRanks - 1);
+    return switch (operation) {
+      case ALL_TO_ALL -> 2 * others;
+      case GATHER, SCATTER -> others;
+      default -> BOTH_WAYS; // as in a group with others, whose sizes differ from rank to rank
+    };
+  }
+
+  private P2pWork work(Operation operation, boolean sends, int peer, long offset, long bytes) {
+    Protocol protocol = sendProtocol(operation, bytes);
+    P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
+    return new P2pWork(kind, peer, null, offset, bytes, protocol, null, isCopied(bytes));
+  }
+
+  /** True if copy engines do a message; the same at both ends. */
+  private boolean isCopied(long bytes) {
+    return copies && bytes >= LEAST_COPIED;
+  }
+
+  private Protocol sendProtocol(Operation operation, long bytes) {
+    if (bytes <= costs.smallSendBytes(operation)) {
+      return costs.smallSendProtocol();
+    }
+    return bytes <= costs.lineSendBytes(operation) ? Protocol.LL128 : Protocol.SIMPLE;
+  }
+}
