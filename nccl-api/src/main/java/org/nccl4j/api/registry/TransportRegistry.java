@@ -7,7 +7,6 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.ServiceConfigurationError;
-import java.util.ServiceLoader;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
 import java.util.regex.Pattern;
@@ -51,7 +50,7 @@ public final class TransportRegistry {
             Settings.NCCL4J_TRANSPORTS,
             TransportProvider::name,
             TransportProvider::priority)
-        .choose(ServiceLoader.load(TransportProvider.class).iterator(), wanted);
+        .choose(Providers.of(TransportProvider.class), wanted);
   }
 
   /**
@@ -68,7 +67,7 @@ public final class TransportRegistry {
             Settings.NCCL_NET,
             NetProvider::name,
             NetProvider::priority)
-        .choose(ServiceLoader.load(NetProvider.class).iterator(), wanted);
+        .choose(Providers.of(NetProvider.class), wanted);
   }
 
   /**
@@ -83,7 +82,7 @@ public final class TransportRegistry {
             "tuner",
             WITHOUT_PLUGINS,
             TunerProvider::name,
-            ServiceLoader.load(TunerProvider.class).iterator()),
+            Providers.of(TunerProvider.class)),
         TunerProvider::name,
         wanted,
         "NCCL_TUNER_PLUGIN");
@@ -101,7 +100,7 @@ public final class TransportRegistry {
             "profiler",
             WITHOUT_PLUGINS,
             ProfilerProvider::name,
-            ServiceLoader.load(ProfilerProvider.class).iterator()),
+            Providers.of(ProfilerProvider.class)),
         ProfilerProvider::name,
         wanted,
         "NCCL_PROFILER_PLUGIN");
@@ -129,14 +128,13 @@ public final class TransportRegistry {
    * name.
    */
   public static Optional<MulticastProvider> multicast() {
+    List<MulticastProvider> all = new ArrayList<>();
     try {
-      return ServiceLoader.load(MulticastProvider.class).stream()
-          .map(ServiceLoader.Provider::get)
-          .min(Comparator.comparing(MulticastProvider::name));
+      Providers.of(MulticastProvider.class).forEachRemaining(all::add);
     } catch (ServiceConfigurationError e) {
       LOG.log(Logger.Level.WARNING, "NVLS cannot be loaded and is left out: " + e, e);
-      return Optional.empty();
     }
+    return all.stream().min(Comparator.comparing(MulticastProvider::name));
   }
 
   /** All that can be loaded, guarded. */

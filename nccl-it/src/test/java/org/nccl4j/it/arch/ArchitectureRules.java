@@ -236,7 +236,7 @@ final class ArchitectureRules {
 
   private ArchRule oneServiceLoader() {
     return noClasses()
-        .that(not(simpleName("TransportRegistry")).and(not(simpleName("ClassPreloader"))))
+        .that(not(simpleName("Providers")).and(not(simpleName("ClassPreloader"))))
         .should()
         .dependOnClassesThat()
         .belongToAnyOf(ServiceLoader.class);
