@@ -10,11 +10,12 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.PerThread;
 import org.nccl4j.device.kernel.HeldCalls;
 
 /** The group that each thread has open, if any. */
 public final class GroupScope {
-  private static final ThreadLocal<GroupScope> MINE = new ThreadLocal<>();
+  private static final PerThread<GroupScope> MINE = new PerThread<>(GroupScope::new);
 
   /**
    * True if any thread has begun a group: before that, no thread need look for its own. It is
@@ -72,13 +73,10 @@ public final class GroupScope {
 
   /** Returns the calling thread's scope; makes one if the thread has none. */
   private static GroupScope mine() {
-    GroupScope mine = MINE.get();
-    if (mine == null) {
+    if (!used) {
       used = true;
-      mine = new GroupScope();
-      MINE.set(mine);
     }
-    return mine;
+    return MINE.get();
   }
 
   private void enter() {
@@ -264,7 +262,7 @@ public final class GroupScope {
   /** Returns the calling thread's open scope; null if it has none open. */
   @HotPath
   static GroupScope open() {
-    GroupScope mine = used ? MINE.get() : null;
+    GroupScope mine = used ? MINE.getIfMade() : null;
     return mine != null && mine.depth > 0 ? mine : null;
   }
 

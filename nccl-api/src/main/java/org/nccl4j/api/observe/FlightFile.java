@@ -2,6 +2,7 @@ package org.nccl4j.api.observe;
 
 import java.io.IOException;
 import java.lang.System.Logger.Level;
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -28,9 +29,11 @@ final class FlightFile {
   static final int NAMES = 128;
 
   private static final System.Logger LOG = DebugLog.of("RAS");
-  private static FlightFile ours;
 
-  /** Keeps the memory mapped for as long as the process lives; null where it is not shared. */
+  /** Those who record keep it, so that its class can be unloaded after the last of them. */
+  private static WeakReference<FlightFile> ours = new WeakReference<>(null);
+
+  /** Keeps the memory mapped; null where it is not shared. */
   @SuppressWarnings("unused")
   private final SharedSegment segment;
 
@@ -43,16 +46,18 @@ final class FlightFile {
   }
 
   /**
-   * The process's recorder, made at the first call.
+   * The process's recorder, made at the first call, and again after all that had it are gone.
    *
    * @param operations names by number
    */
   static synchronized FlightFile open(List<String> operations) {
-    if (ours == null) {
-      ours = create();
-      ours.describe(operations);
+    FlightFile file = ours.get();
+    if (file == null) {
+      file = create();
+      file.describe(operations);
+      ours = new WeakReference<>(file);
     }
-    return ours;
+    return file;
   }
 
   private static FlightFile create() {

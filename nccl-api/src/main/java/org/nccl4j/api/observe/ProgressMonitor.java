@@ -11,6 +11,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.OverdueLeases;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -131,8 +132,7 @@ public final class ProgressMonitor {
     synchronized (ProgressMonitor.class) {
       ALL.add(observer);
       if (thread == null || !thread.isAlive()) {
-        thread = new Thread(ProgressMonitor::run, "nccl4j-observer");
-        thread.setDaemon(true);
+        thread = DaemonThread.of(ProgressMonitor::run, "nccl4j-observer");
         thread.start();
       }
     }

@@ -13,6 +13,7 @@ public final class NativeLibrary {
     // With its own x86 stubs jnr-ffi passes the return address as the sixth of exactly six integer
     // arguments (every version up to 2.3.4); mmap and cuMulticastBindMem have six.
     System.setProperty("jnr.ffi.x86asm.enabled", "false");
+    JffiCleaner.withoutThread();
   }
 
   private NativeLibrary() {}

@@ -1,10 +1,11 @@
 package org.nccl4j.device.shm;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import jnr.ffi.Memory;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.ErrorId;
@@ -41,7 +42,7 @@ final class Datagram {
   private static final int SCM_CREDENTIALS = 2;
   private static final int CMSG_HEADER = 16;
 
-  private final Pointer block = Memory.allocateDirect(Runtime.getSystemRuntime(), BLOCK, true);
+  private final Pointer block = zeros(BLOCK);
 
   private Datagram() {
     block.putLong(16, block.address() + IOVEC);
@@ -91,9 +92,15 @@ final class Datagram {
     return datagram;
   }
 
+  /** Java's memory: jnr-ffi frees its own on a thread that keeps this class from being unloaded. */
+  private static Pointer zeros(int bytes) {
+    ByteBuffer memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+    return Pointer.wrap(Runtime.getSystemRuntime(), memory);
+  }
+
   /** A native int, for socket options. */
   static Pointer word(int value) {
-    Pointer word = Memory.allocateDirect(Runtime.getSystemRuntime(), Integer.BYTES);
+    Pointer word = zeros(Integer.BYTES);
     word.putInt(0, value);
     return word;
   }

@@ -11,6 +11,7 @@ import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Patience;
@@ -83,8 +84,7 @@ public final class EventLoop implements Runnable {
           "raise the limit of open files (ulimit -n)",
           e);
     }
-    thread = new Thread(this, "nccl4j-bootstrap");
-    thread.setDaemon(true);
+    thread = DaemonThread.of(this, "nccl4j-bootstrap");
     thread.start();
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.driver;
 
 import java.util.function.Supplier;
+import org.nccl4j.device.PerThread;
 import org.nccl4j.device.bind.Offheap;
 
 /**
@@ -10,7 +11,7 @@ import org.nccl4j.device.bind.Offheap;
 public final class CudaContext {
   private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 
-  private static final ThreadLocal<Offheap> SCRATCH = ThreadLocal.withInitial(() -> new Offheap(8));
+  private static final PerThread<Offheap> SCRATCH = new PerThread<>(() -> new Offheap(8));
 
   private final long handle;
 

@@ -9,6 +9,7 @@ import java.util.UUID;
 import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.PerThread;
 import org.nccl4j.device.bind.Offheap;
 
 /**
@@ -26,8 +27,7 @@ public final class CudaLibrary {
   private static final int THREAD_LOCAL = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
   /** The driver's answers to this thread; read before the next question. */
-  private static final ThreadLocal<Offheap> ANSWER =
-      ThreadLocal.withInitial(() -> new Offheap(NAME_BYTES));
+  private static final PerThread<Offheap> ANSWER = new PerThread<>(() -> new Offheap(NAME_BYTES));
 
   private CudaLibrary() {}
 

@@ -3,11 +3,13 @@ package org.nccl4j.device.host.stream;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.DaemonThread;
 
 /**
  * Looks, while there are launches, for streams whose launches nobody runs, and has a thread run
  * them; and frees what was closed while launches could still use it. One daemon thread, which
- * sleeps until {@link #notice} when all streams have been empty for a while.
+ * sleeps until {@link #notice} when all streams have been empty for a while, and ends when there
+ * are none.
  */
 public final class Dispatcher {
   private static final long PERIOD_NANOS = 500_000;
@@ -29,6 +31,13 @@ public final class Dispatcher {
 
   void remove(HostStream stream) {
     streams.remove(stream);
+    if (streams.isEmpty()) {
+      unpark();
+    }
+  }
+
+  private synchronized void unpark() {
+    LockSupport.unpark(thread); // which may be null
   }
 
   /**
@@ -69,12 +78,20 @@ public final class Dispatcher {
   private synchronized void wake() {
     asleep = false;
     if (thread == null) {
-      thread = new Thread(this::watch, "nccl4j-dispatcher");
-      thread.setDaemon(true);
+      thread = DaemonThread.of(this::watch, "nccl4j-dispatcher");
       thread.start();
     } else {
       LockSupport.unpark(thread);
     }
+  }
+
+  /** Ends the thread unless there is a stream or a launch; the next launch starts another. */
+  private synchronized boolean endsUnused() {
+    if (!asleep || !later.isEmpty() || !streams.isEmpty()) {
+      return false;
+    }
+    thread = null;
+    return true;
   }
 
   private void watch() {
@@ -83,7 +100,9 @@ public final class Dispatcher {
       try {
         empty = look() ? 0 : empty + 1;
         if (empty > EMPTY_ROUNDS) {
-          sleep();
+          if (!sleep()) {
+            return;
+          }
           empty = 0;
         }
       } catch (Throwable e) { // for lack of memory, perhaps: this thread serves all streams
@@ -110,12 +129,17 @@ public final class Dispatcher {
     return !waiting.isEmpty();
   }
 
-  private void sleep() {
+  /** Sleeps until there is a launch; false if the thread shall end. */
+  private boolean sleep() {
     asleep = true;
     // A launch that missed the flag is found here: it was being added before it looked.
     while (asleep && later.isEmpty() && streams.stream().allMatch(HostStream::isQuiet)) {
+      if (endsUnused()) {
+        return false;
+      }
       LockSupport.park(this);
     }
     asleep = false;
+    return true;
   }
 }

@@ -1,0 +1,50 @@
+package org.nccl4j.it.loader;
+
+import static org.junit.jupiter.api.Assertions.fail;
+
+import java.io.IOException;
+import java.lang.ref.WeakReference;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
+
+/** What class loaders leave behind. */
+final class Leftovers {
+  private static final long MOST_NANOS = 20_000_000_000L;
+  private static final long PAUSE_NANOS = 20_000_000;
+
+  private Leftovers() {}
+
+  /** Waits until loaders are collected and no thread of this library is left. */
+  static void assertCollected(List<WeakReference<ClassLoader>> loaders) {
+    long end = System.nanoTime() + MOST_NANOS;
+    while (isAny(loaders) || !threads().isEmpty()) {
+      if (System.nanoTime() > end) {
+        fail("left are " + (isAny(loaders) ? "a class loader and " : "") + threads());
+      }
+      System.gc();
+      LockSupport.parkNanos(PAUSE_NANOS);
+    }
+  }
+
+  /** Mappings of jffi's native library, of which each class loader has a copy. */
+  static long nativeLibraries() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+      return lines.filter(line -> line.contains("jffi")).count();
+    }
+  }
+
+  private static boolean isAny(List<WeakReference<ClassLoader>> loaders) {
+    return loaders.stream().anyMatch(each -> each.get() != null);
+  }
+
+  private static List<String> threads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .map(Thread::getName)
+        .filter(name -> name.startsWith("nccl4j"))
+        .sorted()
+        .toList();
+  }
+}
