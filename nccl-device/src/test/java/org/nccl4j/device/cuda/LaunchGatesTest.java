@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -18,7 +17,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
@@ -32,47 +30,6 @@ class LaunchGatesTest extends AgainstFakeCuda {
   private static final int ROUNDS = 2_000;
   private static final int LOOKS = 100; // a launch takes some time
 
-  /** Memory that another thread closes as soon as a launch asks for its address. */
-  private static final class ClosedAtLaunch extends DeviceMemory {
-    private final DeviceMemory of;
-
-    ClosedAtLaunch(DeviceMemory of) {
-      super(of.size(), Leases.freeing(() -> {}));
-      this.of = of;
-    }
-
-    @Override
-    public Device device() {
-      return of.device();
-    }
-
-    @Override
-    public long address() {
-      of.close();
-      return of.address();
-    }
-
-    @Override
-    public DeviceMemory slice(long offset, long bytes) {
-      throw new UnsupportedOperationException();
-    }
-
-    @Override
-    public void write(long offset, ByteBuffer source) {
-      throw new UnsupportedOperationException();
-    }
-
-    @Override
-    public void read(long offset, ByteBuffer target) {
-      throw new UnsupportedOperationException();
-    }
-
-    @Override
-    public void fill(byte value) {
-      throw new UnsupportedOperationException();
-    }
-  }
-
   @Test
   void memoryIsFreedAfterTheLaunchThatIsUnderWay() throws Exception {
     assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
@@ -82,7 +39,7 @@ class LaunchGatesTest extends AgainstFakeCuda {
       KernelPlan plan = communicator.prepare(WORK);
       DeviceMemory send = ranks.devices.get(0).allocate(4000);
       fake.fakeReset();
-      communicator.launch(plan, new ClosedAtLaunch(send), recv, ranks.streams.get(0));
+      communicator.launch(plan, new ClosedWhenRead(send), recv, ranks.streams.get(0));
       awaitFrees();
       String record = fake.fakeRecord();
       int launched = record.indexOf("cuLaunchKernelEx");

@@ -35,22 +35,9 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
 
   /** New and zeroed memory of a device, of at least so many bytes. */
   public static CudaIpcMemory create(Gpu gpu, long bytes) {
-    if (bytes <= 0) {
-      throw new InvalidArgumentException(
-          ErrorId.COUNT,
-          "shared memory of %d bytes is requested".formatted(bytes),
-          "ask for 1 byte or more");
-    }
-    long size = (bytes + BLOCK - 1) / BLOCK * BLOCK;
+    long size = SharedDeviceMemory.blocks(bytes, BLOCK);
     long address = gpu.context().get(() -> CudaLibrary.allocate(size, gpu));
-    CudaIpcMemory memory = new CudaIpcMemory(gpu, size, address, false);
-    try {
-      memory.local().fill((byte) 0);
-    } catch (RuntimeException e) {
-      memory.close();
-      throw e;
-    }
-    return memory;
+    return SharedDeviceMemory.zeroed(new CudaIpcMemory(gpu, size, address, false));
   }
 
   /**

@@ -3,7 +3,6 @@ package org.nccl4j.device.cuda.memory;
 import java.util.Optional;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
@@ -58,15 +57,8 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
 
   /** New and zeroed memory of a device, of at least so many bytes. */
   public static CudaShareableMemory create(Gpu gpu, long bytes) {
-    if (bytes <= 0) {
-      throw new InvalidArgumentException(
-          ErrorId.COUNT,
-          "shareable memory of %d bytes is requested".formatted(bytes),
-          "ask for 1 byte or more");
-    }
-    long granularity = granularity(gpu);
-    long size = (bytes + granularity - 1) / granularity * granularity;
-    CudaShareableMemory memory =
+    long size = SharedDeviceMemory.blocks(bytes, granularity(gpu));
+    return SharedDeviceMemory.zeroed(
         gpu.context()
             .get(
                 () ->
@@ -76,14 +68,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
                         gpu.fabricHandles()
                             .with(
                                 types ->
-                                    SharingLibrary.createMemory(gpu.index(), size, types, gpu))));
-    try {
-      memory.local().fill((byte) 0);
-    } catch (RuntimeException e) {
-      memory.close();
-      throw e;
-    }
-    return memory;
+                                    SharingLibrary.createMemory(gpu.index(), size, types, gpu)))));
   }
 
   /**

@@ -2,6 +2,8 @@ package org.nccl4j.device.cuda.memory;
 
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.driver.CudaResult;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.shm.OwnedFd;
@@ -30,6 +32,32 @@ public sealed interface SharedDeviceMemory extends AutoCloseable
       }
     }
     return CudaIpcMemory.create(gpu, bytes);
+  }
+
+  /**
+   * Rounds a requested size up to whole blocks.
+   *
+   * @throws InvalidArgumentException for a size below 1
+   */
+  static long blocks(long bytes, long block) {
+    if (bytes <= 0) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "shared memory of %d bytes is requested".formatted(bytes),
+          "ask for 1 byte or more");
+    }
+    return (bytes + block - 1) / block * block;
+  }
+
+  /** Fills new memory with zeros; closes it if that fails. */
+  static <M extends SharedDeviceMemory> M zeroed(M memory) {
+    try {
+      memory.local().fill((byte) 0);
+      return memory;
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
   }
 
   /** Some drivers, those of virtual machines say, refuse only the export. */
