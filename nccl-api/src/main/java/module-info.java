@@ -10,7 +10,10 @@ module org.nccl4j.api {
   exports org.nccl4j.api.observe to
       org.nccl4j.it;
   exports org.nccl4j.api.settings to
-      org.nccl4j.it;
+      org.nccl4j.it,
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.nvls,
+      org.nccl4j.transport.p2p;
   exports org.nccl4j.api.wire to
       org.nccl4j.transport.net,
       org.nccl4j.transport.nvls,

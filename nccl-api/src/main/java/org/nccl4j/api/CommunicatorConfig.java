@@ -7,8 +7,10 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.InfiniBandSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -214,7 +216,7 @@ public final class CommunicatorConfig {
    * the default, the library chooses.
    */
   public CommunicatorConfig withChannelsPerNetPeer(int channels) {
-    return with("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels));
+    return with(TopologySettings.NCCL_NCHANNELS_PER_NET_PEER.name(), Integer.toString(channels));
   }
 
   /**
@@ -222,17 +224,17 @@ public final class CommunicatorConfig {
    * with 0, the default, all ranks.
    */
   public CommunicatorConfig withMaxP2pPeers(int peers) {
-    return with("NCCL_P2P_MAX_PEERS", Integer.toString(peers));
+    return with(TopologySettings.NCCL_P2P_MAX_PEERS.name(), Integer.toString(peers));
   }
 
   /** The name of the network to use, such as "Socket" or "IB"; as NCCL_NET. */
   public CommunicatorConfig withNetName(String network) {
-    return with("NCCL_NET", network);
+    return with(Settings.NCCL_NET.name(), network);
   }
 
   /** The traffic class of network packets; as NCCL_IB_TC. */
   public CommunicatorConfig withTrafficClass(int trafficClass) {
-    return with("NCCL_IB_TC", Integer.toString(trafficClass));
+    return with(InfiniBandSettings.NCCL_IB_TC.name(), Integer.toString(trafficClass));
   }
 
   /**

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
@@ -14,6 +15,14 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 
 /** The connections of one communicator. */
 final class FileTransport implements Transport {
+  private static final Setting<Path> DIRECTORY =
+      Setting.of(
+          "NCCL4J_FILE_TRANSPORT_DIR",
+          Path.of(System.getProperty("java.io.tmpdir")),
+          "the name of a directory",
+          "The directory of the files that connect ranks.",
+          Path::of);
+
   private final TransportContext context;
   private final PeerInfo self;
   private final Path directory;
@@ -23,15 +32,12 @@ final class FileTransport implements Transport {
   FileTransport(TransportContext context) {
     this.context = context;
     self = context.peers().get(context.rank());
-    directory =
-        Path.of(
-            context.setting("FILE_TRANSPORT_DIR").orElse(System.getProperty("java.io.tmpdir")));
+    directory = context.get(DIRECTORY);
   }
 
   @Override
   public Support canConnect(PeerInfo peer) {
-    if (!peer.hostId().equals(self.hostId())
-        || !peer.ipcNamespace().equals(self.ipcNamespace())) {
+    if (!peer.hostId().equals(self.hostId()) || !peer.ipcNamespace().equals(self.ipcNamespace())) {
       return Support.no("rank " + peer.rank() + " sees other files");
     }
     if (peer.userId() != self.userId()) {

@@ -31,7 +31,7 @@ record RegionFile(Path path, MappedRegion region) {
     } catch (IOException e) {
       throw new SystemErrorException(
           "no file of " + bytes + " bytes can be made in " + directory + ": " + e,
-          "set FILE_TRANSPORT_DIR to a directory with room",
+          "set NCCL4J_FILE_TRANSPORT_DIR to a directory with room",
           e);
     }
   }

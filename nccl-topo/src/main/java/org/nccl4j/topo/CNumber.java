@@ -10,6 +10,8 @@ public final class CNumber {
   private static final Pattern PREFIX =
       Pattern.compile(
           "\\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*)).*", Pattern.DOTALL);
+  private static final Pattern WHOLE =
+      Pattern.compile("[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)");
   private static final Pattern HEX =
       Pattern.compile("\\s*(?:0[xX])?([0-9a-fA-F]+).*", Pattern.DOTALL);
 
@@ -33,6 +35,11 @@ public final class CNumber {
     BigInteger low = BigInteger.valueOf(Long.MIN_VALUE);
     BigInteger high = BigInteger.valueOf(Long.MAX_VALUE);
     return OptionalLong.of(value.max(low).min(high).longValue());
+  }
+
+  /** The number that the text is; empty if it is none. */
+  public static OptionalLong whole(String text) {
+    return WHOLE.matcher(text).matches() ? prefix(text) : OptionalLong.empty();
   }
 
   /** An unsigned 64-bit number in base 16, with or without 0x; 0 if there is none. */

@@ -70,12 +70,12 @@ public enum PathType {
   }
 
   /**
-   * A level as NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL write it: a name up to SYS, or a number of the
-   * old kind.
+   * A level as NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL write it: a name up to SYS in any case, or a
+   * number of the old kind.
    */
   public static Optional<PathType> level(String text) {
     for (PathType type : BY_DISTANCE) {
-      if (type.within(SYS) && type.name().equals(text)) {
+      if (type.within(SYS) && type.name().equalsIgnoreCase(text)) {
         return Optional.of(type);
       }
     }

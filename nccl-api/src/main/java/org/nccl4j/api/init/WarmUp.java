@@ -15,6 +15,7 @@ import org.nccl4j.api.bootstrap.TcpBootstrap;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.topology.TopologyPrefetch;
 import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -38,11 +39,11 @@ public final class WarmUp implements StartupHook {
   /** Transports and networks of ours, and plug-ins of nobody. */
   private static final Map<String, String> SETTINGS =
       Map.of(
-          "NCCL4J_TRANSPORTS", "P2P,SHM,NET",
-          "NCCL_NET", "Socket",
-          "NCCL_TUNER_PLUGIN", "none",
-          "NCCL_PROFILER_PLUGIN", "none",
-          "NCCL_NVLS_ENABLE", "0");
+          Settings.NCCL4J_TRANSPORTS.name(), "P2P,SHM,NET",
+          Settings.NCCL_NET.name(), "Socket",
+          PlanSettings.NCCL_TUNER_PLUGIN.name(), "none",
+          Settings.NCCL_PROFILER_PLUGIN.name(), "none",
+          Settings.NCCL_NVLS_ENABLE.name(), "0");
 
   /** True if it is too late, since a creation has begun. */
   private static volatile boolean over;
@@ -77,7 +78,7 @@ public final class WarmUp implements StartupHook {
   /** Lets two ranks meet over sockets, as the ranks of several processes do. */
   private static void meet() {
     BootstrapOptions options =
-        BootstrapOptions.from(Settings.alone(Map.of("NCCL_SOCKET_IFNAME", "=lo")));
+        BootstrapOptions.from(Settings.alone(Map.of(Settings.NCCL_SOCKET_IFNAME.name(), "=lo")));
     BootstrapId id = BootstrapRoot.create(options, PATIENCE);
     CompletableFuture<Void> other =
         CompletableFuture.runAsync(() -> meet(id, 1, options), WarmUp::start);

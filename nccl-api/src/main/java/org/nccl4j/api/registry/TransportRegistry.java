@@ -10,11 +10,12 @@ import java.util.ServiceConfigurationError;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
 import java.util.regex.Pattern;
-import org.nccl4j.api.settings.Setting;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.ProfilerProvider;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.DebugLog;
@@ -85,7 +86,7 @@ public final class TransportRegistry {
             Providers.of(TunerProvider.class)),
         TunerProvider::name,
         wanted,
-        "NCCL_TUNER_PLUGIN");
+        PlanSettings.NCCL_TUNER_PLUGIN.name());
   }
 
   /**
@@ -103,7 +104,7 @@ public final class TransportRegistry {
             Providers.of(ProfilerProvider.class)),
         ProfilerProvider::name,
         wanted,
-        "NCCL_PROFILER_PLUGIN");
+        Settings.NCCL_PROFILER_PLUGIN.name());
   }
 
   private static <P> List<P> chosen(

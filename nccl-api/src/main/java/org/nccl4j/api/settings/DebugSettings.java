@@ -1,6 +1,7 @@
 package org.nccl4j.api.settings;
 
 import java.util.List;
+import org.nccl4j.api.spi.Setting;
 
 /** The settings of what is logged, recorded and checked. */
 public final class DebugSettings {
@@ -13,12 +14,15 @@ public final class DebugSettings {
               + " INFO and above the subsystems in NCCL_DEBUG_SUBSYS.");
 
   public static final Setting<Subsystems> NCCL_DEBUG_SUBSYS =
-      Setting.subsystems(
+      Setting.of(
           "NCCL_DEBUG_SUBSYS",
+          Subsystems.DEFAULT,
+          "names among " + String.join(", ", Subsystems.NAMES) + ", with ^ in front to exclude",
           "The subsystems that are logged at NCCL_DEBUG=INFO and above. For example: COLL each"
               + " operation; TUNING the algorithm of each new operation; ENV settings and their"
               + " sources; P2P, SHM and NET how ranks are reached; ALLOC memory in use; REG"
-              + " windows; CALL calls such as split; RAS failures.");
+              + " windows; CALL calls such as split; RAS failures.",
+          Subsystems::parse);
 
   public static final Setting<String> NCCL_DEBUG_FILE =
       Setting.text(

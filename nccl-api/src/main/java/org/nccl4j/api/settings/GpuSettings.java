@@ -1,6 +1,7 @@
 package org.nccl4j.api.settings;
 
 import java.util.List;
+import org.nccl4j.api.spi.Setting;
 
 /** The settings of ranks on GPUs: how kernels are launched and how memory is shared. */
 public final class GpuSettings {
@@ -22,14 +23,17 @@ public final class GpuSettings {
               + " in the same order. Captured operations are ordered only by their streams.");
 
   public static final Setting<KernelPreload> NCCL4J_PRELOAD_KERNELS =
-      Setting.kernelPreload(
+      Setting.of(
           "NCCL4J_PRELOAD_KERNELS",
+          KernelPreload.AUTO,
+          KernelPreload.ALLOWED,
           "The kernels that a process's first communicator on a GPU loads at its creation: all"
               + " kernels that only copy, and the kernels that reduce the named types. Other"
               + " kernels are loaded when an operation first needs them. That load can wait for"
               + " kernels of other communicators on that GPU, so two communicators whose first"
               + " operations come in opposite orders on two ranks wait for each other. auto: all"
-              + " with CUDA_MODULE_LOADING=EAGER, else none.");
+              + " with CUDA_MODULE_LOADING=EAGER, else none.",
+          KernelPreload::parse);
 
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
       Setting.number(
@@ -67,15 +71,11 @@ public final class GpuSettings {
               + " 0: no; 2: if they can; 1: on one host too, and an error if they cannot.");
 
   public static final Setting<Long> NCCL_MNNVL_UUID =
-      Setting.wide(
-          "NCCL_MNNVL_UUID",
-          -1,
-          "Replaces the number of the NVLink domain; -1: the driver's number.");
+      wide("NCCL_MNNVL_UUID", "Replaces the number of the NVLink domain; -1: the driver's number.");
 
   public static final Setting<Long> NCCL_MNNVL_CLIQUE_ID =
-      Setting.wide(
+      wide(
           "NCCL_MNNVL_CLIQUE_ID",
-          -1,
           "Replaces the clique within the NVLink domain; -1: the driver's clique; -2: a clique for"
               + " each serial number of a chassis.");
 
@@ -101,4 +101,10 @@ public final class GpuSettings {
           NCCL4J_REHEARSAL);
 
   private GpuSettings() {}
+
+  /** A number of 64 bits; -1 by default. */
+  private static Setting<Long> wide(String name, String sentence) {
+    return Setting.of(
+        name, -1L, "a whole number, decimal or with 0x in front", sentence, Long::decode);
+  }
 }

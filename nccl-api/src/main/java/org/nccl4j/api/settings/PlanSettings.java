@@ -1,6 +1,7 @@
 package org.nccl4j.api.settings;
 
 import java.util.List;
+import org.nccl4j.api.spi.Setting;
 
 /** The settings of what ways the planner compares, and by which times. */
 public final class PlanSettings {

@@ -1,6 +1,7 @@
 package org.nccl4j.api.settings;
 
 import java.util.List;
+import org.nccl4j.api.spi.Setting;
 
 /** The settings of communicators of very many ranks. */
 public final class ScaleSettings {

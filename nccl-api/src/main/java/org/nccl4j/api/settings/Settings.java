@@ -3,43 +3,45 @@ package org.nccl4j.api.settings;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.nccl4j.api.spi.Setting;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.topo.TopoSettings;
 
 /**
  * All settings, and their values for one communicator. Names that NCCL has mean what they mean
  * there; NCCL4J_ names are this library's own.
  */
-public final class Settings {
+public final class Settings implements SettingValues {
   /** See {@link Setting#sentence()}, here and below. */
   public static final Setting<String> NCCL_ALGO =
-      Setting.text(
-          "NCCL_ALGO",
-          "",
+      TopologySettings.of(
+          TopoSettings.NCCL_ALGO,
           "names such as Ring,Tree; ^ in front forbids them; allreduce: in front limits them to"
               + " one collective",
           "The algorithms that the planner may choose.");
 
   public static final Setting<String> NCCL_PROTO =
-      Setting.text(
-          "NCCL_PROTO",
-          "",
+      TopologySettings.of(
+          TopoSettings.NCCL_PROTO,
           "names among LL, LL128, Simple; ^ in front forbids them",
           "The protocols that the planner may choose.");
 
   public static final Setting<Integer> NCCL_MIN_CTAS =
-      Setting.number("NCCL_MIN_CTAS", 1, 1, 64, "The fewest blocks of an operation on a GPU.");
+      TopologySettings.number(
+          TopoSettings.NCCL_MIN_CTAS, 1, 64, "The fewest blocks of an operation on a GPU.");
 
   public static final Setting<Integer> NCCL_MAX_CTAS =
-      Setting.number(
-          "NCCL_MAX_CTAS",
-          64,
+      TopologySettings.number(
+          TopoSettings.NCCL_MAX_CTAS,
           1,
           64,
           "The most blocks of an operation on a GPU; in a group, of a send and a receive"
@@ -88,7 +90,12 @@ public final class Settings {
           "Sockets for each helper thread; if unset, chosen by the interface.");
 
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
-      Setting.ports("NCCL4J_BOOTSTRAP_PORTS", "The ports of listening sockets.");
+      Setting.of(
+          "NCCL4J_BOOTSTRAP_PORTS",
+          PortRange.ANY,
+          "a port or a range of ports within 1-65535, such as 29500-29600",
+          "The ports of listening sockets.",
+          PortRange::parse);
 
   public static final Setting<String> NCCL_HOSTID =
       Setting.text(
@@ -108,7 +115,8 @@ public final class Settings {
               + " orders.");
 
   public static final Setting<Boolean> NCCL_SHM_DISABLE =
-      Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");
+      TopologySettings.flag(
+          TopoSettings.NCCL_SHM_DISABLE, "Forbids shared memory between processes.");
 
   public static final Setting<Boolean> NCCL_MULTI_RANK_GPU_ENABLE =
       Setting.flag(
@@ -121,21 +129,20 @@ public final class Settings {
               + " CUDA_DEVICE_MAX_CONNECTIONS=32.");
 
   public static final Setting<Boolean> NCCL_P2P_DISABLE =
-      Setting.flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");
+      TopologySettings.flag(
+          TopoSettings.NCCL_P2P_DISABLE, "Forbids direct access to another rank's memory.");
 
   public static final Setting<Integer> NCCL_NVLS_ENABLE =
-      Setting.number(
-          "NCCL_NVLS_ENABLE",
-          2,
+      TopologySettings.number(
+          TopoSettings.NCCL_NVLS_ENABLE,
           0,
           2,
           "Allows the driver's multicast objects; with 0 the library calls none of the driver's"
               + " multicast functions.");
 
   public static final Setting<Integer> NCCL_NVLS_NCHANNELS =
-      Setting.number(
-          "NCCL_NVLS_NCHANNELS",
-          0,
+      TopologySettings.number(
+          TopoSettings.NCCL_NVLS_NCHANNELS,
           0,
           ConnectionLayout.CHANNELS,
           "The number of channels of NVLS; 0: the device chooses.");
@@ -171,11 +178,12 @@ public final class Settings {
           "The networks of the NET transport; if unset all, by priority and name.");
 
   public static final Setting<String> NCCL4J_SHM =
-      Setting.choiceOrDirectory(
+      Setting.of(
           "NCCL4J_SHM",
           "memfd",
-          List.of("memfd", "devshm"),
-          "The source of shared memory between processes.");
+          "memfd, devshm, or the absolute name of a directory",
+          "The source of shared memory between processes.",
+          Settings::memorySource);
 
   public static final Setting<Long> NCCL_WIN_STRIDE =
       Setting.bytes(
@@ -219,9 +227,8 @@ public final class Settings {
           "The rank that writes NCCL_TOPO_DUMP_FILE.");
 
   public static final Setting<String> NCCL_GRAPH_FILE =
-      Setting.text(
-          "NCCL_GRAPH_FILE",
-          "",
+      TopologySettings.of(
+          TopoSettings.NCCL_GRAPH_FILE,
           "the name of a graph file",
           "A file of rings and trees that replaces the search.");
 
@@ -365,35 +372,48 @@ public final class Settings {
     return ALL;
   }
 
-  /**
-   * The value of a setting, or its default.
-   *
-   * @throws org.nccl4j.device.InvalidArgumentException naming the setting, what it is set to,
-   *     where, and what it may be
-   */
-  public <T> T get(Setting<T> setting) {
-    return setting.in(environment);
+  @Override
+  public <T> Optional<T> find(Setting<T> setting) {
+    return environment
+        .find(setting.name())
+        .map(value -> setting.parse(value.text(), value.origin()));
   }
 
-  /**
-   * The text that a name, declared or not, is set to. A flag's is 0 or 1.
-   *
-   * @throws org.nccl4j.device.InvalidArgumentException if a flag is set to something else
-   */
-  public Optional<String> text(String name) {
+  @Override
+  public Optional<String> setting(String name) {
     return environment.find(name).map(value -> text(name, value));
   }
 
-  /** Every name that is set, declared or not, with its text as {@link #text} gives it. */
+  /** Every name that is set, declared or not, with its text as {@link #setting} gives it. */
   public Map<String, String> texts() {
     Map<String, String> texts = new TreeMap<>();
     environment.all().forEach((name, value) -> texts.put(name, text(name, value)));
     return texts;
   }
 
-  private String text(String name, Environment.Value value) {
+  private static String text(String name, Environment.Value value) {
     Setting<?> flag = FLAGS.get(name);
-    return flag == null ? value.text() : flag.textIn(environment);
+    if (flag == null) {
+      return value.text();
+    }
+    return flag.parse(value.text(), value.origin()).equals(Boolean.TRUE) ? "1" : "0";
+  }
+
+  private static String memorySource(String text) {
+    String word = text.toLowerCase(Locale.ROOT);
+    if (!List.of("memfd", "devshm").contains(word) && !text.startsWith("/")) {
+      throw new IllegalArgumentException("neither a word nor an absolute name");
+    }
+    return text.startsWith("/") ? text : word;
+  }
+
+  /** The values of the settings that nccl-topo reads. */
+  public TopoSettings topology() {
+    Map<String, Object> values = new TreeMap<>();
+    for (Setting<?> setting : ALL) {
+      find(setting).ifPresent(value -> values.put(setting.name(), value));
+    }
+    return TopoSettings.of(values);
   }
 
   /** True if the user set it, anywhere. */

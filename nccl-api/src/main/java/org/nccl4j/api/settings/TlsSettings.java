@@ -1,6 +1,7 @@
 package org.nccl4j.api.settings;
 
 import java.util.List;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.wire.tls.TlsFiles;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;

@@ -2,7 +2,6 @@ package org.nccl4j.api.spi;
 
 import java.util.List;
 import java.util.Optional;
-import java.util.function.Function;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.MulticastObject;
 
@@ -52,12 +51,8 @@ public interface MulticastProvider {
     long endNanos();
   }
 
-  /**
-   * This rank's offer. Neither allocates nor calls the driver's multicast functions.
-   *
-   * @param setting as in {@link TransportContext#setting}
-   */
-  Offer offer(Device device, Function<String, Optional<String>> setting);
+  /** This rank's offer. Neither allocates nor calls the driver's multicast functions. */
+  Offer offer(Device device, SettingValues settings);
 
   /**
    * Makes the memory of one machine's ranks of a communicator, whose ranks all offered the form, in

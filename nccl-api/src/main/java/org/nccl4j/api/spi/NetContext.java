@@ -3,10 +3,9 @@ package org.nccl4j.api.spi;
 import java.io.IOException;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
-import java.util.Optional;
 
 /** The communicator's facts for a network. */
-public interface NetContext {
+public interface NetContext extends SettingValues {
   /** This rank. */
   int rank();
 
@@ -15,13 +14,6 @@ public interface NetContext {
    * network opens.
    */
   byte[] secret();
-
-  /**
-   * The value of a setting, such as "NCCL_SOCKET_IFNAME", from the communicator's configuration,
-   * the system properties, the environment or a configuration file, in this order. Of a setting
-   * that is on or off it is "1" or "0", whatever word the user chose.
-   */
-  Optional<String> setting(String name);
 
   /**
    * Returns the channel of a connection that carries only control messages of its ends: TLS if the

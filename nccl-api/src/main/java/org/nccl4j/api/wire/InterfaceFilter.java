@@ -6,7 +6,6 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.function.Function;
 import java.util.stream.Stream;
 
 /**
@@ -21,13 +20,6 @@ public record InterfaceFilter(String names, String family) {
   public InterfaceFilter {
     names = names.strip();
     family = family.strip().toUpperCase(Locale.ROOT);
-  }
-
-  /** From the values of settings by their names. */
-  public static InterfaceFilter of(Function<String, Optional<String>> settings) {
-    return new InterfaceFilter(
-        settings.apply("NCCL_SOCKET_IFNAME").orElse(""),
-        settings.apply("NCCL_SOCKET_FAMILY").orElse(""));
   }
 
   /** True if the user names interfaces. */

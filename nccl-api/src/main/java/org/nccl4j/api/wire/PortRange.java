@@ -1,10 +1,5 @@
 package org.nccl4j.api.wire;
 
-import java.util.Optional;
-import java.util.function.Function;
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidArgumentException;
-
 /**
  * Ports that sockets may listen on.
  *
@@ -32,24 +27,6 @@ public record PortRange(int first, int last) {
     int first = Integer.parseInt(dash < 0 ? trimmed : trimmed.substring(0, dash).trim());
     return new PortRange(
         first, dash < 0 ? first : Integer.parseInt(trimmed.substring(dash + 1).trim()));
-  }
-
-  /**
-   * From the values of settings by their names.
-   *
-   * @throws InvalidArgumentException if NCCL4J_BOOTSTRAP_PORTS is no range of ports
-   */
-  public static PortRange of(Function<String, Optional<String>> settings) {
-    String text = settings.apply("NCCL4J_BOOTSTRAP_PORTS").orElse("");
-    try {
-      return parse(text);
-    } catch (IllegalArgumentException e) {
-      throw new InvalidArgumentException(
-          ErrorId.SETTING,
-          "NCCL4J_BOOTSTRAP_PORTS=" + text + " is not a range of ports",
-          "set it to a port or a range such as 29500-29600",
-          e);
-    }
   }
 
   @Override

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -67,7 +66,7 @@ class TopologyCostModelTest {
               TopologyXml.parseSystem("host " + host, machine(gpus, sm, nvLinks)),
               IntStream.range(first, first + gpus).toArray()));
     }
-    return Fleet.of(all, new ClusterOptions(new TopoSettings(Map.of()), PeerStatus.ALLOWED, false));
+    return Fleet.of(all, new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false));
   }
 
   private static CostModel costs(String model, int nRanks, boolean nvlink, Fleet fleet) {

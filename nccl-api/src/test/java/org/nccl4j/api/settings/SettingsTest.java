@@ -16,9 +16,13 @@ import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.TopoSetting;
+import org.nccl4j.topo.TopoSettings;
 
 class SettingsTest {
   @TempDir Path folder;
@@ -128,13 +132,13 @@ class SettingsTest {
   void aFlagMeansTheSameToWhoeverReadsIt() {
     for (String on : List.of("1", "true", "YES", "on")) {
       assertEquals("1", with("NCCL_P2P_DISABLE", on).texts().get("NCCL_P2P_DISABLE"), on);
-      assertEquals("1", with("NCCL_P2P_DISABLE", on).text("NCCL_P2P_DISABLE").orElseThrow(), on);
+      assertEquals("1", with("NCCL_P2P_DISABLE", on).setting("NCCL_P2P_DISABLE").orElseThrow(), on);
     }
     for (String off : List.of("0", "False", "no", "off")) {
       assertEquals("0", with("NCCL_SHM_DISABLE", off).texts().get("NCCL_SHM_DISABLE"), off);
     }
     assertThrows(InvalidArgumentException.class, with("NCCL_P2P_DISABLE", "maybe")::texts);
-    assertEquals("Ring", with("NCCL_ALGO", "Ring").text("NCCL_ALGO").orElseThrow());
+    assertEquals("Ring", with("NCCL_ALGO", "Ring").setting("NCCL_ALGO").orElseThrow());
   }
 
   @Test
@@ -200,9 +204,39 @@ class SettingsTest {
     }
     assertEquals(Settings.declared().size(), names.size());
     Set<String> declared = new HashSet<>(constants());
-    InfiniBandSettings.ALL.forEach(setting -> declared.add(setting.name()));
     TopologySettings.ALL.forEach(setting -> declared.add(setting.name()));
     assertEquals(declared, names);
+  }
+
+  @Test
+  void settingsOfTheTopologyAreDeclaredWithTheSameDefault() throws IllegalAccessException {
+    int compared = 0;
+    for (Field field : TopoSettings.class.getFields()) {
+      if (field.get(null) instanceof TopoSetting<?> setting) {
+        Setting<?> declared =
+            Settings.declared().stream()
+                .filter(each -> each.name().equals(setting.name()))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError(setting.name()));
+        assertEquals(field.getName(), setting.name());
+        assertEquals(setting.defaultValue(), declared.defaultValue(), setting.name());
+        compared++;
+      }
+    }
+    assertTrue(compared > 40, compared + " settings");
+  }
+
+  @Test
+  void theTopologyGetsTheValuesThatTransportsGet() {
+    Settings settings = with("NCCL_P2P_DISABLE", "true");
+    assertTrue(settings.get(Settings.NCCL_P2P_DISABLE));
+    assertEquals(PathType.LOC, settings.topology().p2pLevel().orElseThrow());
+    assertTrue(with("NCCL_SHM_DISABLE", "yes").topology().shmDisabled());
+    assertEquals(1, with("NCCL_CROSS_NIC", "0x1").topology().crossNic());
+    Settings wrong = with("NCCL_CROSS_NIC", "always");
+    InvalidArgumentException failure =
+        assertThrows(InvalidArgumentException.class, wrong::topology);
+    assertTrue(failure.problem().contains("NCCL_CROSS_NIC is \"always\" (environment)"));
   }
 
   @Test
@@ -240,7 +274,8 @@ class SettingsTest {
             GpuSettings.class,
             ScaleSettings.class,
             TlsSettings.class,
-            DebugSettings.class);
+            DebugSettings.class,
+            InfiniBandSettings.class);
     for (Class<?> declaring : all) {
       for (Field field : declaring.getDeclaredFields()) {
         if (field.getType() == Setting.class) {

@@ -22,7 +22,7 @@ final class InfiniBandExaminations {
   private static List<Finding> look() {
     IbReport report;
     try {
-      report = IbReport.of(Settings.ofProcess(Map.of())::text);
+      report = IbReport.of(Settings.ofProcess(Map.of()));
     } catch (NcclException e) {
       return List.of(Finding.warn(DEVICES, e.problem(), e.remedy()));
     }

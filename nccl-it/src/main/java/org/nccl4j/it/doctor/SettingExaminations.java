@@ -3,8 +3,8 @@ package org.nccl4j.it.doctor;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.NcclException;
 
 /** Examines the settings: values, sources and validity. */

@@ -14,6 +14,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -154,9 +155,9 @@ final class Validation {
     between(processes ? "--processes" : "-t", threads, 1, MOST_RANKS);
     Map<String, String> settings = new HashMap<>();
     names("--algo", options.algorithm, Algorithm.names())
-        .ifPresent(value -> settings.put("NCCL_ALGO", value));
+        .ifPresent(value -> settings.put(Settings.NCCL_ALGO.name(), value));
     names("--proto", options.protocol, Stream.of(Protocol.values()).map(Protocol::label).toList())
-        .ifPresent(value -> settings.put("NCCL_PROTO", value));
+        .ifPresent(value -> settings.put(Settings.NCCL_PROTO.name(), value));
     between("-T", options.timeout, 1, 86_400);
     if (!List.of("core", "none").contains(options.binding)) {
       throw new InvalidArgumentException(

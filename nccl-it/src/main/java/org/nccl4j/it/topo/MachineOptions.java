@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
@@ -87,7 +88,16 @@ final class MachineOptions {
   }
 
   TopoSettings settings() {
-    return new TopoSettings(Settings.ofProcess(set).texts());
+    return values().topology();
+  }
+
+  /** The value of a setting if it is set. */
+  <T> Optional<T> find(Setting<T> setting) {
+    return values().find(setting);
+  }
+
+  private Settings values() {
+    return Settings.ofProcess(set);
   }
 
   ClusterOptions options(boolean collNet) {
@@ -111,9 +121,9 @@ final class MachineOptions {
     for (int count : nodes) {
       clusters.add(Cluster.of(routes, count, options(collNet)));
     }
-    Optional<String> dump = settings().text("NCCL_GRAPH_DUMP_FILE");
+    Optional<String> dump = find(Settings.NCCL_GRAPH_DUMP_FILE);
     if (dump.isPresent()) {
-      int rank = settings().number("NCCL_GRAPH_DUMP_FILE_RANK", 0);
+      int rank = values().get(Settings.NCCL_GRAPH_DUMP_FILE_RANK);
       MachineGraphs graphs = domainOf(clusters.get(0), rank);
       Files.writeString(Path.of(dump.get()), TopologyXml.write(GraphFile.write(graphs)));
     }
@@ -161,7 +171,7 @@ final class MachineOptions {
    */
   XmlElement found() throws IOException {
     XmlElement found = isLive() ? live().system() : TopologyXml.readSystem(given());
-    Optional<String> dump = settings().text("NCCL_TOPO_DUMP_FILE");
+    Optional<String> dump = find(Settings.NCCL_TOPO_DUMP_FILE);
     if (dump.isPresent()) {
       Files.writeString(Path.of(dump.get()), TopologyXml.write(found));
     }
@@ -176,7 +186,7 @@ final class MachineOptions {
   private Path given() {
     return file != null
         ? file
-        : settings().text("NCCL_TOPO_FILE").map(Path::of).orElse(VIRTUAL_TOPOLOGY);
+        : find(Settings.NCCL_TOPO_FILE).map(Path::of).orElse(VIRTUAL_TOPOLOGY);
   }
 
   private boolean isLive() {

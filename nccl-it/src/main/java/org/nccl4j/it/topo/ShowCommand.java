@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.report.Drawing;
 import org.nccl4j.topo.report.MachineTree;
@@ -28,7 +29,7 @@ final class ShowCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    boolean dumps = machine.settings().text("NCCL_GRAPH_DUMP_FILE").isPresent();
+    boolean dumps = machine.find(Settings.NCCL_GRAPH_DUMP_FILE).isPresent();
     if (svg == null && !machine.json() && !dumps) {
       // A tree needs no search, which takes seconds for a large machine.
       out.print(MachineTree.of(machine.routes(false).machine()));

@@ -153,7 +153,8 @@ final class ArchitectureRules {
         .whereLayer("window")
         .mayOnlyBeAccessedByLayers("communicator", "init", "group", "plan")
         .whereLayer("spi")
-        .mayOnlyBeAccessedByLayers("init", "proxy", "registry", "window");
+        .mayOnlyBeAccessedByLayers(
+            "communicator", "init", "proxy", "registry", "settings", "window");
   }
 
   /** The packages of the CUDA device are one-way: each names what is below it. */
@@ -203,7 +204,10 @@ final class ArchitectureRules {
         .should()
         .dependOnClassesThat(
             resideInAPackage(in("api.."))
-                .and(not(resideInAnyPackage(in("api.spi.."), in("api.wire..")))));
+                .and(
+                    not(
+                        resideInAnyPackage(
+                            in("api.spi.."), in("api.settings.."), in("api.wire..")))));
   }
 
   private ArchRule jcudaStaysInside() {

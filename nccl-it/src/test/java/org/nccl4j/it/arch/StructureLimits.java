@@ -28,7 +28,7 @@ record StructureLimits(
 
   /** The project's. The numbers in the maps may only fall. */
   static StructureLimits ofProject() {
-    return new StructureLimits(5, 30, Map.of("org.nccl4j.api.settings", 12), Map.of());
+    return new StructureLimits(5, 30, Map.of(), Map.of());
   }
 
   /** Nothing is allowed beyond one type and one file. */

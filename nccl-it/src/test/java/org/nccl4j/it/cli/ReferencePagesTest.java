@@ -7,8 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 

@@ -48,7 +48,7 @@ final class SampleTransportTest extends TransportContract {
 
   @Override
   protected Map<String, String> settings() {
-    return Map.of("FILE_TRANSPORT_DIR", directory.toString());
+    return Map.of("NCCL4J_FILE_TRANSPORT_DIR", directory.toString());
   }
 
   @Override
@@ -129,7 +129,7 @@ final class SampleTransportTest extends TransportContract {
             "-w",
             "1");
     builder.environment().put("NCCL4J_TRANSPORTS", "file");
-    builder.environment().put("FILE_TRANSPORT_DIR", directory.toString());
+    builder.environment().put("NCCL4J_FILE_TRANSPORT_DIR", directory.toString());
     Process process = builder.redirectErrorStream(true).start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertEquals(0, process.waitFor(), output);

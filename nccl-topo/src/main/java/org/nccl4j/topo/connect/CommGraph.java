@@ -91,7 +91,7 @@ public record CommGraph(
     boolean reduces =
         collNet
             && graphs.get(GraphKind.COLLNET_CHAIN).nChannels() > 0
-            && shape.nNodes() >= settings.number("NCCL_COLLNET_NODE_THRESHOLD", 2);
+            && shape.nNodes() >= settings.get(TopoSettings.NCCL_COLLNET_NODE_THRESHOLD);
     int[] source = channels(shape, graphs, settings, reduces, searched);
     boolean nvls = graphs.get(GraphKind.NVLS).nChannels() > 0 && nvlsEverywhere(shape);
     PeerChannels peers = new PeerChannels(shape, settings);

@@ -28,7 +28,7 @@ final class NvlsChannels {
     if (shape.minSm() >= BLACKWELL && multiNode) {
       channels = blackwellNodes(shape, channels);
     }
-    int asked = settings.number("NCCL_NVLS_NCHANNELS", 0);
+    int asked = settings.get(TopoSettings.NCCL_NVLS_NCHANNELS);
     channels = asked == 0 ? channels : asked;
     return Math.max(settings.minCtas(), Math.min(settings.maxCtas(), channels));
   }

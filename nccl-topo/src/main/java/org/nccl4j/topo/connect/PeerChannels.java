@@ -28,12 +28,8 @@ final class PeerChannels {
   /** All channels for send and receive. */
   int total(int nChannels) {
     int wanted = Math.min(nChannels, settings.maxPeerChannels());
-    wanted = Math.max(wanted, setting("NCCL_MIN_P2P_NCHANNELS", 1));
+    wanted = Math.max(wanted, settings.minPeerChannels());
     return Math.min(powerUp(wanted), Integer.highestOneBit(settings.channelsThatFitArguments()));
-  }
-
-  private int setting(String name, int otherwise) {
-    return Math.max(1, Math.min(TopoSettings.MAX_CHANNELS, settings.number(name, otherwise)));
   }
 
   /** Channels for one peer, when there are so many in all. */
@@ -91,7 +87,7 @@ final class PeerChannels {
                     "it reaches no network, where NCCL gives up",
                     "Unset NCCL4J_TOPO_COMPAT, or add a <net> that it reaches");
               }
-              int perChannel = Math.max(1, settings.number("NCCL_P2P_PER_CHANNEL_NET_BW", 14));
+              int perChannel = Math.max(1, settings.get(TopoSettings.NCCL_P2P_PER_CHANNEL_NET_BW));
               int forBandwidth = ((int) share.bandwidth() + perChannel - 1) / perChannel;
               return share.nets() == 0
                   ? DEFAULT_NET_CHANNELS

@@ -65,7 +65,7 @@ public final class NicFusion {
   }
 
   private void forced() {
-    for (String group : settings.text("NCCL_NET_FORCE_MERGE").orElse("").split(";")) {
+    for (String group : settings.get(TopoSettings.NCCL_NET_FORCE_MERGE).split(";")) {
       if (group.isBlank()) {
         continue;
       }
@@ -90,8 +90,7 @@ public final class NicFusion {
 
   private void automatic() {
     PathType level = level();
-    boolean rails =
-        settings.text("NCCL_NET_MERGE_POLICY").map("RAIL"::equalsIgnoreCase).orElse(false);
+    boolean rails = settings.get(TopoSettings.NCCL_NET_MERGE_POLICY).equalsIgnoreCase("RAIL");
     for (XmlElement first : List.copyOf(nets)) {
       if (!placed.add(first)) {
         continue;
@@ -113,7 +112,7 @@ public final class NicFusion {
   }
 
   private PathType level() {
-    String text = settings.text("NCCL_NET_MERGE_LEVEL").orElse("PORT");
+    String text = settings.get(TopoSettings.NCCL_NET_MERGE_LEVEL);
     if (text.startsWith("PORT")) {
       return PORT;
     }

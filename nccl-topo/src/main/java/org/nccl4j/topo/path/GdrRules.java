@@ -1,5 +1,6 @@
 package org.nccl4j.topo.path;
 
+import java.util.Optional;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
@@ -36,7 +37,7 @@ public final class GdrRules {
     if (!net.net().gdr() || !gpu.gpu().gdr()) {
       return false;
     }
-    if (gpu.gpu().partition() >= 0 && settings.number("NCCL_NET_GDR_MLOPART", 0) == 0) {
+    if (gpu.gpu().partition() >= 0 && !settings.get(TopoSettings.NCCL_NET_GDR_MLOPART)) {
       return false;
     }
     if (read && !readAllowed(gpu)) {
@@ -49,11 +50,11 @@ public final class GdrRules {
   }
 
   private boolean readAllowed(Node gpu) {
-    int wanted = settings.number("NCCL_NET_GDR_READ", -2);
-    if (wanted == 0) {
-      return false;
+    Optional<Boolean> wanted = settings.find(TopoSettings.NCCL_NET_GDR_READ);
+    if (wanted.isPresent()) {
+      return wanted.get();
     }
-    if (wanted > 0 || gpu.gpu().sm() >= AMPERE) {
+    if (gpu.gpu().sm() >= AMPERE) {
       return true;
     }
     // Older GPUs read slowly over PCIe; worth it only if PCIe has nothing else to carry.

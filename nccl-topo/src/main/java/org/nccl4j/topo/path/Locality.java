@@ -146,12 +146,12 @@ public final class Locality {
     if (max > 0) {
       return Math.min(max, nets);
     }
-    boolean all = settings.text("NCCL_NETDEVS_POLICY").map("ALL"::equalsIgnoreCase).orElse(false);
+    boolean all = settings.get(TopoSettings.NCCL_NETDEVS_POLICY).equalsIgnoreCase("ALL");
     return all ? nets : (nets + sharers - 1) / sharers;
   }
 
   private int policyMax() {
-    String policy = settings.text("NCCL_NETDEVS_POLICY").orElse("").toUpperCase(Locale.ROOT);
+    String policy = settings.get(TopoSettings.NCCL_NETDEVS_POLICY).toUpperCase(Locale.ROOT);
     return policy.matches("MAX:[0-9]{1,6}") ? Integer.parseInt(policy.substring(4)) : 0;
   }
 

@@ -70,7 +70,7 @@ public final class PeerRules {
   }
 
   private boolean driverAllows(Node gpu, Node peer, Optional<Node> through, PathType type) {
-    int ignore = settings.number("NCCL_IGNORE_DISABLED_P2P", 0);
+    int ignore = settings.get(TopoSettings.NCCL_IGNORE_DISABLED_P2P);
     boolean asked =
         ignore != 2 && gpu.parentDevice() != peer.parentDevice() && gpu.host() == peer.host();
     if (!asked) {
@@ -93,7 +93,7 @@ public final class PeerRules {
   boolean connected(Node gpu, Node peer) {
     Answer answer = check(gpu, peer);
     if (answer.direct()) {
-      boolean copies = settings.number("NCCL_P2P_USE_CUDA_MEMCPY", 0) != 0;
+      boolean copies = settings.get(TopoSettings.NCCL_P2P_USE_CUDA_MEMCPY);
       boolean works = answer.through().isPresent() ? !copies : !netIsFaster(gpu, peer);
       if (works) {
         return true;
@@ -104,7 +104,7 @@ public final class PeerRules {
 
   /** True if both reach a network faster than each other, near enough to be sure of it. */
   private boolean netIsFaster(Node gpu, Node peer) {
-    if (settings.number("NCCL_NET_DISABLE_INTRA", 0) == 1) {
+    if (settings.get(TopoSettings.NCCL_NET_DISABLE_INTRA)) {
       return false;
     }
     float between = paths.path(gpu, peer).bandwidth();

@@ -67,7 +67,7 @@ final class ExplainChannels {
     if (graph.crossNic() == 2) {
       text.append(" Pairs of rings change cards, which was faster (NCCL_CROSS_NIC=0 forbids it).");
     }
-    if (settings.text("NCCL_GRAPH_FILE").isPresent()) {
+    if (settings.find(TopoSettings.NCCL_GRAPH_FILE).isPresent()) {
       text.append(" Read from NCCL_GRAPH_FILE where that file has it.");
     }
     return text.toString();

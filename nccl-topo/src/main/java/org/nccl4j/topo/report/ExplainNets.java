@@ -62,7 +62,7 @@ final class ExplainNets {
                 ? "the GPU has none (gdr in the file)"
                 : "only paths up to " + level + " are allowed";
     String remedy =
-        settings.text("NCCL_NET_GDR_LEVEL").isPresent()
+        settings.find(TopoSettings.NCCL_NET_GDR_LEVEL).isPresent()
             ? "NCCL_NET_GDR_LEVEL is set."
             : "NCCL_NET_GDR_LEVEL=SYS allows all.";
     return way + "; through host memory, without GPUDirect: " + why + ". " + remedy;

@@ -96,7 +96,9 @@ public record MachineGraphs(
       Routes routes, TopoSettings settings, boolean inter, boolean collNet) {
     SearchSpace space = new SearchSpace(routes, settings, inter);
     Optional<XmlElement> given =
-        settings.text("NCCL_GRAPH_FILE").map(file -> TopologyXml.readGraphs(Path.of(file)));
+        settings
+            .find(TopoSettings.NCCL_GRAPH_FILE)
+            .map(file -> TopologyXml.readGraphs(Path.of(file)));
     boolean nvls = nvlsSupported(routes, settings);
     Map<GraphKind, ChannelGraph> graphs = new EnumMap<>(GraphKind.class);
     ChannelGraph ring = one(space, given, GraphKind.RING, 1, MAX_RINGS);

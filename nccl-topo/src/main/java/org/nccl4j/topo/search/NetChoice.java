@@ -57,7 +57,7 @@ final class NetChoice {
 
   private int[] compute(PathType limit, int gpu) {
     List<Node> gpus = gpu == ALL_GPUS ? machine.gpus() : List.of(machine.gpus().get(gpu));
-    boolean scatter = settings.number("NCCL_MNNVL_SCATTER_NETS_ENABLE", 1) != 0;
+    boolean scatter = settings.get(TopoSettings.NCCL_MNNVL_SCATTER_NETS_ENABLE);
     Set<Node> chosen = machine.hosts() > 1 && scatter ? roundRobin(gpus) : oneByOne(gpus);
     int perGpu = routes.locality().maxNets(0);
     int max = perGpu == 0 ? Integer.MAX_VALUE : perGpu * gpus.size();
@@ -143,7 +143,7 @@ final class NetChoice {
     if (end.rail() >= 0 && start.rail() >= 0) {
       return end.rail() == start.rail();
     }
-    boolean perHost = settings.number("NCCL_MNNVL_RAIL_PER_HOST", 0) != 0;
+    boolean perHost = settings.get(TopoSettings.NCCL_MNNVL_RAIL_PER_HOST);
     if (perHost && startNode.host() != endNode.host()) {
       return end.bus().equals(start.bus()) && end.port() == start.port();
     }

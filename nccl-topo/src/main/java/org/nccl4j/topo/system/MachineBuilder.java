@@ -21,7 +21,7 @@ public final class MachineBuilder {
    */
   public static Machine build(XmlElement system, TopoSettings settings, Assumptions assumptions) {
     MachineNodes nodes =
-        new MachineNodes(settings.number("NCCL_TOPO_SPLIT_MLOPART", 1) != 0, assumptions);
+        new MachineNodes(settings.get(TopoSettings.NCCL_TOPO_SPLIT_MLOPART), assumptions);
     PciTrees trees = new PciTrees(nodes);
     for (XmlElement cpu : system.children()) {
       trees.addCpu(cpu);

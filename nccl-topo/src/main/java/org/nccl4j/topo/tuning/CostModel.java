@@ -77,7 +77,7 @@ public final class CostModel {
   }
 
   private boolean patEnabled(TopoSettings settings) {
-    int wanted = settings.number("NCCL_PAT_ENABLE", 2);
+    int wanted = settings.get(TopoSettings.NCCL_PAT_ENABLE);
     if (comm.shape().minSm() < 60) {
       return false;
     }

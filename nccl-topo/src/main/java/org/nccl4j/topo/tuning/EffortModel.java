@@ -33,7 +33,7 @@ public final class EffortModel {
         thresholds[algorithm.ordinal()][protocol.ordinal()] = threshold(algorithm, protocol);
       }
     }
-    overrideThresholds(settings.text("NCCL_THREAD_THRESHOLDS").orElse(""));
+    overrideThresholds(settings.get(TopoSettings.NCCL_THREAD_THRESHOLDS));
   }
 
   /** The model of a communicator, under NCCL_NTHREADS, NCCL_LL128_NTHREADS and the like. */
@@ -46,7 +46,7 @@ public final class EffortModel {
       return MAX_THREADS;
     }
     if (protocol == Protocol.LL128) {
-      int wanted = settings.number("NCCL_LL128_NTHREADS", -2);
+      int wanted = settings.get(TopoSettings.NCCL_LL128_NTHREADS);
       return bounded(wanted, MAX_THREADS / 4, MAX_THREADS, MAX_THREADS);
     }
     AlignedGraph ring = comm.of(GraphKind.RING);
@@ -55,7 +55,7 @@ public final class EffortModel {
             && algorithm == Algorithm.RING
             && ring.bwIntra() * ring.nChannels() <= Bandwidths.PCI_GEN3;
     int otherwise = slow ? SLOW_RING_THREADS : SIMPLE_THREADS;
-    return bounded(settings.number("NCCL_NTHREADS", -2), 2 * WARP, SIMPLE_THREADS, otherwise);
+    return bounded(settings.get(TopoSettings.NCCL_NTHREADS), 2 * WARP, SIMPLE_THREADS, otherwise);
   }
 
   private static int bounded(int wanted, int min, int max, int otherwise) {

@@ -7,6 +7,7 @@ import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Collective;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Protocol;
+import org.nccl4j.topo.TopoSetting;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.AlignedGraph;
@@ -37,9 +38,9 @@ final class Enabled {
   Enabled(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
     this.nvSwitch = !comm.shape().nodes().get(0).graphs().routes().machine().nvSwitches().isEmpty();
-    this.ll128OverC2c = settings.number("NCCL_LL128_C2C", 1) != 0;
-    this.algorithms = parse(settings, "NCCL_ALGO", Algorithm.values(), Algorithm::label);
-    this.protocols = parse(settings, "NCCL_PROTO", Protocol.values(), Protocol::label);
+    this.ll128OverC2c = settings.get(TopoSettings.NCCL_LL128_C2C);
+    this.algorithms = parse(settings, TopoSettings.NCCL_ALGO, Algorithm.values(), Algorithm::label);
+    this.protocols = parse(settings, TopoSettings.NCCL_PROTO, Protocol.values(), Protocol::label);
   }
 
   boolean allows(Collective collective, Algorithm algorithm, Protocol protocol) {
@@ -75,15 +76,15 @@ final class Enabled {
   }
 
   private static <E> Choice[][] parse(
-      TopoSettings settings, String name, E[] elements, Function<E, String> label) {
+      TopoSettings settings, TopoSetting<String> setting, E[] elements, Function<E, String> label) {
     Choice[][] choices = new Choice[Collective.values().length][elements.length];
     for (Choice[] row : choices) {
       Arrays.fill(row, Choice.BY_MACHINE);
     }
-    String[] entries = settings.text(name).orElse("").split(";");
+    String[] entries = settings.get(setting).split(";");
     for (int i = 0; i < entries.length; i++) {
       if (!entries[i].isEmpty()) {
-        parseEntry(name, entries[i], i == 0, choices, elements, label);
+        parseEntry(setting.name(), entries[i], i == 0, choices, elements, label);
       }
     }
     return choices;

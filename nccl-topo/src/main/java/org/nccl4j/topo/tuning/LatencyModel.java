@@ -34,7 +34,7 @@ final class LatencyModel {
   }
 
   private float netOverhead(TopoSettings settings) {
-    int nanos = settings.number("NCCL_NET_OVERHEAD", -2);
+    int nanos = settings.get(TopoSettings.NCCL_NET_OVERHEAD);
     if (nanos != -2) {
       return (float) (nanos * .001);
     }

@@ -34,7 +34,7 @@ class MachinesTest {
       values.put(setting.split("=")[0], setting.split("=")[1]);
     }
     ClusterOptions options =
-        new ClusterOptions(new TopoSettings(values), PeerStatus.ALLOWED, false);
+        new ClusterOptions(TopoSettings.parse(values), PeerStatus.ALLOWED, false);
     return Cluster.of(TestMachines.read(name), machines, options);
   }
 
@@ -201,7 +201,7 @@ class MachinesTest {
     assertEquals(1, cluster("pcie-2-intel", 1, nothing).domains().size());
     ClusterOptions compatible =
         new ClusterOptions(
-            new TopoSettings(Map.of("NCCL4J_TOPO_COMPAT", "nccl")), PeerStatus.ALLOWED, false);
+            TopoSettings.parse(Map.of("NCCL4J_TOPO_COMPAT", "nccl")), PeerStatus.ALLOWED, false);
     assertEquals(
         Answer.of(Cluster.of(TestMachines.read("dgx-h100"), 2, ClusterOptions.DEFAULT)),
         Answer.of(Cluster.of(TestMachines.read("dgx-h100"), 2, compatible)));

@@ -86,7 +86,7 @@ class RandomMachinesTest {
 
   private static boolean isValid(
       XmlElement system, Map<String, String> values, int machines, boolean collNet) {
-    TopoSettings settings = new TopoSettings(values);
+    TopoSettings settings = TopoSettings.parse(values);
     Cluster cluster;
     try {
       cluster =

@@ -26,7 +26,7 @@ class ExitsTest {
     for (String setting : settings) {
       values.put(setting.split("=")[0], setting.split("=")[1]);
     }
-    TopoSettings topo = new TopoSettings(values);
+    TopoSettings topo = TopoSettings.parse(values);
     ClusterOptions options = new ClusterOptions(topo, PeerStatus.ALLOWED, false);
     return new Exits(Cluster.of(TestMachines.read(machine), 2, options).comm(), topo);
   }

@@ -53,7 +53,7 @@ class NicFusionTest {
     for (String setting : settings) {
       values.put(setting.split("=")[0], setting.split("=")[1]);
     }
-    return NicFusion.fuse(TopologyXml.parseSystem("host.xml", TEXT), new TopoSettings(values));
+    return NicFusion.fuse(TopologyXml.parseSystem("host.xml", TEXT), TopoSettings.parse(values));
   }
 
   private static List<XmlElement> nets(XmlElement element) {

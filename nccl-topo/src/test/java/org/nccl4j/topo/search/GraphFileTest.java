@@ -45,7 +45,7 @@ class GraphFileTest {
   }
 
   private static Cluster read(String name, Path file) {
-    TopoSettings settings = new TopoSettings(Map.of("NCCL_GRAPH_FILE", file.toString()));
+    TopoSettings settings = TopoSettings.parse(Map.of("NCCL_GRAPH_FILE", file.toString()));
     return Cluster.of(
         TestMachines.read(name), 2, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
   }
@@ -127,7 +127,7 @@ class GraphFileTest {
   }
 
   private static Cluster readOne(String name, Path file) {
-    TopoSettings settings = new TopoSettings(Map.of("NCCL_GRAPH_FILE", file.toString()));
+    TopoSettings settings = TopoSettings.parse(Map.of("NCCL_GRAPH_FILE", file.toString()));
     return Cluster.of(
         TestMachines.read(name), 1, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
   }

@@ -27,7 +27,7 @@ class CostModelTest {
     return Cluster.of(
             TestMachines.read(name),
             machines,
-            new ClusterOptions(new TopoSettings(settings), PeerStatus.ALLOWED, false))
+            new ClusterOptions(TopoSettings.parse(settings), PeerStatus.ALLOWED, false))
         .costs();
   }
 

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetExit;
@@ -75,7 +76,7 @@ final class PxnRoutes {
    */
   Net network(PxnRequest request, PeerInfo from, List<String> own, Function<String, Net> opened) {
     if (!own.contains(request.net())) {
-      throw missing("network " + request.net(), from, "NCCL_NET");
+      throw missing("network " + request.net(), from, Settings.NCCL_NET.name());
     }
     return opened.apply(request.net());
   }

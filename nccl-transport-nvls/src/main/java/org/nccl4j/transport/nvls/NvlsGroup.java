@@ -2,13 +2,12 @@ package org.nccl4j.transport.nvls;
 
 import java.lang.System.Logger;
 import java.util.List;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -153,7 +152,7 @@ final class NvlsGroup {
                 check("of a machine", team.members().size()); // the kernels look at each
               }
               boolean host = context.device().kind() == Device.Kind.HOST;
-              int chunk = number("NCCL_NVLS_CHUNKSIZE", 0);
+              int chunk = context.get(Settings.NCCL_NVLS_CHUNKSIZE);
               mine[0] =
                   new NvlsLayout(
                       team.heads().size(),
@@ -184,9 +183,10 @@ final class NvlsGroup {
    * Returns the number of channels that are asked for, within the limits of an operation on a GPU.
    */
   private int channels() {
-    int asked = number("NCCL_NVLS_NCHANNELS", 0);
-    int least = Math.max(number("NCCL_MIN_CTAS", 1), asked == 0 ? defaultChannels() : asked);
-    int most = Math.min(number("NCCL_MAX_CTAS", ConnectionLayout.CHANNELS), team.most());
+    int asked = context.get(Settings.NCCL_NVLS_NCHANNELS);
+    int least =
+        Math.max(context.get(Settings.NCCL_MIN_CTAS), asked == 0 ? defaultChannels() : asked);
+    int most = Math.min(context.get(Settings.NCCL_MAX_CTAS), team.most());
     return Math.min(most, least);
   }
 
@@ -200,19 +200,6 @@ final class NvlsGroup {
 
   private int defaultChunk(boolean host) {
     return form == Form.DRIVER ? 128 << 10 : host ? 64 << 10 : 32 << 10;
-  }
-
-  private int number(String name, int byDefault) {
-    String text = context.setting(name).map(String::trim).orElse("");
-    try {
-      return text.isEmpty() ? byDefault : Integer.parseInt(text);
-    } catch (NumberFormatException e) {
-      throw new InvalidArgumentException(
-          ErrorId.SETTING,
-          name + " is \"" + text + "\", which is not a number",
-          "set it to a number, or unset it",
-          e);
-    }
   }
 
   private String reason(NvlsLayout layout) {

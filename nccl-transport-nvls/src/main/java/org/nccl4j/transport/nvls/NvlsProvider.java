@@ -1,11 +1,10 @@
 package org.nccl4j.transport.nvls;
 
-import java.util.Locale;
 import java.util.Optional;
-import java.util.function.Function;
-import java.util.regex.Pattern;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.Algorithm;
@@ -19,9 +18,6 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
  * functions is called.
  */
 public final class NvlsProvider implements MulticastProvider {
-  /** Zero in any spelling: 00 forbids as 0 does. */
-  private static final Pattern NOUGHT = Pattern.compile("[+-]?0+");
-
   /** Called by {@link java.util.ServiceLoader}. */
   public NvlsProvider() {}
 
@@ -31,26 +27,26 @@ public final class NvlsProvider implements MulticastProvider {
   }
 
   @Override
-  public Offer offer(Device device, Function<String, Optional<String>> setting) {
-    String mode = text(setting, "NCCL4J_NVLS_MODE", "auto");
+  public Offer offer(Device device, SettingValues settings) {
+    String mode = settings.get(Settings.NCCL4J_NVLS_MODE);
     return switch (mode) {
       case "off" -> none(false, "NCCL4J_NVLS_MODE is off");
       case "emulated" -> emulated();
-      case "hardware" -> driver(device, setting);
-      default -> automatic(device, setting);
+      case "hardware" -> driver(device, settings);
+      default -> automatic(device, settings);
     };
   }
 
-  private static Offer automatic(Device device, Function<String, Optional<String>> setting) {
-    AlgorithmFilter filter = AlgorithmFilter.parse(text(setting, "NCCL_ALGO", ""), "");
+  private static Offer automatic(Device device, SettingValues settings) {
+    AlgorithmFilter filter = AlgorithmFilter.parse(settings.get(Settings.NCCL_ALGO), "");
     if (!filter.demandsAnywhere(Algorithm.NVLS) && !filter.demandsAnywhere(Algorithm.NVLS_TREE)) {
       return none(false, "neither NCCL_ALGO nor NCCL4J_NVLS_MODE asks for it");
     }
-    return device.kind() == Device.Kind.HOST ? emulated() : driver(device, setting);
+    return device.kind() == Device.Kind.HOST ? emulated() : driver(device, settings);
   }
 
-  private static Offer driver(Device device, Function<String, Optional<String>> setting) {
-    if (NOUGHT.matcher(text(setting, "NCCL_NVLS_ENABLE", "2")).matches()) {
+  private static Offer driver(Device device, SettingValues settings) {
+    if (settings.get(Settings.NCCL_NVLS_ENABLE) == 0) {
       return none(true, "NCCL_NVLS_ENABLE=0 forbids the driver's multicast objects");
     }
     String absence = ((KernelDevice) device).multicastAbsence();
@@ -65,11 +61,6 @@ public final class NvlsProvider implements MulticastProvider {
 
   private static Offer none(boolean wanted, String reason) {
     return new Offer(Optional.empty(), wanted, reason);
-  }
-
-  private static String text(
-      Function<String, Optional<String>> setting, String name, String byDefault) {
-    return setting.apply(name).map(t -> t.trim().toLowerCase(Locale.ROOT)).orElse(byDefault);
   }
 
   @Override

@@ -8,6 +8,7 @@ import java.util.HexFormat;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.FdExchange;
@@ -34,7 +35,7 @@ final class CudaExchange implements ArenaExchange {
       new LocalArenas<>(SharedDeviceMemory::close);
 
   private static final Logger LOG = DebugLog.of("P2P");
-  private static final String DESCRIPTORS = "NCCL_CUMEM_ENABLE";
+  private static final String DESCRIPTORS = GpuSettings.NCCL_CUMEM_ENABLE.name();
   private static final String BY_HANDLE = "ipc:";
 
   /**
@@ -72,7 +73,7 @@ final class CudaExchange implements ArenaExchange {
     this.device = device;
     this.bytes = bytes;
     this.secret = context.secret();
-    this.byHandle = PeerReachability.isOff(context, DESCRIPTORS);
+    this.byHandle = !context.get(GpuSettings.NCCL_CUMEM_ENABLE);
     this.abroad =
         context.peers().stream().anyMatch(peer -> !isLocal(peer) && !self.sharesFabric(peer));
     this.alone = context.peers().stream().filter(this::isLocal).count() == 1;

@@ -1,5 +1,6 @@
 package org.nccl4j.transport.p2p;
 
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
@@ -13,7 +14,7 @@ final class PeerReachability {
   /** Returns whether a peer is in the same process. */
   static Support inProcess(TransportContext context, PeerInfo peer) {
     PeerInfo self = context.peers().get(context.rank());
-    if (isSet(context, "NCCL_P2P_DISABLE")) {
+    if (context.get(Settings.NCCL_P2P_DISABLE)) {
       return Support.no("NCCL_P2P_DISABLE is set");
     }
     if (!self.processId().equals(peer.processId())) {
@@ -25,7 +26,7 @@ final class PeerReachability {
   /** Returns whether a peer is on the same machine, in reach of its memory. */
   static Support onMachine(TransportContext context, PeerInfo peer) {
     PeerInfo self = context.peers().get(context.rank());
-    if (isSet(context, "NCCL_SHM_DISABLE")) {
+    if (context.get(Settings.NCCL_SHM_DISABLE)) {
       return Support.no("NCCL_SHM_DISABLE is set");
     }
     Support machine = sameMachine(self, peer);
@@ -58,7 +59,7 @@ final class PeerReachability {
   /** Returns whether a peer's GPU and a rank's can load from and store to each other's memory. */
   static Support betweenGpus(TransportContext context, CudaDevice device, PeerInfo peer) {
     PeerInfo self = context.peers().get(context.rank());
-    if (isSet(context, "NCCL_P2P_DISABLE")) {
+    if (context.get(Settings.NCCL_P2P_DISABLE)) {
       return Support.no("NCCL_P2P_DISABLE is set");
     }
     if (peer.deviceKind() != Device.Kind.CUDA) {
@@ -96,14 +97,5 @@ final class PeerReachability {
       }
     }
     return Support.yes(reason);
-  }
-
-  /** True if a switch that is on by default was set to off. */
-  static boolean isOff(TransportContext context, String setting) {
-    return context.setting(setting).isPresent() && !isSet(context, setting);
-  }
-
-  private static boolean isSet(TransportContext context, String setting) {
-    return context.setting(setting).filter("1"::equals).isPresent();
   }
 }

@@ -1,5 +1,6 @@
 package org.nccl4j.transport.p2p;
 
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.spi.TransportProvider;
@@ -35,7 +36,7 @@ public final class ShmProvider implements TransportProvider {
         gpu
             ? ArenaLayout.committed(context.layout(), context.peers())
             : ArenaLayout.of(context.layout(), nRanks);
-    SegmentSource source = SegmentSource.of(context.setting(SegmentSource.SETTING).orElse("memfd"));
+    SegmentSource source = SegmentSource.of(context.get(Settings.NCCL4J_SHM));
     ArenaExchange exchange =
         new ShmExchange(context.rank(), layout.bytes(), context.secret(), source);
     return new ArenaTransport(

@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.registry.TransportRegistry;
@@ -14,10 +15,13 @@ import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.topo.TopoSetting;
+import org.nccl4j.topo.TopoSettings;
 
 /**
  * The networks that can be used on a rank.
@@ -30,7 +34,12 @@ import org.nccl4j.device.NcclException;
 public record NetDiscovery(List<NetProvider> providers, String asked, Set<String> reachingGpus) {
   private static final Logger LOG = DebugLog.of("NET");
   private static final List<String> FUSION =
-      List.of("NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE", "NCCL_NET_MERGE_POLICY");
+      Stream.of(
+              TopoSettings.NCCL_NET_MERGE_LEVEL,
+              TopoSettings.NCCL_NET_FORCE_MERGE,
+              TopoSettings.NCCL_NET_MERGE_POLICY)
+          .map(TopoSetting::name)
+          .toList();
 
   private record Context(int rank, byte[] secret, Settings settings) implements NetContext {
     @Override
@@ -40,7 +49,12 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
 
     @Override
     public Optional<String> setting(String name) {
-      return settings.text(name);
+      return settings.setting(name);
+    }
+
+    @Override
+    public <T> Optional<T> find(Setting<T> setting) {
+      return settings.find(setting);
     }
   }
 
@@ -87,7 +101,7 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
   /** Says of settings that NCCL hands to networks which send over several cards as one. */
   private static void warnOfFusion(Settings settings) {
     for (String name : FUSION) {
-      Optional<String> text = settings.text(name);
+      Optional<String> text = settings.setting(name);
       if (text.isPresent() && !(name.equals(FUSION.get(0)) && text.get().equals("LOC"))) {
         LOG.log(
             Logger.Level.WARNING,

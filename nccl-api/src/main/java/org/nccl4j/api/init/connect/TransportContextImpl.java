@@ -13,6 +13,7 @@ import org.nccl4j.api.spi.NetExit;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Profiler;
+import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.tls.ControlTls;
@@ -36,7 +37,12 @@ public record TransportContextImpl(
     implements TransportContext {
   @Override
   public Optional<String> setting(String name) {
-    return settings.text(name);
+    return settings.setting(name);
+  }
+
+  @Override
+  public <T> Optional<T> find(Setting<T> setting) {
+    return settings.find(setting);
   }
 
   @Override

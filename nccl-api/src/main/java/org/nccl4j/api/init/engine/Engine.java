@@ -223,7 +223,7 @@ public record Engine(
     if (kind != Device.Kind.CUDA) {
       return CtaLimits.NONE;
     }
-    TopoSettings channels = new TopoSettings(settings.texts());
+    TopoSettings channels = settings.topology();
     return new CtaLimits(
         Math.max(settings.get(Settings.NCCL_MIN_CTAS), channels.minChannels()),
         Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()),

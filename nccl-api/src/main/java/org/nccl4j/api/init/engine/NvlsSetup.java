@@ -73,7 +73,7 @@ public final class NvlsSetup implements AutoCloseable {
     Optional<MulticastProvider> provider = TransportRegistry.multicast();
     Offer mine =
         provider
-            .map(p -> p.offer(request.device(), settings::text))
+            .map(p -> p.offer(request.device(), settings))
             .orElse(new Offer(Optional.empty(), false, "nccl-transport-nvls is not on the path"));
     List<Offer> offers = bootstrap.allGather(encode(mine)).stream().map(NvlsSetup::decode).toList();
     HostLayout hosts = HostLayout.of(context.peers());

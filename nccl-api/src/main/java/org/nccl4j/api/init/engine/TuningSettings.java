@@ -9,6 +9,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.topo.TopoSettings;
 
 /**
  * A rank's settings by which it chooses how an operation goes. Ranks that choose differently wait
@@ -23,15 +24,19 @@ public record TuningSettings(Map<String, String> values) {
     AlgorithmFilter filter = filter(settings);
     values.put(Settings.NCCL_ALGO.name(), filter.algorithmText());
     values.put(Settings.NCCL_PROTO.name(), filter.protocolText());
-    values.put("NCCL4J_DETERMINISM", settings.get(PlanSettings.NCCL4J_DETERMINISM));
     values.put(
-        "NCCL_CHECK_MODE", Engine.compares(settings) ? "DEBUG_GLOBAL" : "other than DEBUG_GLOBAL");
+        PlanSettings.NCCL4J_DETERMINISM.name(), settings.get(PlanSettings.NCCL4J_DETERMINISM));
+    values.put(
+        Settings.NCCL_CHECK_MODE.name(),
+        Engine.compares(settings) ? "DEBUG_GLOBAL" : "other than DEBUG_GLOBAL");
     if (kind == Device.Kind.CUDA) {
       CtaLimits ctas = Engine.ctas(settings, kind);
-      values.put("NCCL_CTA_POLICY", settings.get(PlanSettings.NCCL_CTA_POLICY).toString());
+      values.put(
+          PlanSettings.NCCL_CTA_POLICY.name(),
+          settings.get(PlanSettings.NCCL_CTA_POLICY).toString());
       values.put("NCCL_MIN_CTAS or NCCL_MIN_NCHANNELS", Integer.toString(ctas.fewest()));
       values.put("NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS", Integer.toString(ctas.most()));
-      values.put("NCCL_MAX_P2P_NCHANNELS", Integer.toString(ctas.ofSends()));
+      values.put(TopoSettings.NCCL_MAX_P2P_NCHANNELS.name(), Integer.toString(ctas.ofSends()));
     }
     return new TuningSettings(values);
   }

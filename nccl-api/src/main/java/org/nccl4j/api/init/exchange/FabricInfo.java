@@ -7,15 +7,16 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.HexFormat;
-import java.util.Locale;
 import java.util.Optional;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.cuda.nvml.NvmlFabric;
+import org.nccl4j.topo.PathType;
 
 /**
  * The NVLink fabric of a rank's GPU, as the rank tells it to the others.
@@ -83,9 +84,8 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
     if (settings.get(Settings.NCCL_P2P_DISABLE)) {
       return Optional.of("NCCL_P2P_DISABLE is set");
     }
-    String level = settings.text("NCCL_P2P_LEVEL").orElse("").strip().toUpperCase(Locale.ROOT);
-    if (level.equals("LOC") || level.equals("0")) {
-      return Optional.of("NCCL_P2P_LEVEL=" + level);
+    if (settings.get(TopologySettings.NCCL_P2P_LEVEL).equals(Optional.of(PathType.LOC))) {
+      return Optional.of("NCCL_P2P_LEVEL=LOC");
     }
     if (!settings.get(GpuSettings.NCCL_CUMEM_ENABLE)) {
       return Optional.of("NCCL_CUMEM_ENABLE=0");

@@ -23,7 +23,6 @@ import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Collective;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Protocol;
-import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.Fleet;
@@ -45,7 +44,8 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
   private static final Logger LOG = DebugLog.of("GRAPH");
 
   /** Settings that the planner reads itself, with algorithms that NCCL does not have. */
-  private static final Set<String> PLANNERS = Set.of("NCCL_ALGO", "NCCL_PROTO");
+  private static final Set<String> PLANNERS =
+      Set.of(Settings.NCCL_ALGO.name(), Settings.NCCL_PROTO.name());
 
   /** Least size at which channels are compared; each next size is this many times larger. */
   private static final long LEAST_SIZE = 64;
@@ -120,7 +120,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
         () ->
             Fleet.of(
                 survey.hosts(),
-                new ClusterOptions(new TopoSettings(texts), driver(survey), false)));
+                new ClusterOptions(settings.topology().without(PLANNERS), driver(survey), false)));
   }
 
   /** Does in advance what every rank does with the fleet, so that the code has run. */
@@ -212,7 +212,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
 
   /** Returns the network cards through which data leave hosts; empty where there was no search. */
   public Optional<Exits> exits(Settings settings) {
-    return fleet.map(found -> new Exits(found.comm(), new TopoSettings(settings.texts())));
+    return fleet.map(found -> new Exits(found.comm(), settings.topology()));
   }
 
   /** Channels that the search gives NVLS, or 0. */

@@ -61,7 +61,7 @@ class CliqueTopologyTest {
   }
 
   private static Fleet fleet(List<Fleet.Host> machines) {
-    TopoSettings settings = new TopoSettings(Map.of("NCCL_PXN_DISABLE", "1"));
+    TopoSettings settings = TopoSettings.parse(Map.of("NCCL_PXN_DISABLE", "1"));
     return Fleet.of(machines, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
   }
 

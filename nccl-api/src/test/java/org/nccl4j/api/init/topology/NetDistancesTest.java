@@ -51,7 +51,8 @@ class NetDistancesTest {
           new Fleet.Host(
               TopologyXml.parseSystem("test", text), new int[] {2 * host, 2 * host + 1}));
     }
-    ClusterOptions options = new ClusterOptions(new TopoSettings(texts), PeerStatus.ALLOWED, false);
+    ClusterOptions options =
+        new ClusterOptions(TopoSettings.parse(texts), PeerStatus.ALLOWED, false);
     return NetDistances.of(Optional.of(Fleet.of(hosts, options)), rank);
   }
 

@@ -47,7 +47,7 @@ class TopologyCacheTest {
           searches.incrementAndGet();
           return Fleet.of(
               survey.hosts(),
-              new ClusterOptions(new TopoSettings(Map.of()), PeerStatus.ALLOWED, false));
+              new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false));
         });
   }
 

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
@@ -64,8 +63,7 @@ class TopologyExchangeTest {
   }
 
   private static int[] ring(TopologyExchange survey) {
-    ClusterOptions options =
-        new ClusterOptions(new TopoSettings(Map.of()), PeerStatus.ALLOWED, false);
+    ClusterOptions options = new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false);
     return Fleet.of(survey.hosts(), options).comm().rings().order(0);
   }
 

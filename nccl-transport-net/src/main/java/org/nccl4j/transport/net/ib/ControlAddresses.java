@@ -5,6 +5,7 @@ import java.net.UnknownHostException;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.wire.InterfaceFilter;
 import org.nccl4j.api.wire.Interfaces;
@@ -25,7 +26,12 @@ final class ControlAddresses {
     if (gid.type() == Gid.Type.ROCE_V2 && !gid.isLinkLocal()) {
       addresses.add(InetAddress.getByAddress(gid.address()));
     }
-    addresses.addAll(Interfaces.find(InterfaceFilter.of(context::setting)).addresses(MOST));
+    addresses.addAll(
+        Interfaces.find(
+                new InterfaceFilter(
+                    context.get(Settings.NCCL_SOCKET_IFNAME),
+                    context.get(Settings.NCCL_SOCKET_FAMILY)))
+            .addresses(MOST));
     return List.copyOf(addresses);
   }
 }

@@ -10,13 +10,13 @@ import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.wire.ListeningSocket;
-import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -47,7 +47,7 @@ final class IbNet implements Net {
 
   IbNet(NetContext context) {
     this.context = context;
-    settings = IbSettings.of(context::setting);
+    settings = IbSettings.of(context);
   }
 
   @Override
@@ -122,7 +122,9 @@ final class IbNet implements Net {
       List<InetAddress> addresses = ControlAddresses.of(context, local.gid());
       ServerSocketChannel server =
           ListeningSocket.open(
-              "InfiniBand's control channel", /* host= */ null, PortRange.of(context::setting));
+              "InfiniBand's control channel",
+              /* host= */ null,
+              context.get(Settings.NCCL4J_BOOTSTRAP_PORTS));
       server.configureBlocking(false);
       IbHandle handle =
           new IbHandle(

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetProvider;
@@ -53,7 +54,7 @@ public final class IbProvider implements NetProvider {
    */
   @Override
   public Support support(NetContext context) {
-    IbSettings settings = IbSettings.of(context::setting);
+    IbSettings settings = IbSettings.of(context);
     if (settings.disabled()) {
       return Support.no("NCCL_IB_DISABLE=1 forbids it");
     }
@@ -121,7 +122,7 @@ public final class IbProvider implements NetProvider {
           Logger.Level.WARNING,
           "InfiniBand is there but not used; {0}. {1}",
           context
-              .setting("NCCL_NET")
+              .find(Settings.NCCL_NET)
               .filter(net -> !net.isEmpty())
               .map(net -> "NCCL_NET=" + net + " forbids another network")
               .orElse("network Socket is used instead, or set NCCL_NET=IB to have an error"),

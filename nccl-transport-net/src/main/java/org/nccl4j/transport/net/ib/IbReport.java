@@ -4,8 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import java.util.function.Function;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.transport.net.ib.device.GidChoice;
 import org.nccl4j.transport.net.ib.device.IbDevices;
@@ -32,10 +31,9 @@ public record IbReport(
   /**
    * Looks at the machine, and leaves nothing open.
    *
-   * @param settings the values of settings by name, where they are set
    * @throws org.nccl4j.device.InvalidArgumentException if a setting has none of its values
    */
-  public static IbReport of(Function<String, Optional<String>> settings) {
+  public static IbReport of(SettingValues settings) {
     IbSettings wanted = IbSettings.of(settings);
     Verbs verbs;
     try {

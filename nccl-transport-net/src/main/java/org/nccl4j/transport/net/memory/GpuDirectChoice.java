@@ -2,12 +2,11 @@ package org.nccl4j.transport.net.memory;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
-import java.util.Optional;
-import java.util.function.Function;
+import org.nccl4j.api.settings.InfiniBandSettings;
 import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.Setting;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.Support;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.driver.GpuDirect;
 
@@ -18,20 +17,18 @@ import org.nccl4j.device.cuda.driver.GpuDirect;
  * @param reason why, or why not
  */
 record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
-  private static final String DMA_BUFS = "NCCL_DMABUF_ENABLE";
+  private static final Setting<Boolean> DMA_BUFS = InfiniBandSettings.NCCL_DMABUF_ENABLE;
 
   /**
    * Returns the choice that the settings, the card and the topology give together.
    *
    * @param gpu what the GPU offers
    * @param card which card
-   * @param settings the values of settings by name, where they are set
    * @param near what the topology and the settings of distance say
    * @throws InvalidArgumentException if a setting has none of its values
    */
-  static GpuDirectChoice of(
-      GpuDirect gpu, NetDevice card, Function<String, Optional<String>> settings, Support near) {
-    boolean dmaBufs = dmaBufs(settings);
+  static GpuDirectChoice of(GpuDirect gpu, NetDevice card, SettingValues settings, Support near) {
+    boolean dmaBufs = settings.get(DMA_BUFS);
     if (!gpu.absence().isEmpty()) {
       return no(gpu.absence());
     }
@@ -51,7 +48,7 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
     if (ways.isEmpty()) {
       return no(
           !dmaBufs && gpu.dmaBufs()
-              ? DMA_BUFS + "=0 forbids dma-bufs, and nvidia_peermem is not loaded"
+              ? DMA_BUFS.name() + "=0 forbids dma-bufs, and nvidia_peermem is not loaded"
               : "the GPU and %s have neither dma-bufs nor nvidia_peermem in common"
                   .formatted(card.name()));
     }
@@ -68,18 +65,5 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
 
   boolean possible() {
     return !ways.isEmpty();
-  }
-
-  private static boolean dmaBufs(Function<String, Optional<String>> settings) {
-    String text = settings.apply(DMA_BUFS).orElse("1").strip().toLowerCase(Locale.ROOT);
-    return switch (text) {
-      case "1", "true", "yes", "on" -> true;
-      case "0", "false", "no", "off" -> false;
-      default ->
-          throw new InvalidArgumentException(
-              ErrorId.SETTING,
-              "the setting %s has the invalid value \"%s\"".formatted(DMA_BUFS, text),
-              "set it to 0 or 1, or unset it");
-    };
   }
 }

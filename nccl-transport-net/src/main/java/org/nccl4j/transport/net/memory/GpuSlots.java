@@ -45,7 +45,7 @@ public final class GpuSlots implements AutoCloseable {
         key(card, reads),
         missing ->
             GpuDirectChoice.of(
-                gpu.gpu().gpuDirect(), card, context::setting, context.directAccess(card, reads)));
+                gpu.gpu().gpuDirect(), card, context, context.directAccess(card, reads)));
   }
 
   private static String key(NetDevice card, boolean reads) {

@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.socket;
 
 import java.util.Optional;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.wire.InterfaceFilter;
 import org.nccl4j.api.wire.PortRange;
@@ -20,12 +21,11 @@ record SocketSettings(
     PortRange ports,
     Optional<Integer> threads,
     Optional<Integer> socksPerThread) {
-  static final int MAX_THREADS = 16;
   static final int MAX_SOCKETS = 64;
 
   static SocketSettings of(NetContext context) {
-    Optional<Integer> threads = number(context, "NCCL_SOCKET_NTHREADS", MAX_THREADS);
-    Optional<Integer> socks = number(context, "NCCL_NSOCKS_PERTHREAD", MAX_SOCKETS);
+    Optional<Integer> threads = context.find(Settings.NCCL_SOCKET_NTHREADS);
+    Optional<Integer> socks = context.find(Settings.NCCL_NSOCKS_PERTHREAD);
     if (threads.orElse(1) * socks.orElse(1) > MAX_SOCKETS) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
@@ -34,26 +34,10 @@ record SocketSettings(
           "set them so that their product is at most " + MAX_SOCKETS);
     }
     return new SocketSettings(
-        InterfaceFilter.of(context::setting), PortRange.of(context::setting), threads, socks);
-  }
-
-  private static Optional<Integer> number(NetContext context, String name, int most) {
-    return context.setting(name).map(text -> number(name, text, most));
-  }
-
-  private static int number(String name, String text, int most) {
-    try {
-      int value = Integer.parseInt(text.trim());
-      if (value >= 0 && value <= most) {
-        return value;
-      }
-      throw new NumberFormatException(value + " is out of range");
-    } catch (NumberFormatException e) {
-      throw new InvalidArgumentException(
-          ErrorId.SETTING,
-          "the setting %s is \"%s\"".formatted(name, text),
-          "set it to a number from 0 to " + most,
-          e);
-    }
+        new InterfaceFilter(
+            context.get(Settings.NCCL_SOCKET_IFNAME), context.get(Settings.NCCL_SOCKET_FAMILY)),
+        context.get(Settings.NCCL4J_BOOTSTRAP_PORTS),
+        threads,
+        socks);
   }
 }

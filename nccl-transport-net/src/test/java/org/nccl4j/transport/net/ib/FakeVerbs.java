@@ -111,6 +111,6 @@ final class FakeVerbs {
   }
 
   static IbSettings settings(String... settings) {
-    return IbSettings.of(context(0, settings)::setting);
+    return IbSettings.of(context(0, settings));
   }
 }

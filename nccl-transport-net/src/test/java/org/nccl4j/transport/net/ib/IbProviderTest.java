@@ -134,16 +134,16 @@ class IbProviderTest extends WithFakeVerbs {
   void theReportNamesEveryPort() {
     FakeVerbs.addRoce(fake, "roce0", 5);
     ethernet("down0", VerbsLayout.TRANSPORT_IB, DOWN);
-    IbReport report = IbReport.of(FakeVerbs.context(0)::setting);
+    IbReport report = IbReport.of(FakeVerbs.context(0));
     assertEquals(
         "[roce0:1 RoCE active, 200000 Mbit/s, MTU 4096, GIDs [0: fe80:0:0:0:0:0:0:1 (RoCE v1),"
             + " 1: 127.0.0.1 (RoCE v2)]; uses GID 1]",
         report.ports().toString());
     assertEquals("{down0:1=it is down}", report.unusable().toString());
     assertEquals("", report.nothing());
-    IbReport wrong = IbReport.of(FakeVerbs.context(0, "NCCL_IB_GID_INDEX", "3")::setting);
+    IbReport wrong = IbReport.of(FakeVerbs.context(0, "NCCL_IB_GID_INDEX", "3"));
     assertTrue(wrong.unusable().get("roce0:1").contains("NCCL_IB_GID_INDEX=3"));
-    IbReport none = IbReport.of(FakeVerbs.context(0, "NCCL_IBVERBS_LIB", "/nowhere.so")::setting);
+    IbReport none = IbReport.of(FakeVerbs.context(0, "NCCL_IBVERBS_LIB", "/nowhere.so"));
     assertFalse(none.libraryLoads());
   }
 

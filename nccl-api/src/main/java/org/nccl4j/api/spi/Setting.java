@@ -1,17 +1,18 @@
-package org.nccl4j.api.settings;
+package org.nccl4j.api.spi;
 
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Function;
-import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.topo.TopoSetting;
 
 /**
- * One setting: its name, type, default, range and what it does in a sentence. The declarations are
- * in {@link Settings}.
+ * One setting: its name, type, default, range and what it does in a sentence. Its text is parsed
+ * here alone. {@link SettingValues} has the values. A transport declares its own settings, whose
+ * names begin with NCCL4J_.
  *
  * @param <T> the type of its values
  */
@@ -38,15 +39,33 @@ public final class Setting<T> {
     this.parser = parser;
   }
 
-  static Setting<String> text(String name, String byDefault, String allowed, String sentence) {
+  /**
+   * A setting.
+   *
+   * @param allowed its values, for people
+   * @param sentence its purpose
+   * @param parser parses the text of a value, without blanks around it; throws {@link
+   *     IllegalArgumentException} if it is no value
+   * @param <T> the type of its values
+   */
+  public static <T> Setting<T> of(
+      String name, T byDefault, String allowed, String sentence, Function<String, T> parser) {
+    return new Setting<>(name, byDefault, allowed, sentence, false, parser);
+  }
+
+  /** A setting with any text. */
+  public static Setting<String> text(
+      String name, String byDefault, String allowed, String sentence) {
     return new Setting<>(name, byDefault, allowed, sentence, false, Function.identity());
   }
 
-  static Setting<String> secretText(String name, String sentence) {
+  /** A setting whose value is not shown. */
+  public static Setting<String> secretText(String name, String sentence) {
     return new Setting<>(name, "", "any text", sentence, true, Function.identity());
   }
 
-  static Setting<String> choice(
+  /** A setting with one of some words, in any case. */
+  public static Setting<String> choice(
       String name, String byDefault, List<String> choices, String sentence) {
     return new Setting<>(
         name,
@@ -61,24 +80,14 @@ public final class Setting<T> {
                 .orElseThrow(() -> new IllegalArgumentException("none of the choices")));
   }
 
-  /** A choice, or the absolute name of a directory. */
-  static Setting<String> choiceOrDirectory(
-      String name, String byDefault, List<String> choices, String sentence) {
-    Setting<String> choice = choice(name, byDefault, choices, sentence);
-    return new Setting<>(
-        name,
-        byDefault,
-        choice.allowed() + ", or the absolute name of a directory",
-        sentence,
-        false,
-        text -> text.startsWith("/") ? text : choice.parser.apply(text));
+  /** A setting that is on or off. */
+  public static Setting<Boolean> flag(String name, boolean byDefault, String sentence) {
+    return new Setting<>(name, byDefault, "0 or 1", sentence, false, TopoSetting::flag);
   }
 
-  static Setting<Boolean> flag(String name, boolean byDefault, String sentence) {
-    return new Setting<>(name, byDefault, "0 or 1", sentence, false, Setting::parseFlag);
-  }
-
-  static Setting<Integer> number(String name, int byDefault, int least, int most, String sentence) {
+  /** A number of a range. */
+  public static Setting<Integer> number(
+      String name, int byDefault, int least, int most, String sentence) {
     return new Setting<>(
         name,
         byDefault,
@@ -86,7 +95,7 @@ public final class Setting<T> {
         sentence,
         false,
         text -> {
-          int value = Integer.parseInt(text.trim());
+          int value = TopoSetting.number(text);
           if (value < least || value > most) {
             throw new IllegalArgumentException("out of range");
           }
@@ -94,18 +103,8 @@ public final class Setting<T> {
         });
   }
 
-  /** A number of 64 bits. */
-  static Setting<Long> wide(String name, long byDefault, String sentence) {
-    return new Setting<>(
-        name,
-        byDefault,
-        "a whole number, decimal or with 0x in front",
-        sentence,
-        false,
-        text -> Long.decode(text.trim()));
-  }
-
-  static Setting<Duration> duration(String name, Duration byDefault, String sentence) {
+  /** A time. */
+  public static Setting<Duration> duration(String name, Duration byDefault, String sentence) {
     return new Setting<>(
         name,
         byDefault,
@@ -115,7 +114,8 @@ public final class Setting<T> {
         Setting::parseDuration);
   }
 
-  static Setting<Long> bytes(String name, long byDefault, String sentence) {
+  /** A number of bytes. */
+  public static Setting<Long> bytes(String name, long byDefault, String sentence) {
     return new Setting<>(
         name,
         byDefault,
@@ -123,31 +123,6 @@ public final class Setting<T> {
         sentence,
         false,
         Setting::parseBytes);
-  }
-
-  static Setting<Subsystems> subsystems(String name, String sentence) {
-    return new Setting<>(
-        name,
-        Subsystems.DEFAULT,
-        "names among " + String.join(", ", Subsystems.NAMES) + ", with ^ in front to exclude",
-        sentence,
-        false,
-        Subsystems::parse);
-  }
-
-  static Setting<KernelPreload> kernelPreload(String name, String sentence) {
-    return new Setting<>(
-        name, KernelPreload.AUTO, KernelPreload.ALLOWED, sentence, false, KernelPreload::parse);
-  }
-
-  static Setting<PortRange> ports(String name, String sentence) {
-    return new Setting<>(
-        name,
-        PortRange.ANY,
-        "a port or a range of ports within 1-65535, such as 29500-29600",
-        sentence,
-        false,
-        PortRange::parse);
   }
 
   /** Returns the setting's name, the same in every place where it can be set. */
@@ -162,9 +137,10 @@ public final class Setting<T> {
 
   /** Returns the default value as a user would set it. */
   public String defaultText() {
-    return defaultValue instanceof Duration duration
-        ? duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT)
-        : defaultValue.toString();
+    if (defaultValue instanceof Duration duration) {
+      return duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT);
+    }
+    return defaultValue instanceof Optional ? "" : defaultValue.toString();
   }
 
   /** The values it may have, for people. */
@@ -183,50 +159,27 @@ public final class Setting<T> {
   }
 
   /**
-   * Returns the setting's value in an environment.
+   * Parses the text of a value.
    *
-   * @throws InvalidArgumentException if what is set there is none of its values
+   * @param origin where it is set, for people; empty if that is not known
+   * @throws InvalidArgumentException if it is no value of the setting
    */
-  T in(Environment environment) {
-    Optional<Environment.Value> set = environment.find(name);
-    if (set.isEmpty()) {
-      return defaultValue;
-    }
+  public T parse(String text, String origin) {
     try {
-      return parser.apply(set.get().text());
+      return parser.apply(text.strip());
     } catch (IllegalArgumentException e) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
           "the setting "
               + name
               + " is \""
-              + set.get().text()
-              + "\" ("
-              + set.get().origin()
-              + "), which is none of its values",
+              + text
+              + "\""
+              + (origin.isEmpty() ? "" : " (" + origin + ")")
+              + ", which is none of its values",
           "set " + name + " to " + allowed + ", or unset it",
           e);
     }
-  }
-
-  /**
-   * The text of its value as every reader of it takes it: a flag is 0 or 1 whatever word it was set
-   * by, so that who reads the text and who reads the value cannot differ.
-   *
-   * @throws InvalidArgumentException as {@link #in}
-   */
-  String textIn(Environment environment) {
-    return defaultValue instanceof Boolean
-        ? in(environment).equals(Boolean.TRUE) ? "1" : "0"
-        : environment.find(name).orElseThrow().text();
-  }
-
-  private static boolean parseFlag(String text) {
-    return switch (text.toLowerCase(Locale.ROOT)) {
-      case "1", "true", "yes", "on" -> true;
-      case "0", "false", "no", "off" -> false;
-      default -> throw new IllegalArgumentException("not a flag");
-    };
   }
 
   private static long parseBytes(String text) {
