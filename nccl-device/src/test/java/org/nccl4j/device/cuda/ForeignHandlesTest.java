@@ -67,8 +67,7 @@ class ForeignHandlesTest extends AgainstFakeCuda {
     assertRefused(ErrorId.BUFFER, "read-only", () -> device.wrap(direct.asReadOnlyBuffer()));
     assertRefused(ErrorId.NULL, "buffer", () -> device.wrap((ByteBuffer) null));
     long pinned = device.gpu().context().get(() -> CudaLibrary.allocateHost(64, device));
-    ByteBuffer buffer =
-        (ByteBuffer) bufferAt(pinned, 64).order(ByteOrder.nativeOrder()).position(16);
+    ByteBuffer buffer = bufferAt(pinned, 64).order(ByteOrder.nativeOrder()).position(16);
     DeviceMemory wrapped = device.wrap(buffer);
     assertEquals(pinned + 16, wrapped.address());
     assertEquals(48, wrapped.size());
