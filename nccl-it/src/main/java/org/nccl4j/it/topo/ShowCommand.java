@@ -35,7 +35,7 @@ final class ShowCommand extends TopoAction {
       out.print(MachineTree.of(machine.routes(false).machine()));
       return;
     }
-    Cluster cluster = machine.cluster(nodes, false);
+    Cluster cluster = machine.cluster(nodes);
     if (svg != null) {
       Files.writeString(svg, Drawing.of(cluster.domains().get(0), machine.name()));
     }
