@@ -1,10 +1,11 @@
 /** The CUDA device and the host device: memory, streams, events and kernels. */
 module org.nccl4j.device {
-  requires transitive jcuda;
+  // For those who pass handles of JCuda: not needed otherwise.
+  requires static transitive jcuda;
   requires org.jnrproject.ffi;
   requires org.jnrproject.jffi;
   requires org.objectweb.asm;
-  // What jcuda and jffi need, and do not say since they have no module descriptors.
+  // What jffi needs, and does not say since it has no module descriptor.
   requires java.logging;
   requires jdk.unsupported;
 

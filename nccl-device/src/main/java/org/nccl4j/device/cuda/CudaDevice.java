@@ -256,7 +256,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** {@link #wrap(long, long)} for a JCuda pointer to device memory. */
   public DeviceMemory wrap(Pointer pointer, long bytes) {
-    return wrap(Handles.address(Arguments.notNull(pointer, "pointer")), bytes);
+    return wrap(Handles.pointer(Arguments.notNull(pointer, "pointer")), bytes);
   }
 
   /** Looks at both ends. Pinned and managed memory of the host is as good as the device's. */
@@ -291,7 +291,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** {@link #wrapStream} for a JCuda stream. */
   public CudaStream wrap(CUstream stream) {
-    return wrapStream(Handles.address(Arguments.notNull(stream, "stream")));
+    return wrapStream(Handles.stream(Arguments.notNull(stream, "stream")));
   }
 
   /**

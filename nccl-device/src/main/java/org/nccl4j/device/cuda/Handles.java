@@ -2,16 +2,21 @@ package org.nccl4j.device.cuda;
 
 import jcuda.NativePointerObject;
 import jcuda.Pointer;
+import jcuda.driver.CUstream;
 
-/** The addresses behind JCuda's handle objects, which are all that this library takes of JCuda. */
+/**
+ * The addresses behind JCuda's handle objects, which are all that this library takes of JCuda. No
+ * other class loads one of JCuda's, so that programs need JCuda only if they use it themselves.
+ */
 final class Handles {
   private Handles() {}
 
-  /** The raw value of any of JCuda's handles (streams, pointers). */
-  static long address(NativePointerObject handle) {
-    return handle instanceof Pointer pointer
-        ? new HostPointer(pointer).address()
-        : new Handle(handle).address();
+  static long pointer(Pointer pointer) {
+    return new HostPointer(pointer).address();
+  }
+
+  static long stream(CUstream stream) {
+    return new Handle(stream).address();
   }
 
   private static final class HostPointer extends Pointer {

@@ -6,6 +6,7 @@ import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPac
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.simpleName;
 import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.name;
+import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.nameStartingWith;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
@@ -210,9 +211,12 @@ final class ArchitectureRules {
                             in("api.spi.."), in("api.settings.."), in("api.wire..")))));
   }
 
+  /** Only these load classes of JCuda, which is an optional module. Constants are compiled in. */
   private ArchRule jcudaStaysInside() {
     return noClasses()
-        .that(not(resideInAPackage(in("device.cuda.."))))
+        .that(
+            not(name(in("device.cuda.CudaDevice")))
+                .and(not(nameStartingWith(in("device.cuda.Handles")))))
         .should()
         .dependOnClassesThat()
         .resideInAPackage("jcuda..");

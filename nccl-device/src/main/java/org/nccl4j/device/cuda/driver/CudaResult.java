@@ -26,7 +26,7 @@ public final class CudaResult {
   /** The error that a code stands for. */
   static CudaException error(int code, String call, Object place) {
     return new CudaException(
-        "%s for %s failed with %s (%d)".formatted(call, place, CUresult.stringFor(code), code),
+        "%s for %s failed with %s (%d)".formatted(call, place, ResultNames.of(code), code),
         remedy(code),
         code);
   }

@@ -39,7 +39,7 @@ public final class DriverStart {
     if (code != CUresult.CUDA_SUCCESS) {
       return Optional.of(
           "the driver does not start: cuInit gave %s (%d); nvidia-smi may tell more"
-              .formatted(CUresult.stringFor(code), code));
+              .formatted(ResultNames.of(code), code));
     }
     int version = CudaLibrary.driverVersion();
     return version >= OLDEST_DRIVER
