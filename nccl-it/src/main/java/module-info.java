@@ -11,13 +11,9 @@ module org.nccl4j.it {
   requires java.logging;
   requires java.management;
 
-  exports org.nccl4j.it.contract;
   exports org.nccl4j.it.doctor.bind;
   exports org.nccl4j.it.perf.nccl.bind;
   exports org.nccl4j.it.perf.rank.bind;
-
-  provides org.nccl4j.api.spi.NetProvider with
-      org.nccl4j.it.contract.FaultySockets;
 
   opens org.nccl4j.it.cli to
       info.picocli;

@@ -27,8 +27,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.Device;
-import org.nccl4j.it.contract.TransportContract;
 import org.nccl4j.it.transport.Peer;
+import org.nccl4j.testkit.TransportContract;
 
 /** The programs of the tutorial compile, run, and print what is written there. */
 class TutorialTest {

@@ -74,16 +74,20 @@ final class ArchitectureRules {
         .definedBy(in("api.."))
         .layer("transports")
         .definedBy(in("transport.."))
+        .layer("testkit")
+        .definedBy(in("testkit.."))
         .layer("it")
         .definedBy(in("it.."))
         .whereLayer("it")
         .mayNotBeAccessedByAnyLayer()
+        .whereLayer("testkit")
+        .mayNotBeAccessedByAnyLayer()
         .whereLayer("transports")
-        .mayOnlyBeAccessedByLayers("it")
+        .mayOnlyBeAccessedByLayers("testkit", "it")
         .whereLayer("api")
-        .mayOnlyBeAccessedByLayers("transports", "it")
+        .mayOnlyBeAccessedByLayers("transports", "testkit", "it")
         .whereLayer("device")
-        .mayOnlyBeAccessedByLayers("api", "transports", "it")
+        .mayOnlyBeAccessedByLayers("api", "transports", "testkit", "it")
         .whereLayer("topo")
         .mayOnlyBeAccessedByLayers("api", "transports", "it")
         .ensureAllClassesAreContainedInArchitectureIgnoring(root);
@@ -261,7 +265,7 @@ final class ArchitectureRules {
 
   private ArchRule noStandardStreams() {
     return noClasses()
-        .that(not(resideInAPackage(in("it.."))))
+        .that(not(resideInAnyPackage(in("it.."), in("testkit.."))))
         .should()
         .accessField(System.class, "out")
         .orShould()
@@ -272,7 +276,9 @@ final class ArchitectureRules {
 
   private ArchRule noGenericExceptions() {
     return noClasses()
-        .that(not(resideInAPackage(in("it.."))).and(not(assignableTo(Throwable.class))))
+        .that(
+            not(resideInAnyPackage(in("it.."), in("testkit..")))
+                .and(not(assignableTo(Throwable.class))))
         .should()
         .callConstructor(RuntimeException.class, String.class)
         .orShould()

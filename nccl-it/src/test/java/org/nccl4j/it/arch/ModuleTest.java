@@ -25,6 +25,7 @@ class ModuleTest {
         "nccl-transport-p2p | org.nccl4j.transport.p2p | org.nccl4j.api",
         "nccl-transport-nvls | org.nccl4j.transport.nvls | org.nccl4j.api",
         "nccl-transport-net | org.nccl4j.transport.net | org.nccl4j.api",
+        "nccl-it/testkit | org.nccl4j.testkit | org.nccl4j.api org.nccl4j.transport.net",
       })
   void ownModulesRequired(String folder, String name, String required) {
     ModuleDescriptor module = descriptor(folder);
@@ -73,7 +74,8 @@ class ModuleTest {
         "nccl-transport-nvls | org.nccl4j.transport.nvls",
         "nccl-transport-net | org.nccl4j.transport.net org.nccl4j.transport.net.ib"
             + " org.nccl4j.transport.net.ib.bind org.nccl4j.transport.net.socket",
-        "nccl-it | org.nccl4j.it.contract org.nccl4j.it.doctor.bind org.nccl4j.it.perf.nccl.bind"
+        "nccl-it/testkit | org.nccl4j.testkit org.nccl4j.testkit.rules",
+        "nccl-it | org.nccl4j.it.doctor.bind org.nccl4j.it.perf.nccl.bind"
             + " org.nccl4j.it.perf.rank.bind",
       })
   void exports(String folder, String packages) {

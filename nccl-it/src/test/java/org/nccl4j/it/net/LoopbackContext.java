@@ -3,7 +3,7 @@ package org.nccl4j.it.net;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.nccl4j.api.spi.NetContext;
-import org.nccl4j.it.contract.RankContext;
+import org.nccl4j.testkit.RankContext;
 
 /** A rank of this host's loopback interface; all ranks have one secret. */
 final class LoopbackContext {

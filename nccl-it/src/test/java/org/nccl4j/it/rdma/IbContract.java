@@ -3,8 +3,8 @@ package org.nccl4j.it.rdma;
 import java.util.HashMap;
 import java.util.Map;
 import org.nccl4j.api.spi.NetProvider;
-import org.nccl4j.it.contract.Check;
-import org.nccl4j.it.contract.NetContract;
+import org.nccl4j.testkit.Check;
+import org.nccl4j.testkit.NetContract;
 import org.nccl4j.transport.net.ib.IbProvider;
 
 /**

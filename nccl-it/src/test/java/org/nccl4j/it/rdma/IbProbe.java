@@ -16,7 +16,7 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.it.contract.RankContext;
+import org.nccl4j.testkit.RankContext;
 import org.nccl4j.transport.net.ib.IbProvider;
 
 /**

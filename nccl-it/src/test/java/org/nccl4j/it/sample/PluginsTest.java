@@ -28,8 +28,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.contract.ProfilerContract;
-import org.nccl4j.it.contract.TunerContract;
+import org.nccl4j.testkit.ProfilerContract;
+import org.nccl4j.testkit.TunerContract;
 
 /**
  * The sample tuner and profiler: compiled against the API alone, found, kept to their contracts.

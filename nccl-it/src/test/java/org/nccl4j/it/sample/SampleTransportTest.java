@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportProvider;
-import org.nccl4j.it.contract.TransportContract;
+import org.nccl4j.testkit.TransportContract;
 
 /** A transport can be written with the exported packages alone, and is used as our own are. */
 @Timeout(300)

@@ -9,8 +9,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.TransportProvider;
-import org.nccl4j.it.contract.Check;
-import org.nccl4j.it.contract.TransportContract;
+import org.nccl4j.testkit.Check;
+import org.nccl4j.testkit.TransportContract;
 
 /** The contract notices: each defect makes the check fail that is about it. */
 final class BrokenTransportTest {

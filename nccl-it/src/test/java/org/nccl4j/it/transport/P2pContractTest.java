@@ -9,7 +9,7 @@ import org.junit.jupiter.api.TestFactory;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.Device;
-import org.nccl4j.it.contract.TransportContract;
+import org.nccl4j.testkit.TransportContract;
 import org.nccl4j.transport.p2p.P2pProvider;
 
 final class P2pContractTest extends TransportContract {

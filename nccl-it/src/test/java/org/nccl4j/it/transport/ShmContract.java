@@ -10,7 +10,7 @@ import java.util.stream.Stream;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.Device;
-import org.nccl4j.it.contract.TransportContract;
+import org.nccl4j.testkit.TransportContract;
 import org.nccl4j.transport.p2p.ShmProvider;
 
 /** SHM under the contract, whatever its memory comes from. */
