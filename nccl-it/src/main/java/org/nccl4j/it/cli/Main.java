@@ -20,7 +20,11 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "nccl",
     description = "Collective communication for the JVM: measure it, run programs with it.",
-    footer = {"", "./nccl dist packs an archive with a Java runtime (./nccl dist --help)."},
+    footer = {
+      "",
+      "./nccl dist packs an archive with a Java runtime (./nccl dist --help).",
+      "./nccl COMMAND --class-path JAR:... finds plug-ins in jars (but for run).",
+    },
     mixinStandardHelpOptions = true,
     versionProvider = Version.class,
     subcommands = {
