@@ -5,6 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.settings.Settings;
@@ -18,6 +22,35 @@ import org.nccl4j.device.NcclException;
  */
 class ReferencePagesTest {
   private static final Path DOCS = Path.of("..", "docs");
+
+  /** The sections of the settings page, with the names of each; the first that matches counts. */
+  private static final Map<String, String> SECTIONS = sections();
+
+  private static final String OTHERS = "Algorithms and channels";
+
+  private static Map<String, String> sections() {
+    Map<String, String> names = new LinkedHashMap<>();
+    names.put(
+        "Creation",
+        "NCCL_COMM_.*|NCCL4J_COMM_.*|NCCL4J_BOOTSTRAP_.*|NCCL_HOSTID|NCCL4J_INIT_.*|NCCL_UID_.*"
+            + "|NCCL_CONF_FILE|NCCL4J_TLS_.*|NCCL4J_REHEARSAL");
+    names.put(
+        "Deadlines, checks and the log",
+        "NCCL_DEBUG.*|NCCL4J_FLIGHT_.*|NCCL_CHECK_.*|NCCL_PROFILER_.*|NCCL4J_.*TIMEOUT");
+    names.put("NVLink SHARP", ".*_NVLS_.*");
+    names.put("InfiniBand and RoCE", "NCCL_IB.*|NCCL_DMABUF_.*");
+    names.put("Networks", "NCCL_NET_?.*|NCCL_SOCKET_.*|NCCL_NSOCKS_.*|NCCL_CROSS_NIC|.*PXN_.*");
+    names.put(
+        "GPUs and memory",
+        "NCCL_SHM_.*|NCCL4J_SHM|NCCL4J_TRANSPORTS|NCCL_P2P_DISABLE|NCCL_P2P_USE_.*|NCCL4J_P2P_.*"
+            + "|NCCL_CUMEM_.*|NCCL_MULTI_RANK_.*|NCCL_WIN_.*|NCCL4J_PRELOAD_.*|NCCL_LAUNCH_.*"
+            + "|NCCL_CGA_.*");
+    names.put(
+        "Topology",
+        "NCCL_TOPO_.*|NCCL_GRAPH_.*|NCCL4J_TOPO_.*|NCCL_MNNVL_.*|NCCL_NVB_.*|NCCL_P2P_LEVEL"
+            + "|NCCL_IGNORE_.*");
+    return names;
+  }
 
   @Test
   void settings() throws IOException {
@@ -42,21 +75,40 @@ class ReferencePagesTest {
             3. the environment variable of that name,
             4. the file in `NCCL_CONF_FILE`, or `~/.nccl.conf` if that is unset,
             5. `/etc/nccl.conf`.
-
-            | name | default | values | what it does |
-            |---|---|---|---|
             """);
-    for (Setting<?> setting : Settings.declared()) {
-      String byDefault = setting.defaultText();
+    Map<String, List<Setting<?>>> sections =
+        Settings.declared().stream().collect(Collectors.groupingBy(ReferencePagesTest::section));
+    for (String title : Stream.concat(SECTIONS.keySet().stream(), Stream.of(OTHERS)).toList()) {
       page.append(
-          "| `%s` | %s | %s | %s |%n"
-              .formatted(
-                  setting.name(),
-                  byDefault.isBlank() ? "" : "`" + byDefault + "`",
-                  cell(setting.allowed()),
-                  cell(setting.sentence())));
+          """
+
+          ## %s
+
+          | name | default | values | what it does |
+          |---|---|---|---|
+          """
+              .formatted(title));
+      sections.get(title).forEach(setting -> page.append(row(setting)));
     }
     check("reference/settings.md", page.toString());
+  }
+
+  private static String section(Setting<?> setting) {
+    return SECTIONS.entrySet().stream()
+        .filter(section -> setting.name().matches(section.getValue()))
+        .map(Map.Entry::getKey)
+        .findFirst()
+        .orElse(OTHERS);
+  }
+
+  private static String row(Setting<?> setting) {
+    String byDefault = setting.defaultText();
+    return "| `%s` | %s | %s | %s |%n"
+        .formatted(
+            setting.name(),
+            byDefault.isBlank() ? "" : "`" + byDefault + "`",
+            cell(setting.allowed()),
+            cell(setting.sentence()));
   }
 
   private static String cell(String text) {
