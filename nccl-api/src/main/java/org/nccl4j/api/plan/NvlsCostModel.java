@@ -3,6 +3,7 @@ package org.nccl4j.api.plan;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
@@ -149,29 +150,24 @@ record NvlsCostModel(
    * @param here what a machine alone would take
    */
   private double betweenMachines(double here, long bytes) {
-    double all =
-        nvls.multicast().emulated() ? -1 : predicted(org.nccl4j.topo.Algorithm.NVLS_TREE, bytes);
-    if (all >= 0) {
-      return all;
-    }
-    double tree = predicted(org.nccl4j.topo.Algorithm.TREE, bytes);
-    return here + (tree >= 0 ? tree : GpuNetCostModel.treeMicroseconds(nvls.machines(), bytes));
+    OptionalDouble all =
+        nvls.multicast().emulated()
+            ? OptionalDouble.empty()
+            : predicted(Algorithm.NVLS_TREE, bytes);
+    return all.isPresent()
+        ? all.getAsDouble()
+        : here
+            + predicted(Algorithm.TREE, bytes)
+                .orElseGet(() -> GpuNetCostModel.treeMicroseconds(nvls.machines(), bytes));
   }
 
-  /** Returns the time of an all-reduce in NCCL's model; negative where the model has no figure. */
-  private double predicted(org.nccl4j.topo.Algorithm algorithm, long bytes) {
-    return topology
-        .map(
-            fleet ->
-                (double)
-                    fleet
-                        .costs()
-                        .time(
-                            org.nccl4j.topo.Collective.ALL_REDUCE,
-                            algorithm,
-                            org.nccl4j.topo.Protocol.SIMPLE,
-                            bytes))
-        .orElse(-1.0);
+  /** Returns the time of an all-reduce in NCCL's model; empty where the model has no figure. */
+  private OptionalDouble predicted(Algorithm algorithm, long bytes) {
+    return topology.map(NcclCosts::new).stream()
+        .mapToDouble(
+            nccl -> nccl.microseconds(Operation.ALL_REDUCE, algorithm, Protocol.SIMPLE, bytes))
+        .filter(time -> time < Double.POSITIVE_INFINITY)
+        .findFirst();
   }
 
   /**

@@ -9,7 +9,6 @@ import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.search.GraphKind;
-import org.nccl4j.topo.tuning.Effort;
 
 /**
  * Costs on GPUs of which the topology is known: rings and trees by its cost model, which is NCCL's.
@@ -42,31 +41,19 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   /** LL128 only where the model says that 128 bytes arrive whole. */
   @Override
   public boolean has(Algorithm algorithm, Protocol protocol) {
-    return protocol != Protocol.LL128
-        || fleet
-            .costs()
-            .cost(org.nccl4j.topo.Collective.ALL_REDUCE, theirs(algorithm), theirs(protocol))
-            .available();
+    return protocol != Protocol.LL128 || nccl().has(algorithm, protocol);
   }
 
   @Override
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
-    return switch (algorithm) {
-      case RING, TREE -> {
-        float time =
-            fleet
-                .costs()
-                .time(
-                    org.nccl4j.topo.Collective.valueOf(operation.name()),
-                    theirs(algorithm),
-                    theirs(protocol),
-                    bytes);
-        yield time < 0 ? Double.POSITIVE_INFINITY : time;
-      }
-      case ONE_SHOT, TWO_SHOT -> direct(operation, algorithm, protocol, bytes);
-      default -> throw new IllegalArgumentException(algorithm.label());
-    };
+    return nccl().has(algorithm)
+        ? nccl().microseconds(operation, algorithm, protocol, bytes)
+        : direct(operation, algorithm, protocol, bytes);
+  }
+
+  private NcclCosts nccl() {
+    return new NcclCosts(fleet);
   }
 
   /** A flag beside the data or behind it: LL arrives as fast as LL128. */
@@ -79,8 +66,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
           case SIMPLE -> SIMPLE_SHARE;
         };
     return GpuCostModel.LAUNCH
-        + StepCount.of(operation, algorithm, kernels.nRanks())
-            * fleet.costs().handOver(theirs(flight))
+        + StepCount.of(operation, algorithm, kernels.nRanks()) * nccl().handOver(flight)
         + kernels.sent(operation, algorithm) * crossing() * bytes / (share * bandwidth() * 1e3);
   }
 
@@ -110,8 +96,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
     int searched = fleet.comm().nChannels();
     double most =
         Math.min(ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / CHANNEL_GIGABYTES));
-    Effort effort = fleet.effort().of(theirs(choice.algorithm()), theirs(choice.protocol()), bytes);
-    return (int) Math.max(1, Math.ceil(most * effort.channels() / searched));
+    int asked = nccl().channels(choice.algorithm(), choice.protocol(), bytes);
+    return (int) Math.max(1, Math.ceil(most * asked / searched));
   }
 
   @Override
@@ -144,19 +130,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
 
   @Override
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
-    return theirs(algorithm).label().equals(algorithm.label())
+    return nccl().has(algorithm)
         ? "topology, NCCL's tables"
         : "topology, share of the rings' bandwidth";
-  }
-
-  /** The same algorithm there; what goes straight to all has the rings' conditions. */
-  private static org.nccl4j.topo.Algorithm theirs(Algorithm algorithm) {
-    return algorithm == Algorithm.TREE
-        ? org.nccl4j.topo.Algorithm.TREE
-        : org.nccl4j.topo.Algorithm.RING;
-  }
-
-  private static org.nccl4j.topo.Protocol theirs(Protocol protocol) {
-    return org.nccl4j.topo.Protocol.valueOf(protocol.name());
   }
 }

@@ -4,6 +4,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.topo.Algorithm;
+import org.nccl4j.topo.Collective;
+import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.connect.NodeGraphs;
@@ -20,6 +23,11 @@ import org.nccl4j.topo.xml.XmlElement;
  * that are equal but for names and numbers are searched once. Immutable; safe from any thread.
  */
 public final class Fleet {
+  /** Least size at which channels are compared; each next size is this many times larger. */
+  private static final long LEAST_SIZE = 64;
+
+  private static final long MOST_SIZE = 1 << 30;
+
   private final List<NodeGraphs> nodes;
   private final CommGraph comm;
   private final CostModel costs;
@@ -102,6 +110,25 @@ public final class Fleet {
   /** Rings, trees and channels over all machines. */
   public CommGraph comm() {
     return comm;
+  }
+
+  /**
+   * A number that is the same for fleets that give each operation of a size the same costs and
+   * channels, and almost surely another for others.
+   */
+  public int digest() {
+    int hash = comm.nChannels();
+    for (Collective collective : Collective.values()) {
+      for (Algorithm algorithm : Algorithm.values()) {
+        for (Protocol protocol : Protocol.values()) {
+          hash = 31 * hash + costs.cost(collective, algorithm, protocol).hashCode();
+          for (long bytes = LEAST_SIZE; bytes <= MOST_SIZE; bytes *= LEAST_SIZE) {
+            hash = 31 * hash + effort.of(algorithm, protocol, bytes).hashCode();
+          }
+        }
+      }
+    }
+    return hash;
   }
 
   /** Returns the cost model of collectives. */

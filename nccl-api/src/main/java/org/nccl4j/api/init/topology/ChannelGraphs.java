@@ -19,10 +19,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.kernel.Tree;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.Fleet;
@@ -46,9 +43,6 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
   /** Settings that the planner reads itself, with algorithms that NCCL does not have. */
   private static final Set<String> PLANNERS =
       Set.of(Settings.NCCL_ALGO.name(), Settings.NCCL_PROTO.name());
-
-  /** Least size at which channels are compared; each next size is this many times larger. */
-  private static final long LEAST_SIZE = 64;
 
   /**
    * Searches the machines of all ranks and agrees on rings, trees and costs; collective.
@@ -125,7 +119,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
 
   /** Does in advance what every rank does with the fleet, so that the code has run. */
   static void ahead(Fleet fleet) {
-    costs(fleet);
+    fleet.digest();
     ChannelGraphs graphs =
         new ChannelGraphs(List.of(new int[0]), List.of(), Optional.empty()).along(fleet, 0);
     graphs.nvlsHeads();
@@ -226,7 +220,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
     for (int[] ring : rings) {
       way = 31 * way + Arrays.hashCode(ring);
     }
-    int cost = fleet.map(ChannelGraphs::costs).orElse(0);
+    int cost = fleet.map(Fleet::digest).orElse(0);
     byte[] mine = ByteBuffer.allocate(8).putInt(way).putInt(cost).array();
     List<byte[]> all = bootstrap.allGather(mine);
     for (int rank = 0; rank < all.size(); rank++) {
@@ -239,21 +233,5 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
             "give all ranks the same NCCL_ settings, such as NCCL_GRAPH_FILE and NCCL_CROSS_NIC");
       }
     }
-  }
-
-  /** All that decides which way an operation takes. */
-  private static int costs(Fleet fleet) {
-    int hash = fleet.comm().nChannels();
-    for (Collective collective : Collective.values()) {
-      for (Algorithm algorithm : Algorithm.values()) {
-        for (Protocol protocol : Protocol.values()) {
-          hash = 31 * hash + fleet.costs().cost(collective, algorithm, protocol).hashCode();
-          for (long bytes = LEAST_SIZE; bytes <= 1 << 30; bytes *= LEAST_SIZE) {
-            hash = 31 * hash + fleet.effort().of(algorithm, protocol, bytes).hashCode();
-          }
-        }
-      }
-    }
-    return hash;
   }
 }
