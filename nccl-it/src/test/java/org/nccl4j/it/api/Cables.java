@@ -71,9 +71,14 @@ final class Cables implements AutoCloseable {
       to.shutdownOutput();
     } catch (IOException e) {
       // One end is gone: so is the other.
-      close(from);
-      close(to);
+      closeBoth(from, to);
     }
+  }
+
+  /** Closes a cable; never between the look and the close of {@link #reset}. */
+  private synchronized void closeBoth(Socket one, Socket other) {
+    close(one);
+    close(other);
   }
 
   /** From now on nothing that is sent arrives, and nobody is told. */

@@ -131,7 +131,7 @@ public final class ChaosRank {
       try {
         round(UniqueId.parse(words[0]), plan, Integer.parseInt(words[3]), in);
         outcome = "ok";
-      } catch (NcclException | AssertionError e) {
+      } catch (RuntimeException | IOException | AssertionError e) {
         outcome = "bad " + e.toString().replace('\n', ' ');
       }
       System.out.println(outcome);
