@@ -161,12 +161,12 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(CollectiveWork work) {
-    return new HostPlan(turns, ends, kernels.of(work));
+    return new Turns.Plan(turns, ends, kernels.of(work));
   }
 
   @Override
   public KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
-    return new HostPlan(turns, ends, kernels.of(work, operator));
+    return new Turns.Plan(turns, ends, kernels.of(work, operator));
   }
 
   @Override
@@ -183,7 +183,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     List<Lane> ins = new ArrayList<>();
     sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
     recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter)));
-    return new HostPlan(turns, ends, new SendRecv(outs, ins, own, waiter));
+    return new Turns.Plan(turns, ends, new SendRecv(outs, ins, own, waiter));
   }
 
   @Override
@@ -215,7 +215,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           case DIRECT_NVLS_LL -> nvlsLines.of(work);
           default -> new Direct(work, space, arrivals, scratch);
         };
-    return new HostPlan(turns, ends, kernel);
+    return new Turns.Plan(turns, ends, kernel);
   }
 
   @Override
@@ -224,7 +224,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         work instanceof OneSidedWork.RemotePut put
             ? remotePuts.of(put)
             : oneSided.of(work, remotePuts);
-    return new HostPlan(turns, ends, kernel);
+    return new Turns.Plan(turns, ends, kernel);
   }
 
   private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {
@@ -267,7 +267,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     TICKETS.setRelease(all, ticket + 1);
     boolean launched = false;
     try {
-      into.launch((HostPlan) plan, from, to, ticket);
+      into.launch((Turns.Plan) plan, from, to, ticket);
       launched = true;
     } finally {
       if (!launched) {

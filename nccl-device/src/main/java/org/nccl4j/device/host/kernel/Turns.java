@@ -12,6 +12,8 @@ import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Waiter;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.Backoff;
+import org.nccl4j.device.host.stream.StreamOperation;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Progress;
 
 /**
@@ -60,6 +62,25 @@ final class Turns {
     this.progress = progress;
     this.first = first;
     this.current = first;
+  }
+
+  /** A prepared kernel, which runs when it is its communicator's turn. */
+  static final class Plan implements KernelPlan, StreamOperation {
+    private final Turns turns;
+    private final Ends ends;
+    private final Kernel kernel;
+
+    Plan(Turns turns, Ends ends, Kernel kernel) {
+      this.turns = turns;
+      this.ends = ends;
+      this.kernel = kernel;
+    }
+
+    @Override
+    @HotPath
+    public void run(HostMemory send, HostMemory recv, long ticket) {
+      turns.run(kernel, ends, send, recv, ticket);
+    }
   }
 
   @HotPath
