@@ -26,10 +26,6 @@ public final class GroupScope {
 
   private static final System.Logger LOG = DebugLog.of("COLL");
 
-  static {
-    HeldCalls.tell(GroupScope::warnOfHeldCalls);
-  }
-
   private GroupTasks batch = new GroupTasks();
 
   /** Tasks object of the group before this one, for reuse; null while that group is launched. */
@@ -74,6 +70,7 @@ public final class GroupScope {
   /** Returns the calling thread's scope; makes one if the thread has none. */
   private static GroupScope mine() {
     if (!used) {
+      HeldCalls.tell(GroupScope::warnOfHeldCalls);
       used = true;
     }
     return MINE.get();
@@ -257,6 +254,12 @@ public final class GroupScope {
           "call it outside groups, on a thread for each rank"
               + (twin.isEmpty() ? "" : ", or call " + twin));
     }
+  }
+
+  /** True if the calling thread may have a scope open: most programs have no groups. */
+  @HotPath
+  static boolean mayBeOpen() {
+    return used;
   }
 
   /** Returns the calling thread's open scope; null if it has none open. */

@@ -168,7 +168,9 @@ public final class Launcher {
   /** Tells whoever listens of an operation that was launched. */
   @HotPath
   public void tell(String what, long count, DataType type, int root, DeviceStream stream) {
-    hooks.tell(what, count, type, root, stream);
+    if (hooks.areAny()) {
+      hooks.tell(what, count, type, root, stream);
+    }
   }
 
   /**

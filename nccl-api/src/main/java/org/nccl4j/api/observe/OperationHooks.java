@@ -33,14 +33,16 @@ public final class OperationHooks implements AutoCloseable {
     }
   }
 
+  /** True if a hook is told of operations. */
+  @HotPath
+  public boolean areAny() {
+    return hooks != NONE;
+  }
+
   /** An operation has been launched. */
   @HotPath
   public void tell(String what, long count, DataType type, int root, DeviceStream stream) {
-    OperationHook[] now = hooks;
-    if (now == NONE) {
-      return;
-    }
-    for (OperationHook hook : now) {
+    for (OperationHook hook : hooks) {
       hook.launched(what, count, type, root, stream);
     }
   }

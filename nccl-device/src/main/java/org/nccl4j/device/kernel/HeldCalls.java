@@ -2,13 +2,15 @@ package org.nccl4j.device.kernel;
 
 import java.util.function.Consumer;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
 
 /**
  * Calls that an engine holds back until their group's end: streams know nothing of them, and tell
  * the engine when a thread waits for a stream. Any thread.
  */
 public final class HeldCalls {
-  private static volatile Consumer<DeviceStream> engine = stream -> {};
+  /** Null until an engine holds calls back for the first time. */
+  private static volatile Consumer<DeviceStream> engine;
 
   private HeldCalls() {}
 
@@ -17,7 +19,16 @@ public final class HeldCalls {
     engine = told;
   }
 
-  /** Announces that the thread is about to wait for all launches of a stream. Streams call it. */
+  /** True if an engine may hold calls back: most programs have no groups. */
+  @HotPath
+  public static boolean mayExist() {
+    return engine != null;
+  }
+
+  /**
+   * Announces that the thread is about to wait for all launches of a stream. Streams call it if
+   * there may be held calls.
+   */
   public static void awaits(DeviceStream stream) {
     engine.accept(stream);
   }

@@ -4,12 +4,13 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.DaemonThread;
+import org.nccl4j.device.HotPath;
 
 /**
  * Looks, while there are launches, for streams whose launches nobody runs, and has a thread run
  * them; and frees what was closed while launches could still use it. One daemon thread, which
- * sleeps until {@link #notice} when all streams have been empty for a while, and ends when there
- * are none.
+ * sleeps until {@link #wake} when all streams have been empty for a while, and ends when there are
+ * none.
  */
 public final class Dispatcher {
   private static final long PERIOD_NANOS = 500_000;
@@ -51,7 +52,9 @@ public final class Dispatcher {
       release.run();
     } else {
       later.add(after);
-      notice();
+      if (asleep) {
+        wake();
+      }
     }
   }
 
@@ -63,19 +66,14 @@ public final class Dispatcher {
     }
   }
 
-  /** True if it waits to be told of a launch. */
+  /** True if it is to be woken after a launch. */
+  @HotPath
   boolean isAsleep() {
     return asleep;
   }
 
-  /** There is a launch. Cheap unless the dispatcher sleeps. */
-  void notice() {
-    if (asleep) {
-      wake();
-    }
-  }
-
-  private synchronized void wake() {
+  /** Has it look for launches. */
+  synchronized void wake() {
     asleep = false;
     if (thread == null) {
       thread = DaemonThread.of(this::watch, "nccl4j-dispatcher");

@@ -60,8 +60,8 @@ public final class HostStream extends DeviceStream {
     }
     if (eager) {
       thread.wake();
-    } else {
-      dispatcher.notice();
+    } else if (dispatcher.isAsleep()) {
+      dispatcher.wake();
     }
   }
 
@@ -123,7 +123,9 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void synchronize() {
-    HeldCalls.awaits(this);
+    if (HeldCalls.mayExist()) {
+      HeldCalls.awaits(this);
+    }
     waitUntil(queue.added(), Long.MAX_VALUE);
     throwError();
   }
@@ -131,7 +133,9 @@ public final class HostStream extends DeviceStream {
   @Override
   public void synchronize(Duration patience) {
     long end = Patience.end(Arguments.notNull(patience, "time to wait"));
-    HeldCalls.awaits(this);
+    if (HeldCalls.mayExist()) {
+      HeldCalls.awaits(this);
+    }
     startNow();
     if (!waitUntil(queue.added(), end)) {
       throw new TimeoutException(
