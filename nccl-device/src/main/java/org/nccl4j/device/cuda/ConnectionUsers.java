@@ -2,7 +2,6 @@ package org.nccl4j.device.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicReference;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -35,12 +34,17 @@ final class ConnectionUsers implements AutoCloseable {
 
   private final ConnectionMemory memory;
   private final ConnectionOrder order;
-  private final AtomicReference<NcclException> failure = new AtomicReference<>();
+
+  /** The first failure of any; null while there is none. Written under this object's monitor. */
+  private volatile NcclException failure;
 
   private volatile long looked = System.nanoTime() - GLANCE_NANOS;
 
   /** Open ones, the first first; replaced by whoever holds this object's monitor. */
   private volatile List<Member> all = List.of();
+
+  /** How many those are, likewise. */
+  private volatile int count;
 
   /** Creates the connections of a new communicator. */
   ConnectionUsers(Gpu gpu, CaptureRegistry captures, KernelCommunicatorSpec spec) {
@@ -83,7 +87,8 @@ final class ConnectionUsers implements AutoCloseable {
     List<Member> more = new ArrayList<>(all);
     more.add(user);
     all = List.copyOf(more);
-    if (failure.get() != null) {
+    count = all.size();
+    if (failure != null) {
       user.end();
     }
   }
@@ -91,12 +96,14 @@ final class ConnectionUsers implements AutoCloseable {
   /** One less. From the action on nobody looks at it. */
   synchronized void remove(Member user, Runnable action) {
     all = all.stream().filter(other -> other != user).toList();
+    count = all.size();
     action.run();
   }
 
   /** Returns the number of open communicators. */
+  @HotPath
   int count() {
-    return all.size();
+    return count;
   }
 
   /** True if it is the one that the connections were made for. */
@@ -106,19 +113,21 @@ final class ConnectionUsers implements AutoCloseable {
   }
 
   /** The first failure of any; null if there was none, as far as is known. */
+  @HotPath
   NcclException failure() {
-    return failure.get();
+    return failure;
   }
 
-  /** Calls {@link #look} at most once per millisecond. It is cheap enough for every launch. */
+  /**
+   * Calls {@link #look} at most once per millisecond. It is cheap enough for every launch where
+   * there are others.
+   */
   @HotPath
   void glance(Member self) {
-    if (all.size() > 1) {
-      long now = System.nanoTime();
-      if (now - looked > GLANCE_NANOS) {
-        looked = now;
-        look(self);
-      }
+    long now = System.nanoTime();
+    if (now - looked > GLANCE_NANOS) {
+      looked = now;
+      look(self);
     }
   }
 
@@ -139,7 +148,7 @@ final class ConnectionUsers implements AutoCloseable {
 
   /** All have failed. The first cause counts. */
   synchronized void fail(NcclException cause) {
-    failure.compareAndSet(null, cause);
+    failure = failure == null ? cause : failure;
     all.forEach(Member::end);
   }
 

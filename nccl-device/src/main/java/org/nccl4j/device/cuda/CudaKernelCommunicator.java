@@ -16,6 +16,7 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.copy.CopyEngineP2p;
 import org.nccl4j.device.cuda.driver.CleanupStack;
+import org.nccl4j.device.cuda.driver.CudaContext;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.LaunchGate;
 import org.nccl4j.device.cuda.driver.OffheapPool;
@@ -65,6 +66,7 @@ final class CudaKernelCommunicator
 
   private final CudaDevice device;
   private final Gpu gpu;
+  private final CudaContext primary;
   private final KernelCommunicatorSpec spec;
   private final CleanupStack made;
   private final ConnectionUsers users;
@@ -96,6 +98,7 @@ final class CudaKernelCommunicator
       CommunicatorMemory.Place place) {
     this.device = device;
     this.gpu = device.gpu();
+    this.primary = gpu.context();
     this.spec = spec;
     this.firstRanks = place.firstRanks();
     made = new CleanupStack(gpu);
@@ -291,7 +294,7 @@ final class CudaKernelCommunicator
 
   @HotPath
   private void launchNow(CudaPlan plan, DeviceMemory send, DeviceMemory recv, GpuStream into) {
-    long before = gpu.context().enter();
+    long before = primary.enter();
     try {
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();
@@ -306,7 +309,7 @@ final class CudaKernelCommunicator
       }
       spec.progress().kernelLaunched();
     } finally {
-      gpu.context().leave(before);
+      primary.leave(before);
     }
   }
 
@@ -337,11 +340,21 @@ final class CudaKernelCommunicator
   }
 
   @Override
+  @HotPath
   public NcclException failure() {
-    if (failure.look() == null) {
+    if (users.failure() == null && mayComplain()) {
+      failure.look();
+    }
+    if (users.failure() == null && users.count() > 1) {
       users.glance(this);
     }
     return released(users.failure());
+  }
+
+  /** True if there may be a {@link #complaint}. Without windows only kernels have any. */
+  @HotPath
+  private boolean mayComplain() {
+    return !closed && (memory.hasFailed() || direct != null || remote != null);
   }
 
   /**
@@ -356,6 +369,7 @@ final class CudaKernelCommunicator
     return released(users.failure());
   }
 
+  @HotPath
   private NcclException released(NcclException known) {
     if (known != null) {
       releaseStreams();

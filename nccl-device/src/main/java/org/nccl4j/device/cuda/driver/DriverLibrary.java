@@ -53,7 +53,7 @@ public final class DriverLibrary {
   public static long currentContext(Offheap scratch) {
     CudaResult.check(
         CUDA.cuCtxGetCurrent(scratch.address()), "cuCtxGetCurrent", "the calling thread");
-    return scratch.getLong(0);
+    return scratch.bytes().getLong(0);
   }
 
   public static void setCurrentContext(long context) {

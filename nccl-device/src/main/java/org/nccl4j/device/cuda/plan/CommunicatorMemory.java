@@ -7,6 +7,7 @@ import java.util.Arrays;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -164,9 +165,15 @@ public final class CommunicatorMemory implements AutoCloseable {
     VarHandle.fullFence();
   }
 
+  /** True if a kernel gave up waiting. */
+  @HotPath
+  public boolean hasFailed() {
+    return control.getInt(KernelLayout.CONTROL_FAILED) != 0;
+  }
+
   /** Returns the report of a kernel that gave up waiting, or null. */
   public String kernelFailure() {
-    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+    if (!hasFailed()) {
       return null;
     }
     VarHandle.acquireFence(); // the fields below were written before the word above
@@ -220,7 +227,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   }
 
   private boolean hasFailedBy(int kind) {
-    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+    if (!hasFailed()) {
       return false;
     }
     VarHandle.acquireFence(); // as above
@@ -229,7 +236,7 @@ public final class CommunicatorMemory implements AutoCloseable {
 
   /** The rank that a kernel waited for when it gave up; -1 while none has. */
   public int failedPeer() {
-    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+    if (!hasFailed()) {
       return -1;
     }
     VarHandle.acquireFence(); // as above

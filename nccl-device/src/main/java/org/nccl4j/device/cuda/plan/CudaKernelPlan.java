@@ -169,9 +169,8 @@ public final class CudaKernelPlan implements CudaPlan {
 
   @Override
   public void launch(long send, long recv, GpuStream stream) {
-    arguments.putLong(KernelLayout.SEND, send);
-    arguments.putLong(KernelLayout.RECV, recv);
-    config.putLong(CONFIG_STREAM, stream.handle());
+    arguments.bytes().putLong(KernelLayout.SEND, send).putLong(KernelLayout.RECV, recv);
+    config.bytes().putLong(CONFIG_STREAM, stream.handle());
     if (table != null) {
       table.bring(stream);
     }

@@ -14,6 +14,9 @@ import org.nccl4j.device.cuda.driver.CaptureLibrary;
 public final class CaptureRegistry {
   private final Map<Long, Capture> open = new ConcurrentHashMap<>();
 
+  /** True while there are captures. Written under this object's monitor; read by launches. */
+  private volatile boolean areOpen;
+
   /** A capture, and the connections that what it holds goes by. */
   public static final class Capture {
     private final long number;
@@ -43,7 +46,7 @@ public final class CaptureRegistry {
   /** True if there are any, as far as a thread knows that had no part in them. */
   @HotPath
   boolean areOpen() {
-    return !open.isEmpty();
+    return areOpen;
   }
 
   /** A stream's capture has been begun. */
@@ -52,7 +55,10 @@ public final class CaptureRegistry {
         CaptureLibrary.capture(
             stream.handle(), new Offheap(CaptureLibrary.SCRATCH_BYTES), stream.gpu());
     Capture capture = new Capture(number);
-    open.put(number, capture);
+    synchronized (this) {
+      open.put(number, capture);
+      areOpen = true;
+    }
     return capture;
   }
 
@@ -62,7 +68,8 @@ public final class CaptureRegistry {
   }
 
   /** Removes a capture that has ended. */
-  public void ended(Capture capture) {
+  public synchronized void ended(Capture capture) {
     open.remove(capture.number, capture);
+    areOpen = !open.isEmpty();
   }
 }
