@@ -15,6 +15,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.copy.CopyEngineP2p;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.CudaContext;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -67,6 +68,7 @@ final class CudaKernelCommunicator
   private final CudaDevice device;
   private final Gpu gpu;
   private final CudaContext primary;
+  private final Offheap scratch = new Offheap(8); // owner: the thread that launches
   private final KernelCommunicatorSpec spec;
   private final CleanupStack made;
   private final ConnectionUsers users;
@@ -294,7 +296,7 @@ final class CudaKernelCommunicator
 
   @HotPath
   private void launchNow(CudaPlan plan, DeviceMemory send, DeviceMemory recv, GpuStream into) {
-    long before = primary.enter();
+    long before = primary.enter(scratch);
     try {
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.driver;
 
 import java.util.function.Supplier;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.PerThread;
 import org.nccl4j.device.bind.Offheap;
 
@@ -62,7 +63,17 @@ public final class CudaContext {
 
   /** Makes this context current; the thread's former one, for {@link #leave}. Not allocating. */
   public long enter() {
-    long before = DriverLibrary.currentContext(SCRATCH.get());
+    return enter(SCRATCH.get());
+  }
+
+  /**
+   * Enters as {@link #enter()} does, without looking for the thread's own scratch memory.
+   *
+   * @param scratch 8 bytes that no other thread uses at the same time
+   */
+  @HotPath
+  public long enter(Offheap scratch) {
+    long before = DriverLibrary.currentContext(scratch);
     if (before != handle) {
       DriverLibrary.setCurrentContext(handle);
     }
