@@ -19,9 +19,9 @@ import java.util.stream.Stream;
  *
  * @param folder where the fake's libcuda.so.1 is
  */
-record FakeGpuProcess(Path folder) {
+public record FakeGpuProcess(Path folder) {
   /** A process's driver calls, output and log. */
-  record Ran(int status, List<String> calls, String output) {
+  public record Ran(int status, List<String> calls, String output) {
     long count(String call) {
       return calls.stream()
           .filter(c -> c.startsWith(call + "(") || c.startsWith(call + ":"))
@@ -43,7 +43,7 @@ record FakeGpuProcess(Path folder) {
   }
 
   /** Builds the fake; skips the test, with the reason, where that cannot be. */
-  static FakeGpuProcess in(Path folder) throws Exception {
+  public static FakeGpuProcess in(Path folder) throws Exception {
     FakeGpuProcess made = new FakeGpuProcess(folder);
     made.build("fakecuda.c", "libcuda.so.1", "-I" + cudaInclude());
     return made;
@@ -93,7 +93,8 @@ record FakeGpuProcess(Path folder) {
   }
 
   /** Runs a program to its good end. */
-  Ran run(Map<String, String> settings, Class<?> program, String... arguments) throws Exception {
+  public Ran run(Map<String, String> settings, Class<?> program, String... arguments)
+      throws Exception {
     Ran ran = start(settings, program, arguments).end();
     assertEquals(0, ran.status, ran.output);
     return ran;
