@@ -44,9 +44,14 @@ final class GroupTasks {
   @HotPath
   Task next() {
     if (nTasks == tasks.size()) {
-      tasks.add(new Task());
+      grow();
     }
     return tasks.get(nTasks++);
+  }
+
+  /** Makes room for an operation more than any group before has had. */
+  private void grow() {
+    tasks.add(new Task());
   }
 
   int size() {

@@ -24,15 +24,23 @@ final class P2pTasks {
   @HotPath
   void put(
       int index, boolean sends, int peer, DeviceMemory buffer, long bytes, P2pWork.Offer offer) {
-    P2pTask before = index < known.size() ? known.get(index) : null;
-    if (before == null) {
-      known.add(new P2pTask(sends, peer, buffer, bytes, offer));
-    } else if (!before.is(sends, peer, buffer, bytes, offer)) {
-      known.set(index, new P2pTask(sends, peer, buffer, bytes, offer));
+    if (index == known.size() || !known.get(index).is(sends, peer, buffer, bytes, offer)) {
+      keep(index, sends, peer, buffer, bytes, offer);
     }
     if (index == 0) {
       works.clear();
     }
     works.add(known.get(index));
+  }
+
+  /** Keeps one of another group than that before. */
+  private void keep(
+      int index, boolean sends, int peer, DeviceMemory buffer, long bytes, P2pWork.Offer offer) {
+    P2pTask task = new P2pTask(sends, peer, buffer, bytes, offer);
+    if (index == known.size()) {
+      known.add(task);
+    } else {
+      known.set(index, task);
+    }
   }
 }

@@ -120,8 +120,7 @@ public final class Planner {
     boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
     PlanCache.Entry known = cache.find(shape, count, from, to, overlaps);
     if (known == null) {
-      KernelPlan plan = makeBetweenWindows(shape, count, from, to, overlaps);
-      known = cache.put(new PlanCache.Entry(shape, count, from, to, overlaps, plan));
+      known = decide(shape, count, from, to, overlaps);
     }
     if (known.plan() == null) {
       return plan(shape, count);
@@ -129,6 +128,13 @@ public final class Planner {
     windows.use(from);
     windows.use(to);
     return known.plan();
+  }
+
+  /** Decides on an operation on buffers in windows that was not called before. */
+  private PlanCache.Entry decide(
+      long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
+    KernelPlan plan = makeBetweenWindows(shape, count, from, to, overlaps);
+    return cache.put(new PlanCache.Entry(shape, count, from, to, overlaps, plan));
   }
 
   /** The plan of an operation over connections, on the launch's own buffers. */

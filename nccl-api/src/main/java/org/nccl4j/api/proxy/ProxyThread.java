@@ -132,14 +132,17 @@ public final class ProxyThread implements Progress {
     } catch (NcclException e) {
       failure = e;
     } catch (RuntimeException | Error e) {
-      failure =
-          new InternalErrorException(
-              "a proxy handler failed unexpectedly (" + e + ")", "report it to its author", e);
+      failure = unexpected(e);
     } finally {
       INSIDE.setRelease(this, 0);
     }
     onFailure.accept(failure);
     return 0;
+  }
+
+  private static NcclException unexpected(Throwable error) {
+    return new InternalErrorException(
+        "a proxy handler failed unexpectedly (" + error + ")", "report it to its author", error);
   }
 
   private int giveTurns() {

@@ -1,5 +1,7 @@
 package org.nccl4j.it.arch;
 
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
@@ -7,11 +9,13 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.lang.ArchRule;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
+import org.nccl4j.it.arch.broken.device.AllocatesWhileHot;
 
 /** The project obeys the rules, and each rule catches a fixture that breaks it. */
 class ArchitectureTest {
@@ -41,6 +45,19 @@ class ArchitectureTest {
     return new ArchitectureRules("org.nccl4j", LIMITS)
         .all().entrySet().stream()
             .map(rule -> dynamicTest(rule.getKey(), () -> rule.getValue().check(PROJECT)));
+  }
+
+  @Test
+  void eachWayToAllocateOrLockIsSeen() {
+    JavaClasses broken = new ClassFileImporter().importClasses(AllocatesWhileHot.class);
+    List<String> found =
+        classes().should(new HotPathRule()).evaluate(broken).getFailureReport().getDetails();
+    assertEquals(
+        List.of("boxes", "captures", "isSynchronized", "locks", "makes", "makesArray"),
+        found.stream()
+            .map(line -> line.replaceFirst(".*AllocatesWhileHot\\.(\\w+) .*", "$1"))
+            .sorted()
+            .toList());
   }
 
   @TestFactory

@@ -3,8 +3,11 @@ package org.nccl4j.it.arch;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import org.objectweb.asm.AnnotationVisitor;
 import org.objectweb.asm.Handle;
 import org.objectweb.asm.Label;
 import org.objectweb.asm.MethodVisitor;
@@ -39,6 +42,7 @@ public final class MethodCode extends MethodVisitor {
   private final List<Instruction> instructions = new ArrayList<>();
   private final List<Flow> flows = new ArrayList<>();
   private final Map<Label, Integer> places = new HashMap<>();
+  private final Set<String> annotations = new HashSet<>();
   private int line;
   private int firstLine = Integer.MAX_VALUE;
   private int lastLine;
@@ -46,6 +50,11 @@ public final class MethodCode extends MethodVisitor {
   /** An empty method, to be visited. */
   public MethodCode() {
     super(API);
+  }
+
+  /** Descriptors of the types of its annotations. */
+  public Set<String> annotations() {
+    return annotations;
   }
 
   /** Lines from the first statement to the last; 0 where they are not known. */
@@ -105,6 +114,12 @@ public final class MethodCode extends MethodVisitor {
       int opcode, String owner, String name, String descriptor, boolean next, List<Label> targets) {
     instructions.add(new Instruction(opcode, owner, name, descriptor, line));
     flows.add(new Flow(next, targets));
+  }
+
+  @Override
+  public AnnotationVisitor visitAnnotation(String descriptor, boolean visible) {
+    annotations.add(descriptor);
+    return null;
   }
 
   @Override

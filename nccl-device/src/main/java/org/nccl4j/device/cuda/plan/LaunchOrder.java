@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda.plan;
 
-import org.nccl4j.device.HotPath;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.stream.GpuStream;
@@ -42,8 +41,7 @@ public final class LaunchOrder {
     }
   }
 
-  /** Puts a plan into a stream, behind the last launch, in the current context. */
-  @HotPath
+  /** Puts a plan into a stream, behind the last launch, in the current context. Locks. */
   public synchronized void launch(CudaPlan plan, long send, long recv, GpuStream into) {
     follow(into);
     plan.launch(send, recv, into);
@@ -51,7 +49,6 @@ public final class LaunchOrder {
   }
 
   /** Has what comes next in a stream wait for the last launch. */
-  @HotPath
   private void follow(GpuStream into) {
     if (last != null && !into.isSameAs(last) && !isCapturing(into)) {
       CudaLibrary.awaitEvent(into.handle(), behind, gpu);
@@ -59,7 +56,6 @@ public final class LaunchOrder {
   }
 
   /** Records the stream's current work. The next launch waits for it. */
-  @HotPath
   private void launched(GpuStream into) {
     if (!isCapturing(into)) {
       CudaLibrary.recordEvent(behind, into.handle(), gpu);

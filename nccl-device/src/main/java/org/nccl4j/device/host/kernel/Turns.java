@@ -86,8 +86,7 @@ final class Turns {
   @HotPath
   void run(Kernel kernel, Ends ends, HostMemory send, HostMemory recv, long ticket) {
     if (turn != ticket && !awaitTurn(ticket)) {
-      unused.put(ticket, ends);
-      passUnused();
+      leaveUnused(ticket, ends);
       waiter.check();
     }
     try {
@@ -115,6 +114,12 @@ final class Turns {
         end(ends); // the last: what the lines before touch may be freed from here on
       }
     }
+  }
+
+  /** Leaves the turn of a ticket that has failed before to whoever ends it. */
+  private void leaveUnused(long ticket, Ends ends) {
+    unused.put(ticket, ends);
+    passUnused();
   }
 
   @HotPath

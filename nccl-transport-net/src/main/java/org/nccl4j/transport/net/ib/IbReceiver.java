@@ -176,9 +176,14 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   @HotPath
   NetRequest flush(IbMemory received, long offset) {
     if (flush == null) {
-      flush = new FlushPair(this);
+      connectFlush();
     }
     return flush.begin(received.memory().address() + offset, received.remoteKey());
+  }
+
+  /** Connects the pair of the first flush. */
+  private void connectFlush() {
+    flush = new FlushPair(this);
   }
 
   @Override
