@@ -23,11 +23,12 @@ import org.nccl4j.device.Patience;
  *
  * <p>Fields of NCCL's ncclConfig_t: {@code blocking} is the choice between a method and its
  * asynchronous version, such as {@link Communicator#initRankAsync}. commName, minCTAs, maxCTAs,
- * cgaClusterSize, nvlsCTAs, CTAPolicy, nChannelsPerNetPeer, maxP2pPeers, netName, trafficClass,
- * splitShare and shrinkShare have methods here. The other fields have no effect: there is no
- * CollNet (collnetEnable); blocks are not scheduled by links (nvlinkCentricSched); one-sided
- * operations have one context (numRmaCtx); launches outside and inside graphs may always be mixed,
- * in the order of the calls (graphUsageMode, graphStreamOrdering).
+ * cgaClusterSize, nvlsCTAs, CTAPolicy, nChannelsPerNetPeer, netName, trafficClass, splitShare and
+ * shrinkShare have methods here. The other fields have no effect: there is no CollNet
+ * (collnetEnable); each send chooses its channels, whatever the number of peers (maxP2pPeers);
+ * blocks are not scheduled by links (nvlinkCentricSched); one-sided operations have one context
+ * (numRmaCtx); launches outside and inside graphs may always be mixed, in the order of the calls
+ * (graphUsageMode, graphStreamOrdering).
  */
 public final class CommunicatorConfig {
   private static final long LONGEST_MILLIS = Duration.ofDays(365).toMillis();
@@ -217,14 +218,6 @@ public final class CommunicatorConfig {
    */
   public CommunicatorConfig withChannelsPerNetPeer(int channels) {
     return with(TopologySettings.NCCL_NCHANNELS_PER_NET_PEER.name(), Integer.toString(channels));
-  }
-
-  /**
-   * The expected number of peers of each rank, which decides the number of channels for each peer;
-   * with 0, the default, all ranks.
-   */
-  public CommunicatorConfig withMaxP2pPeers(int peers) {
-    return with(TopologySettings.NCCL_P2P_MAX_PEERS.name(), Integer.toString(peers));
   }
 
   /** The name of the network to use, such as "Socket" or "IB"; as NCCL_NET. */

@@ -447,8 +447,13 @@ public final class Settings implements SettingValues {
     return shown;
   }
 
-  /** A sentence for each name that is set, is not declared, and looks like a declared one. */
+  /** NCCL's variables that are no settings here; for each a sentence on what is done instead. */
+  public static SortedMap<String, String> otherVariables() {
+    return OtherVariables.all();
+  }
+
+  /** A sentence for each name that is set and has no effect on a communicator. */
   public List<String> hints() {
-    return TypoHints.hints(environment.all(), ALL.stream().<String>map(Setting::name).toList());
+    return SettingHints.hints(environment.all(), ALL.stream().<String>map(Setting::name).toList());
   }
 }

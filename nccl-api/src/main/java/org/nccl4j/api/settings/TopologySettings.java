@@ -30,7 +30,7 @@ public final class TopologySettings {
           TopoSettings.NCCL_P2P_MAX_PEERS,
           0,
           MANY,
-          "The expected number of peers of each rank; 0: all.");
+          "The number of peers of each rank that ./nccl topo assumes; 0: all.");
 
   public static final Setting<Optional<PathType>> NCCL_P2P_LEVEL =
       level(TopoSettings.NCCL_P2P_LEVEL, "The longest path over which GPUs access each other.");
@@ -115,7 +115,8 @@ public final class TopologySettings {
           channels(TopoSettings.NCCL_MIN_NRINGS, "The old name of NCCL_MIN_NCHANNELS."),
           channels(TopoSettings.NCCL_MAX_NRINGS, "The old name of NCCL_MAX_NCHANNELS."),
           channels(
-              TopoSettings.NCCL_MIN_P2P_NCHANNELS, "The fewest channels of sends and receives."),
+              TopoSettings.NCCL_MIN_P2P_NCHANNELS,
+              "The fewest channels of sends and receives that ./nccl topo counts."),
           channels(
               TopoSettings.NCCL_MAX_P2P_NCHANNELS,
               "The most channels of a GPU's send or receive; a channel is a block."),
@@ -124,7 +125,7 @@ public final class TopologySettings {
               TopoSettings.NCCL_P2P_PER_CHANNEL_NET_BW,
               1,
               MANY,
-              "The assumed bandwidth of a channel to another host, in GB/s."),
+              "The bandwidth of a channel to another host that ./nccl topo assumes, in GB/s."),
           NCCL_P2P_MAX_PEERS,
           number(
               TopoSettings.NCCL_COLLNET_NODE_THRESHOLD,
@@ -143,12 +144,13 @@ public final class TopologySettings {
               TopoSettings.NCCL_NTHREADS,
               -2,
               1024,
-              "Threads of a block; below 0: the library chooses."),
+              "Threads of a block by which channels are counted, which blocks need not have; below"
+                  + " 0: the library chooses."),
           number(
               TopoSettings.NCCL_LL128_NTHREADS,
               -2,
               1024,
-              "Threads of a block for LL128; below 0: the library chooses."),
+              "The same for LL128; below 0: the library chooses."),
           of(
               TopoSettings.NCCL_THREAD_THRESHOLDS,
               "as NCCL's",

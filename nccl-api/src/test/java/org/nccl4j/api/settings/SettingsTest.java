@@ -250,19 +250,45 @@ class SettingsTest {
         List.of("NCCL_AGLO", "NCCL_DEBGU", "NCCL_NETS", "NCCL_COMMID", "NCCL_PRTO")) {
       assertEquals(1, with(near, "x").hints().size(), near);
     }
-    for (String other : List.of("NCCL_RAS_ENABLE", "NCCL_BUFFSIZE", "NCCL_IB", "NCCL_MIN")) {
-      assertEquals(List.of(), with(other, "1").hints(), other);
-    }
+    assertEquals(
+        List.of("NCCL_FOO (environment) is no setting of nccl4j or NCCL"),
+        with("NCCL_FOO", "1").hints());
     assertEquals(List.of(), with("NCCL_IB_HCA", "mlx5").hints());
     assertEquals(List.of(), with("NCCL_ALGO", "Ring").hints());
   }
 
   @Test
+  void namesWithoutEffectAreToldOf() {
+    assertEquals(
+        List.of(
+            "NCCL_RAS_ENABLE (environment) has no effect in nccl4j: ./nccl diagnose reads the"
+                + " flight recorder; there is no service that listens."),
+        with("NCCL_RAS_ENABLE", "1").hints());
+    assertEquals(
+        List.of("NCCL_P2P_MAX_PEERS (environment) changes what ./nccl topo prints alone"),
+        with("NCCL_P2P_MAX_PEERS", "1").hints());
+    for (String ofOthers : List.of("NCCL_VERSION", "NCCL4J_RANK", "NCCL_TESTS_DEVICE")) {
+      assertEquals(List.of(), with(ofOthers, "1").hints(), ofOthers);
+    }
+  }
+
+  @Test
+  void otherVariablesAreNoSettings() {
+    Set<String> others = Settings.otherVariables().keySet();
+    assertEquals(
+        List.of(),
+        Settings.declared().stream().map(Setting::name).filter(others::contains).toList());
+    assertTrue(others.size() > 100, others.toString());
+    Settings.otherVariables()
+        .forEach((name, instead) -> assertTrue(instead.endsWith("."), name + ": " + instead));
+  }
+
+  @Test
   void distanceIsLevenshteins() {
-    assertEquals(0, TypoHints.distance("", ""));
-    assertEquals(3, TypoHints.distance("", "abc"));
-    assertEquals(3, TypoHints.distance("kitten", "sitting"));
-    assertEquals(1, TypoHints.distance("ab", "b"));
+    assertEquals(0, SettingHints.distance("", ""));
+    assertEquals(3, SettingHints.distance("", "abc"));
+    assertEquals(3, SettingHints.distance("kitten", "sitting"));
+    assertEquals(1, SettingHints.distance("ab", "b"));
   }
 
   private static Set<String> constants() {

@@ -70,7 +70,7 @@ class MisuseOfMakingTest {
         new Wrong(
             arg,
             "the setting NCCL_P2P_MAX_PEERS is \"-2\"",
-            (c, m, s) -> UniqueId.create(DEFAULTS.withMaxP2pPeers(-2))),
+            (c, m, s) -> UniqueId.create(DEFAULTS.with("NCCL_P2P_MAX_PEERS", "-2"))),
         new Wrong(
             arg,
             "the setting NCCL_IB_TC is \"256\"",

@@ -8,6 +8,8 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -109,6 +111,37 @@ class ReferencePagesTest {
             byDefault.isBlank() ? "" : "`" + byDefault + "`",
             cell(setting.allowed()),
             cell(setting.sentence()));
+  }
+
+  @Test
+  void variables() throws IOException {
+    StringBuilder page =
+        new StringBuilder(
+            """
+            # NCCL's variables
+
+            Generated from the code (see ReferencePagesTest).
+
+            Each environment variable that NCCL 2.30.7 documents or reads, without debugging
+            aids of single plug-ins. A variable without effect gets a line in the log when it is
+            set.
+
+            | variable | honoured | note |
+            |---|---|---|
+            """);
+    SortedMap<String, String> rows = new TreeMap<>();
+    Settings.otherVariables().forEach((name, instead) -> rows.put(name, "no | " + instead));
+    for (Setting<?> setting : Settings.declared()) {
+      if (setting.name().startsWith("NCCL_")) {
+        boolean without =
+            Settings.alone(Map.of(setting.name(), "1")).hints().stream().findAny().isPresent();
+        rows.put(
+            setting.name(),
+            (without ? "in `./nccl topo` alone | " : "yes | ") + cell(setting.sentence()));
+      }
+    }
+    rows.forEach((name, row) -> page.append("| `%s` | %s |%n".formatted(name, row)));
+    check("reference/nccl-variables.md", page.toString());
   }
 
   private static String cell(String text) {

@@ -3,29 +3,65 @@ package org.nccl4j.api.settings;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SortedMap;
 
-/** Finds names of settings that were probably meant to be others. */
-final class TypoHints {
+/** Tells of names that are set and have no effect: NCCL's, misspelt ones, and unknown ones. */
+final class SettingHints {
   /** More edits than this are another word. */
   private static final int NEAR = 2;
 
-  private TypoHints() {}
+  /** Declared for the model of a machine alone. */
+  private static final Set<String> OF_MODELS =
+      Set.of("NCCL_MIN_P2P_NCHANNELS", "NCCL_P2P_PER_CHANNEL_NET_BW", "NCCL_P2P_MAX_PEERS");
+
+  /** Names that others read: launchers, scripts, builds against NCCL, images with NCCL. */
+  private static final Set<String> OF_OTHERS =
+      Set.of(
+          "NCCL4J_FAULTS",
+          "NCCL4J_LOCAL_RANK",
+          "NCCL4J_NRANKS",
+          "NCCL4J_RANK",
+          "NCCL4J_UNIQUE_ID",
+          "NCCL_DIR",
+          "NCCL_HOME",
+          "NCCL_INCLUDE_DIR",
+          "NCCL_JAVA_OPTIONS",
+          "NCCL_LIB_DIR",
+          "NCCL_ROOT",
+          "NCCL_ROOT_DIR",
+          "NCCL_VERSION");
+
+  private static final String OF_NCCL_TESTS = "NCCL_TESTS_";
+
+  private SettingHints() {}
 
   static List<String> hints(SortedMap<String, Environment.Value> set, List<String> known) {
     List<String> hints = new ArrayList<>();
     for (Map.Entry<String, Environment.Value> entry : set.entrySet()) {
-      if (known.contains(entry.getKey())) {
-        continue;
-      }
-      String nearest = nearest(entry.getKey(), known);
-      if (nearest != null) {
-        hints.add(
-            "%s (%s) is no setting; did you mean %s?"
-                .formatted(entry.getKey(), entry.getValue().origin(), nearest));
+      String name = entry.getKey();
+      boolean ofModels = OF_MODELS.contains(name);
+      if (ofModels
+          || !known.contains(name)
+              && !OF_OTHERS.contains(name)
+              && !name.startsWith(OF_NCCL_TESTS)) {
+        String why = ofModels ? "changes what ./nccl topo prints alone" : why(name, known);
+        hints.add("%s (%s) %s".formatted(name, entry.getValue().origin(), why));
       }
     }
     return hints;
+  }
+
+  /** A clause about a name that is not declared. */
+  private static String why(String name, List<String> known) {
+    String instead = OtherVariables.all().get(name);
+    if (instead != null) {
+      return "has no effect in nccl4j: " + instead;
+    }
+    String nearest = nearest(name, known);
+    return nearest == null
+        ? "is no setting of nccl4j or NCCL"
+        : "is no setting; did you mean %s?".formatted(nearest);
   }
 
   /** The first of those that are nearest; null if none is near. Every rank asks, so it is quick. */
