@@ -36,13 +36,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    boolean direct = reach && nRanks <= MOST_DIRECT;
-    if (operation != Operation.ALL_REDUCE) {
-      return direct ? List.of(Algorithm.RING, Algorithm.ONE_SHOT) : List.of(Algorithm.RING);
-    }
-    return direct
-        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
-        : List.of(Algorithm.TREE, Algorithm.RING);
+    return Algorithm.overConnections(operation, reach && nRanks <= MOST_DIRECT);
   }
 
   @Override
@@ -62,25 +56,8 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
           case LL128 -> 170;
           case SIMPLE -> algorithm == Algorithm.TREE ? 150 : 335;
         };
-    double flights = LAUNCH + StepCount.of(operation, algorithm, nRanks) * hop;
-    return flights + sent(operation, algorithm) * bytes / (gigabytes * 1e3);
-  }
-
-  /** Returns how many times the busiest rank sends the whole data. */
-  double sent(Operation operation, Algorithm algorithm) {
-    double others = nRanks - 1;
-    double share = others / nRanks;
-    return switch (operation) {
-      case ALL_REDUCE ->
-          switch (algorithm) {
-            case RING, TWO_SHOT -> 2 * share;
-            case TREE -> 3;
-            case ONE_SHOT -> others;
-            default -> throw new IllegalArgumentException(algorithm.label());
-          };
-      case ALL_GATHER, REDUCE_SCATTER -> share;
-      default -> algorithm == Algorithm.RING ? 1 : others;
-    };
+    double flights = LAUNCH + algorithm.steps(operation, nRanks) * hop;
+    return flights + algorithm.sent(operation, nRanks) * bytes / (gigabytes * 1e3);
   }
 
   @Override

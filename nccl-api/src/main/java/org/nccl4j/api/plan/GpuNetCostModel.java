@@ -32,9 +32,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<Fleet> topolog
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    return operation == Operation.ALL_REDUCE
-        ? List.of(Algorithm.TREE, Algorithm.RING)
-        : List.of(Algorithm.RING);
+    return Algorithm.overConnections(operation, /* all= */ false);
   }
 
   @Override

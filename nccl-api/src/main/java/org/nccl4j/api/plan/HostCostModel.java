@@ -29,9 +29,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    return operation == Operation.ALL_REDUCE
-        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
-        : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+    return Algorithm.overConnections(operation, /* all= */ true);
   }
 
   @Override
@@ -50,25 +48,23 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
           case SIMPLE -> SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
-    double latency = StepCount.of(operation, algorithm, nRanks) * hop + (nRanks - 1) * PEER;
+    double latency = algorithm.steps(operation, nRanks) * hop + (nRanks - 1) * PEER;
     double passes = passes(operation, algorithm) * bytes / (gigabytes * 1e3);
     return sharing * (latency + passes);
   }
 
-  /** Returns how many times the busiest rank moves the whole data. */
+  /**
+   * Returns how many times the busiest rank moves the whole data: twice for what it sends, but for
+   * what was measured otherwise.
+   */
   private double passes(Operation operation, Algorithm algorithm) {
-    double others = nRanks - 1;
-    double share = others / nRanks;
-    return switch (operation) {
-      case ALL_REDUCE ->
-          switch (algorithm) {
-            case RING, TWO_SHOT -> 4 * share;
-            case TREE -> 5;
-            case ONE_SHOT -> 2.4 * others;
-            default -> throw new IllegalArgumentException(algorithm.label());
-          };
-      case ALL_GATHER, REDUCE_SCATTER -> algorithm == Algorithm.RING ? 2.2 * share : 2 * share;
-      default -> algorithm == Algorithm.RING ? 2 : 1 + others;
+    boolean parts = operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER;
+    double sent = algorithm.sent(operation, nRanks);
+    return switch (algorithm) {
+      case RING -> parts ? 2.2 * sent : 2 * sent;
+      case TREE -> 5;
+      case ONE_SHOT -> parts ? 2 * sent : operation == Operation.ALL_REDUCE ? 2.4 * sent : 1 + sent;
+      default -> 2 * sent;
     };
   }
 

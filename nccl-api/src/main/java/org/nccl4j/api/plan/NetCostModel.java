@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -29,15 +30,13 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    return switch (operation) {
-      case ALL_REDUCE ->
-          List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT);
-      case ALL_GATHER, REDUCE_SCATTER ->
-          spread.mostRanks() == 1
-              ? List.of(Algorithm.RING, Algorithm.PAT, Algorithm.ONE_SHOT)
-              : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
-      default -> List.of(Algorithm.RING, Algorithm.ONE_SHOT);
-    };
+    List<Algorithm> all = Algorithm.overConnections(operation, /* all= */ true);
+    if (spread.mostRanks() > 1 || !Algorithm.PAT.has(operation)) {
+      return all;
+    }
+    List<Algorithm> algorithms = new ArrayList<>(all);
+    algorithms.add(algorithms.indexOf(Algorithm.RING) + 1, Algorithm.PAT);
+    return algorithms;
   }
 
   @Override
@@ -64,9 +63,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
               * (levels(spread.hosts()) * (FLIGHT + MESSAGE)
                   + levels(spread.mostRanks()) * LOCAL_HOP);
       case PAT -> levels(nRanks) * (FLIGHT + MESSAGE);
-      case ONE_SHOT -> FLIGHT + others * MESSAGE;
-      case TWO_SHOT -> 2 * (FLIGHT + others * MESSAGE);
-      default -> throw new IllegalArgumentException(algorithm.label());
+      default -> algorithm.steps(operation, nRanks) * (FLIGHT + others * MESSAGE);
     };
   }
 
@@ -103,8 +100,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
             case ALL_GATHER, REDUCE_SCATTER -> crossing;
             default -> far;
           };
-      case TWO_SHOT -> 2 * crossing;
-      default -> throw new IllegalArgumentException(algorithm.label());
+      default -> algorithm.sent(operation, nRanks) / share * crossing;
     };
   }
 
@@ -123,8 +119,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
             case ALL_GATHER, REDUCE_SCATTER -> 2 * share;
             default -> 1 + others;
           };
-      case TWO_SHOT -> 4.2 * share;
-      default -> throw new IllegalArgumentException(algorithm.label());
+      default -> 2.1 * algorithm.sent(operation, nRanks);
     };
   }
 

@@ -66,8 +66,11 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
           case SIMPLE -> SIMPLE_SHARE;
         };
     return GpuCostModel.LAUNCH
-        + StepCount.of(operation, algorithm, kernels.nRanks()) * nccl().handOver(flight)
-        + kernels.sent(operation, algorithm) * crossing() * bytes / (share * bandwidth() * 1e3);
+        + algorithm.steps(operation, kernels.nRanks()) * nccl().handOver(flight)
+        + algorithm.sent(operation, kernels.nRanks())
+            * crossing()
+            * bytes
+            / (share * bandwidth() * 1e3);
   }
 
   /** GB/s of all rings together: what a GPU sends to its peers. */

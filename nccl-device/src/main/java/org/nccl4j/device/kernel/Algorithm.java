@@ -12,13 +12,14 @@ import java.util.stream.Stream;
  */
 public enum Algorithm {
   /** Double binary tree. */
-  TREE("Tree", Needs.CONNECTIONS, Set.of(Operation.ALL_REDUCE)),
+  TREE("Tree", Needs.CONNECTIONS, Set.of(Operation.ALL_REDUCE), Traffic.TREE),
   /** Ring. */
-  RING("Ring", Needs.CONNECTIONS, Set.copyOf(Operation.collectives())),
+  RING("Ring", Needs.CONNECTIONS, Set.copyOf(Operation.collectives()), Traffic.RING),
   /** Every rank sends all that another needs straight to it, and combines what it receives. */
-  ONE_SHOT("OneShot", Needs.CONNECTIONS, Set.copyOf(Operation.collectives())),
+  ONE_SHOT(
+      "OneShot", Needs.CONNECTIONS_OF_ALL, Set.copyOf(Operation.collectives()), Traffic.ONE_SHOT),
   /** Reduce-scatter straight to each part's owner, then all-gather straight from it. */
-  TWO_SHOT("TwoShot", Needs.CONNECTIONS, Set.of(Operation.ALL_REDUCE)),
+  TWO_SHOT("TwoShot", Needs.CONNECTIONS_OF_ALL, Set.of(Operation.ALL_REDUCE), Traffic.TWO_SHOT),
   /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
   NVLS("NVLS", Needs.MULTICAST, OperationSets.OF_SWITCH, Protocol.SIMPLE),
   /**
@@ -30,7 +31,7 @@ public enum Algorithm {
    * Parallel aggregated trees: a tree for each rank's part, their messages put together. On the
    * host device alone.
    */
-  PAT("PAT", Needs.CONNECTIONS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)),
+  PAT("PAT", Needs.LONE_RANKS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER), Traffic.PAT),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
   DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.UNROOTED, Protocol.LL),
   /** Between barriers, each rank takes or gives all that it needs or has. */
@@ -77,15 +78,24 @@ public enum Algorithm {
           Operation.RECV));
 
   private static final List<Algorithm> OVER_CONNECTIONS =
-      List.of(TREE, RING, ONE_SHOT, TWO_SHOT, NVLS, NVLS_TREE, PAT);
+      Stream.of(values())
+          .filter(algorithm -> algorithm.traffic != null || algorithm.needs == Needs.MULTICAST)
+          .toList();
+
+  private static final List<Algorithm> STRAIGHT =
+      Stream.of(values()).filter(Algorithm::isStraight).toList();
 
   private static final List<Algorithm> BETWEEN_WINDOWS =
       Stream.of(values()).filter(Algorithm::isBetweenWindows).toList();
 
   /** Requirements of an algorithm. */
   private enum Needs {
-    /** Connections to other ranks. */
+    /** Connections to some other ranks. */
     CONNECTIONS,
+    /** Connections to all other ranks, and room for each in a kernel. */
+    CONNECTIONS_OF_ALL,
+    /** Connections, and one rank on each host; GPUs do not have it. */
+    LONE_RANKS,
     /** A multicast object of the communicator. */
     MULTICAST,
     /** Windows, or the library's own. */
@@ -94,6 +104,54 @@ public enum Algorithm {
     COPY_ENGINES,
     /** Windows that one access reaches on all ranks. */
     MULTICAST_WINDOWS
+  }
+
+  /**
+   * The traffic of an algorithm over connections.
+   *
+   * @param steps the longest chain of hand-overs from rank to rank
+   * @param sent how many times the busiest rank sends the whole data
+   */
+  private record Traffic(Amount steps, Amount sent) {
+    static final Traffic RING =
+        new Traffic(
+            (operation, n) -> (operation == Operation.ALL_REDUCE ? 2 : 1) * (n - 1),
+            (operation, n) ->
+                switch (operation) {
+                  case ALL_REDUCE -> 2 * share(n);
+                  case ALL_GATHER, REDUCE_SCATTER -> share(n);
+                  default -> 1;
+                });
+
+    static final Traffic TREE =
+        new Traffic((operation, n) -> 2 * levels(n) + 1, (operation, n) -> 3);
+
+    static final Traffic ONE_SHOT =
+        new Traffic(
+            (operation, n) -> 1,
+            (operation, n) ->
+                switch (operation) {
+                  case ALL_GATHER, REDUCE_SCATTER -> share(n);
+                  default -> n - 1;
+                });
+
+    static final Traffic TWO_SHOT =
+        new Traffic((operation, n) -> 2, (operation, n) -> 2 * share(n));
+
+    static final Traffic PAT = new Traffic((operation, n) -> levels(n), (operation, n) -> share(n));
+
+    /** An amount of an operation among n ranks. */
+    interface Amount {
+      double of(Operation operation, int n);
+    }
+
+    private static double share(int n) {
+      return (double) (n - 1) / n;
+    }
+
+    private static double levels(int n) {
+      return Math.ceil(Math.log(n) / Math.log(2));
+    }
   }
 
   /** Operations that several algorithms have. */
@@ -120,7 +178,20 @@ public enum Algorithm {
   private final Set<Operation> operations;
   private final List<Protocol> protocols;
 
+  /** Null where steps do not go from rank to rank. */
+  private final Traffic traffic;
+
   Algorithm(String label, Needs needs, Set<Operation> operations, Protocol... protocols) {
+    this(label, needs, operations, /* traffic= */ null, protocols);
+  }
+
+  Algorithm(
+      String label,
+      Needs needs,
+      Set<Operation> operations,
+      Traffic traffic,
+      Protocol... protocols) {
+    this.traffic = traffic;
     this.label = label;
     this.needs = needs;
     this.operations = operations;
@@ -141,6 +212,19 @@ public enum Algorithm {
     return OVER_CONNECTIONS;
   }
 
+  /**
+   * The algorithms over connections that every device has for an operation, whatever hosts the
+   * ranks are on.
+   *
+   * @param all whether there are connections to all other ranks for the kernels to use
+   */
+  public static List<Algorithm> overConnections(Operation operation, boolean all) {
+    return OVER_CONNECTIONS.stream()
+        .filter(algorithm -> algorithm.has(operation))
+        .filter(algorithm -> algorithm.needs == Needs.CONNECTIONS || all && algorithm.isStraight())
+        .toList();
+  }
+
   /** The algorithms that go straight between windows. */
   public static List<Algorithm> betweenWindows() {
     return BETWEEN_WINDOWS;
@@ -148,7 +232,7 @@ public enum Algorithm {
 
   /** The algorithms over connections that combine every element in the order of the ranks. */
   public static List<Algorithm> inRankOrder() {
-    return List.of(ONE_SHOT, TWO_SHOT);
+    return STRAIGHT;
   }
 
   /** The name in NCCL_ALGO, in tables and in JSON. */
@@ -164,6 +248,37 @@ public enum Algorithm {
   /** True if its steps can be handed over by a protocol. */
   public boolean has(Protocol protocol) {
     return protocols.contains(protocol);
+  }
+
+  /** True if each rank sends straight to all others, over connections. */
+  public boolean isStraight() {
+    return needs == Needs.CONNECTIONS_OF_ALL;
+  }
+
+  /** True if it is for ranks on hosts of their own, which GPUs do not have. */
+  public boolean needsLoneRanks() {
+    return needs == Needs.LONE_RANKS;
+  }
+
+  /**
+   * The longest chain of hand-overs from rank to rank.
+   *
+   * @throws IllegalArgumentException for algorithms that do not go over connections alone
+   */
+  public double steps(Operation operation, int nRanks) {
+    return traffic().steps.of(operation, nRanks);
+  }
+
+  /** Returns how many times the busiest rank sends the whole data; throws as {@link #steps}. */
+  public double sent(Operation operation, int nRanks) {
+    return traffic().sent.of(operation, nRanks);
+  }
+
+  private Traffic traffic() {
+    if (traffic == null) {
+      throw new IllegalArgumentException(label);
+    }
+    return traffic;
   }
 
   /** The protocol of an algorithm between windows, by which NCCL_PROTO counts it. */

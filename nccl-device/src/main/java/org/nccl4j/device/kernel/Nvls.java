@@ -73,11 +73,7 @@ public record Nvls(
     }
     return switch (op) {
       case SUM, AVG -> type.bytes() >= 2;
-      case MAX, MIN ->
-          switch (type) {
-            case INT32, UINT32, INT64, UINT64, FLOAT16, BFLOAT16 -> true;
-            case INT8, UINT8, FLOAT32, FLOAT64, FLOAT8_E4M3, FLOAT8_E5M2 -> false;
-          };
+      case MAX, MIN -> type.isFloatingPoint() ? type.bytes() == 2 : type.bytes() >= 4;
       case PROD -> false;
     };
   }

@@ -76,12 +76,11 @@ public final class CollectivePlans {
 
   private void check(CollectiveWork work) {
     checkCarried(work);
-    boolean direct =
-        work.algorithm() == Algorithm.ONE_SHOT || work.algorithm() == Algorithm.TWO_SHOT;
-    if (work.algorithm() == Algorithm.PAT) {
+    if (work.algorithm().needsLoneRanks()) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
-          "GPUs have no algorithm PAT, which is for ranks on hosts of their own",
+          "GPUs have no algorithm %s, which is for ranks on hosts of their own"
+              .formatted(work.algorithm().label()),
           "use Ring or Tree");
     }
     if (!work.algorithm().has(work.operation())) {
@@ -90,7 +89,7 @@ public final class CollectivePlans {
           "%s has no algorithm %s".formatted(work.operation().label(), work.algorithm().label()),
           "use Ring or OneShot");
     }
-    if (direct && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
+    if (work.algorithm().isStraight() && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
           "%s among %d ranks; it goes up to %d"
