@@ -7,11 +7,11 @@ import java.util.Map;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HeldCalls;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.PerThread;
-import org.nccl4j.device.kernel.HeldCalls;
 
 /** The group that each thread has open, if any. */
 public final class GroupScope {

@@ -10,6 +10,7 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HeldCalls;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
@@ -22,7 +23,6 @@ import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.HostFunctions;
-import org.nccl4j.device.kernel.HeldCalls;
 
 /** A CUDA stream, of ours or of the user's. */
 public final class CudaStream extends DeviceStream {

@@ -1,8 +1,6 @@
-package org.nccl4j.device.kernel;
+package org.nccl4j.device;
 
 import java.util.function.Consumer;
-import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.HotPath;
 
 /**
  * Calls that an engine holds back until their group's end: streams know nothing of them, and tell
