@@ -10,6 +10,7 @@ module org.nccl4j.device {
   requires jdk.unsupported;
 
   exports org.nccl4j.device;
+  // The stubs that jnr-ffi makes live in an unnamed module, which no qualified export can name.
   exports org.nccl4j.device.bind;
   exports org.nccl4j.device.cuda;
   exports org.nccl4j.device.cuda.driver to
@@ -28,7 +29,11 @@ module org.nccl4j.device {
   exports org.nccl4j.device.kernel;
   exports org.nccl4j.device.numeric to
       org.nccl4j.it;
-  exports org.nccl4j.device.shm;
+  exports org.nccl4j.device.shm to
+      org.nccl4j.api,
+      org.nccl4j.it,
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.p2p;
   exports org.nccl4j.device.symmetric;
 
   uses org.nccl4j.device.cuda.driver.StartupHook;

@@ -52,7 +52,7 @@ final class FileConnector implements Connector {
   }
 
   private DeviceMemory memory(RegionFile file) {
-    return context.device().wrap(file.region().address(), file.region().bytes());
+    return context.device().wrap(file.region());
   }
 
   @Override

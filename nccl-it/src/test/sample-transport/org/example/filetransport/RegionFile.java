@@ -1,17 +1,18 @@
 package org.example.filetransport;
 
 import java.io.IOException;
-import java.io.RandomAccessFile;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.shm.MappedRegion;
 
-/** A file, and its mapping in this process. */
-record RegionFile(Path path, MappedRegion region) {
+/** A file, and its mapping in this process, which ends once nothing refers to it. */
+record RegionFile(Path path, ByteBuffer region) {
   /** The suffix of a data side's file. */
   static final String DATA = ".data";
 
@@ -24,10 +25,7 @@ record RegionFile(Path path, MappedRegion region) {
   static RegionFile create(Path directory, String kind, long bytes) {
     try {
       Path path = Files.createTempFile(directory, PREFIX, kind);
-      try (RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw")) {
-        file.setLength(bytes);
-      }
-      return new RegionFile(path, MappedRegion.ofFile(path, bytes));
+      return new RegionFile(path, map(path, bytes)); // which makes it as long
     } catch (IOException e) {
       throw new SystemErrorException(
           "no file of " + bytes + " bytes can be made in " + directory + ": " + e,
@@ -46,12 +44,21 @@ record RegionFile(Path path, MappedRegion region) {
     }
     try {
       Path path = directory.resolve(name);
-      RegionFile file = new RegionFile(path, MappedRegion.ofFile(path, bytes));
+      RegionFile file = new RegionFile(path, map(path, bytes));
       Files.deleteIfExists(path);
       return file;
     } catch (InvalidPathException | IOException e) {
       throw new SystemErrorException(
-          "the file " + name + " cannot be deleted: " + e, "make its directory writable", e);
+          "the file " + name + " cannot be mapped and deleted: " + e,
+          "make its directory writable",
+          e);
+    }
+  }
+
+  private static ByteBuffer map(Path path, long bytes) throws IOException {
+    try (FileChannel file =
+        FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      return file.map(FileChannel.MapMode.READ_WRITE, 0, bytes);
     }
   }
 
@@ -60,7 +67,6 @@ record RegionFile(Path path, MappedRegion region) {
   }
 
   void close() {
-    region.close();
     try {
       Files.deleteIfExists(path);
     } catch (IOException e) {

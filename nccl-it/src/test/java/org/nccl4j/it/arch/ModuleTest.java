@@ -67,7 +67,7 @@ class ModuleTest {
       value = {
         "nccl-topo | org.nccl4j.topo",
         "nccl-device | org.nccl4j.device org.nccl4j.device.bind org.nccl4j.device.cuda"
-            + " org.nccl4j.device.host org.nccl4j.device.kernel org.nccl4j.device.shm"
+            + " org.nccl4j.device.host org.nccl4j.device.kernel"
             + " org.nccl4j.device.symmetric",
         "nccl-api | org.nccl4j.api org.nccl4j.api.spi",
         "nccl-transport-p2p | org.nccl4j.transport.p2p",
@@ -95,7 +95,7 @@ class ModuleTest {
       value = {
         "nccl-topo | api it | cluster connect detect path search system tuning xml",
         "nccl-topo | it | report simulate",
-        "nccl-device | api it transport.net transport.p2p | cuda.driver",
+        "nccl-device | api it transport.net transport.p2p | cuda.driver shm",
         "nccl-device | api transport.net transport.p2p | cuda.memory",
         "nccl-device | api it | cuda.nvml",
         "nccl-device | it | numeric",
