@@ -269,7 +269,7 @@ public final class ChildCommunicators {
             rank,
             old.place()
                 .facts()
-                .of(ranks.size(), hosts.count(), hosts.mostRanks(), made.graphs.fleet()),
+                .of(ranks.size(), hosts.count(), hosts.mostRanks(), made.graphs.topology()),
             old.place().layout(),
             Engine.windows(
                 made.request,

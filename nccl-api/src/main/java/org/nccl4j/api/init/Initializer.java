@@ -191,9 +191,9 @@ public final class Initializer {
         bootstrap.secret(),
         request.settings(),
         request.device().kind() == Device.Kind.CUDA
-            ? NetDistances.of(ranks.graphs().fleet(), bootstrap.rank())
+            ? NetDistances.of(ranks.graphs().topology(), bootstrap.rank())
             : NetDistances.UNKNOWN,
-        ranks.graphs().exits(request.settings()),
+        ranks.graphs().egress(request.settings()),
         ControlTls.of(TlsSettings.files(request.settings())),
         profilers.ofSteps());
   }
@@ -301,7 +301,7 @@ public final class Initializer {
             request,
             ranks.members().id(),
             bootstrap.rank(),
-            connected.known().with(ranks.graphs().fleet()),
+            connected.known().with(ranks.graphs().topology()),
             ranks.layout(),
             windows(ranks, connected, kernels),
             connected.nvls().nvls(),

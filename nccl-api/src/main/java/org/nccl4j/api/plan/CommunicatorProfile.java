@@ -4,7 +4,7 @@ import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * Facts about all ranks and their devices for choosing algorithms, the same on all ranks. Times of
@@ -28,7 +28,7 @@ public record CommunicatorProfile(
     boolean reach,
     boolean nvlink,
     RankPlacement spread,
-    Optional<Fleet> topology,
+    Optional<CommTopology> topology,
     Optional<TunedTable> tuned,
     int cores) {
   /** Ranks that may all use as many cores as this one. */
@@ -39,7 +39,7 @@ public record CommunicatorProfile(
       boolean reach,
       boolean nvlink,
       RankPlacement spread,
-      Optional<Fleet> topology,
+      Optional<CommTopology> topology,
       Optional<TunedTable> tuned) {
     this(
         nRanks,
@@ -67,16 +67,17 @@ public record CommunicatorProfile(
   }
 
   /** With the topology, if there is one. */
-  public CommunicatorProfile with(Optional<Fleet> fleet) {
-    return new CommunicatorProfile(nRanks, kind, model, reach, nvlink, spread, fleet, tuned, cores);
+  public CommunicatorProfile with(Optional<CommTopology> topology) {
+    return new CommunicatorProfile(
+        nRanks, kind, model, reach, nvlink, spread, topology, tuned, cores);
   }
 
   /** Reads what was measured for ranks of one host, which takes its time once in a process. */
-  public static void readMeasured(String model, int nRanks, Fleet fleet) {
+  public static void readMeasured(String model, int nRanks, CommTopology topology) {
     CommunicatorProfile facts =
         new CommunicatorProfile(
                 nRanks, Device.Kind.CUDA, model, /* reach= */ true, /* nvlink= */ true)
-            .with(Optional.of(fleet));
+            .with(Optional.of(topology));
     facts.costs(null);
   }
 
@@ -89,7 +90,8 @@ public record CommunicatorProfile(
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */
-  public CommunicatorProfile of(int some, int hosts, int mostRanks, Optional<Fleet> theirTopology) {
+  public CommunicatorProfile of(
+      int some, int hosts, int mostRanks, Optional<CommTopology> theirTopology) {
     RankPlacement theirs = new RankPlacement(hosts, mostRanks, spread.carried(), spread.channels());
     return new CommunicatorProfile(
         some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores);
@@ -124,7 +126,9 @@ public record CommunicatorProfile(
     }
     GpuCostModel formula = new GpuCostModel(nRanks, reach, nvlink);
     CostModel predicted =
-        topology.<CostModel>map(fleet -> new TopologyCostModel(fleet, formula)).orElse(formula);
+        topology
+            .<CostModel>map(topology -> new TopologyCostModel(topology, formula))
+            .orElse(formula);
     Optional<MeasuredCosts> measured =
         reach && nvlink ? MeasuredCosts.find(model, nRanks) : Optional.empty();
     return measured.map(costs -> costs.over(predicted)).orElse(predicted);

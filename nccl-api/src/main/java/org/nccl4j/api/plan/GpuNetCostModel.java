@@ -6,7 +6,7 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * Costs on GPUs where some connections go over a network. Between hosts whose topology is known,
@@ -18,7 +18,7 @@ import org.nccl4j.topo.cluster.Fleet;
  * @param spread over hosts; on a single one, what is carried goes between all ranks
  * @param topology of the hosts, where it is known
  */
-record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<Fleet> topology)
+record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> topology)
     implements CostModel {
   /** One way, kernel to kernel. */
   private static final double FLIGHT = 35;

@@ -4,16 +4,16 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.topo.Collective;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * NCCL's cost model of machines whose topology is known, in the engine's words. The model is in
  * nccl-topo, which has NCCL's lists of collectives, algorithms and protocols; only this file names
  * an entry of the engine's table together with its counterpart there.
  *
- * @param fleet the GPUs, searched and connected
+ * @param topology the GPUs, searched and connected
  */
-record NcclCosts(Fleet fleet) {
+record NcclCosts(CommTopology topology) {
   /** True if the model has an algorithm by itself. */
   boolean has(Algorithm algorithm) {
     return theirs(algorithm).name().equals(algorithm.name());
@@ -21,7 +21,7 @@ record NcclCosts(Fleet fleet) {
 
   /** True if an algorithm can hand steps of an all-reduce over by a protocol. */
   boolean has(Algorithm algorithm, Protocol protocol) {
-    return fleet
+    return topology
         .costs()
         .cost(Collective.ALL_REDUCE, theirs(algorithm), theirs(protocol))
         .available();
@@ -30,18 +30,18 @@ record NcclCosts(Fleet fleet) {
   /** Predicted microseconds; infinite where the model has no figure. */
   double microseconds(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     Collective collective = Collective.valueOf(operation.name());
-    float time = fleet.costs().time(collective, theirs(algorithm), theirs(protocol), bytes);
+    float time = topology.costs().time(collective, theirs(algorithm), theirs(protocol), bytes);
     return time < 0 ? Double.POSITIVE_INFINITY : time;
   }
 
   /** Microseconds until what one GPU of a node stores for another has arrived, flags and all. */
   double handOver(Protocol protocol) {
-    return fleet.costs().handOver(theirs(protocol));
+    return topology.costs().handOver(theirs(protocol));
   }
 
   /** Channels that share so many bytes, at most those that were searched. */
   int channels(Algorithm algorithm, Protocol protocol, long bytes) {
-    return fleet.effort().of(theirs(algorithm), theirs(protocol), bytes).channels();
+    return topology.tuning().of(theirs(algorithm), theirs(protocol), bytes).channels();
   }
 
   /** The same algorithm there. One that NCCL does not have goes under the rings' conditions. */

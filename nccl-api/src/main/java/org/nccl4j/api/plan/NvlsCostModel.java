@@ -12,7 +12,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * A device's costs with NVLS among them. By the switch, what limits is the bytes that a GPU's links
@@ -26,7 +26,7 @@ import org.nccl4j.topo.cluster.Fleet;
  * @param topology of the machines of GPUs, where it is known
  */
 record NvlsCostModel(
-    CostModel base, boolean host, Nvls nvls, RankPlacement spread, Optional<Fleet> topology)
+    CostModel base, boolean host, Nvls nvls, RankPlacement spread, Optional<CommTopology> topology)
     implements CostOverlay {
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;

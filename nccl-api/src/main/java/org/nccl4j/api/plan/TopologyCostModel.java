@@ -6,7 +6,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.search.GraphKind;
 
@@ -15,10 +15,10 @@ import org.nccl4j.topo.search.GraphKind;
  * NCCL's has no one-shot and two-shot; those take a launch, the same model's time for each
  * hand-over, and a share of the bandwidth that it finds for rings.
  *
- * @param fleet the GPUs, searched and connected
+ * @param topology the GPUs, searched and connected
  * @param kernels what the device's kernels can do
  */
-record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel {
+record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements CostModel {
   /** LL's share of the rings' bandwidth, as measured on H200: docs/benchmarks/h200-kernels.md. */
   private static final double LL_SHARE = 0.24;
 
@@ -53,7 +53,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   private NcclCosts nccl() {
-    return new NcclCosts(fleet);
+    return new NcclCosts(topology);
   }
 
   /** A flag beside the data or behind it: LL arrives as fast as LL128. */
@@ -75,7 +75,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
 
   /** GB/s of all rings together: what a GPU sends to its peers. */
   double bandwidth() {
-    AlignedGraph ring = fleet.comm().of(GraphKind.RING);
+    AlignedGraph ring = topology.comm().of(GraphKind.RING);
     return ring.nChannels() * (double) ring.bwIntra();
   }
 
@@ -86,7 +86,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
    */
   private double crossing() {
     double n = kernels.nRanks();
-    boolean numa = fleet.comm().of(GraphKind.RING).typeIntra() == PathType.SYS;
+    boolean numa = topology.comm().of(GraphKind.RING).typeIntra() == PathType.SYS;
     return numa ? Math.max(1, n * n / 4 / (n - 1)) : 1;
   }
 
@@ -96,7 +96,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
    */
   @Override
   public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
-    int searched = fleet.comm().nChannels();
+    int searched = topology.comm().nChannels();
     double most =
         Math.min(ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / CHANNEL_GIGABYTES));
     int asked = nccl().channels(choice.algorithm(), choice.protocol(), bytes);
@@ -121,11 +121,11 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
 
   @Override
   public String source() {
-    AlignedGraph ring = fleet.comm().of(GraphKind.RING);
+    AlignedGraph ring = topology.comm().of(GraphKind.RING);
     return "NCCL's model on the topology: %d GPUs on %d nodes, %d rings of %s GB/s over %s"
         .formatted(
             kernels.nRanks(),
-            fleet.comm().shape().nNodes(),
+            topology.comm().shape().nNodes(),
             ring.nChannels(),
             ring.bwIntra(),
             ring.typeIntra());

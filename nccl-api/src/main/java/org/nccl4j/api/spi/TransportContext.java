@@ -43,7 +43,7 @@ public interface TransportContext extends NetContext {
    * leave, by the machine's topology and the settings (such as NCCL_PXN_DISABLE and
    * NCCL_P2P_PXN_LEVEL); empty if this rank's own devices are as good.
    */
-  default Optional<NetExit> exitTo(int peer) {
+  default Optional<NetEgress> egressTo(int peer) {
     return Optional.empty();
   }
 

@@ -28,7 +28,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.MulticastMemory;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * The planner's choices for many kinds of communicators, settings and sizes, as choices.txt has
@@ -75,13 +75,14 @@ class ChoicesTest {
       boolean reach,
       boolean nvlink,
       int hosts,
-      Optional<Fleet> fleet,
+      Optional<CommTopology> topology,
       Optional<TunedTable> tuned) {
     RankPlacement spread =
         hosts == 1
             ? RankPlacement.together(nRanks)
             : new RankPlacement(hosts, nRanks / hosts, true, 4);
-    return new CommunicatorProfile(nRanks, kind, model, reach, nvlink, spread, fleet, tuned, CORES);
+    return new CommunicatorProfile(
+        nRanks, kind, model, reach, nvlink, spread, topology, tuned, CORES);
   }
 
   private static Nvls nvls(int nRanks, int heads, boolean emulated) {
@@ -120,7 +121,8 @@ class ChoicesTest {
   }
 
   private static Ranks searched(int hosts, int gpus, int nvLinks, Nvls nvls) {
-    Optional<Fleet> fleet = Optional.of(TopologyCostModelTest.fleet(hosts, gpus, 90, nvLinks));
+    Optional<CommTopology> topology =
+        Optional.of(TopologyCostModelTest.topology(hosts, gpus, 90, nvLinks));
     boolean near = hosts == 1;
     return new Ranks(
         facts(
@@ -130,7 +132,7 @@ class ChoicesTest {
             near,
             near && nvLinks > 0,
             hosts,
-            fleet,
+            topology,
             Optional.empty()),
         nvls == null ? null : nvls.among(hosts, List.of()));
   }

@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.symmetric.MulticastMemory;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 
 class NvlsCostModelTest {
   private static final int N = 8;
@@ -99,7 +99,7 @@ class NvlsCostModelTest {
     assertEquals(algorithm, choice.algorithm().label());
   }
 
-  private static CostModel between(boolean emulated, Optional<Fleet> topology) {
+  private static CostModel between(boolean emulated, Optional<CommTopology> topology) {
     CommunicatorProfile facts =
         new CommunicatorProfile(
             2 * N,
@@ -148,12 +148,12 @@ class NvlsCostModelTest {
    */
   @Test
   void betweenKnownMachinesTheTreeCostsWhatNcclsModelSays() {
-    Fleet fleet = TopologyCostModelTest.fleet(2, N, 90, 18);
-    CostModel bySwitch = between(false, Optional.of(fleet));
-    CostModel emulated = between(true, Optional.of(fleet));
+    CommTopology topology = TopologyCostModelTest.topology(2, N, 90, 18);
+    CostModel bySwitch = between(false, Optional.of(topology));
+    CostModel emulated = between(true, Optional.of(topology));
     for (long bytes = 64; bytes <= 1 << 30; bytes *= 8) {
       float time =
-          fleet
+          topology
               .costs()
               .time(
                   org.nccl4j.topo.Collective.ALL_REDUCE,

@@ -22,7 +22,7 @@ import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
 
@@ -57,21 +57,22 @@ class TopologyCostModelTest {
     return "<pci busid=\"0000:%s:00.0\" class=\"0x030200\" %s>".formatted(bus, speed);
   }
 
-  static Fleet fleet(int hosts, int gpus, int sm, int nvLinks) {
-    List<Fleet.Host> all = new ArrayList<>();
+  static CommTopology topology(int hosts, int gpus, int sm, int nvLinks) {
+    List<CommTopology.Host> all = new ArrayList<>();
     for (int host = 0; host < hosts; host++) {
       int first = host * gpus;
       all.add(
-          new Fleet.Host(
+          new CommTopology.Host(
               TopologyXml.parseSystem("host " + host, machine(gpus, sm, nvLinks)),
               IntStream.range(first, first + gpus).toArray()));
     }
-    return Fleet.of(all, new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false));
+    return CommTopology.of(
+        all, new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false));
   }
 
-  private static CostModel costs(String model, int nRanks, boolean nvlink, Fleet fleet) {
+  private static CostModel costs(String model, int nRanks, boolean nvlink, CommTopology topology) {
     return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, true, nvlink)
-        .with(Optional.of(fleet))
+        .with(Optional.of(topology))
         .costs(null);
   }
 
@@ -95,14 +96,14 @@ class TopologyCostModelTest {
   })
   void onH100WhatIsFastestOnH200IsChosen(Operation operation, long bytes, String expected) {
     AlgorithmChoice choice =
-        choice(costs("NVIDIA H100", 4, true, fleet(1, 4, 90, 18)), operation, bytes);
+        choice(costs("NVIDIA H100", 4, true, topology(1, 4, 90, 18)), operation, bytes);
     assertEquals(expected, choice.algorithm().label() + " " + choice.protocol().label());
   }
 
   @ParameterizedTest
   @ValueSource(ints = {2, 4})
   void whatWasMeasuredIsNotTouched(int nRanks) {
-    CostModel with = costs("NVIDIA H200", nRanks, true, fleet(1, nRanks, 90, 18));
+    CostModel with = costs("NVIDIA H200", nRanks, true, topology(1, nRanks, 90, 18));
     CostModel without =
         new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
     assertEquals(without.source(), with.source());
@@ -120,7 +121,7 @@ class TopologyCostModelTest {
 
   @Test
   void ringsAndTreesCostWhatTheTopologysModelSaysOverHostsToo() {
-    Fleet fleet = fleet(2, 8, 90, 18);
+    CommTopology topology = topology(2, 8, 90, 18);
     CommunicatorProfile facts =
         new CommunicatorProfile(
             16,
@@ -129,12 +130,12 @@ class TopologyCostModelTest {
             false,
             false,
             new RankPlacement(2, 8, true),
-            Optional.of(fleet),
+            Optional.of(topology),
             Optional.empty());
     CostModel costs = facts.costs(null);
     for (long bytes = 8; bytes <= 1L << 32; bytes *= 8) {
       float time =
-          fleet
+          topology
               .costs()
               .time(
                   org.nccl4j.topo.Collective.ALL_REDUCE,
@@ -151,8 +152,8 @@ class TopologyCostModelTest {
 
   @Test
   void channelsFollowWhatTheLinksCarryAndTheSize() {
-    CostModel nvlink = costs("NVIDIA H100", 8, true, fleet(1, 8, 90, 18));
-    CostModel pci = costs("NVIDIA L40S", 8, false, fleet(1, 8, 89, 0));
+    CostModel nvlink = costs("NVIDIA H100", 8, true, topology(1, 8, 90, 18));
+    CostModel pci = costs("NVIDIA L40S", 8, false, topology(1, 8, 89, 0));
     AlgorithmChoice ring = new AlgorithmChoice(Algorithm.RING, Protocol.SIMPLE, 1);
     assertEquals(64, nvlink.channels(Operation.ALL_REDUCE, ring, 1 << 30));
     assertTrue(nvlink.channels(Operation.ALL_REDUCE, ring, 64 << 10) < 16);
@@ -174,7 +175,7 @@ class TopologyCostModelTest {
   /** All with all crosses the link between NUMA nodes more often than a ring does. */
   @Test
   void betweenNumaNodesRingsWinEarlier() {
-    CostModel pci = costs("NVIDIA L40S", 8, false, fleet(1, 8, 89, 0));
+    CostModel pci = costs("NVIDIA L40S", 8, false, topology(1, 8, 89, 0));
     assertFalse(pci.protocols().contains(Protocol.LL128));
     assertEquals(Algorithm.RING, choice(pci, Operation.ALL_REDUCE, 64 << 20).algorithm());
     assertEquals(Algorithm.RING, choice(pci, Operation.ALL_GATHER, 64 << 20).algorithm());
@@ -184,7 +185,7 @@ class TopologyCostModelTest {
   /** LL128 needs stores that arrive whole, which no GPU before Volta promises. */
   @Test
   void ll128IsLeftOutWhereTheTopologyForbidsIt() {
-    CostModel pascal = costs("NVIDIA P100", 4, true, fleet(1, 4, 60, 4));
+    CostModel pascal = costs("NVIDIA P100", 4, true, topology(1, 4, 60, 4));
     for (Algorithm algorithm : Algorithm.overConnections()) {
       if (algorithm != Algorithm.NVLS) {
         assertFalse(pascal.has(algorithm, Protocol.LL128));
@@ -195,13 +196,13 @@ class TopologyCostModelTest {
 
   @Test
   void everyFigureSaysWhereItComesFrom() {
-    Fleet fleet = fleet(1, 4, 90, 18);
-    String predicted = explain(costs("NVIDIA H100", 4, true, fleet), TunerHook.NONE);
+    CommTopology topology = topology(1, 4, 90, 18);
+    String predicted = explain(costs("NVIDIA H100", 4, true, topology), TunerHook.NONE);
     assertTrue(line(predicted, "Ring     Simple").contains("topology, NCCL's tables"), predicted);
     assertTrue(line(predicted, "OneShot  LL128").contains("topology, share"), predicted);
     assertTrue(predicted.contains("4 GPUs on 1 nodes, 12 rings of 30.0 GB/s"), predicted);
 
-    String measured = explain(costs("NVIDIA H200", 4, true, fleet), TunerHook.NONE);
+    String measured = explain(costs("NVIDIA H200", 4, true, topology), TunerHook.NONE);
     assertTrue(line(measured, "Ring     Simple").endsWith("measured, nvidia-h200.costs"), measured);
     assertTrue(
         line(measured, "Tree     LL  ")
@@ -216,7 +217,7 @@ class TopologyCostModelTest {
                         way.taking(
                             way.algorithm() == Algorithm.TREE ? 0.5 : Double.POSITIVE_INFINITY))
                 .toList();
-    String edited = explain(costs("NVIDIA H100", 4, true, fleet), tuner);
+    String edited = explain(costs("NVIDIA H100", 4, true, topology), tuner);
     assertTrue(line(edited, "Tree     LL  ").endsWith("; the tuner says 0.50 us"), edited);
     assertTrue(line(edited, "Ring     LL  ").contains("not allowed by"), edited);
     assertTrue(edited.contains("chosen: Tree"), edited);

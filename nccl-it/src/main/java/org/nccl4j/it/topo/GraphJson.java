@@ -14,8 +14,8 @@ import org.nccl4j.topo.search.Channel;
 import org.nccl4j.topo.search.ChannelGraph;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.search.MachineGraphs;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 import org.nccl4j.topo.tuning.Cost;
 import org.nccl4j.topo.tuning.CostModel;
 import org.nccl4j.topo.tuning.Selection;
@@ -50,7 +50,7 @@ final class GraphJson {
             .sorted((a, b) -> Integer.compare(a.gpu().rank(), b.gpu().rank()))
             .toList();
     for (Node gpu : gpus) {
-      Facts.Gpu facts = gpu.gpu();
+      NodeAttributes.Gpu facts = gpu.gpu();
       json.writeStartObject();
       json.writeNumberField("rank", facts.rank());
       json.writeNumberField("dev", facts.dev());

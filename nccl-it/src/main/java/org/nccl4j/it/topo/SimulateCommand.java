@@ -75,7 +75,7 @@ final class SimulateCommand extends TopoAction {
           p.bytes(),
           p.chosen().algorithm().label(),
           p.chosen().protocol().label(),
-          p.effort().channels(),
+          p.tuning().channels(),
           p.chosen().micros(),
           others);
     }
@@ -111,8 +111,8 @@ final class SimulateCommand extends TopoAction {
       json.writeStringField("algorithm", p.chosen().algorithm().label());
       json.writeStringField("protocol", p.chosen().protocol().label());
       json.writeNumberField("timeUs", p.chosen().micros());
-      json.writeNumberField("channels", p.effort().channels());
-      json.writeNumberField("threads", p.effort().threads());
+      json.writeNumberField("channels", p.tuning().channels());
+      json.writeNumberField("threads", p.tuning().threads());
       json.writeObjectFieldStart("byAlgorithm");
       for (Simulation.Way way : p.ways()) {
         json.writeNumberField(way.algorithm().label(), way.micros());

@@ -8,7 +8,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.spi.Connector;
-import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -61,9 +61,9 @@ final class RelayedSlots {
               List.of(net.name())));
     }
     for (int rank = 0; rank < 3; rank++) {
-      Map<Integer, NetExit> exits =
-          rank == 0 ? Map.of(2, new NetExit(1, List.of("roce0:1", "lo"))) : Map.of();
-      TransportContext context = new SlotContext(rank, peers, devices.get(rank % 2), net, exits);
+      Map<Integer, NetEgress> egress =
+          rank == 0 ? Map.of(2, new NetEgress(1, List.of("roce0:1", "lo"))) : Map.of();
+      TransportContext context = new SlotContext(rank, peers, devices.get(rank % 2), net, egress);
       transports.add(new NetTransportProvider().open(context));
     }
     System.out.println("to 2: " + transports.get(0).canConnect(peers.get(2)).reason());

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.spi.NetDevice;
-import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
@@ -17,10 +17,10 @@ import org.nccl4j.device.kernel.KernelDevice;
  * The context of a transport whose kernels are threads: cards are near, and sockets go over
  * loopback.
  *
- * @param exits by peer, where another rank is to send
+ * @param egress by peer, where another rank is to send
  */
 record SlotContext(
-    int rank, List<PeerInfo> peers, Device device, NetProvider net, Map<Integer, NetExit> exits)
+    int rank, List<PeerInfo> peers, Device device, NetProvider net, Map<Integer, NetEgress> egress)
     implements TransportContext {
   @Override
   public ConnectionLayout layout() {
@@ -38,8 +38,8 @@ record SlotContext(
   }
 
   @Override
-  public Optional<NetExit> exitTo(int peer) {
-    return Optional.ofNullable(exits.get(peer));
+  public Optional<NetEgress> egressTo(int peer) {
+    return Optional.ofNullable(egress.get(peer));
   }
 
   @Override

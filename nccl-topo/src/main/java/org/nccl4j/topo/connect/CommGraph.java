@@ -166,8 +166,8 @@ public record CommGraph(
    * The network by which a rank leaves its node for another rank, if they are neighbours in a ring
    * or tree.
    */
-  public Optional<Node> exit(int rank, int peer) {
-    return rings.exit(rank, peer).or(() -> trees.exit(rank, peer));
+  public Optional<Node> egress(int rank, int peer) {
+    return rings.egress(rank, peer).or(() -> trees.egress(rank, peer));
   }
 
   /** A node's chain in a searched channel, as the communicator's ranks. */

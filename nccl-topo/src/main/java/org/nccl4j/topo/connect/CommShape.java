@@ -6,8 +6,8 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.topo.search.MachineGraphs;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /**
  * The distribution of a communicator's ranks over its nodes. Immutable.
@@ -30,8 +30,8 @@ public record CommShape(
     int maxLocalRanks,
     int minSm,
     int maxSm,
-    Facts.Arch arch,
-    Facts.Vendor vendor) {
+    NodeAttributes.Arch arch,
+    NodeAttributes.Vendor vendor) {
 
   /** Returns the number of nodes. */
   public int nNodes() {
@@ -67,9 +67,9 @@ public record CommShape(
     Arrays.fill(rankToNode, -1);
     int minSm = Integer.MAX_VALUE;
     int maxSm = 0;
-    Facts.Cpu cpu = nodes.get(0).graphs().routes().machine().cpu();
-    Facts.Arch arch = cpu.arch();
-    Facts.Vendor vendor = cpu.vendor();
+    NodeAttributes.Cpu cpu = nodes.get(0).graphs().routes().machine().cpu();
+    NodeAttributes.Arch arch = cpu.arch();
+    NodeAttributes.Vendor vendor = cpu.vendor();
     for (int n = 0; n < nodes.size(); n++) {
       NodeGraphs node = nodes.get(n);
       for (Node gpu : node.graphs().routes().machine().gpus()) {
@@ -77,9 +77,9 @@ public record CommShape(
         minSm = Math.min(minSm, gpu.gpu().sm());
         maxSm = Math.max(maxSm, gpu.gpu().sm());
       }
-      Facts.Cpu other = node.graphs().routes().machine().cpu();
-      arch = other.arch() == arch ? arch : Facts.Arch.MIXED;
-      vendor = other.vendor() == vendor ? vendor : Facts.Vendor.MIXED;
+      NodeAttributes.Cpu other = node.graphs().routes().machine().cpu();
+      arch = other.arch() == arch ? arch : NodeAttributes.Arch.MIXED;
+      vendor = other.vendor() == vendor ? vendor : NodeAttributes.Vendor.MIXED;
     }
     return new CommShape(
         nodes,

@@ -38,7 +38,7 @@ public final class Rings {
   }
 
   /** The network by which a rank leaves its node in the first ring where it is before another. */
-  Optional<Node> exit(int rank, int peer) {
+  Optional<Node> egress(int rank, int peer) {
     int here = shape.rankToNode()[rank];
     int next = (here + 1) % shape.nNodes();
     NodeGraphs node = shape.nodes().get(here);

@@ -62,7 +62,7 @@ public final class Trees {
   }
 
   /** The network by which a rank leaves its node in the first tree where it is next to another. */
-  Optional<Node> exit(int rank, int peer) {
+  Optional<Node> egress(int rank, int peer) {
     NodeGraphs here = shape.nodeOf(rank);
     for (int c = 0; c < source.length; c++) {
       Place place = place(rank, c);

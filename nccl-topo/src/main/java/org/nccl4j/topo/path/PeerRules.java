@@ -5,9 +5,9 @@ import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /** Decides whether two GPUs exchange data directly, through shared memory, or over the network. */
 public final class PeerRules {
@@ -47,7 +47,8 @@ public final class PeerRules {
 
   private static PathType defaultLevel(Machine machine) {
     // Peer-to-peer through a CPU is often slow or broken. It works well on small AMD machines.
-    boolean smallAmd = machine.cpu().isX86(Facts.Vendor.AMD) && machine.devices().size() <= 2;
+    boolean smallAmd =
+        machine.cpu().isX86(NodeAttributes.Vendor.AMD) && machine.devices().size() <= 2;
     return smallAmd ? PathType.SYS : PathType.PXB;
   }
 

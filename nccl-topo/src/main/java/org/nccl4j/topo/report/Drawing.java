@@ -71,7 +71,7 @@ public final class Drawing {
     centre.put(cpu, (left + right) / 2);
     top.put(cpu, ROW_CPU);
     canvas.area(left - 8, ROW_CPU - 34, right - left + 6, ROW_DEVICE - ROW_CPU + 110);
-    canvas.label(left, ROW_CPU - 18, Words.name(cpu) + ": " + Words.cpu(cpu.cpu()));
+    canvas.label(left, ROW_CPU - 18, ReportText.name(cpu) + ": " + ReportText.cpu(cpu.cpu()));
     return right;
   }
 
@@ -122,7 +122,7 @@ public final class Drawing {
     int x2 = centre.get(to);
     int y1 = top.get(from) + BOX_HEIGHT / 2;
     int y2 = top.get(to) + BOX_HEIGHT / 2;
-    String text = link.type() + " " + Words.gb(link.bandwidth()).replace(" GB/s", "");
+    String text = link.type() + " " + ReportText.gb(link.bandwidth()).replace(" GB/s", "");
     if (y1 == y2 && link.type() == LinkType.NVL) {
       canvas.arc(x1, y1 + BOX_HEIGHT / 2, x2, "#76b900", 1.5, 0, text);
     } else {
@@ -157,8 +157,8 @@ public final class Drawing {
       case DEV -> {
         List<Node> ranks =
             node.links().stream().map(Link::to).filter(gpu -> gpu.type() == NodeType.GPU).toList();
-        lines.add(ranks.isEmpty() ? "GPU elsewhere" : Words.list(ranks));
-        lines.add("sm " + node.device().sm() + "  " + Words.bus(node));
+        lines.add(ranks.isEmpty() ? "GPU elsewhere" : ReportText.list(ranks));
+        lines.add("sm " + node.device().sm() + "  " + ReportText.bus(node));
       }
       case NIC -> {
         List<Node> nets =
@@ -168,13 +168,13 @@ public final class Drawing {
             nets.isEmpty()
                 ? ""
                 : (nets.size() > 1 ? nets.size() + " x " : "")
-                    + Words.gb(nets.get(0).net().bandwidth()));
+                    + ReportText.gb(nets.get(0).net().bandwidth()));
       }
-      case CPU -> lines.add(Words.name(node));
+      case CPU -> lines.add(ReportText.name(node));
       case NVS -> lines.add("NVSwitch");
       default -> {
-        lines.add(Words.lower(node.type().name()).equals("pci") ? "PCIe switch" : "bridge");
-        lines.add(Words.bus(node));
+        lines.add(ReportText.lower(node.type().name()).equals("pci") ? "PCIe switch" : "bridge");
+        lines.add(ReportText.bus(node));
       }
     }
     return lines;
@@ -239,7 +239,7 @@ public final class Drawing {
             "Rings: %d channels of %s each, over at most %s; every different order in its"
                 + " colour.%s",
             ring.nChannels(),
-            Words.gb(ring.bwIntra()),
+            ReportText.gb(ring.bwIntra()),
             ring.typeIntra(),
             graphs.inter() ? " They go on to other machines through the network cards." : ""));
     canvas.label(

@@ -49,19 +49,19 @@ final class ExplainChannels {
     StringBuilder text = new StringBuilder();
     text.append(graph.nChannels())
         .append(" channels of ")
-        .append(Words.gb(graph.bwIntra()))
+        .append(ReportText.gb(graph.bwIntra()))
         .append(" between GPUs over at most ")
         .append(graph.typeIntra());
     if (domain.inter()) {
       text.append(", ")
-          .append(Words.gb(graph.bwInter()))
+          .append(ReportText.gb(graph.bwInter()))
           .append(" to networks over at most ")
           .append(graph.typeInter());
     }
     text.append("; a GPU can send ")
-        .append(Words.gb(domain.totalBandwidth()))
+        .append(ReportText.gb(domain.totalBandwidth()))
         .append(" in all, a channel at most ")
-        .append(Words.gb(domain.maxBandwidth()))
+        .append(ReportText.gb(domain.maxBandwidth()))
         .append('.');
     gaveUp(graph, text);
     if (graph.crossNic() == 2) {

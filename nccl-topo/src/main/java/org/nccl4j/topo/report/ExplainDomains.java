@@ -16,7 +16,7 @@ final class ExplainDomains {
   void write(Cluster cluster) {
     int domains = cluster.domains().size();
     for (MachineGraphs domain : cluster.domains()) {
-      String who = Words.list(domain.routes().machine().gpus());
+      String who = ReportText.list(domain.routes().machine().gpus());
       sentences.say(
           SECTION,
           who,

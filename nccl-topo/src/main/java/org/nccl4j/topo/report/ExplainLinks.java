@@ -27,7 +27,7 @@ final class ExplainLinks {
               say(
                   device,
                   "C2C to its CPU, "
-                      + Words.gb(link.bandwidth())
+                      + ReportText.gb(link.bandwidth())
                       + ", from bw and count in the file.");
           case PCI -> pci(device, link);
           default -> {}
@@ -43,7 +43,7 @@ final class ExplainLinks {
     for (Node net : machine.nets()) {
       say(
           net,
-          Words.gb(net.net().bandwidth())
+          ReportText.gb(net.net().bandwidth())
               + ", from speed in the file (10 Gb/s where it has none).");
     }
   }
@@ -56,11 +56,11 @@ final class ExplainLinks {
         String.format(
             Locale.ROOT,
             "%s NVLinks to %s of %s each (compute capability %d), %s in all.",
-            Words.gb(link.bandwidth() / one).replace(" GB/s", ""),
+            ReportText.gb(link.bandwidth() / one).replace(" GB/s", ""),
             to,
-            Words.gb(one),
+            ReportText.gb(one),
             device.device().sm(),
-            Words.gb(link.bandwidth())));
+            ReportText.gb(link.bandwidth())));
   }
 
   private void pci(Node device, Link link) {
@@ -70,16 +70,16 @@ final class ExplainLinks {
         "PCIe to "
             + to
             + ", "
-            + Words.gb(link.bandwidth())
+            + ReportText.gb(link.bandwidth())
             + ", from link_speed and link_width in the file.");
   }
 
   private void betweenCpus(Node cpu, Link link) {
     say(
         cpu,
-        Words.gb(link.bandwidth())
+        ReportText.gb(link.bandwidth())
             + " to every other NUMA node of its host, as assumed for "
-            + Words.cpu(cpu.cpu())
+            + ReportText.cpu(cpu.cpu())
             + " (a wrong vendor or modelid in the file changes it).");
   }
 
@@ -93,6 +93,6 @@ final class ExplainLinks {
               .findFirst()
               .orElse(about);
     }
-    sentences.say(SECTION, Words.name(named), sentence);
+    sentences.say(SECTION, ReportText.name(named), sentence);
   }
 }

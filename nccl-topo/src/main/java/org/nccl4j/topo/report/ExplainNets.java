@@ -37,12 +37,12 @@ final class ExplainNets {
     if (path.type() == PathType.DIS) {
       return "no way leads there.";
     }
-    String way = path.type().words() + " (" + path.type() + "), " + Words.gb(path.bandwidth());
+    String way = path.type().words() + " (" + path.type() + "), " + ReportText.gb(path.bandwidth());
     if (path.type() == PathType.PXN) {
       Node proxy = routes.gdr().proxy(path, gpu);
       return way
           + "; sent through "
-          + Words.name(proxy)
+          + ReportText.name(proxy)
           + ", which is nearer to the card. NCCL_PXN_DISABLE=1 turns it off.";
     }
     PathType level = routes.gdr().level();
@@ -72,8 +72,8 @@ final class ExplainNets {
     var nets = routes.locality().netsOf(gpu);
     sentences.say(
         CHOICE,
-        Words.name(gpu),
-        Words.list(nets)
+        ReportText.name(gpu),
+        ReportText.list(nets)
             + ": widest path first, then nearest; GPUs that share networks take turns by device"
             + " number. NCCL_NETDEVS_POLICY (AUTO, ALL, MAX:n) sets how many it uses.");
   }

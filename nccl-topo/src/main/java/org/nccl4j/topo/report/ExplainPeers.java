@@ -35,7 +35,7 @@ final class ExplainPeers {
 
   private String sentence(Node gpu, Node peer) {
     Path path = routes.paths().path(gpu, peer);
-    String way = path.type().words() + " (" + path.type() + "), " + Words.gb(path.bandwidth());
+    String way = path.type().words() + " (" + path.type() + "), " + ReportText.gb(path.bandwidth());
     PeerRules.Answer answer = routes.peers().check(gpu, peer);
     PathType level = routes.peers().level();
     String rule =
@@ -49,7 +49,7 @@ final class ExplainPeers {
     }
     if (answer.direct()) {
       return way
-          + answer.through().map(node -> ", through " + Words.name(node)).orElse("")
+          + answer.through().map(node -> ", through " + ReportText.name(node)).orElse("")
           + "; transport P2P, "
           + (answer.read() ? "the receiver reads" : "the sender writes")
           + ": at most "

@@ -5,10 +5,10 @@ import java.util.Locale;
 import java.util.Set;
 import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /** A machine as an indented tree: NUMA nodes, what is below them, and the links across. */
 public final class MachineTree {
@@ -26,15 +26,15 @@ public final class MachineTree {
       tree.cpu(cpu);
     }
     for (Node nvSwitch : machine.nvSwitches()) {
-      tree.line(0, Words.name(nvSwitch) + across(nvSwitch));
+      tree.line(0, ReportText.name(nvSwitch) + across(nvSwitch));
     }
     return tree.out.toString();
   }
 
   private void cpu(Node cpu) {
-    Facts.Cpu facts = cpu.cpu();
-    String cpus = facts.affinity().isEmpty() ? "" : ", CPU mask " + facts.affinity();
-    line(0, Words.name(cpu) + ": " + Words.cpu(facts) + cpus + across(cpu));
+    NodeAttributes.Cpu attributes = cpu.cpu();
+    String cpus = attributes.affinity().isEmpty() ? "" : ", CPU mask " + attributes.affinity();
+    line(0, ReportText.name(cpu) + ": " + ReportText.cpu(attributes) + cpus + across(cpu));
     below(1, cpu, null);
   }
 
@@ -45,7 +45,7 @@ public final class MachineTree {
       if (!down || to == from || !BELOW.contains(to.type())) {
         continue;
       }
-      line(depth, "+- " + describe(to) + " [" + Words.gb(link.bandwidth()) + "]" + across(to));
+      line(depth, "+- " + describe(to) + " [" + ReportText.gb(link.bandwidth()) + "]" + across(to));
       below(depth + 1, to, node);
     }
   }
@@ -54,20 +54,25 @@ public final class MachineTree {
     return switch (node.type()) {
       case DEV -> device(node);
       case NET -> net(node.net());
-      default -> Words.name(node);
+      default -> ReportText.name(node);
     };
   }
 
   private static String device(Node device) {
     List<Node> ranks =
         device.links().stream().map(Link::to).filter(node -> node.type() == NodeType.GPU).toList();
-    String names = ranks.isEmpty() ? "GPU of another domain" : Words.list(ranks);
-    Facts.Device facts = device.device();
+    String names = ranks.isEmpty() ? "GPU of another domain" : ReportText.list(ranks);
+    NodeAttributes.Device attributes = device.device();
     return String.format(
-        Locale.ROOT, "%s: device %d, sm %d, %s", names, facts.dev(), facts.sm(), Words.bus(device));
+        Locale.ROOT,
+        "%s: device %d, sm %d, %s",
+        names,
+        attributes.dev(),
+        attributes.sm(),
+        ReportText.bus(device));
   }
 
-  private static String net(Facts.Net net) {
+  private static String net(NodeAttributes.Net net) {
     String rail = net.rail() >= 0 ? ", rail " + net.rail() : "";
     String plane = net.plane() >= 0 ? ", plane " + net.plane() : "";
     return String.format(
@@ -91,7 +96,7 @@ public final class MachineTree {
         text.append(text.isEmpty() ? " | " : ", ")
             .append(link.type())
             .append(' ')
-            .append(Words.gb(link.bandwidth()))
+            .append(ReportText.gb(link.bandwidth()))
             .append(" to ")
             .append(target(link.to()));
       }
@@ -101,14 +106,14 @@ public final class MachineTree {
 
   private static String target(Node node) {
     if (node.type() != NodeType.DEV) {
-      return Words.name(node);
+      return ReportText.name(node);
     }
     return node.links().stream()
         .map(Link::to)
         .filter(to -> to.type() == NodeType.GPU)
-        .map(Words::name)
+        .map(ReportText::name)
         .findFirst()
-        .orElse(Words.name(node));
+        .orElse(ReportText.name(node));
   }
 
   private void line(int depth, String text) {

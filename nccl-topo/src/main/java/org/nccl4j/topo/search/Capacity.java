@@ -4,10 +4,10 @@ import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.path.Path;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /**
  * The remaining bandwidth of every link and network. All searches of a machine share it, in order:
@@ -92,7 +92,7 @@ final class Capacity {
     }
     for (int hop = 0; hop < path.hops(); hop++) {
       Node node = path.node(hop);
-      if (node.type() == NodeType.CPU && node.cpu().isX86(Facts.Vendor.INTEL)) {
+      if (node.type() == NodeType.CPU && node.cpu().isX86(NodeAttributes.Vendor.INTEL)) {
         return true;
       }
     }
@@ -107,7 +107,7 @@ final class Capacity {
       backward += forward / 8;
     }
     if (to.type() == NodeType.CPU
-        && to.cpu().arch() == Facts.Arch.POWER
+        && to.cpu().arch() == NodeAttributes.Arch.POWER
         && link.type() == LinkType.NVL) {
       backward += forward;
     }

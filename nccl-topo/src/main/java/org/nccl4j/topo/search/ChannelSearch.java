@@ -41,79 +41,79 @@ final class ChannelSearch {
   }
 
   private final SearchSpace space;
-  private final Draft draft;
-  private final Draft best;
+  private final SearchState state;
+  private final SearchState best;
   private final Budget mainBudget;
   private final GpuOrder gpuOrder;
   private final HeadSearch heads;
   private final long[] used;
   private Budget budget;
 
-  ChannelSearch(SearchSpace space, Draft draft, Draft best, Budget budget) {
+  ChannelSearch(SearchSpace space, SearchState state, SearchState best, Budget budget) {
     this.space = space;
-    this.draft = draft;
+    this.state = state;
     this.best = best;
     this.mainBudget = budget;
     this.budget = budget;
     this.gpuOrder = new GpuOrder(space);
     this.heads = new HeadSearch(this);
-    this.used = new long[draft.gpus];
+    this.used = new long[state.gpus];
   }
 
   SearchSpace space() {
     return space;
   }
 
-  Draft draft() {
-    return draft;
+  SearchState state() {
+    return state;
   }
 
   /** Searches for one more channel, and from there for more. */
   void run() {
     if (space.inter) {
       startAtNets();
-    } else if (draft.pattern == Pattern.NVLS) {
-      enter(null, start(draft.nChannels, Order.FREE));
+    } else if (state.pattern == Pattern.NVLS) {
+      enter(null, start(state.nChannels, Order.FREE));
     } else {
       startAtGpus();
     }
   }
 
   private Place start(int gpu, Order order) {
-    int last = draft.gpus - 1;
-    boolean ring = draft.pattern == Pattern.RING;
-    int netStep = ring ? last : draft.pattern == Pattern.SPLIT_TREE ? 1 : 0;
+    int last = state.gpus - 1;
+    boolean ring = state.pattern == Pattern.RING;
+    int netStep = ring ? last : state.pattern == Pattern.SPLIT_TREE ? 1 : 0;
     return new Place(
         gpu, 0, space.inter ? netStep : NEVER, !space.inter && ring ? last : NEVER, order);
   }
 
   private void startAtGpus() {
-    if (draft.nChannels == 0) {
+    if (state.nChannels == 0) {
       enter(null, start(0, Order.MACHINE));
     } else {
-      enter(null, start(draft.gpu(draft.nChannels - 1, 0), Order.SAME_AS_LAST));
+      enter(null, start(state.gpu(state.nChannels - 1, 0), Order.SAME_AS_LAST));
     }
-    if (!draft.sameChannels || draft.nChannels == 0) {
-      for (int g = 0; g < draft.gpus; g++) {
+    if (!state.sameChannels || state.nChannels == 0) {
+      for (int g = 0; g < state.gpus; g++) {
         enter(null, start(g, Order.FREE));
       }
     }
   }
 
   private void startAtNets() {
-    int speed = (int) draft.bwInter;
-    int[] nets = space.nets.forAll(draft.typeInter);
+    int speed = (int) state.bwInter;
+    int[] nets = space.nets.forAll(state.typeInter);
     boolean found = false;
     for (int i = 0; i < nets.length && !found; i++) {
-      int n = nets[(draft.nChannels + i) % nets.length];
+      int n = nets[(state.nChannels + i) % nets.length];
       if (!mayStart(n, speed)) {
         continue;
       }
       Node net = space.machine.nets().get(n);
-      draft.netIn(draft.nChannels, n);
-      draft.latencyInter = net.net().latency();
+      state.netIn(state.nChannels, n);
+      state.latencyInter = net.net().latency();
       changeCard(net, -speed);
-      if (draft.pattern.isHeads()) {
+      if (state.pattern.isHeads()) {
         found = startHead(net, nets.length);
       } else {
         startChannel(net);
@@ -124,15 +124,15 @@ final class ChannelSearch {
 
   private boolean mayStart(int n, int speed) {
     Node net = space.machine.nets().get(n);
-    if (draft.kind.needsCollNet() && !net.net().coll()) {
+    if (state.kind.needsCollNet() && !net.net().coll()) {
       return false;
     }
     if (space.capacity.ofNet(n) < speed) {
       return false;
     }
     boolean secondOfPair =
-        draft.pattern == Pattern.RING && draft.crossNic == 2 && (draft.nChannels & 1) != 0;
-    return !secondOfPair || n == draft.netOut(draft.nChannels - 1);
+        state.pattern == Pattern.RING && state.crossNic == 2 && (state.nChannels & 1) != 0;
+    return !secondOfPair || n == state.netOut(state.nChannels - 1);
   }
 
   /** The networks of one port share its bandwidth. */
@@ -146,11 +146,11 @@ final class ChannelSearch {
 
   private boolean startHead(Node net, int nets) {
     Node gpu = space.localGpu[net.index()];
-    if (draft.nChannels >= nets || gpu == null) {
+    if (state.nChannels >= nets || gpu == null) {
       return false;
     }
-    for (int channel = 0; channel < draft.nChannels; channel++) {
-      if (draft.gpu(channel, 0) == gpu.index()) {
+    for (int channel = 0; channel < state.nChannels; channel++) {
+      if (state.gpu(channel, 0) == gpu.index()) {
         return false;
       }
     }
@@ -159,11 +159,11 @@ final class ChannelSearch {
   }
 
   private void startChannel(Node net) {
-    if (draft.nChannels > 0 && draft.sameChannels) {
-      enter(net, start(draft.gpu(draft.nChannels - 1, 0), Order.SAME_AS_LAST));
+    if (state.nChannels > 0 && state.sameChannels) {
+      enter(net, start(state.gpu(state.nChannels - 1, 0), Order.SAME_AS_LAST));
       return;
     }
-    if (draft.nChannels == 0 && space.machine.nvSwitches().isEmpty()) {
+    if (state.nChannels == 0 && space.machine.nvSwitches().isEmpty()) {
       // The machine's order sets a mark to beat, outside the budget but not for long.
       budget = new Budget(FIRST_ORDER_STEPS);
       enter(net, start(0, Order.MACHINE));
@@ -189,7 +189,7 @@ final class ChannelSearch {
     if (from != null && !follow(from, gpu, 1)) {
       return;
     }
-    long flag = 1L << draft.nChannels;
+    long flag = 1L << state.nChannels;
     used[place.gpu] ^= flag;
     search(place);
     used[place.gpu] ^= flag;
@@ -202,18 +202,18 @@ final class ChannelSearch {
     if (!budget.step()) {
       return;
     }
-    if (place.step == draft.gpus) {
+    if (place.step == state.gpus) {
       complete();
       return;
     }
-    draft.gpu(draft.nChannels, place.step, place.gpu);
+    state.gpu(state.nChannels, place.step, place.gpu);
     if (place.step == place.netStep) {
       backToNet(place);
-    } else if (draft.pattern == Pattern.NVLS) {
+    } else if (state.pattern == Pattern.NVLS) {
       heads.nvls(place.gpu);
-    } else if (draft.pattern == Pattern.COLLNET_DIRECT) {
+    } else if (state.pattern == Pattern.COLLNET_DIRECT) {
       heads.collnet(place.gpu);
-    } else if (place.step < draft.gpus - 1) {
+    } else if (place.step < state.gpus - 1) {
       Node gpu = space.gpus.get(place.gpu);
       for (int next : nextGpus(place)) {
         enter(gpu, place.at(next, place.step + 1));
@@ -227,35 +227,35 @@ final class ChannelSearch {
 
   /** Counts a channel whose GPUs are all placed. */
   void finish(Order order) {
-    search(new Place(0, draft.gpus, NEVER, NEVER, order));
+    search(new Place(0, state.gpus, NEVER, NEVER, order));
   }
 
   private void complete() {
-    draft.nChannels++;
-    if (draft.beats(best)) {
-      best.copyFrom(draft);
-      if (draft.nChannels == draft.maxChannels) {
+    state.nChannels++;
+    if (state.beats(best)) {
+      best.copyFrom(state);
+      if (state.nChannels == state.maxChannels) {
         budget.perfect();
       }
     }
-    if (draft.nChannels < draft.maxChannels) {
+    if (state.nChannels < state.maxChannels) {
       run();
     }
-    draft.nChannels--;
+    state.nChannels--;
   }
 
   private void backToNet(Place place) {
     Node gpu = space.gpus.get(place.gpu);
     // A balanced tree puts half of the network traffic on each of the first two GPUs.
-    boolean balanced = draft.pattern == Pattern.BALANCED_TREE;
+    boolean balanced = state.pattern == Pattern.BALANCED_TREE;
     int nextNetStep = balanced && place.step == 0 ? 1 : NEVER;
-    for (int n : space.nets.forGpu(draft.typeInter, place.gpu)) {
-      if (!space.nets.mayReturn(draft, n, place.step)) {
+    for (int n : space.nets.forGpu(state.typeInter, place.gpu)) {
+      if (!space.nets.mayReturn(state, n, place.step)) {
         continue;
       }
       Node net = space.machine.nets().get(n);
       if (followHalf(gpu, net, 1, balanced)) {
-        draft.netOut(draft.nChannels, n);
+        state.netOut(state.nChannels, n);
         search(new Place(place.gpu, place.step, nextNetStep, place.firstStep, place.order));
         followHalf(gpu, net, -1, balanced);
       }
@@ -263,17 +263,17 @@ final class ChannelSearch {
   }
 
   private boolean followHalf(Node gpu, Node net, int mult, boolean half) {
-    float full = draft.bwInter;
-    draft.bwInter = half ? full / 2 : full;
+    float full = state.bwInter;
+    state.bwInter = half ? full / 2 : full;
     boolean done = follow(gpu, net, mult);
-    draft.bwInter = full;
+    state.bwInter = full;
     return done;
   }
 
   private int[] nextGpus(Place place) {
     return switch (place.order) {
       case MACHINE -> new int[] {place.step + 1};
-      case SAME_AS_LAST -> new int[] {draft.gpu(draft.nChannels - 1, place.step + 1)};
+      case SAME_AS_LAST -> new int[] {state.gpu(state.nChannels - 1, place.step + 1)};
       case FREE -> {
         GpuOrder.Towards towards =
             place.netStep == NEVER
@@ -281,14 +281,14 @@ final class ChannelSearch {
                 : place.netStep == place.step + 1
                     ? GpuOrder.Towards.NET
                     : GpuOrder.Towards.NET_LATER;
-        yield gpuOrder.next(draft, used, place.gpu, towards);
+        yield gpuOrder.next(state, used, place.gpu, towards);
       }
     };
   }
 
   private void closeRing(Place place) {
     Node gpu = space.gpus.get(place.gpu);
-    Node first = space.gpus.get(draft.gpu(draft.nChannels, 0));
+    Node first = space.gpus.get(state.gpu(state.nChannels, 0));
     if (follow(gpu, first, 1)) {
       search(new Place(first.index(), place.step + 1, place.netStep, NEVER, place.order));
       follow(gpu, first, -1);
@@ -302,21 +302,21 @@ final class ChannelSearch {
   boolean follow(Node from, Node to, float mult) {
     Path path = space.path(from, to);
     boolean intra = isLocal(from) && isLocal(to);
-    PathType limit = intra ? draft.typeIntra : draft.typeInter;
+    PathType limit = intra ? state.typeIntra : state.typeInter;
     if (path.type() == PathType.DIS) {
       return false;
     }
     if (mult == 1) {
-      boolean bothWays = draft.pattern.isTree();
+      boolean bothWays = state.pattern.isTree();
       if (!path.type().within(limit) || (bothWays && !space.path(to, from).type().within(limit))) {
         return false;
       }
     }
-    float bandwidth = (intra ? draft.bwIntra : draft.bwInter) * mult;
+    float bandwidth = (intra ? state.bwIntra : state.bwInter) * mult;
     if (!space.capacity.take(path, from, bandwidth)) {
       return false;
     }
-    draft.hops = (int) (draft.hops + mult * path.hops());
+    state.hops = (int) (state.hops + mult * path.hops());
     return true;
   }
 

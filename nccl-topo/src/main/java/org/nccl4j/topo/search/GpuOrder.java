@@ -43,11 +43,11 @@ final class GpuOrder {
     this.space = space;
   }
 
-  int[] next(Draft draft, long[] used, int from, Towards towards) {
+  int[] next(SearchState state, long[] used, int from, Towards towards) {
     if (!space.machine.nvSwitches().isEmpty()) {
-      return freeNeighbours(draft, used, from);
+      return freeNeighbours(state, used, from);
     }
-    List<Score> scores = scores(draft, used, from, towards != Towards.GPUS);
+    List<Score> scores = scores(state, used, from, towards != Towards.GPUS);
     scores.sort(BEST_FIRST);
     int[] order = scores.stream().mapToInt(Score::gpu).toArray();
     if (towards == Towards.NET_LATER && allEquallyNear(scores)) {
@@ -60,10 +60,10 @@ final class GpuOrder {
     return order;
   }
 
-  private List<Score> scores(Draft draft, long[] used, int from, boolean net) {
+  private List<Score> scores(SearchState state, long[] used, int from, boolean net) {
     int n = space.gpus.size();
-    long flag = 1L << draft.nChannels;
-    Node netNode = net ? space.machine.nets().get(draft.netIn(draft.nChannels)) : null;
+    long flag = 1L << state.nChannels;
+    Node netNode = net ? space.machine.nets().get(state.netIn(state.nChannels)) : null;
     List<Score> scores = new ArrayList<>(n);
     for (int distance = 1; distance < n; distance++) {
       int g = (from + distance) % n;
@@ -118,20 +118,20 @@ final class GpuOrder {
    * NVSwitches do best when every GPU talks to few others, and all GPUs are equally near: only
    * neighbours are tried, which also keeps the search of a rack short.
    */
-  private int[] freeNeighbours(Draft draft, long[] used, int from) {
+  private int[] freeNeighbours(SearchState state, long[] used, int from) {
     int n = space.gpus.size();
     int before = (from - 1 + n) % n;
     int after = (from + 1) % n;
-    return switch (draft.pattern) {
-      case RING -> free(draft, used, from, before, after);
-      case SPLIT_TREE, BALANCED_TREE -> free(draft, used, from, after, before);
-      default -> free(draft, used, from, after, after);
+    return switch (state.pattern) {
+      case RING -> free(state, used, from, before, after);
+      case SPLIT_TREE, BALANCED_TREE -> free(state, used, from, after, before);
+      default -> free(state, used, from, after, after);
     };
   }
 
-  private int[] free(Draft draft, long[] used, int from, int first, int second) {
-    boolean firstFree = isFree(draft, used, from, first);
-    boolean secondFree = second != first && isFree(draft, used, from, second);
+  private int[] free(SearchState state, long[] used, int from, int first, int second) {
+    boolean firstFree = isFree(state, used, from, first);
+    boolean secondFree = second != first && isFree(state, used, from, second);
     if (firstFree && secondFree) {
       return new int[] {first, second};
     }
@@ -141,9 +141,9 @@ final class GpuOrder {
     return NOBODY;
   }
 
-  private boolean isFree(Draft draft, long[] used, int from, int gpu) {
+  private boolean isFree(SearchState state, long[] used, int from, int gpu) {
     return gpu != from
-        && (used[gpu] & (1L << draft.nChannels)) == 0
+        && (used[gpu] & (1L << state.nChannels)) == 0
         && space.path(space.gpus.get(from), space.gpus.get(gpu)).hops() > 0;
   }
 }

@@ -18,27 +18,27 @@ final class GraphSearch {
   private static final int STEPS_SAME_CHANNELS = 1 << 8;
 
   private final SearchSpace space;
-  private final Draft best;
-  private final Draft draft;
+  private final SearchState best;
+  private final SearchState state;
   private final Speeds speeds;
   private final int crossNic;
 
   GraphSearch(SearchSpace space, GraphKind kind, int minChannels, int maxChannels) {
     this.space = space;
-    this.best = new Draft(kind, space.gpus.size(), minChannels, maxChannels);
-    this.draft = new Draft(kind, space.gpus.size(), minChannels, maxChannels);
+    this.best = new SearchState(kind, space.gpus.size(), minChannels, maxChannels);
+    this.state = new SearchState(kind, space.gpus.size(), minChannels, maxChannels);
     this.speeds = new Speeds(space.machine.minSm(), space.inter);
     this.crossNic = wantedCrossNic(kind.pattern());
   }
 
   /** The best graph found; without channels if there is none and none can be made up. */
-  Draft search() {
+  SearchState search() {
     askForTheBest();
-    draft.copyFrom(best);
-    draft.bwIntra = draft.bwInter = startSpeed();
+    state.copyFrom(best);
+    state.bwIntra = state.bwInter = startSpeed();
     firstPass();
     best.duplicate(space.machine.minSm());
-    draft.copyFrom(best);
+    state.copyFrom(best);
     secondPass();
     if (best.nChannels == 0 && !best.kind.needsCollNet() && best.pattern != Pattern.NVLS) {
       makeUp();
@@ -96,7 +96,7 @@ final class GraphSearch {
   }
 
   private void firstPass() {
-    Relaxation relaxation = new Relaxation(space, draft, best, speeds, crossNic);
+    Relaxation relaxation = new Relaxation(space, state, best, speeds, crossNic);
     int steps = steps();
     Budget budget = attempt();
     while (!isEnough(budget) && relaxation.relax(budget, steps)) {
@@ -106,8 +106,8 @@ final class GraphSearch {
   }
 
   private void secondPass() {
-    draft.bwIntra = draft.bwInter = speeds.startAtMost(best.bwInter);
-    draft.minChannels = best.nChannels;
+    state.bwIntra = state.bwInter = speeds.startAtMost(best.bwInter);
+    state.minChannels = best.nChannels;
     Budget budget = null;
     while ((budget == null || !budget.isUsedUp()) && speeds.hasFaster() && speedUp()) {
       budget = attempt();
@@ -117,31 +117,31 @@ final class GraphSearch {
   /** Asks for more speed; false if the pattern has no use for it. */
   private boolean speedUp() {
     if (best.pattern == Pattern.RING) {
-      draft.bwIntra = draft.bwInter = speeds.faster();
+      state.bwIntra = state.bwInter = speeds.faster();
       return true;
     }
     if (best.pattern == Pattern.NVLS
-        && draft.bwInter == best.bwInter
-        && draft.bwInter < draft.bwIntra * 2) {
-      draft.minChannels = draft.maxChannels = best.nChannels;
-      draft.bwInter = speeds.faster();
+        && state.bwInter == best.bwInter
+        && state.bwInter < state.bwIntra * 2) {
+      state.minChannels = state.maxChannels = best.nChannels;
+      state.bwInter = speeds.faster();
       return true;
     }
-    if (draft.bwIntra == best.bwIntra && draft.bwIntra < draft.bwInter * 2) {
-      draft.bwIntra = speeds.faster();
+    if (state.bwIntra == best.bwIntra && state.bwIntra < state.bwInter * 2) {
+      state.bwIntra = speeds.faster();
       return true;
     }
     return false;
   }
 
   private int steps() {
-    return draft.sameChannels ? STEPS_SAME_CHANNELS : STEPS;
+    return state.sameChannels ? STEPS_SAME_CHANNELS : STEPS;
   }
 
   private Budget attempt() {
     Budget budget = new Budget(steps());
-    draft.nChannels = 0;
-    new ChannelSearch(space, draft, best, budget).run();
+    state.nChannels = 0;
+    new ChannelSearch(space, state, best, budget).run();
     return budget;
   }
 
@@ -153,7 +153,8 @@ final class GraphSearch {
   private void makeUp() {
     int last = best.gpus - 1;
     boolean networked =
-        space.nets.preferred(0) != Draft.NO_NET && space.nets.preferred(last) != Draft.NO_NET;
+        space.nets.preferred(0) != SearchState.NO_NET
+            && space.nets.preferred(last) != SearchState.NO_NET;
     if (space.settings.matchesNccl() && !networked) {
       throw new TopologyException(
           "No graph can be made",

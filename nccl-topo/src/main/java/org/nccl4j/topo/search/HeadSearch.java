@@ -15,7 +15,7 @@ final class HeadSearch {
 
   void nvls(int head) {
     Node nvSwitch = search.space().machine.nvSwitches().get(0);
-    int gpus = search.draft().gpus;
+    int gpus = search.state().gpus;
     int down = 0;
     while (down < gpus && fromSwitch(nvSwitch, down, head, 1)) {
       down++;
@@ -51,8 +51,8 @@ final class HeadSearch {
   }
 
   void collnet(int head) {
-    Draft draft = search.draft();
-    int gpus = draft.gpus;
+    SearchState state = search.state();
+    int gpus = state.gpus;
     float share = (float) (1.0 / (gpus - 1));
     int out = 0;
     while (out < gpus && search.follow(gpu(head), gpu(out), share)) {
@@ -64,7 +64,7 @@ final class HeadSearch {
         in++;
       }
       if (in == gpus) {
-        placeOthers(draft, head);
+        placeOthers(state, head);
         search.finish(ChannelSearch.Order.FREE);
       }
       while (in > 0) {
@@ -76,11 +76,11 @@ final class HeadSearch {
     }
   }
 
-  private static void placeOthers(Draft draft, int head) {
+  private static void placeOthers(SearchState state, int head) {
     int step = 1;
-    for (int gpu = 0; gpu < draft.gpus; gpu++) {
+    for (int gpu = 0; gpu < state.gpus; gpu++) {
       if (gpu != head) {
-        draft.gpu(draft.nChannels, step++, gpu);
+        state.gpu(state.nChannels, step++, gpu);
       }
     }
   }

@@ -137,36 +137,36 @@ public record MachineGraphs(
     return result(space, new GraphSearch(space, kind, min, max).search());
   }
 
-  private static ChannelGraph result(SearchSpace space, Draft draft) {
+  private static ChannelGraph result(SearchSpace space, SearchState state) {
     List<Channel> channels = new ArrayList<>();
-    for (int c = 0; c < draft.nChannels; c++) {
+    for (int c = 0; c < state.nChannels; c++) {
       List<Integer> ranks = new ArrayList<>();
-      int length = draft.kind == GraphKind.NVLS ? 1 : draft.gpus;
+      int length = state.kind == GraphKind.NVLS ? 1 : state.gpus;
       for (int step = 0; step < length; step++) {
-        ranks.add(space.gpus.get(draft.gpu(c, step)).gpu().rank());
+        ranks.add(space.gpus.get(state.gpu(c, step)).gpu().rank());
       }
-      channels.add(new Channel(ranks, nets(space, draft, c)));
+      channels.add(new Channel(ranks, nets(space, state, c)));
     }
     return new ChannelGraph(
-        draft.kind,
-        draft.pattern,
-        draft.crossNic,
-        draft.bwIntra,
-        draft.bwInter,
-        draft.latencyInter,
-        draft.typeIntra,
-        draft.typeInter,
-        draft.sameChannels,
-        draft.hops,
-        draft.minChannels,
-        draft.maxChannels,
+        state.kind,
+        state.pattern,
+        state.crossNic,
+        state.bwIntra,
+        state.bwInter,
+        state.latencyInter,
+        state.typeIntra,
+        state.typeInter,
+        state.sameChannels,
+        state.hops,
+        state.minChannels,
+        state.maxChannels,
         channels);
   }
 
-  private static List<Node> nets(SearchSpace space, Draft draft, int channel) {
-    int in = draft.netIn(channel);
-    int out = draft.netOut(channel);
-    if (!space.inter || in == Draft.NO_NET || out == Draft.NO_NET) {
+  private static List<Node> nets(SearchSpace space, SearchState state, int channel) {
+    int in = state.netIn(channel);
+    int out = state.netOut(channel);
+    if (!space.inter || in == SearchState.NO_NET || out == SearchState.NO_NET) {
       return List.of();
     }
     return List.of(space.machine.nets().get(in), space.machine.nets().get(out));

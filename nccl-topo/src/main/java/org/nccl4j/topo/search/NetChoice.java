@@ -11,9 +11,9 @@ import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.path.Routes;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /**
  * The networks from which a channel may start and to which it may return, in the order of the
@@ -43,11 +43,11 @@ final class NetChoice {
     return select(limit, gpu);
   }
 
-  /** The network that a GPU likes best, or {@link Draft#NO_NET}. */
+  /** The network that a GPU likes best, or {@link SearchState#NO_NET}. */
   int preferred(int gpu) {
     Node node = machine.gpus().get(gpu);
     return routes.locality().nearest(node, NodeType.NET).nodes().isEmpty()
-        ? Draft.NO_NET
+        ? SearchState.NO_NET
         : routes.locality().netOf(node, 0).index();
   }
 
@@ -112,34 +112,34 @@ final class NetChoice {
   }
 
   /** True if a channel that started at its network may return to another. */
-  boolean mayReturn(Draft draft, int net, int step) {
-    Node startNode = machine.nets().get(draft.netIn(draft.nChannels));
+  boolean mayReturn(SearchState state, int net, int step) {
+    Node startNode = machine.nets().get(state.netIn(state.nChannels));
     Node netNode = machine.nets().get(net);
-    Facts.Net start = startNode.net();
-    Facts.Net end = netNode.net();
+    NodeAttributes.Net start = startNode.net();
+    NodeAttributes.Net end = netNode.net();
     if (end.plane() >= 0 && start.plane() >= 0 && end.plane() != start.plane()) {
       return false;
     }
-    if (draft.pattern == Pattern.TREE && netNode != startNode) {
+    if (state.pattern == Pattern.TREE && netNode != startNode) {
       return false;
     }
-    if (draft.pattern == Pattern.RING && draft.crossNic == 2) {
+    if (state.pattern == Pattern.RING && state.crossNic == 2) {
       // Rings come in pairs; the second is the first one backwards.
-      boolean second = (draft.nChannels & 1) != 0;
-      if (second && net != draft.netIn(draft.nChannels - 1)) {
+      boolean second = (state.nChannels & 1) != 0;
+      if (second && net != state.netIn(state.nChannels - 1)) {
         return false;
       }
-    } else if (draft.crossNic == 0 && !sameRail(startNode, netNode)) {
+    } else if (state.crossNic == 0 && !sameRail(startNode, netNode)) {
       return false;
     }
-    return draft.pattern != Pattern.BALANCED_TREE
+    return state.pattern != Pattern.BALANCED_TREE
         || step == 0
-        || net == draft.netOut(draft.nChannels);
+        || net == state.netOut(state.nChannels);
   }
 
   private boolean sameRail(Node startNode, Node endNode) {
-    Facts.Net start = startNode.net();
-    Facts.Net end = endNode.net();
+    NodeAttributes.Net start = startNode.net();
+    NodeAttributes.Net end = endNode.net();
     if (end.rail() >= 0 && start.rail() >= 0) {
       return end.rail() == start.rail();
     }

@@ -4,7 +4,7 @@ import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.path.PathTable;
-import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /**
  * The order in which conditions are relaxed when a try does not find a perfect solution: equal
@@ -15,8 +15,8 @@ final class Relaxation {
   private static final int TOTAL_STEPS = 1 << 19;
 
   private final SearchSpace space;
-  private final Draft draft;
-  private final Draft best;
+  private final SearchState state;
+  private final SearchState best;
   private final Speeds speeds;
   private final boolean trySame;
   private final int crossNic;
@@ -26,25 +26,25 @@ final class Relaxation {
   private final PathType maxInter;
   private long stepsLeft = TOTAL_STEPS;
 
-  Relaxation(SearchSpace space, Draft draft, Draft best, Speeds speeds, int crossNic) {
+  Relaxation(SearchSpace space, SearchState state, SearchState best, Speeds speeds, int crossNic) {
     this.space = space;
-    this.draft = draft;
+    this.state = state;
     this.best = best;
     this.speeds = speeds;
     this.crossNic = crossNic;
-    this.trySame = draft.sameChannels;
+    this.trySame = state.sameChannels;
     PathTable paths = space.routes.paths();
     PathType farGpu = space.gpus.size() > 1 ? paths.farthest(NodeType.GPU) : PathType.SYS;
     PathType farNet = space.inter ? paths.farthest(NodeType.NET) : PathType.SYS;
-    this.minIntra = draft.typeIntra;
+    this.minIntra = state.typeIntra;
     this.maxIntra = space.inter ? farNet : farGpu;
-    this.minInter = draft.typeInter;
+    this.minInter = state.typeInter;
     // Before Hopper, balanced trees sometimes have to come back over the CPU.
     this.maxInter = space.machine.minSm() < HOPPER ? PathType.SYS : farNet;
   }
 
   /**
-   * Loosens the draft; false if there is nothing more to give up.
+   * Loosens the state; false if there is nothing more to give up.
    *
    * @param last what is left of the last try's budget
    * @param steps what that budget was
@@ -63,65 +63,66 @@ final class Relaxation {
 
   private boolean giveUpSameChannels() {
     // Through AMD CPUs different channels do not help.
-    boolean amd = space.machine.cpu().isX86(Facts.Vendor.AMD) && draft.typeIntra == PathType.SYS;
-    if (draft.sameChannels && !amd) {
-      draft.sameChannels = false;
+    boolean amd =
+        space.machine.cpu().isX86(NodeAttributes.Vendor.AMD) && state.typeIntra == PathType.SYS;
+    if (state.sameChannels && !amd) {
+      state.sameChannels = false;
       return true;
     }
-    draft.sameChannels = trySame;
+    state.sameChannels = trySame;
     return false;
   }
 
   private boolean simplerTree() {
-    if (space.machine.minSm() >= HOPPER && draft.pattern == Pattern.BALANCED_TREE) {
-      draft.pattern = Pattern.TREE;
+    if (space.machine.minSm() >= HOPPER && state.pattern == Pattern.BALANCED_TREE) {
+      state.pattern = Pattern.TREE;
       return true;
     }
-    draft.pattern = best.pattern;
+    state.pattern = best.pattern;
     return false;
   }
 
   private boolean fartherGpus() {
-    PathType limit = space.inter ? draft.typeInter : maxIntra;
-    boolean helps = best.nChannels == 0 || before(draft.typeIntra, best.typeIntra);
-    if (before(draft.typeIntra, limit) && helps) {
-      draft.typeIntra = draft.typeIntra.next();
-      if (draft.typeIntra != PathType.DIS) {
+    PathType limit = space.inter ? state.typeInter : maxIntra;
+    boolean helps = best.nChannels == 0 || before(state.typeIntra, best.typeIntra);
+    if (before(state.typeIntra, limit) && helps) {
+      state.typeIntra = state.typeIntra.next();
+      if (state.typeIntra != PathType.DIS) {
         return true;
       }
     }
-    draft.typeIntra = minIntra;
+    state.typeIntra = minIntra;
     return false;
   }
 
   private boolean fartherNets() {
     boolean helps =
         best.nChannels == 0
-            || before(draft.typeInter, best.typeInter)
-            || before(draft.typeInter, PathType.PXN);
-    if (space.inter && before(draft.typeInter, maxInter) && helps) {
-      draft.typeInter = draft.typeInter.next();
-      if (draft.typeInter != PathType.DIS) {
+            || before(state.typeInter, best.typeInter)
+            || before(state.typeInter, PathType.PXN);
+    if (space.inter && before(state.typeInter, maxInter) && helps) {
+      state.typeInter = state.typeInter.next();
+      if (state.typeInter != PathType.DIS) {
         return true;
       }
     }
-    draft.typeInter = minInter;
+    state.typeInter = minInter;
     return false;
   }
 
   private boolean crossNics() {
     boolean useful = best.pattern == Pattern.RING || best.pattern == Pattern.BALANCED_TREE;
-    if (crossNic == 2 && draft.crossNic == 0 && useful) {
-      draft.crossNic = 2;
+    if (crossNic == 2 && state.crossNic == 0 && useful) {
+      state.crossNic = 2;
       return true;
     }
-    draft.crossNic = crossNic == 1 ? 1 : 0;
+    state.crossNic = crossNic == 1 ? 1 : 0;
     return false;
   }
 
   private boolean lowerSpeed() {
     if (speeds.hasSlower() && (best.nChannels == 0 || speeds.peekSlower() / best.bwInter > .49)) {
-      draft.bwIntra = draft.bwInter = speeds.slower();
+      state.bwIntra = state.bwInter = speeds.slower();
       return true;
     }
     return false;

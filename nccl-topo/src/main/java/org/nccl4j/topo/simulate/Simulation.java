@@ -10,9 +10,9 @@ import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.tuning.ChannelTuning;
+import org.nccl4j.topo.tuning.ChannelTuningModel;
 import org.nccl4j.topo.tuning.CostModel;
-import org.nccl4j.topo.tuning.Effort;
-import org.nccl4j.topo.tuning.EffortModel;
 import org.nccl4j.topo.tuning.Selection;
 
 /**
@@ -51,11 +51,11 @@ public record Simulation(
    * @param collective the operation
    * @param bytes its size
    * @param chosen the way it would be done
-   * @param effort with how many channels and threads
+   * @param tuning with how many channels and threads
    * @param ways all algorithms, each with its best protocol
    */
   public record Prediction(
-      Collective collective, long bytes, Selection chosen, Effort effort, List<Way> ways) {
+      Collective collective, long bytes, Selection chosen, ChannelTuning tuning, List<Way> ways) {
     /** Copies the list. */
     public Prediction {
       ways = List.copyOf(ways);
@@ -71,10 +71,10 @@ public record Simulation(
       depths.add(TreeDepth.of(comm, channel));
     }
     List<Prediction> predictions = new ArrayList<>();
-    EffortModel efforts = EffortModel.of(comm, settings);
+    ChannelTuningModel tuning = ChannelTuningModel.of(comm, settings);
     for (Collective collective : Collective.values()) {
       for (int power = SMALLEST_POWER; power <= LARGEST_POWER; power += 2) {
-        predict(cluster.costs(), efforts, collective, 1L << power, predictions);
+        predict(cluster.costs(), tuning, collective, 1L << power, predictions);
       }
     }
     return new Simulation(cluster, comm.nChannels(), depths, predictions);
@@ -97,7 +97,7 @@ public record Simulation(
 
   private static void predict(
       CostModel costs,
-      EffortModel efforts,
+      ChannelTuningModel tuning,
       Collective collective,
       long bytes,
       List<Prediction> predictions) {
@@ -110,7 +110,7 @@ public record Simulation(
                         collective,
                         bytes,
                         chosen,
-                        efforts.of(chosen.algorithm(), chosen.protocol(), bytes),
+                        tuning.of(chosen.algorithm(), chosen.protocol(), bytes),
                         ways(costs, collective, bytes))));
   }
 

@@ -70,7 +70,7 @@ public final class Bandwidths {
   }
 
   /** Between two NUMA nodes, as the first of them decides. */
-  static float betweenCpus(Facts.Cpu cpu) {
+  static float betweenCpus(NodeAttributes.Cpu cpu) {
     return switch (cpu.arch()) {
       case POWER -> 32.0f;
       case ARM -> 6.0f;
@@ -79,7 +79,7 @@ public final class Bandwidths {
     };
   }
 
-  private static float betweenX86(Facts.Cpu cpu) {
+  private static float betweenX86(NodeAttributes.Cpu cpu) {
     return switch (cpu.vendor()) {
       case INTEL ->
           switch (cpu.model()) {
@@ -89,7 +89,7 @@ public final class Bandwidths {
             default -> 6.0f;
           };
       case AMD -> 16.0f;
-      case ZHAOXIN -> cpu.model() == Facts.Model.YONGFENG ? 9.0f : 6.0f;
+      case ZHAOXIN -> cpu.model() == NodeAttributes.Model.YONGFENG ? 9.0f : 6.0f;
       default -> LOCAL;
     };
   }

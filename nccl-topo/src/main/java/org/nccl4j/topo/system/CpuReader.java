@@ -13,54 +13,56 @@ final class CpuReader {
 
   private CpuReader() {}
 
-  static Facts.Cpu read(XmlElement cpu) {
-    Facts.Arch arch = arch(cpu.require("arch"));
-    Facts.Vendor vendor = Facts.Vendor.OTHER;
-    Facts.Model model = Facts.Model.OTHER;
-    if (arch == Facts.Arch.X86) {
+  static NodeAttributes.Cpu read(XmlElement cpu) {
+    NodeAttributes.Arch arch = arch(cpu.require("arch"));
+    NodeAttributes.Vendor vendor = NodeAttributes.Vendor.OTHER;
+    NodeAttributes.Model model = NodeAttributes.Model.OTHER;
+    if (arch == NodeAttributes.Arch.X86) {
       vendor = vendor(cpu.require("vendor"));
       model = model(cpu, vendor);
     }
-    return new Facts.Cpu(arch, vendor, model, cpu.text("affinity").orElse(""));
+    return new NodeAttributes.Cpu(arch, vendor, model, cpu.text("affinity").orElse(""));
   }
 
-  private static Facts.Arch arch(String text) {
+  private static NodeAttributes.Arch arch(String text) {
     if (text.startsWith("x86_64")) {
-      return Facts.Arch.X86;
+      return NodeAttributes.Arch.X86;
     }
     if (text.startsWith("arm64")) {
-      return Facts.Arch.ARM;
+      return NodeAttributes.Arch.ARM;
     }
-    return text.startsWith("ppc64") ? Facts.Arch.POWER : Facts.Arch.OTHER;
+    return text.startsWith("ppc64") ? NodeAttributes.Arch.POWER : NodeAttributes.Arch.OTHER;
   }
 
-  private static Facts.Vendor vendor(String text) {
+  private static NodeAttributes.Vendor vendor(String text) {
     if (text.startsWith("GenuineIntel")) {
-      return Facts.Vendor.INTEL;
+      return NodeAttributes.Vendor.INTEL;
     }
     if (text.startsWith("AuthenticAMD")) {
-      return Facts.Vendor.AMD;
+      return NodeAttributes.Vendor.AMD;
     }
     boolean zhaoxin = text.startsWith("CentaurHauls") || text.startsWith("  Shanghai  ");
-    return zhaoxin ? Facts.Vendor.ZHAOXIN : Facts.Vendor.OTHER;
+    return zhaoxin ? NodeAttributes.Vendor.ZHAOXIN : NodeAttributes.Vendor.OTHER;
   }
 
-  private static Facts.Model model(XmlElement cpu, Facts.Vendor vendor) {
-    if (vendor != Facts.Vendor.INTEL && vendor != Facts.Vendor.ZHAOXIN) {
-      return Facts.Model.OTHER;
+  private static NodeAttributes.Model model(XmlElement cpu, NodeAttributes.Vendor vendor) {
+    if (vendor != NodeAttributes.Vendor.INTEL && vendor != NodeAttributes.Vendor.ZHAOXIN) {
+      return NodeAttributes.Model.OTHER;
     }
     int family = cpu.requireInt("familyid");
     int model = cpu.requireInt("modelid");
-    if (vendor == Facts.Vendor.ZHAOXIN) {
+    if (vendor == NodeAttributes.Vendor.ZHAOXIN) {
       boolean yongfeng = family == YONGFENG_FAMILY && model == YONGFENG;
-      return yongfeng ? Facts.Model.YONGFENG : Facts.Model.OTHER;
+      return yongfeng ? NodeAttributes.Model.YONGFENG : NodeAttributes.Model.OTHER;
     }
     if (family != INTEL_FAMILY || model < SKYLAKE) {
-      return Facts.Model.BROADWELL;
+      return NodeAttributes.Model.BROADWELL;
     }
     if (model >= EMERALD_RAPIDS) {
-      return Facts.Model.EMERALD_RAPIDS;
+      return NodeAttributes.Model.EMERALD_RAPIDS;
     }
-    return model >= SAPPHIRE_RAPIDS ? Facts.Model.SAPPHIRE_RAPIDS : Facts.Model.SKYLAKE;
+    return model >= SAPPHIRE_RAPIDS
+        ? NodeAttributes.Model.SAPPHIRE_RAPIDS
+        : NodeAttributes.Model.SKYLAKE;
   }
 }

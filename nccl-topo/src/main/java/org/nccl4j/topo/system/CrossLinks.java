@@ -79,7 +79,7 @@ final class CrossLinks {
     // All switches act as one: every GPU has links to each of them.
     List<Node> switches = machine.list(NodeType.NVS);
     return switches.isEmpty()
-        ? machine.create(element, NodeType.NVS, 0, 0, new Facts.None())
+        ? machine.create(element, NodeType.NVS, 0, 0, new NodeAttributes.None())
         : switches.get(0);
   }
 
@@ -111,7 +111,7 @@ final class CrossLinks {
     long id = PciIds.withoutPartition(device.id());
     Node bridge = machine.find(NodeType.CXB, device.host(), id);
     if (bridge == null) {
-      bridge = machine.create(element, NodeType.CXB, device.host(), id, new Facts.None());
+      bridge = machine.create(element, NodeType.CXB, device.host(), id, new NodeAttributes.None());
       MachineNodes.connect(bridge, cpu, LinkType.C2C, bandwidth);
     }
     return bridge;

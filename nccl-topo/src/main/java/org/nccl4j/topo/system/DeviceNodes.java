@@ -55,15 +55,16 @@ final class DeviceNodes {
     long ranksBefore =
         device.links().stream().filter(link -> link.to().type() == NodeType.GPU).count();
     long id = ranksBefore << RANK_SHIFT | deviceBus;
-    Node node = machine.create(gpu, NodeType.GPU, parent.host(), id, facts(gpu, partition));
+    Node node = machine.create(gpu, NodeType.GPU, parent.host(), id, attributes(gpu, partition));
     MachineNodes.connect(device, node, LinkType.LOC, Bandwidths.LOCAL);
   }
 
   private Node addDevice(
       XmlElement pci, XmlElement gpu, Node parent, long deviceBus, float bandwidth) {
-    Facts facts =
-        new Facts.Device(gpu.requireInt("dev"), gpu.requireInt("sm"), PciIds.identity(pci));
-    Node device = machine.create(pci, NodeType.DEV, parent.host(), deviceBus, facts);
+    NodeAttributes attributes =
+        new NodeAttributes.Device(
+            gpu.requireInt("dev"), gpu.requireInt("sm"), PciIds.identity(pci));
+    Node device = machine.create(pci, NodeType.DEV, parent.host(), deviceBus, attributes);
     MachineNodes.connect(device, parent, LinkType.PCI, bandwidth);
     for (Node other : siblings(machine, device)) {
       if (other != device) {
@@ -73,7 +74,7 @@ final class DeviceNodes {
     return device;
   }
 
-  private Facts.Gpu facts(XmlElement gpu, int partition) {
+  private NodeAttributes.Gpu attributes(XmlElement gpu, int partition) {
     int rank = gpu.requireInt("rank");
     for (Node other : machine.list(NodeType.GPU)) {
       if (other.gpu().rank() == rank) {
@@ -81,7 +82,8 @@ final class DeviceNodes {
       }
     }
     int gdr = gpu.intOr("gdr", machine.assumptions().gdr() ? 1 : 0);
-    return new Facts.Gpu(rank, gpu.requireInt("dev"), gpu.requireInt("sm"), gdr != 0, partition);
+    return new NodeAttributes.Gpu(
+        rank, gpu.requireInt("dev"), gpu.requireInt("sm"), gdr != 0, partition);
   }
 
   static int partition(XmlElement gpu) {

@@ -96,7 +96,7 @@ public final class Machine {
   }
 
   /** The CPU that stands for all where rules ask for "the" CPU. */
-  public Facts.Cpu cpu() {
+  public NodeAttributes.Cpu cpu() {
     return cpus().get(0).cpu();
   }
 
@@ -106,7 +106,7 @@ public final class Machine {
     Map<NodeType, List<Node>> nodes = new EnumMap<>(NodeType.class);
     for (Node node : all) {
       if (node.type() != NodeType.GPU || kept.test(node)) {
-        Node copy = new Node(node.type(), node.host(), node.id(), node.facts());
+        Node copy = new Node(node.type(), node.host(), node.id(), node.attributes());
         copies.put(node, copy);
         nodes.computeIfAbsent(node.type(), type -> new ArrayList<>()).add(copy);
       }

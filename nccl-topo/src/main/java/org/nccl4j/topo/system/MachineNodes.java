@@ -65,11 +65,11 @@ final class MachineNodes {
     return null;
   }
 
-  Node create(XmlElement from, NodeType type, int host, long id, Facts facts) {
+  Node create(XmlElement from, NodeType type, int host, long id, NodeAttributes attributes) {
     if (list(type).size() == MAX_NODES) {
       throw from.error("is " + type + " number " + (MAX_NODES + 1), "Split the machine");
     }
-    Node node = new Node(type, host, id, facts);
+    Node node = new Node(type, host, id, attributes);
     list(type).add(node);
     return node;
   }

@@ -27,15 +27,15 @@ final class NetNodes {
 
   private void addNet(XmlElement element, Node nic) {
     int dev = element.requireInt("dev");
-    Facts.Net facts = facts(element, dev, nic.host());
-    Node net = machine.create(element, NodeType.NET, nic.host(), dev, facts);
-    MachineNodes.connect(nic, net, LinkType.NET, facts.bandwidth());
+    NodeAttributes.Net attributes = attributes(element, dev, nic.host());
+    Node net = machine.create(element, NodeType.NET, nic.host(), dev, attributes);
+    MachineNodes.connect(nic, net, LinkType.NET, attributes.bandwidth());
   }
 
-  private Facts.Net facts(XmlElement element, int dev, int host) {
+  private NodeAttributes.Net attributes(XmlElement element, int dev, int host) {
     // Without a guid the device itself stands for its card.
     long asic = element.text("guid").map(CNumber::hex).orElse(((long) host << 56) + dev);
-    return new Facts.Net(
+    return new NodeAttributes.Net(
         dev,
         element.text("name").orElse("net" + dev),
         asic,

@@ -17,15 +17,15 @@ public final class Node {
   private final int host;
   private final long id;
   private final ArrayList<Link> links = new ArrayList<>();
-  private Facts facts;
+  private NodeAttributes attributes;
   private int index;
   private int ordinal;
 
-  Node(NodeType type, int host, long id, Facts facts) {
+  Node(NodeType type, int host, long id, NodeAttributes attributes) {
     this.type = type;
     this.host = host;
     this.id = local(id);
-    this.facts = facts;
+    this.attributes = attributes;
   }
 
   /** The part of a number that is unique on a host; NUMA node -1 becomes a large number. */
@@ -63,34 +63,34 @@ public final class Node {
     return Collections.unmodifiableList(links);
   }
 
-  /** Returns the known facts of the node. */
-  public Facts facts() {
-    return facts;
+  /** Returns the known attributes of the node. */
+  public NodeAttributes attributes() {
+    return attributes;
   }
 
-  /** Facts of a GPU. */
-  public Facts.Gpu gpu() {
-    return (Facts.Gpu) facts;
+  /** Attributes of a GPU. */
+  public NodeAttributes.Gpu gpu() {
+    return (NodeAttributes.Gpu) attributes;
   }
 
-  /** Facts of a device. */
-  public Facts.Device device() {
-    return (Facts.Device) facts;
+  /** Attributes of a device. */
+  public NodeAttributes.Device device() {
+    return (NodeAttributes.Device) attributes;
   }
 
-  /** Facts of a NUMA node. */
-  public Facts.Cpu cpu() {
-    return (Facts.Cpu) facts;
+  /** Attributes of a NUMA node. */
+  public NodeAttributes.Cpu cpu() {
+    return (NodeAttributes.Cpu) attributes;
   }
 
-  /** Facts of a network. */
-  public Facts.Net net() {
-    return (Facts.Net) facts;
+  /** Attributes of a network. */
+  public NodeAttributes.Net net() {
+    return (NodeAttributes.Net) attributes;
   }
 
-  /** Facts of a PCIe switch. */
-  public Facts.Pci pci() {
-    return (Facts.Pci) facts;
+  /** Attributes of a PCIe switch. */
+  public NodeAttributes.Pci pci() {
+    return (NodeAttributes.Pci) attributes;
   }
 
   /** The device that a GPU's rank is on. */
@@ -114,8 +114,8 @@ public final class Node {
     ordinal = newOrdinal;
   }
 
-  void facts(Facts changed) {
-    facts = changed;
+  void attributes(NodeAttributes changed) {
+    attributes = changed;
   }
 
   ArrayList<Link> mutableLinks() {

@@ -38,7 +38,7 @@ final class PciTrees {
   private void addNicOfCpu(XmlElement element, Node cpu) {
     Node nic = machine.find(NodeType.NIC, cpu.host(), 0);
     if (nic == null) {
-      nic = machine.create(element, NodeType.NIC, cpu.host(), 0, new Facts.None());
+      nic = machine.create(element, NodeType.NIC, cpu.host(), 0, new NodeAttributes.None());
       MachineNodes.connect(cpu, nic, LinkType.PCI, Bandwidths.LOCAL);
     }
     nets.add(element, nic);
@@ -73,7 +73,7 @@ final class PciTrees {
   private void addNic(XmlElement pci, Node parent, long bus, float bandwidth) {
     Node nic = machine.find(NodeType.NIC, parent.host(), bus);
     if (nic == null) {
-      nic = machine.create(pci, NodeType.NIC, parent.host(), bus, new Facts.None());
+      nic = machine.create(pci, NodeType.NIC, parent.host(), bus, new NodeAttributes.None());
       nets.add(pci.child("nic").orElseThrow(), nic);
       MachineNodes.connect(nic, parent, LinkType.PCI, bandwidth);
     } else {
@@ -86,8 +86,8 @@ final class PciTrees {
       throw pci.error(
           "repeats busid " + pci.require("busid"), "Give every switch its own bus address");
     }
-    Facts facts = new Facts.Pci(PciIds.identity(pci));
-    Node node = machine.create(pci, NodeType.PCI, parent.host(), bus, facts);
+    NodeAttributes attributes = new NodeAttributes.Pci(PciIds.identity(pci));
+    Node node = machine.create(pci, NodeType.PCI, parent.host(), bus, attributes);
     for (XmlElement child : pci.children()) {
       if (child.is("pci")) {
         addPci(child, node);

@@ -31,7 +31,7 @@ final class SwitchFlattening {
         continue;
       }
       absorb(node, generation);
-      node.facts(new Facts.Pci(node.pci().id() | DONE));
+      node.attributes(new NodeAttributes.Pci(node.pci().id() | DONE));
       at = 0;
     }
   }

@@ -7,7 +7,7 @@ import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.connect.CommShape;
-import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.system.NodeAttributes;
 import org.nccl4j.topo.tuning.TunerConstants.Generation;
 
 /** The bandwidth side of the cost model. Stateless but for the communicator it looks at. */
@@ -28,7 +28,9 @@ final class BandwidthModel {
     this.nRanks = shape.nRanks();
     this.nNodes = shape.nNodes();
     this.ranksPerNode = (float) nRanks / nNodes;
-    boolean amdOrMixed = shape.vendor() == Facts.Vendor.AMD || shape.vendor() == Facts.Vendor.MIXED;
+    boolean amdOrMixed =
+        shape.vendor() == NodeAttributes.Vendor.AMD
+            || shape.vendor() == NodeAttributes.Vendor.MIXED;
     this.llMax = TunerConstants.llMax(generation, nNodes, amdOrMixed);
   }
 

@@ -8,7 +8,7 @@ import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
-import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.system.NodeAttributes;
 import org.nccl4j.topo.tuning.TunerConstants.Hardware;
 
 /**
@@ -31,7 +31,7 @@ public final class CostModel {
     this.comm = comm;
     BandwidthModel bandwidths = new BandwidthModel(comm);
     LatencyModel latencies = new LatencyModel(comm, settings);
-    Enabled enabled = new Enabled(comm, settings);
+    EnabledAlgorithms enabled = new EnabledAlgorithms(comm, settings);
     for (Collective collective : Collective.values()) {
       for (Algorithm algorithm : Algorithm.values()) {
         for (Protocol protocol : Protocol.values()) {
@@ -145,7 +145,7 @@ public final class CostModel {
         algorithm == Algorithm.NVLS_TREE
             && power < last
             && comm.shape().minSm() >= BLACKWELL
-            && comm.shape().arch() == Facts.Arch.X86;
+            && comm.shape().arch() == NodeAttributes.Arch.X86;
     return tree || nvlsTree ? TunerConstants.treeCorrection(protocol, power) : 1;
   }
 
@@ -185,7 +185,7 @@ public final class CostModel {
   }
 
   static AlignedGraph graph(CommGraph comm, Algorithm algorithm) {
-    return comm.of(Enabled.graphOf(algorithm));
+    return comm.of(EnabledAlgorithms.graphOf(algorithm));
   }
 
   static int steps(Collective collective, int nRanks) {

@@ -8,7 +8,7 @@ import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.connect.CommShape;
-import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.system.NodeAttributes;
 import org.nccl4j.topo.tuning.TunerConstants.Hardware;
 
 /** The latency side of the cost model. Stateless but for the communicator it looks at. */
@@ -38,7 +38,9 @@ final class LatencyModel {
     if (nanos != -2) {
       return (float) (nanos * .001);
     }
-    return shape.arch() == Facts.Arch.X86 && shape.vendor() == Facts.Vendor.AMD ? 2.0f : 1.0f;
+    return shape.arch() == NodeAttributes.Arch.X86 && shape.vendor() == NodeAttributes.Vendor.AMD
+        ? 2.0f
+        : 1.0f;
   }
 
   /** Microseconds before the first byte is through. */
@@ -103,7 +105,7 @@ final class LatencyModel {
   private double step(Hardware hardware, Algorithm algorithm, Protocol protocol) {
     // On POWER, trees over PCIe are as fast as rings.
     boolean power =
-        shape.arch() == Facts.Arch.POWER
+        shape.arch() == NodeAttributes.Arch.POWER
             && hardware == Hardware.PCI
             && algorithm == Algorithm.TREE
             && protocol == Protocol.SIMPLE;

@@ -97,16 +97,16 @@ class CostModelTest {
   @Test
   void smallOperationsGetFewChannelsAndThreads() {
     CostModel costs = costs("dgx-a100", 2, Map.of());
-    EffortModel efforts = EffortModel.of(costs.comm(), TopoSettings.defaults());
-    Effort small = efforts.of(Algorithm.RING, Protocol.SIMPLE, 1024);
-    Effort large = efforts.of(Algorithm.RING, Protocol.SIMPLE, 1L << 30);
+    ChannelTuningModel tuning = ChannelTuningModel.of(costs.comm(), TopoSettings.defaults());
+    ChannelTuning small = tuning.of(Algorithm.RING, Protocol.SIMPLE, 1024);
+    ChannelTuning large = tuning.of(Algorithm.RING, Protocol.SIMPLE, 1L << 30);
     assertEquals(1, small.channels());
     assertEquals(costs.comm().nChannels(), large.channels());
     assertTrue(small.threads() < large.threads());
-    assertEquals(640, efforts.of(Algorithm.TREE, Protocol.LL, 8).threads());
+    assertEquals(640, tuning.of(Algorithm.TREE, Protocol.LL, 8).threads());
     int before = 0;
     for (long bytes = 8; bytes <= 1L << 30; bytes *= 2) {
-      int channels = efforts.of(Algorithm.RING, Protocol.LL, bytes).channels();
+      int channels = tuning.of(Algorithm.RING, Protocol.LL, bytes).channels();
       assertTrue(channels >= before);
       before = channels;
     }

@@ -26,7 +26,7 @@ import org.nccl4j.transport.net.proxy.StepEvents;
  * connection of the network to itself: where one's messages are not taken for a while, those of
  * another must not wait behind them.
  */
-public abstract class NetEnd implements End {
+public abstract class NetEnd implements NetConnector {
   /** The connection that operations go by. */
   public static final int OPERATIONS = 0;
 

@@ -33,9 +33,9 @@ final class NetTransport implements Transport {
   private final TransportContext context;
   private final Set<String> fallbacks = new HashSet<>();
   private final Map<String, Net> nets = new HashMap<>();
-  private final List<End> ends = new ArrayList<>();
+  private final List<NetConnector> ends = new ArrayList<>();
   private final List<PxnConnector> relays = new ArrayList<>();
-  private final PxnRoutes exits;
+  private final PxnRoutes routes;
   private final PxnMail mail;
 
   /** Null on the host device. */
@@ -45,7 +45,7 @@ final class NetTransport implements Transport {
 
   NetTransport(TransportContext context) {
     this.context = context;
-    this.exits = new PxnRoutes(context);
+    this.routes = new PxnRoutes(context);
     this.mail = new PxnMail(context.secret());
     this.slots = context.device() instanceof CudaDevice gpu ? new GpuSlots(context, gpu) : null;
   }
@@ -76,12 +76,12 @@ final class NetTransport implements Transport {
    * reported when it is needed.
    */
   private String by(String net, PeerInfo peer) {
-    if (slots == null && context.exitTo(peer.rank()).isEmpty()) {
+    if (slots == null && context.egressTo(peer.rank()).isEmpty()) {
       return "";
     }
     try {
       Net by = opened(net);
-      Optional<PxnRoutes.Exit> relay = exits.relay(peer, net, by);
+      Optional<PxnRoutes.Route> relay = routes.relay(peer, net, by);
       return relay.isPresent()
           ? ", " + relay.get().describe()
           : slots == null ? "" : ", by " + card(by, peer).describe();
@@ -143,7 +143,7 @@ final class NetTransport implements Transport {
 
   /** To send by. */
   private NicChoice card(Net net, PeerInfo peer) {
-    List<String> names = new ArrayList<>(exits.ownDevices(peer));
+    List<String> names = new ArrayList<>(routes.ownDevices(peer));
     names.addAll(context.nearestNets());
     int device = DeviceChoice.of(context.rank(), context.peers(), net.devices(), names);
     return new NicChoice(net, device, slots, /* shared= */ false);
@@ -159,7 +159,7 @@ final class NetTransport implements Transport {
   public Connector sender(PeerInfo peer) {
     Net net = net(peer);
     String name = common(peer).orElseThrow();
-    Optional<PxnRoutes.Exit> relay = exits.relay(peer, name, net);
+    Optional<PxnRoutes.Route> relay = routes.relay(peer, name, net);
     return kept(
         relay.isPresent()
             ? new PxnSender(context, peer, relay.get().rank(), mail, name, relay.get().device())
@@ -169,7 +169,7 @@ final class NetTransport implements Transport {
   @Override
   public Connector receiver(PeerInfo peer) {
     Net net = net(peer);
-    boolean pair = exits.relay(peer, common(peer).orElseThrow(), net).isEmpty();
+    boolean pair = routes.relay(peer, common(peer).orElseThrow(), net).isEmpty();
     return kept(new RecvConnector(nearest(net), context, peer, pair, NetEnd.OPERATIONS));
   }
 
@@ -188,15 +188,15 @@ final class NetTransport implements Transport {
   @Override
   public Connector relay(PeerInfo from, PeerInfo to, byte[] bytes) {
     PxnRequest request = PxnRequest.fromBytes(from.rank(), bytes);
-    Net net = exits.network(request, from, self().nets(), this::opened);
-    int device = exits.device(request, from, net);
+    Net net = routes.network(request, from, self().nets(), this::opened);
+    int device = routes.device(request, from, net);
     NicChoice card = new NicChoice(net, device, slots, /* shared= */ true);
     PxnConnector relay = new PxnConnector(card, context, from, to, request, mail);
     relays.add(relay);
     return relay;
   }
 
-  private <E extends End> E kept(E end) {
+  private <E extends NetConnector> E kept(E end) {
     ends.add(end);
     return end;
   }
@@ -207,7 +207,7 @@ final class NetTransport implements Transport {
    */
   @Override
   public void close() {
-    ends.forEach(End::close);
+    ends.forEach(NetConnector::close);
     ends.clear();
     mail.leave();
     String process = self().processId();

@@ -7,7 +7,7 @@ import java.util.function.Function;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetDevice;
-import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.ErrorId;
@@ -27,7 +27,7 @@ final class PxnRoutes {
    * @param rank the other
    * @param device its network's device
    */
-  record Exit(int rank, String device) {
+  record Route(int rank, String device) {
     String describe() {
       return "by %s and the memory of rank %d beside it (PXN)".formatted(device, rank);
     }
@@ -38,21 +38,21 @@ final class PxnRoutes {
    * descriptors can be shared with, and that has the network. Says nothing where the network does
    * not have the device.
    */
-  Optional<Exit> relay(PeerInfo peer, String name, Net net) {
-    Optional<NetExit> exit = context.exitTo(peer.rank());
-    if (exit.isEmpty() || exit.get().rank() == context.rank()) {
+  Optional<Route> relay(PeerInfo peer, String name, Net net) {
+    Optional<NetEgress> egress = context.egressTo(peer.rank());
+    if (egress.isEmpty() || egress.get().rank() == context.rank()) {
       return Optional.empty();
     }
     PeerInfo self = context.peers().get(context.rank());
-    PeerInfo other = context.peers().get(exit.get().rank());
+    PeerInfo other = context.peers().get(egress.get().rank());
     boolean usable =
         other.hostId().equals(self.hostId())
             && other.ipcNamespace().equals(self.ipcNamespace())
             && other.userId() == self.userId()
             && other.deviceKind() == self.deviceKind()
             && other.nets().contains(name);
-    Optional<String> device = usable ? device(exit.get().devices(), net) : Optional.empty();
-    return device.map(found -> new Exit(other.rank(), found));
+    Optional<String> device = usable ? device(egress.get().devices(), net) : Optional.empty();
+    return device.map(found -> new Route(other.rank(), found));
   }
 
   private static Optional<String> device(List<String> names, Net net) {
@@ -63,9 +63,9 @@ final class PxnRoutes {
 
   /** The devices of a way that leads by none, best first. */
   List<String> ownDevices(PeerInfo peer) {
-    Optional<NetExit> exit = context.exitTo(peer.rank());
-    return exit.isPresent() && exit.get().rank() == context.rank()
-        ? exit.get().devices()
+    Optional<NetEgress> egress = context.egressTo(peer.rank());
+    return egress.isPresent() && egress.get().rank() == context.rank()
+        ? egress.get().devices()
         : List.of();
   }
 

@@ -18,7 +18,7 @@ import org.nccl4j.transport.net.memory.SharedEnd;
  * fill slots in that rank's memory, and its proxy sends them by the network device that is nearest
  * to it. It is connected once that memory has come, which is when the other has connected.
  */
-final class PxnSender implements End {
+final class PxnSender implements NetConnector {
   private final TransportContext context;
   private final PeerInfo peer;
   private final int relay;

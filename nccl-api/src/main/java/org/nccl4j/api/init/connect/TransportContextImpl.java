@@ -9,7 +9,7 @@ import java.util.function.Consumer;
 import org.nccl4j.api.init.topology.NetDistances;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetDevice;
-import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Profiler;
@@ -19,7 +19,7 @@ import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.tls.ControlTls;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.topo.connect.Exits;
+import org.nccl4j.topo.connect.EgressRoutes;
 
 /** The {@link org.nccl4j.api.spi.TransportContext} of the engine. */
 public record TransportContextImpl(
@@ -31,7 +31,7 @@ public record TransportContextImpl(
     byte[] secret,
     Settings settings,
     NetDistances distances,
-    Optional<Exits> exits,
+    Optional<EgressRoutes> egress,
     ControlTls tls,
     Optional<Consumer<Profiler.ProxyStep>> proxySteps)
     implements TransportContext {
@@ -56,10 +56,10 @@ public record TransportContextImpl(
   }
 
   @Override
-  public Optional<NetExit> exitTo(int peer) {
-    return exits
+  public Optional<NetEgress> egressTo(int peer) {
+    return egress
         .flatMap(known -> known.of(rank, peer))
-        .map(exit -> new NetExit(exit.rank(), NetDistances.names(exit.net())));
+        .map(route -> new NetEgress(route.rank(), NetDistances.names(route.net())));
   }
 
   @Override

@@ -22,9 +22,9 @@ import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.CommGraph;
-import org.nccl4j.topo.connect.Exits;
+import org.nccl4j.topo.connect.EgressRoutes;
 import org.nccl4j.topo.connect.Trees;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.search.GraphKind;
@@ -35,9 +35,9 @@ import org.nccl4j.topo.search.GraphKind;
  *
  * @param rings all ranks, a list for each channel
  * @param trees this rank's places; trees of one channel follow each other, and each takes half
- * @param fleet what the rings were searched in; empty where they follow the ranks
+ * @param topology what the rings were searched in; empty where they follow the ranks
  */
-public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
+public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTopology> topology) {
   private static final Logger LOG = DebugLog.of("GRAPH");
 
   /** Settings that the planner reads itself, with algorithms that NCCL does not have. */
@@ -60,9 +60,9 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
     ChannelGraphs graphs = plain(peers, bootstrap.rank());
     if (survey.graphs()) {
       try {
-        Fleet fleet = fleet(request.settings(), survey);
-        dump.graphs(fleet);
-        graphs = graphs.along(fleet, bootstrap.rank());
+        CommTopology topology = topology(request.settings(), survey);
+        dump.graphs(topology);
+        graphs = graphs.along(topology, bootstrap.rank());
       } catch (TopologyException e) {
         boolean named = request.settings().isSet(Settings.NCCL_GRAPH_FILE);
         if (request.settings().isSet(Settings.NCCL_TOPO_FILE) || named) {
@@ -96,7 +96,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
       return graphs;
     }
     try {
-      graphs = graphs.along(fleet(first, survey), rank);
+      graphs = graphs.along(topology(first, survey), rank);
     } catch (TopologyException e) {
       warn(e);
     }
@@ -105,23 +105,23 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
   }
 
   /** Searched once for all ranks of the process. */
-  static Fleet fleet(Settings settings, TopologyExchange survey) {
+  static CommTopology topology(Settings settings, TopologyExchange survey) {
     Map<String, String> texts = settings.texts();
     texts.keySet().removeAll(PLANNERS);
     return TopologyCache.of(
         survey,
         texts,
         () ->
-            Fleet.of(
+            CommTopology.of(
                 survey.hosts(),
                 new ClusterOptions(settings.topology().without(PLANNERS), driver(survey), false)));
   }
 
-  /** Does in advance what every rank does with the fleet, so that the code has run. */
-  static void ahead(Fleet fleet) {
-    fleet.digest();
+  /** Does in advance what every rank does with the topology, so that the code has run. */
+  static void ahead(CommTopology topology) {
+    topology.digest();
     ChannelGraphs graphs =
-        new ChannelGraphs(List.of(new int[0]), List.of(), Optional.empty()).along(fleet, 0);
+        new ChannelGraphs(List.of(new int[0]), List.of(), Optional.empty()).along(topology, 0);
     graphs.nvlsHeads();
     graphs.nvlsChannels();
   }
@@ -139,7 +139,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
         "rank {0}: {1} rings by {2}, the first {3}",
         rank,
         rings.size(),
-        fleet.isPresent() ? "the search of the topology" : "the ranks' order",
+        topology.isPresent() ? "the search of the topology" : "the ranks' order",
         Arrays.toString(rings.get(0)));
   }
 
@@ -159,20 +159,22 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
    * GPUs of one node that all have NVLinks to each other a chain is only a longer way; there the
    * trees over ranks stay.
    */
-  private ChannelGraphs along(Fleet searched, int rank) {
+  private ChannelGraphs along(CommTopology searched, int rank) {
     CommGraph comm = searched.comm();
     List<int[]> order = new ArrayList<>();
     for (int c = 0; c < comm.nChannels(); c++) {
       order.add(comm.rings().order(c));
     }
     ChannelGraphs found = new ChannelGraphs(order, trees, Optional.of(searched));
-    return found.isByNvlink() ? found : new ChannelGraphs(order, treesOf(comm, rank), found.fleet);
+    return found.isByNvlink()
+        ? found
+        : new ChannelGraphs(order, treesOf(comm, rank), found.topology);
   }
 
   /** True if the search found all ranks on one node, and NVLinks between all of its GPUs. */
   public boolean isByNvlink() {
-    return fleet
-        .map(Fleet::comm)
+    return topology
+        .map(CommTopology::comm)
         .filter(comm -> comm.shape().nNodes() == 1)
         .filter(comm -> comm.of(GraphKind.TREE).typeIntra().within(PathType.NVL))
         .isPresent();
@@ -198,20 +200,20 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
    * or it found no NVSwitch.
    */
   public List<Integer> nvlsHeads() {
-    return fleet.map(Fleet::comm).filter(CommGraph::nvls).stream()
+    return topology.map(CommTopology::comm).filter(CommGraph::nvls).stream()
         .flatMap(comm -> comm.shape().nodes().stream().map(comm::nvlsHeads))
         .flatMap(List::stream)
         .toList();
   }
 
   /** Returns the network cards through which data leave hosts; empty where there was no search. */
-  public Optional<Exits> exits(Settings settings) {
-    return fleet.map(found -> new Exits(found.comm(), settings.topology()));
+  public Optional<EgressRoutes> egress(Settings settings) {
+    return topology.map(found -> new EgressRoutes(found.comm(), settings.topology()));
   }
 
   /** Channels that the search gives NVLS, or 0. */
   public int nvlsChannels() {
-    return fleet.map(found -> found.comm().nvlsChannels()).orElse(0);
+    return topology.map(found -> found.comm().nvlsChannels()).orElse(0);
   }
 
   /** Ranks that would go different ways, because their settings differ, must not start. */
@@ -220,7 +222,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
     for (int[] ring : rings) {
       way = 31 * way + Arrays.hashCode(ring);
     }
-    int cost = fleet.map(Fleet::digest).orElse(0);
+    int cost = topology.map(CommTopology::digest).orElse(0);
     byte[] mine = ByteBuffer.allocate(8).putInt(way).putInt(cost).array();
     List<byte[]> all = bootstrap.allGather(mine);
     for (int rank = 0; rank < all.size(); rank++) {

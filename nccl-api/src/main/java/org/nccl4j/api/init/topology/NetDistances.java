@@ -5,10 +5,10 @@ import java.util.Optional;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.path.Routes;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /**
  * Distances from a rank's GPU to the NICs of its machine.
@@ -21,11 +21,11 @@ public record NetDistances(Routes routes, Node gpu) {
   public static final NetDistances UNKNOWN = new NetDistances(null, null);
 
   /** Returns the distances of a rank on one of the machines that were searched. */
-  public static NetDistances of(Optional<Fleet> fleet, int rank) {
-    if (fleet.isEmpty()) {
+  public static NetDistances of(Optional<CommTopology> topology, int rank) {
+    if (topology.isEmpty()) {
       return UNKNOWN;
     }
-    var node = fleet.get().nodeOf(rank);
+    var node = topology.get().nodeOf(rank);
     Routes routes = node.graphs().routes();
     for (Node gpu : routes.machine().gpus()) {
       if (node.rank(gpu.gpu().rank()) == rank) {
@@ -70,7 +70,7 @@ public record NetDistances(Routes routes, Node gpu) {
                 : "the GPU is a partition, which NCCL_NET_GDR_MLOPART=1 allows");
   }
 
-  private static boolean isOf(Facts.Net net, NetDevice card) {
+  private static boolean isOf(NodeAttributes.Net net, NetDevice card) {
     return card.name().equals(net.name()) || card.name().equals(net.name() + ":" + net.port());
   }
 

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.xml.TopologyXml;
 
 /**
@@ -27,9 +27,9 @@ final class TopologyCache {
 
   /** Made by whoever comes first; the others wait for it. */
   private static final class Search {
-    private Fleet found;
+    private CommTopology found;
 
-    synchronized Fleet get(Supplier<Fleet> search) {
+    synchronized CommTopology get(Supplier<CommTopology> search) {
       if (found == null) {
         found = search.get();
       }
@@ -43,13 +43,14 @@ final class TopologyCache {
    * Returns the result of a search, unless the search is already known. An error is not kept. A
    * result read from a file is not kept either, because the file may change.
    */
-  static Fleet of(TopologyExchange survey, Map<String, String> settings, Supplier<Fleet> search) {
+  static CommTopology of(
+      TopologyExchange survey, Map<String, String> settings, Supplier<CommTopology> search) {
     if (settings.containsKey(Settings.NCCL_GRAPH_FILE.name())) {
       return search.get();
     }
     StringBuilder key = new StringBuilder(new TreeMap<>(settings).toString());
     key.append(survey.gpus());
-    for (Fleet.Host host : survey.hosts()) {
+    for (CommTopology.Host host : survey.hosts()) {
       key.append(TopologyXml.write(host.system())).append(Arrays.toString(host.ranks()));
     }
     Search one;

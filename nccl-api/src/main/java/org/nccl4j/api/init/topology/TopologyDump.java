@@ -11,7 +11,7 @@ import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.NodeGraphs;
 import org.nccl4j.topo.search.GraphFile;
 import org.nccl4j.topo.xml.TopologyXml;
@@ -34,7 +34,7 @@ final class TopologyDump {
 
   void machine(TopologyExchange survey) {
     if (mine(Settings.NCCL_TOPO_DUMP_FILE, Settings.NCCL_TOPO_DUMP_FILE_RANK)) {
-      Fleet.Host host = survey.hostOf(rank);
+      CommTopology.Host host = survey.hostOf(rank);
       XmlElement system = host.system().copy();
       renumber(system, host.ranks());
       write(Settings.NCCL_TOPO_DUMP_FILE, system);
@@ -48,9 +48,9 @@ final class TopologyDump {
     element.children().forEach(child -> renumber(child, ranks));
   }
 
-  void graphs(Fleet fleet) {
+  void graphs(CommTopology topology) {
     if (mine(Settings.NCCL_GRAPH_DUMP_FILE, Settings.NCCL_GRAPH_DUMP_FILE_RANK)) {
-      NodeGraphs node = fleet.nodeOf(rank);
+      NodeGraphs node = topology.nodeOf(rank);
       write(Settings.NCCL_GRAPH_DUMP_FILE, GraphFile.write(node.graphs(), node::rank));
     }
   }

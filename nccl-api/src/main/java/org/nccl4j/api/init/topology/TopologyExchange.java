@@ -33,7 +33,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.TopologyException;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
@@ -47,7 +47,7 @@ import org.nccl4j.topo.xml.XmlElement;
  * @param graphs whether every rank has a GPU in them, so that there are graphs to search
  * @param gpus whether those GPUs are there, and not only in a file
  */
-public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
+public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, boolean gpus) {
   private static final TopologyExchange NONE = new TopologyExchange(List.of(), false, false);
 
   private static final Logger LOG = DebugLog.of("GRAPH");
@@ -91,7 +91,7 @@ public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean g
     if (views.keySet().stream().anyMatch(rank -> all.get(rank).length == 0)) {
       return NONE;
     }
-    List<Fleet.Host> hosts = new ArrayList<>();
+    List<CommTopology.Host> hosts = new ArrayList<>();
     for (List<Integer> ranks : ranksOf.values()) {
       Map<String, List<XmlElement>> seen = new LinkedHashMap<>();
       for (int rank : ranks) {
@@ -104,7 +104,7 @@ public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean g
       XmlElement system =
           CliqueTopology.fuse(
               seen.values().stream().map(host -> HostTopology.join(host, files)).toList());
-      hosts.add(new Fleet.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
+      hosts.add(new CommTopology.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
     }
     return new TopologyExchange(List.copyOf(hosts), graphs, gpus);
   }
@@ -128,7 +128,7 @@ public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean g
     XmlElement system =
         HostTopology.join(List.of(TopologyXml.parseSystem("this machine", told)), false);
     int[] ranks = IntStream.range(0, gpus.size()).toArray();
-    return new TopologyExchange(List.of(new Fleet.Host(system, ranks)), true, true);
+    return new TopologyExchange(List.of(new CommTopology.Host(system, ranks)), true, true);
   }
 
   private static long number(String hostId) {
@@ -197,8 +197,8 @@ public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean g
    * @param some the ranks; each gets the number of its place in the list
    */
   public TopologyExchange of(List<Integer> some) {
-    List<Fleet.Host> fewer = new ArrayList<>();
-    for (Fleet.Host host : hosts) {
+    List<CommTopology.Host> fewer = new ArrayList<>();
+    for (CommTopology.Host host : hosts) {
       int[] theirs =
           IntStream.range(0, some.size())
               .filter(rank -> Arrays.binarySearch(host.ranks(), some.get(rank)) >= 0)
@@ -211,7 +211,7 @@ public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean g
         }
         keep(system, numbers);
         CliqueTopology.removeUnused(system);
-        fewer.add(new Fleet.Host(system, theirs));
+        fewer.add(new CommTopology.Host(system, theirs));
       }
     }
     return new TopologyExchange(List.copyOf(fewer), graphs, gpus);
@@ -234,8 +234,8 @@ public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean g
   }
 
   /** The host of a rank. */
-  Fleet.Host hostOf(int rank) {
-    for (Fleet.Host host : hosts) {
+  CommTopology.Host hostOf(int rank) {
+    for (CommTopology.Host host : hosts) {
       for (int there : host.ranks()) {
         if (there == rank) {
           return host;

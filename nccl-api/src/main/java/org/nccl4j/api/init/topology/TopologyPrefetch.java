@@ -11,7 +11,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.nvml.Nvml;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * Searches the graphs of this machine while the first communicator of a process still looks at its
@@ -53,9 +53,10 @@ public final class TopologyPrefetch {
   private static void search(List<CudaDevice> gpus, Settings settings) {
     try {
       if (Nvml.probe().absence().isEmpty()) {
-        Fleet fleet = ChannelGraphs.fleet(settings, TopologyExchange.ahead(gpus, settings));
-        ChannelGraphs.ahead(fleet);
-        CommunicatorProfile.readMeasured(gpus.get(0).name(), gpus.size(), fleet);
+        CommTopology topology =
+            ChannelGraphs.topology(settings, TopologyExchange.ahead(gpus, settings));
+        ChannelGraphs.ahead(topology);
+        CommunicatorProfile.readMeasured(gpus.get(0).name(), gpus.size(), topology);
       }
     } catch (RuntimeException e) {
       LOG.log(Level.DEBUG, "The graphs could not be searched ahead: {0}", e);

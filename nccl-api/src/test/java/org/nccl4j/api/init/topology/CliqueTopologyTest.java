@@ -17,7 +17,7 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.search.GraphKind;
@@ -51,24 +51,24 @@ class CliqueTopologyTest {
     return TopologyXml.parseSystem("tray", text + "</system>");
   }
 
-  private static Fleet.Host rack(int hosts, int firstRank) {
+  private static CommTopology.Host rack(int hosts, int firstRank) {
     List<XmlElement> trays = new ArrayList<>();
     for (int host = 0; host < hosts; host++) {
       trays.add(tray(host * GPUS));
     }
     int[] ranks = IntStream.range(firstRank, firstRank + hosts * GPUS).toArray();
-    return new Fleet.Host(CliqueTopology.fuse(trays), ranks);
+    return new CommTopology.Host(CliqueTopology.fuse(trays), ranks);
   }
 
-  private static Fleet fleet(List<Fleet.Host> machines) {
+  private static CommTopology topology(List<CommTopology.Host> machines) {
     TopoSettings settings = TopoSettings.parse(Map.of("NCCL_PXN_DISABLE", "1"));
-    return Fleet.of(machines, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
+    return CommTopology.of(machines, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
   }
 
   @ParameterizedTest
   @CsvSource({"2", "18"})
   void allGpusOfARackAreNeighboursOfOneNode(int hosts) {
-    CommGraph comm = fleet(List.of(rack(hosts, 0))).comm();
+    CommGraph comm = topology(List.of(rack(hosts, 0))).comm();
     assertEquals(1, comm.shape().nNodes());
     assertEquals(hosts * GPUS, comm.rings().order(0).length);
     assertEquals(PathType.NVL, comm.of(GraphKind.RING).typeIntra());
@@ -78,7 +78,7 @@ class CliqueTopologyTest {
 
   @Test
   void racksAreNodesThatANetworkConnects() {
-    CommGraph comm = fleet(List.of(rack(2, 0), rack(2, 8))).comm();
+    CommGraph comm = topology(List.of(rack(2, 0), rack(2, 8))).comm();
     assertEquals(2, comm.shape().nNodes());
     assertEquals(PathType.NVL, comm.of(GraphKind.RING).typeIntra());
     for (int channel = 0; channel < comm.nChannels(); channel++) {
@@ -93,7 +93,7 @@ class CliqueTopologyTest {
 
   @Test
   void cardsAreOfTheHostThatTheyAreIn() {
-    Fleet two = fleet(List.of(rack(2, 0), rack(1, 8)));
+    CommTopology two = topology(List.of(rack(2, 0), rack(1, 8)));
     for (int rank = 0; rank < 12; rank++) {
       NetDistances near = NetDistances.of(Optional.of(two), rank);
       String own = "mlx5_" + rank % GPUS;
@@ -117,7 +117,7 @@ class CliqueTopologyTest {
     assertEquals(3, text.split("<gpu ").length - 1, text);
     assertFalse(text.contains("host_hash=\"0x2\""), text);
     assertEquals(8, text.split("<net ").length - 1, text);
-    CommGraph comm = fleet(some.hosts()).comm();
+    CommGraph comm = topology(some.hosts()).comm();
     assertEquals(1, comm.shape().nNodes());
     assertEquals(PathType.NVL, comm.of(GraphKind.RING).typeIntra());
   }

@@ -15,7 +15,7 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
 
@@ -44,16 +44,16 @@ class NetDistancesTest {
     for (int i = 0; i < settings.length; i += 2) {
       texts.put(settings[i], settings[i + 1]);
     }
-    List<Fleet.Host> hosts = new ArrayList<>();
+    List<CommTopology.Host> hosts = new ArrayList<>();
     for (int host = 0; host < 2; host++) {
       String text = MACHINE.formatted(side(0, sm, gdr), side(1, sm, gdr));
       hosts.add(
-          new Fleet.Host(
+          new CommTopology.Host(
               TopologyXml.parseSystem("test", text), new int[] {2 * host, 2 * host + 1}));
     }
     ClusterOptions options =
         new ClusterOptions(TopoSettings.parse(texts), PeerStatus.ALLOWED, false);
-    return NetDistances.of(Optional.of(Fleet.of(hosts, options)), rank);
+    return NetDistances.of(Optional.of(CommTopology.of(hosts, options)), rank);
   }
 
   static NetDevice card(String name) {

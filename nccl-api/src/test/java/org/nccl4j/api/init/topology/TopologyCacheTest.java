@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
 
@@ -34,18 +34,18 @@ class TopologyCacheTest {
     }
     text.append("</cpu></system>\n");
     return new TopologyExchange(
-        List.of(new Fleet.Host(TopologyXml.parseSystem("test", text.toString()), ranks)),
+        List.of(new CommTopology.Host(TopologyXml.parseSystem("test", text.toString()), ranks)),
         true,
         false);
   }
 
-  private Fleet of(TopologyExchange survey, Map<String, String> settings) {
+  private CommTopology of(TopologyExchange survey, Map<String, String> settings) {
     return TopologyCache.of(
         survey,
         settings,
         () -> {
           searches.incrementAndGet();
-          return Fleet.of(
+          return CommTopology.of(
               survey.hosts(),
               new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false));
         });
@@ -55,11 +55,11 @@ class TopologyCacheTest {
   void equalMachinesAndSettingsAreSearchedOnce() throws Exception {
     ExecutorService ranks = Executors.newFixedThreadPool(4);
     try {
-      List<Future<Fleet>> found = new ArrayList<>();
+      List<Future<CommTopology>> found = new ArrayList<>();
       for (int rank = 0; rank < 4; rank++) {
         found.add(ranks.submit(() -> of(machine(1, 0, 1), Map.of())));
       }
-      for (Future<Fleet> each : found) {
+      for (Future<CommTopology> each : found) {
         assertSame(found.get(0).get(), each.get());
       }
       assertEquals(1, searches.get());
@@ -70,7 +70,7 @@ class TopologyCacheTest {
 
   @Test
   void otherMachinesOrSettingsAreSearchedAgain() {
-    Fleet first = of(machine(2, 0, 1), Map.of());
+    CommTopology first = of(machine(2, 0, 1), Map.of());
     assertNotSame(first, of(machine(3, 0, 1), Map.of()));
     assertNotSame(first, of(machine(2, 0, 1), Map.of("NCCL_CROSS_NIC", "1")));
     assertSame(first, of(machine(2, 0, 1), Map.of()));
@@ -79,7 +79,7 @@ class TopologyCacheTest {
 
   @Test
   void onlyTheLastFewAreKept() {
-    Fleet first = of(machine(4, 0, 1), Map.of());
+    CommTopology first = of(machine(4, 0, 1), Map.of());
     for (int other = 5; other < 9; other++) {
       of(machine(other, 0, 1), Map.of());
     }

@@ -8,7 +8,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
@@ -34,10 +34,11 @@ class TopologyExchangeTest {
       text.append("</gpu></pci>\n");
     }
     String file = text + "</cpu></system>\n";
-    Fleet.Host first =
-        new Fleet.Host(TopologyXml.parseSystem("first", file), new int[] {0, 1, 2, 6, 7, 8});
-    Fleet.Host second =
-        new Fleet.Host(TopologyXml.parseSystem("second", file), new int[] {3, 4, 5, 9, 10, 11});
+    CommTopology.Host first =
+        new CommTopology.Host(TopologyXml.parseSystem("first", file), new int[] {0, 1, 2, 6, 7, 8});
+    CommTopology.Host second =
+        new CommTopology.Host(
+            TopologyXml.parseSystem("second", file), new int[] {3, 4, 5, 9, 10, 11});
     return new TopologyExchange(List.of(first, second), true, false);
   }
 
@@ -64,7 +65,7 @@ class TopologyExchangeTest {
 
   private static int[] ring(TopologyExchange survey) {
     ClusterOptions options = new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false);
-    return Fleet.of(survey.hosts(), options).comm().rings().order(0);
+    return CommTopology.of(survey.hosts(), options).comm().rings().order(0);
   }
 
   @Test

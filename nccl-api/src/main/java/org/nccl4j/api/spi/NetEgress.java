@@ -10,9 +10,9 @@ import java.util.List;
  * @param rank of the host, nearest to the device
  * @param devices the device's names, as networks may call it, best first
  */
-public record NetExit(int rank, List<String> devices) {
+public record NetEgress(int rank, List<String> devices) {
   /** Copies the list. */
-  public NetExit {
+  public NetEgress {
     devices = List.copyOf(devices);
   }
 }

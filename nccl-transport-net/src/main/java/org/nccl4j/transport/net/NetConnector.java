@@ -2,8 +2,8 @@ package org.nccl4j.transport.net;
 
 import org.nccl4j.api.spi.Connector;
 
-/** An end of a connection, or a part of one. */
-interface End extends Connector {
+/** A connector that the transport closes with itself. */
+interface NetConnector extends Connector {
   /** Frees what it holds. Again does nothing. */
   void close();
 }

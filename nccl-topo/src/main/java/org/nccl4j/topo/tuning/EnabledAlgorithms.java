@@ -19,7 +19,7 @@ import org.nccl4j.topo.search.GraphKind;
  * the machine. The settings' grammar is {@code [collective:][^]name,name;...}: a list for all
  * collectives first, then lists for single ones; {@code ^} means all but these.
  */
-final class Enabled {
+final class EnabledAlgorithms {
   private enum Choice {
     YES,
     NO,
@@ -35,7 +35,7 @@ final class Enabled {
   private final Choice[][] algorithms;
   private final Choice[][] protocols;
 
-  Enabled(CommGraph comm, TopoSettings settings) {
+  EnabledAlgorithms(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
     this.nvSwitch = !comm.shape().nodes().get(0).graphs().routes().machine().nvSwitches().isEmpty();
     this.ll128OverC2c = settings.get(TopoSettings.NCCL_LL128_C2C);

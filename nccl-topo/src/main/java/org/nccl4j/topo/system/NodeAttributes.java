@@ -1,10 +1,10 @@
 package org.nccl4j.topo.system;
 
-/** Facts about a node beyond its place in the graph, by kind of node. */
-public sealed interface Facts {
+/** Attributes of a node beyond its place in the graph, by kind of node. */
+public sealed interface NodeAttributes {
 
   /** A node of which only its place matters: a network card, an NVSwitch, a C2C bridge. */
-  record None() implements Facts {}
+  record None() implements NodeAttributes {}
 
   /**
    * A rank's GPU.
@@ -15,7 +15,7 @@ public sealed interface Facts {
    * @param gdr whether network cards may write to it directly
    * @param partition which partition of the device it is, or -1
    */
-  record Gpu(int rank, int dev, int sm, boolean gdr, int partition) implements Facts {}
+  record Gpu(int rank, int dev, int sm, boolean gdr, int partition) implements NodeAttributes {}
 
   /**
    * A GPU as a device on the bus.
@@ -24,14 +24,14 @@ public sealed interface Facts {
    * @param sm the compute capability
    * @param id vendor, device and subsystem in one number
    */
-  record Device(int dev, int sm, long id) implements Facts {}
+  record Device(int dev, int sm, long id) implements NodeAttributes {}
 
   /**
    * A PCIe switch.
    *
    * @param id vendor, device and subsystem in one number
    */
-  record Pci(long id) implements Facts {}
+  record Pci(long id) implements NodeAttributes {}
 
   /**
    * A NUMA node.
@@ -41,7 +41,7 @@ public sealed interface Facts {
    * @param model its generation, as far as it decides a speed
    * @param affinity its CPUs as a kernel mask, or empty
    */
-  record Cpu(Arch arch, Vendor vendor, Model model, String affinity) implements Facts {
+  record Cpu(Arch arch, Vendor vendor, Model model, String affinity) implements NodeAttributes {
     /** True if it is an x86 of that vendor. */
     public boolean isX86(Vendor which) {
       return arch == Arch.X86 && vendor == which;
@@ -75,7 +75,7 @@ public sealed interface Facts {
       int rail,
       int plane,
       String bus)
-      implements Facts {}
+      implements NodeAttributes {}
 
   /** CPU architectures. The number is NCCL's. */
   enum Arch {

@@ -4,12 +4,12 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 import org.nccl4j.topo.NodeType;
-import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.NodeAttributes;
 
 /** The names of devices and figures in reports. */
-final class Words {
-  private Words() {}
+final class ReportText {
+  private ReportText() {}
 
   /** A device by the name that people know it by. */
   static String name(Node node) {
@@ -43,10 +43,11 @@ final class Words {
         id & 0xf);
   }
 
-  static String cpu(Facts.Cpu cpu) {
-    String model = cpu.model() == Facts.Model.OTHER ? "" : " " + lower(cpu.model().name());
+  static String cpu(NodeAttributes.Cpu cpu) {
+    String model = cpu.model() == NodeAttributes.Model.OTHER ? "" : " " + lower(cpu.model().name());
     return switch (cpu.arch()) {
-      case X86 -> capital(cpu.vendor() == Facts.Vendor.AMD ? "AMD" : cpu.vendor().name()) + model;
+      case X86 ->
+          capital(cpu.vendor() == NodeAttributes.Vendor.AMD ? "AMD" : cpu.vendor().name()) + model;
       case ARM -> "Arm";
       case POWER -> "POWER";
       default -> "CPU";
@@ -77,6 +78,6 @@ final class Words {
         return "GPUs " + first + " to " + last;
       }
     }
-    return nodes.stream().map(Words::name).collect(Collectors.joining(", "));
+    return nodes.stream().map(ReportText::name).collect(Collectors.joining(", "));
   }
 }

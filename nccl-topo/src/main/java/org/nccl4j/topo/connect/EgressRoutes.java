@@ -7,21 +7,21 @@ import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.system.Node;
 
 /**
- * By which network, and by way of which rank's GPU, what a rank sends to another node leaves its
- * own (PXN). Neighbours in a ring or tree go by what the search chose. All others go by rails: by
- * the network of the GPU that has the receiver's number on its host, so that no switch above the
- * rails is passed. Immutable; safe from any thread.
+ * The networks, and the GPUs of other ranks (PXN), through which a rank's data leave its node.
+ * Neighbours in a ring or tree use what the search chose. All others use rails: the network of the
+ * GPU that has the receiver's number on its host, so that data pass no switch above the rails.
+ * Immutable; safe from any thread.
  */
-public final class Exits {
+public final class EgressRoutes {
   private final CommGraph comm;
   private final TopoSettings settings;
 
   /**
-   * Creates the exits of a communicator.
+   * The routes of a communicator.
    *
    * @param settings NCCL_PXN_DISABLE, NCCL_P2P_PXN_LEVEL, NCCL_PXN_C2C and NCCL_CROSS_NIC
    */
-  public Exits(CommGraph comm, TopoSettings settings) {
+  public EgressRoutes(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
     this.settings = settings;
   }
@@ -32,17 +32,17 @@ public final class Exits {
    * @param net the network
    * @param rank whose GPU's memory the network reads: the sender, or another of its node
    */
-  public record Exit(Node net, int rank) {}
+  public record Egress(Node net, int rank) {}
 
   /**
    * The way to a rank of another node; empty for one of the same, and by the sender's own cards.
    */
-  public Optional<Exit> of(int rank, int peer) {
+  public Optional<Egress> of(int rank, int peer) {
     NodeGraphs node = comm.shape().nodeOf(rank);
     if (node == comm.shape().nodeOf(peer)) {
       return Optional.empty();
     }
-    Optional<Node> chosen = comm.exit(rank, peer);
+    Optional<Node> chosen = comm.egress(rank, peer);
     if (chosen.isPresent()) {
       return Optional.of(along(node, rank, chosen.get()));
     }
@@ -52,14 +52,14 @@ public final class Exits {
   }
 
   /** Through another GPU where the path to the network leads through it. */
-  private Exit along(NodeGraphs node, int rank, Node net) {
+  private Egress along(NodeGraphs node, int rank, Node net) {
     Routes routes = node.graphs().routes();
     Node gpu = comm.shape().gpuOf(rank);
     Node relay = routes.gdr().proxy(routes.paths().path(gpu, net), gpu);
-    return new Exit(net, node.rank(relay.gpu().rank()));
+    return new Egress(net, node.rank(relay.gpu().rank()));
   }
 
-  private Optional<Exit> byRail(NodeGraphs node, int rank, int peer) {
+  private Optional<Egress> byRail(NodeGraphs node, int rank, int peer) {
     Routes routes = node.graphs().routes();
     int number = comm.shape().gpuOf(peer).gpu().dev();
     Node gpu = comm.shape().gpuOf(rank);
@@ -71,18 +71,18 @@ public final class Exits {
       return Optional.empty();
     }
     Node net = routes.locality().netOf(alike.get(), 0);
-    Optional<Exit> exit = Optional.empty();
+    Optional<Egress> egress = Optional.empty();
     if (settings.peerPxnLevel() == 1 && routes.paths().path(gpu, net).type().within(PathType.PXN)) {
-      exit = Optional.of(along(node, rank, net));
+      egress = Optional.of(along(node, rank, net));
     } else if (settings.peerPxnLevel() > 1) {
-      exit = beside(routes, node, gpu, net);
+      egress = beside(routes, node, gpu, net);
     }
     boolean kept = settings.crossNic() == 0;
-    return exit.isPresent() || !kept ? exit : Optional.of(new Exit(net, rank));
+    return egress.isPresent() || !kept ? egress : Optional.of(new Egress(net, rank));
   }
 
   /** Through the GPU beside the network, if that is near enough to both. */
-  private Optional<Exit> beside(Routes routes, NodeGraphs node, Node gpu, Node net) {
+  private Optional<Egress> beside(Routes routes, NodeGraphs node, Node gpu, Node net) {
     Node relay = routes.locality().gpuOf(net);
     if (relay == null
         || relay == gpu
@@ -91,6 +91,6 @@ public final class Exits {
         || !routes.gdr().allowed(relay, net, true)) {
       return Optional.empty();
     }
-    return Optional.of(new Exit(net, node.rank(relay.gpu().rank())));
+    return Optional.of(new Egress(net, node.rank(relay.gpu().rank())));
   }
 }

@@ -9,7 +9,7 @@ import org.nccl4j.topo.TopoSettings;
  * A graph while it is searched for: what is asked of it, and the channels so far. GPUs and networks
  * are indexes into the machine. Owned by the thread that searches.
  */
-final class Draft {
+final class SearchState {
   static final int NO_NET = -1;
 
   final GraphKind kind;
@@ -29,7 +29,7 @@ final class Draft {
   private final int[] order;
   private final int[] nets;
 
-  Draft(GraphKind kind, int gpus, int minChannels, int maxChannels) {
+  SearchState(GraphKind kind, int gpus, int minChannels, int maxChannels) {
     this.kind = kind;
     this.gpus = gpus;
     this.pattern = kind.pattern();
@@ -40,7 +40,7 @@ final class Draft {
     Arrays.fill(nets, NO_NET);
   }
 
-  void copyFrom(Draft other) {
+  void copyFrom(SearchState other) {
     pattern = other.pattern;
     crossNic = other.crossNic;
     minChannels = other.minChannels;
@@ -90,7 +90,7 @@ final class Draft {
   }
 
   /** True if it is better than a reference: more bandwidth, then fewer hops. */
-  boolean beats(Draft reference) {
+  boolean beats(SearchState reference) {
     if (nChannels < minChannels) {
       return false;
     }

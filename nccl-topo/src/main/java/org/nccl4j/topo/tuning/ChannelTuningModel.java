@@ -12,7 +12,7 @@ import org.nccl4j.topo.system.Bandwidths;
  * The channels and threads of an operation: small operations get fewer, so that each thread has
  * work. Immutable; asking allocates only the answer.
  */
-public final class EffortModel {
+public final class ChannelTuningModel {
   private static final int WARP = 32;
   private static final int MAX_THREADS = 640;
   private static final int SIMPLE_THREADS = 512;
@@ -24,7 +24,7 @@ public final class EffortModel {
   private final int[][] maxThreads = new int[Algorithm.values().length][Protocol.values().length];
   private final long[][] thresholds = new long[Algorithm.values().length][Protocol.values().length];
 
-  private EffortModel(CommGraph comm, TopoSettings settings) {
+  private ChannelTuningModel(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
     for (Algorithm algorithm : Algorithm.values()) {
       for (Protocol protocol : Protocol.values()) {
@@ -37,8 +37,8 @@ public final class EffortModel {
   }
 
   /** The model of a communicator, under NCCL_NTHREADS, NCCL_LL128_NTHREADS and the like. */
-  public static EffortModel of(CommGraph comm, TopoSettings settings) {
-    return new EffortModel(comm, settings);
+  public static ChannelTuningModel of(CommGraph comm, TopoSettings settings) {
+    return new ChannelTuningModel(comm, settings);
   }
 
   private int mostThreads(Algorithm algorithm, Protocol protocol, TopoSettings settings) {
@@ -82,7 +82,7 @@ public final class EffortModel {
   }
 
   /** The channels and threads for an operation of a size. */
-  public Effort of(Algorithm algorithm, Protocol protocol, long bytes) {
+  public ChannelTuning of(Algorithm algorithm, Protocol protocol, long bytes) {
     int most = maxThreads[algorithm.ordinal()][protocol.ordinal()];
     long threshold = thresholds[algorithm.ordinal()][protocol.ordinal()];
     int channels = comm.nChannels();
@@ -98,7 +98,7 @@ public final class EffortModel {
         threads /= 2;
       }
     }
-    return new Effort(channels, withSyncWarps(algorithm, protocol, threads));
+    return new ChannelTuning(channels, withSyncWarps(algorithm, protocol, threads));
   }
 
   private static int withSyncWarps(Algorithm algorithm, Protocol protocol, int threads) {

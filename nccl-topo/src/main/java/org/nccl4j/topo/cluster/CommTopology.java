@@ -13,8 +13,8 @@ import org.nccl4j.topo.connect.NodeGraphs;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.tuning.ChannelTuningModel;
 import org.nccl4j.topo.tuning.CostModel;
-import org.nccl4j.topo.tuning.EffortModel;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
@@ -22,7 +22,7 @@ import org.nccl4j.topo.xml.XmlElement;
  * The machines of a real communicator, which may differ, and all that follows from them. Machines
  * that are equal but for names and numbers are searched once. Immutable; safe from any thread.
  */
-public final class Fleet {
+public final class CommTopology {
   /** Least size at which channels are compared; each next size is this many times larger. */
   private static final long LEAST_SIZE = 64;
 
@@ -31,13 +31,13 @@ public final class Fleet {
   private final List<NodeGraphs> nodes;
   private final CommGraph comm;
   private final CostModel costs;
-  private final EffortModel effort;
+  private final ChannelTuningModel tuning;
 
-  private Fleet(List<NodeGraphs> nodes, ClusterOptions options) {
+  private CommTopology(List<NodeGraphs> nodes, ClusterOptions options) {
     this.nodes = List.copyOf(nodes);
     this.comm = CommGraph.connect(this.nodes, options.settings(), options.collNet());
     this.costs = CostModel.of(comm, options.settings());
-    this.effort = EffortModel.of(comm, options.settings());
+    this.tuning = ChannelTuningModel.of(comm, options.settings());
   }
 
   /**
@@ -55,7 +55,7 @@ public final class Fleet {
    * @param options settings and the like
    * @throws TopologyException if machines cannot be understood or reached, with the remedy
    */
-  public static Fleet of(List<Host> hosts, ClusterOptions options) {
+  public static CommTopology of(List<Host> hosts, ClusterOptions options) {
     Map<String, List<MachineGraphs>> searched = new HashMap<>();
     List<NodeGraphs> nodes = new ArrayList<>();
     for (Host host : hosts) {
@@ -72,7 +72,7 @@ public final class Fleet {
       }
       domains.forEach(domain -> nodes.add(NodeGraphs.of(domain, host.ranks)));
     }
-    return new Fleet(nodes, options);
+    return new CommTopology(nodes, options);
   }
 
   private static List<MachineGraphs> search(
@@ -113,7 +113,7 @@ public final class Fleet {
   }
 
   /**
-   * A number that is the same for fleets that give each operation of a size the same costs and
+   * A number that is the same for topologies that give each operation of a size the same costs and
    * channels, and almost surely another for others.
    */
   public int digest() {
@@ -123,7 +123,7 @@ public final class Fleet {
         for (Protocol protocol : Protocol.values()) {
           hash = 31 * hash + costs.cost(collective, algorithm, protocol).hashCode();
           for (long bytes = LEAST_SIZE; bytes <= MOST_SIZE; bytes *= LEAST_SIZE) {
-            hash = 31 * hash + effort.of(algorithm, protocol, bytes).hashCode();
+            hash = 31 * hash + tuning.of(algorithm, protocol, bytes).hashCode();
           }
         }
       }
@@ -137,8 +137,8 @@ public final class Fleet {
   }
 
   /** Returns the model that chooses channels and threads. */
-  public EffortModel effort() {
-    return effort;
+  public ChannelTuningModel tuning() {
+    return tuning;
   }
 
   /** The node that a rank is on. */
