@@ -1,12 +1,18 @@
 package org.nccl4j.device.cuda.driver;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.io.StringReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.Properties;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.cuda.NativeBuild;
 
 class KernelBuildTest {
   private static KernelBuild build(String text) throws IOException {
@@ -42,5 +48,35 @@ class KernelBuildTest {
     assertEquals("no CUDA kernels: nvcc was not found when it was built", none.toString());
     assertEquals("[]", runsOn(none));
     assertEquals("they are missing from the jar", build("").absence().orElseThrow());
+  }
+
+  /** A release without kernels would look like one with them. */
+  @Test
+  void aBuildThatNeedsKernelsFailsWithoutItsTools(@TempDir Path folder) throws Exception {
+    assertEquals(0, runWithoutMake(folder, "false"));
+    String properties = Files.readString(folder.resolve("out/build.properties"));
+    assertEquals("absence=make was not found when it was built\n", properties);
+    assertEquals(1, runWithoutMake(folder, "true"));
+    String said = Files.readString(folder.resolve("said"));
+    assertTrue(said.contains("the CUDA kernels cannot be made: make was not found"), said);
+  }
+
+  private static int runWithoutMake(Path folder, String required) throws Exception {
+    Path tools = Files.createDirectories(folder.resolve("tools"));
+    for (String tool : new String[] {"sh", "dirname", "mkdir"}) {
+      if (!Files.exists(tools.resolve(tool))) {
+        Files.copy(Path.of("/bin", tool), tools.resolve(tool), StandardCopyOption.COPY_ATTRIBUTES);
+      }
+    }
+    Path script = NativeBuild.source("src/main/cuda/build.sh").toAbsolutePath();
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            "/bin/sh", script.toString(), folder.resolve("out").toString(), "90", "90", required);
+    builder.environment().put("PATH", tools.toString());
+    return builder
+        .redirectErrorStream(true)
+        .redirectOutput(folder.resolve("said").toFile())
+        .start()
+        .waitFor();
   }
 }
