@@ -10,14 +10,8 @@ final class ElementCodec {
 
   ElementCodec(DataType type) {
     this.type = type;
-    this.small =
-        switch (type) {
-          case FLOAT16 -> FloatFormat.BINARY16;
-          case BFLOAT16 -> FloatFormat.BFLOAT16;
-          case FLOAT8_E4M3 -> FloatFormat.E4M3;
-          case FLOAT8_E5M2 -> FloatFormat.E5M2;
-          default -> null;
-        };
+    boolean isSmall = type.isFloatingPoint() && type.bytes() <= Short.BYTES;
+    this.small = isSmall ? FloatFormat.of(type) : null;
   }
 
   /** Writes a floating-point element, rounded to the type. */

@@ -1,5 +1,7 @@
 package org.nccl4j.it.perf.check;
 
+import org.nccl4j.device.DataType;
+
 /**
  * A binary floating-point format of at most 16 bits: its numbers as doubles and back, by arithmetic
  * on doubles.
@@ -8,10 +10,11 @@ package org.nccl4j.it.perf.check;
  * @param bias of the exponent
  */
 record FloatFormat(int mantissaBits, int bias) {
-  static final FloatFormat BINARY16 = new FloatFormat(10, 15);
-  static final FloatFormat BFLOAT16 = new FloatFormat(7, 127);
-  static final FloatFormat E4M3 = new FloatFormat(3, 7);
-  static final FloatFormat E5M2 = new FloatFormat(2, 15);
+  /** The format of a type of at most 16 bits. */
+  static FloatFormat of(DataType type) {
+    int exponentBits = 8 * type.bytes() - type.significandBits();
+    return new FloatFormat(type.significandBits() - 1, (1 << (exponentBits - 1)) - 1);
+  }
 
   /** The bits, without the sign, of the nearest number; ties to even. */
   int magnitudeBits(double magnitude) {

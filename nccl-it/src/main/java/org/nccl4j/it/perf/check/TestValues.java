@@ -14,6 +14,9 @@ import org.nccl4j.device.RedOp;
  * <p>Immutable; pure functions of rank and index.
  */
 final class TestValues {
+  /** Bits of the largest sums, in types that have more. */
+  private static final int MOST_BITS = 40;
+
   private final DataType type;
   private final RedOp op;
   private final int nRanks;
@@ -82,14 +85,7 @@ final class TestValues {
 
   /** Integers up to two to this power are exact. */
   private int significantBits() {
-    return switch (type) {
-      case FLOAT8_E5M2 -> 3;
-      case FLOAT8_E4M3 -> 4;
-      case BFLOAT16 -> 8;
-      case FLOAT16 -> 11;
-      case FLOAT32 -> 24;
-      default -> 40;
-    };
+    return type.isFloatingPoint() ? Math.min(MOST_BITS, type.significandBits()) : MOST_BITS;
   }
 
   /** Two to this power, times one and a half, is finite. */

@@ -55,7 +55,7 @@ public record OpenMpi(String version, Path program) {
 
   /** True if it has a type. */
   public static boolean has(DataType type) {
-    return !type.isFloat8() && type != DataType.FLOAT16 && type != DataType.BFLOAT16;
+    return !type.isFloatingPoint() || type.bytes() >= Float.BYTES;
   }
 
   private static String output(String purpose, String packages, List<String> command) {

@@ -75,7 +75,7 @@ final class DataSetTest {
         ByteBuffer results = ByteBuffer.allocate(200).order(ByteOrder.nativeOrder());
         for (int i = 0; i < 100; i++) {
           double value = combination.floating(i);
-          int bits = FloatFormat.BINARY16.magnitudeBits(Math.abs(value)) + off;
+          int bits = FloatFormat.of(DataType.FLOAT16).magnitudeBits(Math.abs(value)) + off;
           results.putShort(2 * i, (short) (value < 0 ? bits | 0x8000 : bits));
         }
         memory.write(0, results);

@@ -14,10 +14,21 @@ import org.nccl4j.device.DataType;
 final class ElementCodecTest {
   static Stream<Arguments> formats() {
     return Stream.of(
-        Arguments.of(FloatFormat.BINARY16, 0x7c00),
-        Arguments.of(FloatFormat.BFLOAT16, 0x7f80),
-        Arguments.of(FloatFormat.E4M3, 0x7f),
-        Arguments.of(FloatFormat.E5M2, 0x7c));
+        Arguments.of(new FloatFormat(10, 15), 0x7c00),
+        Arguments.of(new FloatFormat(7, 127), 0x7f80),
+        Arguments.of(new FloatFormat(3, 7), 0x7f),
+        Arguments.of(new FloatFormat(2, 15), 0x7c));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "FLOAT16, 10, 15",
+    "BFLOAT16, 7, 127",
+    "FLOAT8_E4M3, 3, 7",
+    "FLOAT8_E5M2, 2, 15",
+  })
+  void aFormatFollowsFromTheType(DataType type, int mantissaBits, int bias) {
+    assertEquals(new FloatFormat(mantissaBits, bias), FloatFormat.of(type));
   }
 
   @ParameterizedTest

@@ -109,10 +109,11 @@ final class TestValuesTest {
     return switch (type) {
       case FLOAT64 -> value;
       case FLOAT32 -> (float) value;
-      case FLOAT16 -> number(FloatFormat.BINARY16, buffer.getShort(0) & 0xffff, 0x8000);
-      case BFLOAT16 -> number(FloatFormat.BFLOAT16, buffer.getShort(0) & 0xffff, 0x8000);
-      case FLOAT8_E4M3 -> number(FloatFormat.E4M3, buffer.get(0) & 0xff, 0x80);
-      default -> number(FloatFormat.E5M2, buffer.get(0) & 0xff, 0x80);
+      case FLOAT16 -> number(FloatFormat.of(DataType.FLOAT16), buffer.getShort(0) & 0xffff, 0x8000);
+      case BFLOAT16 ->
+          number(FloatFormat.of(DataType.BFLOAT16), buffer.getShort(0) & 0xffff, 0x8000);
+      case FLOAT8_E4M3 -> number(FloatFormat.of(DataType.FLOAT8_E4M3), buffer.get(0) & 0xff, 0x80);
+      default -> number(FloatFormat.of(DataType.FLOAT8_E5M2), buffer.get(0) & 0xff, 0x80);
     };
   }
 
