@@ -1,0 +1,195 @@
+package org.nccl4j.it.arch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.UnaryOperator;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/**
+ * The files of the main code that name one algorithm, one data type, one setting and one transport.
+ * A new one touches files like these. A file may leave a list here, and none may join it without a
+ * reason: the facts of an algorithm or a type belong in its row of the table.
+ */
+class TouchedFilesTest {
+  private static final Path ROOT = Path.of("..");
+
+  /** Comments of Java, CUDA C++ and make. */
+  private static final Pattern COMMENT =
+      Pattern.compile("/\\*.*?\\*/|//[^\n]*|(?m)^#(?! *(include|define|if))[^\n]*", Pattern.DOTALL);
+
+  private static final Pattern STRING = Pattern.compile("\"(\\\\.|[^\"\\\\\n])*\"");
+
+  /** The files whose code names something; strings count as code. */
+  private static Set<String> naming(String pattern) {
+    return naming(pattern, UnaryOperator.identity());
+  }
+
+  private static Set<String> naming(String pattern, UnaryOperator<String> keep) {
+    Pattern named = Pattern.compile(pattern);
+    Set<String> files = new TreeSet<>();
+    int looked = 0;
+    for (Path file : sources()) {
+      looked++;
+      if (named.matcher(keep.apply(code(file))).find()) {
+        files.add(file.getFileName().toString());
+      }
+    }
+    assertEquals(true, looked > 500, looked + " files of " + ROOT.toAbsolutePath().normalize());
+    return files;
+  }
+
+  private static String withoutStrings(String code) {
+    return STRING.matcher(code).replaceAll("\"\"");
+  }
+
+  private static String code(Path file) {
+    try {
+      return COMMENT.matcher(Files.readString(file)).replaceAll("");
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static List<Path> sources() {
+    try (Stream<Path> modules = Files.list(ROOT)) {
+      return modules
+          .map(module -> module.resolve("src/main"))
+          .filter(Files::isDirectory)
+          .flatMap(TouchedFilesTest::sources)
+          .toList();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Stream<Path> sources(Path main) {
+    try (Stream<Path> all = Files.walk(main)) {
+      return all
+          .filter(file -> file.toString().matches(".*(\\.java|\\.cuh|\\.cu|\\.h|Makefile)"))
+          .toList()
+          .stream();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /**
+   * An algorithm over connections has a row in the table and a kernel of each device. Each device
+   * selects the kernel at one place, the GPU's also by the kernel's number and name. The command
+   * line's help has the names of algorithms.
+   */
+  @Test
+  void anAlgorithm() {
+    Set<String> host = Set.of("Algorithm.java", "Kernels.java", "TwoShotAllReduce.java");
+    Set<String> gpu =
+        Set.of("KernelFamily.java", "collective.cuh", "family.cu", "layout.h", "two_shot.cuh");
+    Set<String> expected = new TreeSet<>(Set.of("PerfOptions.java"));
+    expected.addAll(host);
+    expected.addAll(gpu);
+    assertEquals(
+        expected,
+        naming(
+            "(?<!DIRECT_|Arguments\\.|int )\\bTWO_SHOT\\b|\\bTwoShot(AllReduce)?\\b"
+                + "|\\btwoShot\\(|two_shot\\b"));
+  }
+
+  /**
+   * A data type has a row in the table, arithmetic for the host and for the GPU, and its numbers in
+   * Java. The switch's instructions name the types that the switch combines, and the command line's
+   * help names all types.
+   */
+  @Test
+  void aDataType() {
+    Set<String> host =
+        Set.of(
+            "BFloat16.java",
+            "BFloat16Reduction.java",
+            "DataType.java",
+            "ElementWriter.java",
+            "Reductions.java");
+    Set<String> gpu = Set.of("Makefile", "multimem.cuh", "reduce.cuh");
+    Set<String> expected = new TreeSet<>(Set.of("PerfOptions.java"));
+    expected.addAll(host);
+    expected.addAll(gpu);
+    assertEquals(expected, naming("(?i)\\bb(f16|float16)|_bfloat16\\b"));
+  }
+
+  /** A setting is declared in one file, and read in another. */
+  @Test
+  void aSetting() {
+    assertEquals(
+        Set.of("Engine.java", "Settings.java"),
+        naming("\\bNCCL_WIN_STRIDE\\b", TouchedFilesTest::withoutStrings));
+  }
+
+  /**
+   * A setting that all ranks must agree on, and that a program may give for a communicator or a
+   * call.
+   */
+  @Test
+  void aSettingWithMethodsForPrograms() {
+    assertEquals(
+        Set.of(
+            "CallOptions.java",
+            "CommunicatorConfig.java",
+            "Engine.java",
+            "PlanSettings.java",
+            "TuningSettings.java"),
+        naming("\\bNCCL_CTA_POLICY\\b", TouchedFilesTest::withoutStrings));
+  }
+
+  /** No file of the engine and of another transport names a transport. */
+  @Test
+  void aTransport() {
+    assertEquals(
+        Set.of("ShmProvider.java", "module-info.java"), naming("return \"SHM\"|\\bShmProvider\\b"));
+  }
+
+  /**
+   * The transport of the tests is another project's: these are all files that it adds, with a
+   * setting of its own, which one of them declares and reads, and another names in an error. {@code
+   * SampleTransportTest} compiles and uses it.
+   */
+  @Test
+  void anotherProjectsTransportWithItsSetting() throws IOException {
+    Path sample = Path.of("src", "test", "sample-transport");
+    Set<String> files = new TreeSet<>();
+    Set<String> settings = new TreeSet<>();
+    try (Stream<Path> all = Files.walk(sample)) {
+      all.filter(Files::isRegularFile)
+          .forEach(
+              file -> {
+                files.add(file.getFileName().toString());
+                if (code(file).contains("NCCL4J_FILE_TRANSPORT_DIR")) {
+                  settings.add(file.getFileName().toString());
+                }
+              });
+    }
+    assertEquals(
+        Set.of(
+            "FileConnector.java",
+            "FileProvider.java",
+            "FileTransport.java",
+            "RegionFile.java",
+            "module-info.java"),
+        files);
+    assertEquals(Set.of("FileTransport.java", "RegionFile.java"), settings);
+    assertEquals(Set.of(), naming("NCCL4J_FILE_TRANSPORT_DIR|filetransport"));
+  }
+
+  /** The engine names an algorithm of its own together with one of NCCL's model in one file. */
+  @Test
+  void theAlgorithmsOfNcclsModel() {
+    assertEquals(
+        Set.of("NcclCosts.java"), naming("org\\.nccl4j\\.topo\\.Algorithm\\.values\\(\\)"));
+  }
+}
