@@ -43,6 +43,8 @@ final class ArchitectureRules {
     rules.put("cycles", slices().matching(root + ".(**)").should().beFreeOfCycles());
     rules.put("typeCycles", classes().should(limits.haveShortCycles(root)));
     rules.put("packageSizes", classes().should(limits.bePackagedInFewFiles(root)));
+    rules.put("methodSizes", classes().should(limits.haveShortMethods()));
+    rules.put("fileSizes", classes().should(limits.beInShortFiles()));
     rules.put("hotPaths", classes().should(new HotPathRule()));
     rules.put("cudaRooms", cudaRooms());
     rules.put("transportsAreStrangers", transportsAreStrangers());

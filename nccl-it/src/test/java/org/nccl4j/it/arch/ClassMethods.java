@@ -22,6 +22,11 @@ final class ClassMethods {
     boolean has(int flag) {
       return (access & flag) != 0;
     }
+
+    /** True for constructors and initializers, which have the lines of all fields with values. */
+    boolean isInitializer() {
+      return name.startsWith("<");
+    }
   }
 
   private ClassMethods() {}

@@ -20,20 +20,30 @@ import java.util.TreeSet;
  *
  * @param cycle most types that name each other in a circle
  * @param files most files of a package
+ * @param methodLines most lines of a method
+ * @param fileLines most lines of a file
  * @param cycles larger cycles that are allowed yet, by the package that holds all their types
  * @param packages larger packages that are allowed yet
  */
 record StructureLimits(
-    int cycle, int files, Map<String, Integer> cycles, Map<String, Integer> packages) {
+    int cycle,
+    int files,
+    int methodLines,
+    int fileLines,
+    Map<String, Integer> cycles,
+    Map<String, Integer> packages) {
+
+  /** Methods that are one switch from numbers to names. */
+  private static final Set<String> TABLES = Set.of("org.nccl4j.device.cuda.driver.ResultNames.of");
 
   /** The project's. The numbers in the maps may only fall. */
   static StructureLimits ofProject() {
-    return new StructureLimits(5, 30, Map.of(), Map.of());
+    return new StructureLimits(5, 30, 60, 1000, Map.of(), Map.of());
   }
 
-  /** Nothing is allowed beyond one type and one file. */
+  /** Nothing is allowed beyond one type, one file and one line. */
   static StructureLimits least() {
-    return new StructureLimits(1, 1, Map.of(), Map.of());
+    return new StructureLimits(1, 1, 1, 1, Map.of(), Map.of());
   }
 
   /** No cycle of types is larger than allowed. */
@@ -92,6 +102,41 @@ record StructureLimits(
                         name,
                         all.size() <= packages.getOrDefault(name, files),
                         name + " has " + all.size() + " files")));
+      }
+    };
+  }
+
+  /** No method but a table has more lines than allowed, from its first statement to its last. */
+  ArchCondition<JavaClass> haveShortMethods() {
+    return new ArchCondition<>("have methods of at most " + methodLines + " lines") {
+      @Override
+      public void check(JavaClass type, ConditionEvents events) {
+        for (ClassMethods.Method method : ClassMethods.of(type)) {
+          int length = method.isInitializer() ? 0 : method.code().lines();
+          String name = type.getName() + "." + method.name();
+          events.add(
+              new SimpleConditionEvent(
+                  type,
+                  length <= methodLines || TABLES.contains(name),
+                  name + " has " + length + " lines"));
+        }
+      }
+    };
+  }
+
+  /** No file has more lines than allowed up to its last statement. */
+  ArchCondition<JavaClass> beInShortFiles() {
+    return new ArchCondition<>("be in files of at most " + fileLines + " lines") {
+      @Override
+      public void check(JavaClass type, ConditionEvents events) {
+        for (ClassMethods.Method method : ClassMethods.of(type)) {
+          int last = method.code().lastLine();
+          events.add(
+              new SimpleConditionEvent(
+                  type,
+                  last <= fileLines,
+                  type.getName() + "." + method.name() + " ends in line " + last));
+        }
       }
     };
   }
