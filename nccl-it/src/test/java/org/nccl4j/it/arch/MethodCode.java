@@ -192,11 +192,11 @@ public final class MethodCode extends MethodVisitor {
   }
 
   @Override
-  public void visitLookupSwitchInsn(Label other, int[] keys, Label... labels) {
+  public void visitLookupSwitchInsn(Label other, int[] keys, Label[] labels) {
     visitSwitch(Opcodes.LOOKUPSWITCH, other, labels);
   }
 
-  private void visitSwitch(int opcode, Label other, Label... labels) {
+  private void visitSwitch(int opcode, Label other, Label[] labels) {
     List<Label> targets = new ArrayList<>(List.of(labels));
     targets.add(other);
     add(opcode, "", "", "", false, targets);
