@@ -86,9 +86,9 @@ class WarmCallTest {
   }
 
   /** Methods that are accessors, and methods that are none. */
-  private static final class Samples {
-    private int number;
-    private Samples other;
+  static final class Samples {
+    int number;
+    Samples other;
 
     int number() {
       return number;
