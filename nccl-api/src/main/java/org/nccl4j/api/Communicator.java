@@ -762,9 +762,9 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * The planner's decision for an operation of a size, as a table: every algorithm and protocol
-   * with its predicted time, the choice, and the reason; the same for buffers in windows, if all
-   * ranks can access each other's memory; at the end the transports to the other ranks.
+   * The planner's choice for an operation of a size, as a table: every algorithm and protocol with
+   * its predicted time, the choice, and the reason; the same for buffers in windows, if all ranks
+   * can access each other's memory; at the end the transports to the other ranks.
    *
    * @param operation a name of nccl-tests, such as "all_reduce" or "alltoall"
    * @param count the count of the call
@@ -783,27 +783,26 @@ public final class Communicator implements AutoCloseable {
    * @param count the count of the call
    * @throws InvalidArgumentException for an unknown operation or a negative count
    */
-  public Decision decision(String operation, long count, DataType type) {
+  public ChosenAlgorithm chosenAlgorithm(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    return decision(
-        queue.planner().choice(Operation.named(operation), Arguments.count(count), type));
+    return named(queue.planner().choice(Operation.named(operation), Arguments.count(count), type));
   }
 
   /**
-   * Returns the decision as {@link #decision} does, for buffers that lie in windows or are
+   * Returns the algorithm as {@link #chosenAlgorithm} does, for buffers that lie in windows or are
    * registered on all ranks, out of place.
    */
-  public Decision decisionInWindows(String operation, long count, DataType type) {
+  public ChosenAlgorithm chosenAlgorithmInWindows(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
     return queue
         .planner()
         .choiceInWindows(Operation.named(operation), Arguments.count(count), type)
-        .map(Communicator::decision)
-        .orElseGet(() -> decision(operation, count, type));
+        .map(Communicator::named)
+        .orElseGet(() -> chosenAlgorithm(operation, count, type));
   }
 
-  private static Decision decision(AlgorithmChoice choice) {
-    return new Decision(choice.algorithm().label(), choice.protocol().label());
+  private static ChosenAlgorithm named(AlgorithmChoice choice) {
+    return new ChosenAlgorithm(choice.algorithm().label(), choice.protocol().label());
   }
 
   /** True while the communicator is suspended. */

@@ -19,8 +19,8 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.nccl4j.api.CallOptions;
+import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
-import org.nccl4j.api.Decision;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -51,8 +51,8 @@ final class WayTimes implements AutoCloseable {
   private static final String PAIRWISE = Algorithm.PAIRWISE.label();
 
   /** Measured first: other ways are not followed where they are far behind it. */
-  private static final Decision MEASURE =
-      new Decision(Algorithm.RING.label(), Protocol.SIMPLE.label());
+  private static final ChosenAlgorithm MEASURE =
+      new ChosenAlgorithm(Algorithm.RING.label(), Protocol.SIMPLE.label());
 
   /** NVLS has a line of its own among the algorithms. */
   private static final List<Algorithm> DIRECT =
@@ -146,7 +146,7 @@ final class WayTimes implements AutoCloseable {
   void measure(long least, Consumer<String> line) {
     for (Operation operation : Operation.ofAllRanks()) {
       Map<Long, Double> best = new HashMap<>();
-      for (Decision way : ways(operation)) {
+      for (ChosenAlgorithm way : ways(operation)) {
         String points = points(operation, way, least, best);
         if (!points.isEmpty()) {
           line.accept(
@@ -159,25 +159,26 @@ final class WayTimes implements AutoCloseable {
   }
 
   /** All ways that some device could have; first that which the others are measured by. */
-  private static List<Decision> ways(Operation operation) {
-    List<Decision> ways = new ArrayList<>();
+  private static List<ChosenAlgorithm> ways(Operation operation) {
+    List<ChosenAlgorithm> ways = new ArrayList<>();
     if (operation.isCollective()) {
       for (Algorithm algorithm : Algorithm.overConnections()) {
         for (Protocol protocol : Protocol.values()) {
-          ways.add(new Decision(algorithm.label(), protocol.label()));
+          ways.add(new ChosenAlgorithm(algorithm.label(), protocol.label()));
         }
       }
       ways.sort(Comparator.comparing(way -> !way.equals(MEASURE)));
     } else {
-      ways.add(new Decision(PAIRWISE, Protocol.SIMPLE.label()));
+      ways.add(new ChosenAlgorithm(PAIRWISE, Protocol.SIMPLE.label()));
     }
     for (Algorithm way : DIRECT) {
-      ways.add(new Decision(way.label(), way.protocol().label()));
+      ways.add(new ChosenAlgorithm(way.label(), way.protocol().label()));
     }
     return ways;
   }
 
-  private String points(Operation operation, Decision way, long least, Map<Long, Double> best) {
+  private String points(
+      Operation operation, ChosenAlgorithm way, long least, Map<Long, Double> best) {
     boolean pairwise = way.algorithm().equals(PAIRWISE);
     CallOptions options =
         pairwise
@@ -205,8 +206,10 @@ final class WayTimes implements AutoCloseable {
   }
 
   /** True if there is the way for that size. Small sends of Pairwise go by another protocol. */
-  private static boolean isTaken(Communicator rank, Operation operation, Decision way, long count) {
-    Decision decided = rank.decisionInWindows(operation.key(), count, DataType.FLOAT32);
+  private static boolean isTaken(
+      Communicator rank, Operation operation, ChosenAlgorithm way, long count) {
+    ChosenAlgorithm decided =
+        rank.chosenAlgorithmInWindows(operation.key(), count, DataType.FLOAT32);
     return decided.equals(way)
         || way.algorithm().equals(PAIRWISE) && decided.algorithm().equals(PAIRWISE);
   }

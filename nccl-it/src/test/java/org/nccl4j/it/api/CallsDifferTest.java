@@ -174,7 +174,8 @@ class CallsDifferTest {
 
   private static Ranks hosts(CommunicatorConfig pat) throws Exception {
     Ranks ranks = SeveralHosts.of(3, 1, pat);
-    assertEquals("PAT", ranks.communicators.get(0).decision("all_gather", 512, F32).algorithm());
+    assertEquals(
+        "PAT", ranks.communicators.get(0).chosenAlgorithm("all_gather", 512, F32).algorithm());
     return ranks;
   }
 

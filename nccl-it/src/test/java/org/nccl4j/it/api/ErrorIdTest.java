@@ -97,7 +97,7 @@ class ErrorIdTest {
       Communicator comm = ranks.communicators.get(0);
       assertKind(ErrorId.BUFFER, () -> sum(ranks, null));
       assertKind(ErrorId.RANK, () -> comm.send(data, 1, DataType.FLOAT32, 2, ranks.streams.get(0)));
-      assertKind(ErrorId.NAME, () -> comm.decision("all_redoce", 1, DataType.FLOAT32));
+      assertKind(ErrorId.NAME, () -> comm.chosenAlgorithm("all_redoce", 1, DataType.FLOAT32));
       assertKind(ErrorId.SETTING, () -> CallOptions.defaults().withMaxCtas(0));
       assertKind(
           ErrorId.OPERATION,

@@ -100,8 +100,9 @@ class MisuseOfMakingTest {
             "a heap buffer of 8 bytes cannot be wrapped",
             (c, m, s) -> Devices.wrap(ByteBuffer.allocate(8))),
         new Wrong(arg, "the count is -1", (c, m, s) -> c.explain("all_reduce", -1, F32)),
-        new Wrong(arg, "the count is -2", (c, m, s) -> c.decision("all_reduce", -2, F32)),
-        new Wrong(arg, "the count is -3", (c, m, s) -> c.decisionInWindows("reduce", -3, F32)),
+        new Wrong(arg, "the count is -2", (c, m, s) -> c.chosenAlgorithm("all_reduce", -2, F32)),
+        new Wrong(
+            arg, "the count is -3", (c, m, s) -> c.chosenAlgorithmInWindows("reduce", -3, F32)),
         new Wrong(arg, "it has 3 bytes", (c, m, s) -> UniqueId.fromBytes(new byte[3])));
   }
 
@@ -146,7 +147,7 @@ class MisuseOfMakingTest {
         nothing("mode of shrinking", (c, m, s) -> c.shrink(one, null)),
         nothing("options", (c, m, s) -> c.withOptions(null)),
         nothing("time that close may take", (c, m, s) -> c.close(null)),
-        nothing("type of the elements", (c, m, s) -> c.decision("all_reduce", 1, null)),
+        nothing("type of the elements", (c, m, s) -> c.chosenAlgorithm("all_reduce", 1, null)),
         nothing("type of the elements", (c, m, s) -> c.explain("all_reduce", 1, null)),
         nothing("window", (c, m, s) -> c.deregisterWindow(null)),
         nothing("window", (c, m, s) -> c.putSignal(m, 1, F32, 1, null, 0, s)),

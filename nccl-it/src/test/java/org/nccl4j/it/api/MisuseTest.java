@@ -61,7 +61,8 @@ class MisuseTest {
             use,
             "a group is simulated inside another",
             (c, m, s) -> Group.run(() -> Group.simulate(() -> {}))),
-        new Wrong(arg, "there is no operation", (c, m, s) -> c.decision("all_redoce", 1, F32)));
+        new Wrong(
+            arg, "there is no operation", (c, m, s) -> c.chosenAlgorithm("all_redoce", 1, F32)));
   }
 
   @TestFactory

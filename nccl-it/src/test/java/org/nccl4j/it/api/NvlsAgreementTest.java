@@ -58,7 +58,11 @@ class NvlsAgreementTest {
         ways.put(algorithm, ranks);
         assertEquals(
             algorithm,
-            ranks.communicators.get(0).decision("all_reduce", 1000, DataType.FLOAT32).algorithm());
+            ranks
+                .communicators
+                .get(0)
+                .chosenAlgorithm("all_reduce", 1000, DataType.FLOAT32)
+                .algorithm());
       }
       Random random = new Random(seed);
       for (DataType type : DataType.values()) {

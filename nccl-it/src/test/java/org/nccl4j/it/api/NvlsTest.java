@@ -122,10 +122,10 @@ class NvlsTest {
   void itIsChosenWhereItIsNamedAndHasTheOperation() {
     try (Ranks ranks = new Ranks(3, NVLS)) {
       Communicator comm = ranks.communicators.get(0);
-      assertEquals("NVLS", comm.decision("all_reduce", 1000, DataType.FLOAT32).algorithm());
-      assertEquals("NVLS", comm.decision("all_gather", 1000, DataType.INT8).algorithm());
+      assertEquals("NVLS", comm.chosenAlgorithm("all_reduce", 1000, DataType.FLOAT32).algorithm());
+      assertEquals("NVLS", comm.chosenAlgorithm("all_gather", 1000, DataType.INT8).algorithm());
       assertTrue(
-          !"NVLS".equals(comm.decision("all_reduce", 1000, DataType.INT8).algorithm()),
+          !"NVLS".equals(comm.chosenAlgorithm("all_reduce", 1000, DataType.INT8).algorithm()),
           "the switch has no sums of bytes");
       assertTrue(comm.explain("all_reduce", 1000, DataType.FLOAT32).contains("chosen: NVLS"));
     }

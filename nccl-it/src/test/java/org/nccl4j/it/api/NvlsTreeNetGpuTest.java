@@ -57,7 +57,8 @@ class NvlsTreeNetGpuTest {
             .with("NCCL_NVLS_CHUNKSIZE", Integer.toString(chunk));
     try (Ranks ranks = Ranks.onHosts(hosts, GPUS, config)) {
       Communicator first = ranks.communicators.get(0).withOptions(TREE);
-      assertEquals("NVLSTree", first.decision("all_reduce", 1000, DataType.FLOAT32).algorithm());
+      assertEquals(
+          "NVLSTree", first.chosenAlgorithm("all_reduce", 1000, DataType.FLOAT32).algorithm());
       assertEquals("NET", first.transports().get(hosts.indexOf('b')));
       ranks.run(
           (comm, stream) -> {

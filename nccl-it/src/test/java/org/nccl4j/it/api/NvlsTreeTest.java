@@ -35,7 +35,8 @@ class NvlsTreeTest {
   void everyOperationIsRight(String hosts, int count) throws Exception {
     try (Ranks ranks = Ranks.onHosts(hosts, TREE)) {
       Communicator comm = ranks.communicators.get(0);
-      assertEquals("NVLSTree", comm.decision("all_reduce", count, DataType.FLOAT32).algorithm());
+      assertEquals(
+          "NVLSTree", comm.chosenAlgorithm("all_reduce", count, DataType.FLOAT32).algorithm());
       assertEquals("NET", comm.transports().get(hosts.indexOf('b')));
       OperationsTest.everyOperation(ranks, count);
     }
@@ -68,10 +69,11 @@ class NvlsTreeTest {
     try (Ranks ranks = Ranks.onHosts("aab", TREE)) {
       Communicator comm = ranks.communicators.get(1);
       for (String collective : List.of("all_gather", "reduce_scatter", "broadcast")) {
-        String algorithm = comm.decision(collective, 1000, DataType.FLOAT32).algorithm();
+        String algorithm = comm.chosenAlgorithm(collective, 1000, DataType.FLOAT32).algorithm();
         assertTrue(!algorithm.startsWith("NVLS"), collective + " by " + algorithm);
       }
-      assertTrue(!comm.decision("all_reduce", 1000, DataType.INT8).algorithm().startsWith("NVLS"));
+      assertTrue(
+          !comm.chosenAlgorithm("all_reduce", 1000, DataType.INT8).algorithm().startsWith("NVLS"));
       String table = comm.explain("all_reduce", 1000, DataType.FLOAT32);
       assertTrue(table.contains("NVLSTree Simple"), table);
       assertTrue(!table.contains("NVLS     Simple"), table);

@@ -226,7 +226,7 @@ class OperationsTest {
       Communicator comm = ranks.communicators.get(0);
       assertEquals(1, comm.transports().size());
       assertTrue(comm.explain("all_reduce", 1000, DataType.FLOAT32).contains("chosen"));
-      assertEquals("Pairwise", comm.decision("alltoall", 10, DataType.FLOAT32).algorithm());
+      assertEquals("Pairwise", comm.chosenAlgorithm("alltoall", 10, DataType.FLOAT32).algorithm());
     }
   }
 }

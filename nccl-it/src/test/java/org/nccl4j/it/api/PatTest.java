@@ -27,7 +27,11 @@ class PatTest {
       for (String collective : new String[] {"all_gather", "reduce_scatter"}) {
         assertEquals(
             "PAT",
-            ranks.communicators.get(0).decision(collective, count, DataType.FLOAT32).algorithm());
+            ranks
+                .communicators
+                .get(0)
+                .chosenAlgorithm(collective, count, DataType.FLOAT32)
+                .algorithm());
       }
       OperationsTest.everyOperation(ranks, count);
     }

@@ -263,8 +263,9 @@ class SplitTest {
             CallOptions options = CallOptions.defaults().withAlgorithm("Tree").withProtocol("LL");
             Communicator tree = comm.withOptions(options);
             assertEquals(
-                "Tree", tree.decision("all_reduce", 1 << 20, DataType.FLOAT32).algorithm());
-            assertEquals("LL", tree.decision("all_reduce", 1 << 20, DataType.FLOAT32).protocol());
+                "Tree", tree.chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32).algorithm());
+            assertEquals(
+                "LL", tree.chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32).protocol());
             assertEquals(6, sum(tree, stream, 70_000, 1 + comm.rank()));
             assertEquals(6, sum(comm, stream, 70_000, 1 + comm.rank()));
           });

@@ -34,8 +34,8 @@ class UseAfterCloseTest {
       Set.of(
           "asyncError",
           "config",
-          "decision",
-          "decisionInWindows",
+          "chosenAlgorithm",
+          "chosenAlgorithmInWindows",
           "device",
           "explain",
           "isSuspended",

@@ -71,7 +71,7 @@ class CtaPolicyTest {
       boolean same = way(ranks.get(0), "all_reduce").equals(way(plain.get(0), "all_reduce"));
       System.out.println((same ? "the same" : "another") + " for all_reduce");
       for (int bytes : new int[] {1 << 20, (1 << 20) - 1}) {
-        String send = ranks.get(0).decision("send", bytes, DataType.INT8).algorithm();
+        String send = ranks.get(0).chosenAlgorithm("send", bytes, DataType.INT8).algorithm();
         System.out.println(send + " for " + bytes + " bytes to send");
       }
       CallOptions copies = CallOptions.defaults().withCtaPolicy(CtaPolicy.ZERO);
@@ -82,7 +82,7 @@ class CtaPolicyTest {
     }
 
     private static String way(Communicator comm, String operation) {
-      return comm.decisionInWindows(operation, 1 << 20, DataType.INT8).algorithm();
+      return comm.chosenAlgorithmInWindows(operation, 1 << 20, DataType.INT8).algorithm();
     }
 
     private static void gather(List<Communicator> ranks) {

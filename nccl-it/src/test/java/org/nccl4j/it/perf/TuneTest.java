@@ -16,9 +16,9 @@ import java.util.concurrent.CompletionException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.Decision;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
@@ -97,7 +97,8 @@ class TuneTest {
     List<Communicator> ranks =
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
     assertEquals(
-        new Decision("Tree", "LL"), ranks.get(0).decision("all_reduce", 1 << 20, DataType.FLOAT32));
+        new ChosenAlgorithm("Tree", "LL"),
+        ranks.get(0).chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32));
     ranks.forEach(Communicator::close);
   }
 
@@ -111,11 +112,11 @@ class TuneTest {
     List<Communicator> ranks =
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
     assertEquals(
-        new Decision("DirectTwoShot", "Simple"),
-        ranks.get(0).decisionInWindows("all_reduce", 2, DataType.FLOAT32));
+        new ChosenAlgorithm("DirectTwoShot", "Simple"),
+        ranks.get(0).chosenAlgorithmInWindows("all_reduce", 2, DataType.FLOAT32));
     assertEquals(
         "Pairwise",
-        ranks.get(0).decisionInWindows("alltoall", 1 << 20, DataType.FLOAT32).algorithm());
+        ranks.get(0).chosenAlgorithmInWindows("alltoall", 1 << 20, DataType.FLOAT32).algorithm());
     ranks.forEach(Communicator::close);
   }
 

@@ -103,12 +103,17 @@ class PluginsTest {
   void theTunerChangesTheChoice() {
     List<Communicator> tuned = two(CommunicatorConfig.defaults());
     List<Communicator> plain = two(CommunicatorConfig.defaults().with("NCCL_TUNER_PLUGIN", "none"));
-    assertEquals("Ring", tuned.get(0).decision("all_reduce", 2, DataType.FLOAT32).algorithm());
-    assertTrue(
-        !plain.get(0).decision("all_reduce", 2, DataType.FLOAT32).algorithm().equals("Ring"));
     assertEquals(
-        plain.get(0).decision("all_reduce", 1 << 20, DataType.FLOAT32),
-        tuned.get(0).decision("all_reduce", 1 << 20, DataType.FLOAT32));
+        "Ring", tuned.get(0).chosenAlgorithm("all_reduce", 2, DataType.FLOAT32).algorithm());
+    assertTrue(
+        !plain
+            .get(0)
+            .chosenAlgorithm("all_reduce", 2, DataType.FLOAT32)
+            .algorithm()
+            .equals("Ring"));
+    assertEquals(
+        plain.get(0).chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32),
+        tuned.get(0).chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32));
     Stream.of(tuned, plain).forEach(list -> list.forEach(Communicator::close));
     CommunicatorConfig unknown =
         CommunicatorConfig.defaults().with("NCCL_TUNER_PLUGIN", "small-rnig");

@@ -8,9 +8,9 @@ import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.function.Consumer;
+import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.Decision;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.ErrorId;
@@ -84,10 +84,10 @@ public final class RankWorker implements AutoCloseable {
     String operation = cell.workload().operation();
     long count = cell.layout(spec.nRanks()).count();
     Communicator communicator = lanes.get(0).communicator();
-    Decision decision =
+    ChosenAlgorithm decision =
         spec.registration() == Registered.NOT
-            ? communicator.decision(operation, count, cell.type())
-            : communicator.decisionInWindows(operation, count, cell.type());
+            ? communicator.chosenAlgorithm(operation, count, cell.type())
+            : communicator.chosenAlgorithmInWindows(operation, count, cell.type());
     return new Answer.Explained(
         decision.algorithm(),
         decision.protocol(),

@@ -6,4 +6,4 @@ package org.nccl4j.api;
  * @param algorithm a name such as "Ring" or "TwoShot"; "Pairwise" for operations made of sends
  * @param protocol a name such as "LL" or "Simple"
  */
-public record Decision(String algorithm, String protocol) {}
+public record ChosenAlgorithm(String algorithm, String protocol) {}
