@@ -67,7 +67,8 @@ final class Guest {
   static String main(Class<?> type, String arguments) {
     String tests = Path.of("target", "test-classes").toAbsolutePath().toString();
     return java(
-        "--patch-module org.nccl4j.it=%s -m org.nccl4j.it/%s %s"
+        // The test kit is on the class path.
+        "--patch-module org.nccl4j.it=%s --add-reads org.nccl4j.it=ALL-UNNAMED -m org.nccl4j.it/%s %s"
             .formatted(tests, type.getName(), arguments));
   }
 
