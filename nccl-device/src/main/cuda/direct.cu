@@ -19,9 +19,9 @@ constexpr int kWindowBlocks = 1;
 extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
     nccl4j_direct_ll(const __grid_constant__ nccl4jDirectArguments a) {
 #ifdef FAMILY_COPY
-  direct::ll<FAMILY_TYPE, false>(a);
+  direct::ll<FAMILY_TYPE, direct::Received::STORED>(a);
 #else
-  direct::ll<FAMILY_TYPE, true>(a);
+  direct::ll<FAMILY_TYPE, direct::Received::COMBINED>(a);
 #endif
 }
 

@@ -24,8 +24,12 @@ __device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const c
   return (u64)v.z << 32 | v.x;
 }
 
-template <class T, bool REDUCES>
+// What a kernel does with the elements of all ranks.
+enum class Received { STORED, COMBINED };
+
+template <class T, Received RECEIVED>
 __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
+  constexpr bool combines = RECEIVED == Received::COMBINED;
   begin();
   const u32 number = epoch(a);
   const LineFlags flags(number, a.comm.signature);
@@ -35,7 +39,7 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
   const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   const bool parts = a.operation == DIRECT_REDUCE_SCATTER || a.operation == DIRECT_ALL_TO_ALL;
   const Touch touch = touchFor<T>(a.op);
-  const bool scales = REDUCES && touch.scale, divides = REDUCES && touch.divide;
+  const bool scales = combines && touch.scale, divides = combines && touch.divide;
   const char* send = (const char*)a.send;
   char* recv = (char*)a.recv;
   auto mine = [&](int to, u64 at) {
@@ -57,7 +61,7 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
       u64 x = from == rank
                   ? kept
                   : awaitLine(a, own(a, half + from * a.lineBytes + 2 * at), from, flags);
-      if (!REDUCES) {
+      if (!combines) {
         storeElements<T>(recv + from * a.bytes + at, x, bytes);
       } else if (from == 0) {
         sum[0] = x;
@@ -66,7 +70,7 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
         combine<T>(a.op, sum, b);
       }
     }
-    if (REDUCES)
+    if (combines)
       storeElements<T>(recv + at, divides ? divideElements<T>(sum[0], n) : sum[0], bytes);
   }
   finish(a, number);

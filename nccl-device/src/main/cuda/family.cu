@@ -27,12 +27,12 @@ extern "C" __global__ void __launch_bounds__(kSimpleThreads, 1)
 
 extern "C" __global__ void __launch_bounds__(kSimpleThreads, 2)
     nccl4j_p2p(const __grid_constant__ nccl4jP2pArguments a) {
-  runP2p<false>(a);
+  runP2p<P2pWorks::ANY>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(kLLThreads, 2)
     nccl4j_p2p_flagged(const __grid_constant__ nccl4jP2pArguments a) {
-  runP2p<true>(a);
+  runP2p<P2pWorks::FLAGGED>(a);
 }
 
 extern "C" __global__ void nccl4j_copies_tell(const __grid_constant__ nccl4jCopyArguments a) {

@@ -189,8 +189,10 @@ __device__ __forceinline__ int headAfter(const nccl4jNvlsArguments& a, int dista
   return (a.comm.rank + distance) % a.nHeads;
 }
 
-// LATE: waits for its own rank as patienceFor says.
-template <class T, class A, bool LATE = false>
+// Patience for words of this rank itself; see patienceFor.
+enum class OwnRank { AS_OTHERS, LONGER };
+
+template <class T, class A, OwnRank OWN = OwnRank::AS_OTHERS>
 __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                         Shared& shared, int channel) {
   A access(a);
@@ -199,7 +201,8 @@ __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, cons
   const bool scale = touchFor<T>(a.op).scale;
   const int t = g.thread;
   const bool mine = t < a.nHeads;
-  Patience patience = patienceFor(a.comm, LATE && mine && a.headRanks[t] == a.comm.rank);
+  Patience patience =
+      patienceFor(a.comm, OWN == OwnRank::LONGER && mine && a.headRanks[t] == a.comm.rank);
   u64 steps = 0;
   for (Loop loop(a, channel); loop.more(); loop.next()) {
     u64 step = mine ? shared.reduceSteps[t] + loop.index() : 0;
@@ -228,7 +231,7 @@ __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, cons
   if (steps) ((nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t].reduce = steps;
 }
 
-template <class T, class A, bool LATE = false>
+template <class T, class A, OwnRank OWN = OwnRank::AS_OTHERS>
 __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                        Shared& shared, int channel) {
   A access(a);
@@ -236,7 +239,8 @@ __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const
   const char* own = (const char*)a.unicast;
   const int t = g.thread;
   const bool mine = t < a.nHeads;
-  Patience patience = patienceFor(a.comm, LATE && mine && a.headRanks[t] == a.comm.rank);
+  Patience patience =
+      patienceFor(a.comm, OWN == OwnRank::LONGER && mine && a.headRanks[t] == a.comm.rank);
   u64 steps = 0;
   for (Loop loop(a, channel); loop.more(); loop.next()) {
     u64 step = mine ? shared.broadcastSteps[t] + loop.index() : 0;
@@ -266,15 +270,18 @@ __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const
   if (steps) ((nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t].broadcast = steps;
 }
 
-// A head's work per chunk; there may be fewer heads than ranks. Combines all ranks' chunks (FROM_ALL) or takes its
-// own; gives the result to all ranks (TO_ALL) or keeps it.
-template <class T, class A, bool FROM_ALL, bool TO_ALL>
+// The ranks whose data a head combines, and the ranks that get its result.
+enum class Ranks { OWN, ALL };
+
+// Work of a head for each chunk. There may be fewer heads than ranks.
+template <class T, class A, Ranks FROM, Ranks TO>
 __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                      Shared& shared, int channel) {
   A access(a);
   Patience patience(a.comm);
+  constexpr bool fromAll = FROM == Ranks::ALL, toAll = TO == Ranks::ALL;
   u32& dead = shared.dead[g.barrier];
-  const bool divide = FROM_ALL && touchFor<T>(a.op).divide;
+  const bool divide = fromAll && touchFor<T>(a.op).divide;
   const int h = a.headRank;
   if (h < 0) return;
   const u64 from = places.reduce(h), to = places.broadcast(h);
@@ -283,10 +290,10 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
     const u64 out = shared.broadcastSteps[h] + loop.index();
     const u32 bytes = loop.bytes(h);
     if (g.thread < access.lookers()) {
-      if (TO_ALL && out >= NCCL4J_SLOTS)
+      if (toAll && out >= NCCL4J_SLOTS)
         await([&] { return access.look(g.thread, to + places.head()); }, out - NCCL4J_SLOTS + 1,
               patience, dead, g.thread, channel, 1);
-      if (FROM_ALL)
+      if (fromAll)
         await([&] { return access.look(g.thread, from + places.tail()); }, in + 1, patience, dead,
               g.thread, channel, 0);
       access.crossAliases();
@@ -296,7 +303,7 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
     const u64 slotIn = from + places.slot(in), slotOut = to + places.slot(out);
     forPacks<kReduceUnroll>(g, bytes, [&](u32 at, u32 left) {
       u64 x[2 * kReduceUnroll];
-      if constexpr (FROM_ALL) {
+      if constexpr (fromAll) {
         access.template loadReduce<kReduceUnroll>(a.op, slotIn + at, left, x);
         if (divide)
           for (int i = 0; i < 2 * kReduceUnroll; i++) x[i] = divideElements<T>(x[i], a.comm.nRanks);
@@ -314,7 +321,7 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
       for (int i = 0; i < kReduceUnroll; i++) {
         if (512u * i >= left) continue;
         Pack v = {x[2 * i], x[2 * i + 1]};
-        if constexpr (TO_ALL)
+        if constexpr (toAll)
           access.store(slotOut + at + 512 * i, v);
         else
           writeUser<T>((char*)a.recv + loop.at(h) + at + 512 * i, v, left - 512 * i);
@@ -324,8 +331,8 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
     if (g.thread < access.lookers()) {
       access.crossAliases();
       fenceSystem();
-      if (TO_ALL) access.tell(g.thread, to + places.tail(), out + 1);
-      if (FROM_ALL) access.tell(g.thread, from + places.head(), in + 1);
+      if (toAll) access.tell(g.thread, to + places.tail(), out + 1);
+      if (fromAll) access.tell(g.thread, from + places.head(), in + 1);
     }
   }
 }
@@ -343,7 +350,7 @@ __device__ void run(const nccl4jNvlsArguments& a) {
   const Places places(a, channel);
   if (a.collective == ALL_GATHER) {
     if (t < kHalf)
-      head<T, A, false, true>(a, places, {t, kHalf, 1}, shared, channel);
+      head<T, A, Ranks::OWN, Ranks::ALL>(a, places, {t, kHalf, 1}, shared, channel);
     else
       gather<T, A>(a, places, {t - kHalf, kHalf, 2}, shared, channel);
     return;
@@ -353,13 +360,14 @@ __device__ void run(const nccl4jNvlsArguments& a) {
       if (t < kHalf)
         scatter<T, A>(a, places, {t, kHalf, 1}, shared, channel);
       else
-        head<T, A, true, false>(a, places, {t - kHalf, kHalf, 2}, shared, channel);
+        head<T, A, Ranks::ALL, Ranks::OWN>(a, places, {t - kHalf, kHalf, 2}, shared, channel);
     } else if (t < kSide) {
       scatter<T, A>(a, places, {t, kSide, 1}, shared, channel);
     } else if (t < 2 * kSide) {
       gather<T, A>(a, places, {t - kSide, kSide, 2}, shared, channel);
     } else {
-      head<T, A, true, true>(a, places, {t - 2 * kSide, kThreads - 2 * kSide, 3}, shared, channel);
+      head<T, A, Ranks::ALL, Ranks::ALL>(a, places, {t - 2 * kSide, kThreads - 2 * kSide, 3},
+                                         shared, channel);
     }
   }
 }

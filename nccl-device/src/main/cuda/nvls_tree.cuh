@@ -259,9 +259,9 @@ __device__ void runTree(const nccl4jNvlsTreeArguments& args) {
   __syncthreads();
   const Places places(a, channel);
   if (t < kTreeSide)
-    scatter<T, A, true>(a, places, {t, kTreeSide, 1}, shared, channel);
+    scatter<T, A, OwnRank::LONGER>(a, places, {t, kTreeSide, 1}, shared, channel);
   else if (t < 2 * kTreeSide)
-    gather<T, A, true>(a, places, {t - kTreeSide, kTreeSide, 2}, shared, channel);
+    gather<T, A, OwnRank::LONGER>(a, places, {t - kTreeSide, kTreeSide, 2}, shared, channel);
   else if (t < 2 * kTreeSide + kTreeHalf)
     up<T, A>(args, places, {t - 2 * kTreeSide, kTreeHalf, 3}, shared, fan, channel);
   else

@@ -50,8 +50,10 @@ __device__ __noinline__ void transferLinesApart(Fan& fan, const nccl4jCommunicat
   transferLines(fan, comm, channel, send, data, bytes, signature);
 }
 
-// FLAGGED: no work is Simple, and none has an offer: without them the kernel has registers for the rest.
-template <bool FLAGGED>
+// The works of a launch. A kernel without Simple works and without offers needs fewer registers.
+enum class P2pWorks { ANY, FLAGGED };
+
+template <P2pWorks WORKS>
 __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   using T = uint8_t;
   const Factor<T> none = 1;  // nothing is scaled
@@ -70,8 +72,9 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   if (channel >= group.nBlocks) return;
   const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-  u64 head = 0, sent = 0;  // of the first thread
-  if (FLAGGED)  // arguments take a while to come at their first use: these are asked for all at once
+  u64 head = 0, sent = 0;  // used by the first thread
+  // Loads these arguments at once, since the first use of each is slow.
+  if (WORKS == P2pWorks::FLAGGED)
     asm volatile("" ::"l"(group.data), "l"(group.credit), "l"(group.steps),
                  "l"(works[group.firstWork].address), "l"(works[group.firstWork].bytes),
                  "l"(a.comm.control), "r"(a.comm.simpleSlot));
@@ -96,11 +99,11 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       copyBlock(p2pAddress(a, work.target, work.targetBase) + share.begin, data, share.bytes);
       continue;
     }
-    if (!FLAGGED && work.offered &&
+    if (WORKS != P2pWorks::FLAGGED && work.offered &&
         (send ? straight::send(fan, a.comm, channel, work, claims(group, work, w - group.firstWork), whole)
               : straight::recv(fan, a.comm, channel, work)))
       continue;
-    if (!FLAGGED && work.protocol == SIMPLE) {
+    if (WORKS != P2pWorks::FLAGGED && work.protocol == SIMPLE) {
       __shared__ SimpleShared shared;
       __syncthreads();
       u32 slice = a.comm.simpleSlot / NCCL4J_CHANNELS;
@@ -115,7 +118,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       }
     } else if (work.protocol == LL128) {
       __syncthreads();
-      if (FLAGGED)
+      if (WORKS == P2pWorks::FLAGGED)
         transferLines(fan, a.comm, channel, send, data, share.bytes, work.signature);
       else
         transferLinesApart(fan, a.comm, channel, send, data, share.bytes, work.signature);
