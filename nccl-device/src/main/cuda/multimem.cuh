@@ -1,13 +1,13 @@
-// Accesses to all ranks' memories at once, in two forms with the same members: by the switch
-// (PTX multimem, from compute capability 9.0 on), and emulated, one rank's memory after the other.
-// Offsets are the same in all memories: those of nvls.cuh's buffers, or a user's addresses where
-// the bases are distances from these.
+// Access to all ranks' memories at once, in two forms with the same members: by the switch (PTX
+// multimem, from compute capability 9.0 on), and emulated, one rank's memory after the other. An
+// offset is the same in all memories: it lies in the buffers of nvls.cuh, or it is an address of a
+// user, and the bases are the distances from it.
 #pragma once
 #include "reduce.cuh"
 
 namespace nccl4j {
 
-// By the switch. What it combines is limited by type and operator; see Nvls.has in Java.
+// Instructions for the switch. It combines only some types and operators (Nvls.has in Java).
 namespace multimem {
 
 __device__ __forceinline__ u64 leastWordAcquire(u64 p) {
@@ -23,7 +23,7 @@ __device__ __forceinline__ void storeWordRelaxed(u64 p, u64 v) {
   asm volatile("multimem.st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
-// Sixteen bytes of anything.
+// Stores 16 bytes of any type.
 __device__ __forceinline__ void storePack(u64 p, Pack v) {
   asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p),
                "r"((u32)v.lo), "r"((u32)(v.lo >> 32)), "r"((u32)v.hi), "r"((u32)(v.hi >> 32))
@@ -94,7 +94,7 @@ __device__ __forceinline__ Pack addDouble(u64 p) {
   return {(u64)__double_as_longlong(v[0]), (u64)__double_as_longlong(v[1])};
 }
 
-// Sixteen bytes of all memories, combined.
+// Loads 16 bytes of all memories, combined.
 template <class T>
 struct Load;
 
@@ -106,7 +106,7 @@ struct Load;
     }                                                                                \
   };
 
-// Sums alone: the planner asks for nothing else.
+// The switch only adds float and double; the planner asks for nothing else.
 NCCL4J_LOAD(float, addFloat, addFloat, addFloat)
 NCCL4J_LOAD(double, addDouble, addDouble, addDouble)
 NCCL4J_LOAD(__half, addHalf, minHalf, maxHalf)
@@ -117,29 +117,29 @@ NCCL4J_LOAD(long long, addU64, minS64, maxS64)
 NCCL4J_LOAD(unsigned long long, addU64, minU64, maxU64)
 
 template <>
-struct Load<uint8_t> {  // of the family that only copies
+struct Load<uint8_t> {  // the family that only copies has no operator
   __device__ static Pack at(u32, u64) { return {0, 0}; }
 };
 
 }  // namespace multimem
 
-// Sixteen bytes each for U places that are 512 bytes apart, at the offset and on.
+// Access by the switch. loadReduce has U packs of 16 bytes, 512 bytes apart, from the offset on.
 template <class T>
 class SwitchAccess {
  public:
   __device__ SwitchAccess(const nccl4jNvlsArguments& a) : base_(a.views[0]) {}
   __device__ explicit SwitchAccess(u64 base) : base_(base) {}
 
-  // Of the ranks of one machine among several, of which the switch knows.
+  // For one of several machines: the switch knows the machine's ranks.
   __device__ SwitchAccess(const nccl4jNvlsArguments& a, int, int) : SwitchAccess(a) {}
 
-  // Threads that look at a word of all memories, and at which rank's each of them.
+  // Number of threads that read a word of all memories together, each of some ranks.
   __device__ __forceinline__ int lookers() const { return 1; }
   __device__ __forceinline__ u64 look(int, u64 offset) const {
     return multimem::leastWordAcquire(base_ + offset);
   }
 
-  // Called by lookers() threads, each with its number.
+  // Stores a word; lookers() threads call it, each with its number.
   __device__ __forceinline__ void tell(int, u64 offset, u64 v) const {
     multimem::storeWordRelaxed(base_ + offset, v);
   }
@@ -159,14 +159,15 @@ class SwitchAccess {
     multimem::storePack(base_ + offset, v);
   }
 
-  // A line of LL. Each word of data and flag is one store: of a vector only the elements arrive whole.
+  // Stores a line of LL, each word of data and flag by a store of its own: a vector store is whole
+  // only for each of its elements.
   __device__ __forceinline__ void storeLine(u64 offset, u64 data, LineFlags flags) const {
     multimem::storeWordRelaxed(base_ + offset, (u32)data | (u64)flags.step << 32);
     multimem::storeWordRelaxed(base_ + offset + 8, data >> 32 | (u64)flags.call << 32);
   }
 
-  // The same memory has a unicast and a multicast address: what came or goes by the one is ordered
-  // with the other only by this.
+  // Orders accesses through the unicast address of memory with those through its multicast address.
+  // Nothing else does.
   __device__ __forceinline__ void crossAliases() const {
     asm volatile("fence.proxy.alias;" ::: "memory");
   }
@@ -175,13 +176,14 @@ class SwitchAccess {
   u64 base_;
 };
 
-// Where each rank's memory begins, by a list, or at equal distances.
+// Beginnings of the ranks' memories in a list.
 struct ListedViews {
   const uint64_t* views;
 
   __device__ __forceinline__ u64 operator[](int rank) const { return views[rank]; }
 };
 
+// Beginnings of the ranks' memories at equal distances.
 struct EvenViews {
   u64 first, stride;
 
@@ -195,7 +197,7 @@ class EmulatedAccess {
   __device__ EmulatedAccess(Views views, const nccl4jCommunicator& comm)
       : views_(views), n_(comm.nRanks), first_(comm.rank) {}
 
-  // Of the ranks of one machine among several: how many, and which of them this one is.
+  // For one of several machines: its number of ranks, and the index of this rank among them.
   __device__ EmulatedAccess(const nccl4jNvlsArguments& a, int members, int member)
       : views_({a.views}), n_(members), first_(member) {}
 
@@ -207,7 +209,7 @@ class EmulatedAccess {
     storeWordRelaxed((void*)(views_[rank] + offset), v);
   }
 
-  // From the own rank on, so that not all heads load from one rank at a time.
+  // Begins with this rank, so that the heads load from different ranks at a time.
   template <int U>
   __device__ __forceinline__ void loadReduce(u32 op, u64 offset, u32 left, u64 (&out)[2 * U]) const {
     u64 next[2 * U];

@@ -1,13 +1,14 @@
 // NVLink SHARP: all-reduce, reduce-scatter and all-gather over memory that all ranks have at the
 // same offsets (class NvlsLayout says what lies where).
 //
-// A block is a channel, and has three groups of warps, which are in different chunks at a time:
-// scatter copies own data into the slots of each head's reduce connection; reduce, of a head,
-// combines its slots of all ranks and stores the outcome into the slots of its broadcast connection
-// at all ranks; gather copies what came into the user's buffer. In a reduce-scatter reduce writes
-// the user's buffer and there is no gather; in an all-gather it reads the user's and there is no
-// scatter. Between two chunks a group has a barrier of its own, and its first threads wait for and
-// post the words of the connections.
+// A block is a channel. It has three groups of warps, which work on different chunks at a time:
+// - scatter copies this rank's data into the slots of each head's reduce connection.
+// - head, on ranks that are heads, combines its slots of all ranks and stores the result into the
+//   slots of its broadcast connection at all ranks.
+// - gather copies those slots into the user's buffer.
+// In a reduce-scatter, head writes the user's buffer and there is no gather. In an all-gather, head
+// reads the user's buffer and there is no scatter. Each group has a barrier between two chunks. Its
+// first threads wait for the words of the connections and post them.
 #pragma once
 #include "multimem.cuh"
 #include "share.cuh"
@@ -20,14 +21,14 @@ constexpr int kThreads = 640;
 constexpr int kCopyUnroll = 8;
 constexpr int kReduceUnroll = 4;
 constexpr u32 kWordsBytes = 4096;
-constexpr u32 kTail = 2048;  // behind the head word
+constexpr u32 kTail = 2048;  // distance from the head word to the tail word
 
 struct Shared {
-  u32 dead[5];  // by group's barrier: a group ends together, at the same chunk
-  u64 reduceSteps[NCCL4J_NVLS_HEADS];  // at the kernel's beginning
+  u32 dead[5];  // for each group's barrier: 1 if the group gave up; its threads end at one chunk
+  u64 reduceSteps[NCCL4J_NVLS_HEADS];  // steps before this kernel
   u64 broadcastSteps[NCCL4J_NVLS_HEADS];
 
-  // Called by all threads, before a barrier.
+  // All threads call it, before a barrier.
   __device__ __forceinline__ void begin(const nccl4jNvlsArguments& a, int channel) {
     const int t = threadIdx.x;
     if (t < 5) dead[t] = 0;
@@ -39,14 +40,14 @@ struct Shared {
   }
 };
 
-// Warps that do one thing; all functions are called by all of them.
+// Warps with one task. All of them call each function.
 struct Group {
   int thread, threads, barrier;
 
   __device__ __forceinline__ void sync() const { barrierSync(barrier, threads); }
 };
 
-// How a channel's share is cut into loops of a chunk for each head.
+// A channel's share, in loops of one chunk for each head.
 class Loop {
  public:
   __device__ Loop(const nccl4jNvlsArguments& a, int channel)
@@ -64,13 +65,13 @@ class Loop {
   }
   __device__ __forceinline__ u64 index() const { return index_; }
 
-  // Of a head's chunk; 0 for some heads of the last loop of an all-reduce.
+  // Bytes of a head's chunk; 0 for some heads in the last loop of an all-reduce.
   __device__ __forceinline__ u32 bytes(int head) const {
     u64 skip = heads_ == 1 ? 0 : (u64)head * chunk_, rest = share_.bytes - base_;
     return skip >= rest ? 0 : (u32)min((u64)chunk_, rest - skip);
   }
 
-  // Where it begins in what the heads divide among themselves, or in each head's part.
+  // Offset of a head's chunk: in an all-reduce in the whole buffer, otherwise in the head's part.
   __device__ __forceinline__ u64 at(int head) const {
     return share_.begin + base_ + (heads_ == 1 ? 0 : (u64)head * chunk_);
   }
@@ -86,7 +87,7 @@ class Loop {
   u64 base_ = 0, index_ = 0;
 };
 
-// Where a channel's connections lie.
+// Offsets of a channel's connections.
 struct Places {
   u64 slotBytes, connection, channels;
   int channel;
@@ -106,7 +107,8 @@ struct Places {
   __device__ __forceinline__ u64 tail() const { return head() + kTail; }
 };
 
-// A user's buffer has any alignment; a slot's packs are whole, whatever lies behind the data.
+// Reads 16 bytes, or the bytes that are left, of a user's buffer, which has any alignment. Packs of
+// slots are always whole; bytes behind the data are ignored.
 template <class T>
 __device__ __forceinline__ Pack readUser(const char* p, u32 left) {
   if (left >= 16 && ((u64)p & 15) == 0) return loadPack(p);
@@ -124,8 +126,8 @@ __device__ __forceinline__ void writeUser(char* p, Pack v, u32 left) {
   if (left > 8) storeElements<T>(p + 8, v.hi, left - 8 < 8 ? left - 8 : 8);
 }
 
-// Calls f(at, left) for the first of U packs, 512 bytes apart, that a thread moves at once; left is
-// what there is from there on.
+// A thread moves U packs at once, 512 bytes apart. Calls f(at, left) for the first of each U, with
+// its offset and the bytes from there to the end.
 template <int U, class F>
 __device__ __forceinline__ void forPacks(const Group& g, u32 bytes, F f) {
   for (u32 at = (g.thread / 32 * U * 32 + g.thread % 32) * 16; at < bytes; at += g.threads * U * 16)
@@ -162,7 +164,7 @@ __device__ __forceinline__ void copyOut(const Group& g, const char* slot, char* 
   });
 }
 
-// Waits until a word that look() loads reaches a value; gives up as the patience says.
+// Waits until the word that look() loads reaches a value, or the patience is exhausted.
 template <class F>
 __device__ __forceinline__ void await(F look, u64 value, Patience& patience, u32& dead, int peer,
                                       int channel, u32 kind) {
@@ -176,15 +178,15 @@ __device__ __forceinline__ void await(F look, u64 value, Patience& patience, u32
 
 __device__ __forceinline__ bool isDead(const u32& dead) { return *(volatile const u32*)&dead; }
 
-// Of a thread that waits for a rank. For its own it waits a little longer: another group of this
-// block then waits for somebody else, and says for whom.
+// Patience for a thread that waits for a rank. A wait for this rank itself is an eighth longer:
+// another group of this block then waits for another rank, gives up first, and names that rank.
 __device__ __forceinline__ Patience patienceFor(const nccl4jCommunicator& comm, bool ownRank) {
   nccl4jCommunicator own = comm;
   if (ownRank) own.budget += own.budget / 8;
   return Patience(own);
 }
 
-// Ranks begin with different heads, as far as there are as many.
+// Different ranks begin with different heads, if there are enough heads.
 __device__ __forceinline__ int headAfter(const nccl4jNvlsArguments& a, int distance) {
   return (a.comm.rank + distance) % a.nHeads;
 }
@@ -277,9 +279,9 @@ enum class Ranks { OWN, ALL };
 template <class T, class A, Ranks FROM, Ranks TO>
 __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                      Shared& shared, int channel) {
+  constexpr bool fromAll = FROM == Ranks::ALL, toAll = TO == Ranks::ALL;
   A access(a);
   Patience patience(a.comm);
-  constexpr bool fromAll = FROM == Ranks::ALL, toAll = TO == Ranks::ALL;
   u32& dead = shared.dead[g.barrier];
   const bool divide = fromAll && touchFor<T>(a.op).divide;
   const int h = a.headRank;
@@ -337,9 +339,9 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
   }
 }
 
-// The groups' threads for each collective.
-constexpr int kSide = 192;  // of an all-reduce's scatter and gather
-constexpr int kHalf = 320;  // of each group, where there are two
+// Threads of a group.
+constexpr int kSide = 192;  // scatter and gather of an all-reduce
+constexpr int kHalf = 320;  // each group of the other collectives, which have two
 
 template <class T, class A>
 __device__ void run(const nccl4jNvlsArguments& a) {

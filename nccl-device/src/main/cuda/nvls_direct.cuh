@@ -1,9 +1,9 @@
-// NVLS straight on the ranks' windows, without slots: between two barriers a load takes a place of
-// all send windows combined and a store gives it to all receive windows. And for small data in any
-// memory, lines of data and flags stored into the library's own window of all ranks at once.
+// NVLS on the ranks' windows, without slots. Between two barriers, a load combines 16 bytes of all
+// send windows, and a store writes them to all receive windows. For small data in any memory: lines
+// of data and flags, stored into the library's own window of all ranks at once.
 //
-// What packs of 16 bytes cannot do, the edges of a buffer, or all of it where the send and the
-// receive buffer lie differently to that, is done rank by rank over the windows' own addresses.
+// The edges of a buffer do not fill packs of 16 bytes. They go rank by rank through the windows'
+// unicast addresses. So does the whole buffer if send and receive buffer are aligned differently.
 #pragma once
 #include "direct_ll.cuh"
 #include "multimem.cuh"
@@ -14,7 +14,7 @@ namespace nvls {
 
 constexpr int kDirectUnroll = 4;
 
-// The two forms of access to windows and to the library's own.
+// Access to windows and to the library's own window: by the switch, or emulated.
 template <class T>
 struct SwitchForm {
   using Access = SwitchAccess<T>;
@@ -48,7 +48,7 @@ struct EmulatedForm {
 struct Range {
   u64 begin, end;
 
-  // One of so many parts of whole packs; the last are shorter, or empty.
+  // One of several parts of whole packs; the last parts are shorter or empty.
   __device__ __forceinline__ Range part(int index, int parts) const {
     u64 each = ((end - begin + parts - 1) / parts + 15) & ~15ull;
     u64 from = min(end, begin + index * each);
@@ -56,11 +56,11 @@ struct Range {
   }
 };
 
-// A buffer as its aligned packs and the edges before and behind them.
+// The aligned packs of a buffer, and the edges before and behind them.
 struct Cut {
   Range before, packs, behind;
 
-  // At an address; whole is false where no pack of the other buffer is aligned with one of this.
+  // whole is false if packs of the other buffer are aligned differently.
   __device__ __forceinline__ Cut(u64 address, u64 bytes, bool whole) {
     u64 first = whole ? min(bytes, (u64)(-address & 15)) : bytes;
     u64 last = first + ((bytes - first) & ~15ull);
@@ -70,8 +70,8 @@ struct Cut {
   }
 };
 
-// Calls f(at, left) for the first of the packs, 512 bytes apart, that a thread of the grid moves at
-// once; left is what there is of them from there on.
+// A thread of the grid moves several packs at once, 512 bytes apart. Calls f(at, left) for the
+// first of them, with its offset and the bytes from there to the end of its warp's packs.
 template <class F>
 __device__ __forceinline__ void forGridPacks(Range r, F f) {
   constexpr u64 kWarp = 512ull * kDirectUnroll;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void forGridPacks(Range r, F f) {
     f(at, (u32)min(r.end - at, kWarp));
 }
 
-// Calls f(at, bytes) for up to eight bytes at a time.
+// Calls f(at, bytes) for each word of eight bytes; the last may be shorter.
 template <class F>
 __device__ __forceinline__ void forGridWords(Range r, F f) {
   for (u64 at = r.begin + 8ull * (blockIdx.x * blockDim.x + threadIdx.x); at < r.end;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void forGridWords(Range r, F f) {
     f(at, (u32)min(8ull, r.end - at));
 }
 
-// Packs of all send windows combined, to(at, pack, bytes) one by one.
+// Combines packs of all send windows and calls to(at, pack) for each.
 template <class T, class F, class To>
 __device__ __forceinline__ void takePacks(const nccl4jNvlsDirectArguments& a, u64 send, Range r, To to) {
   const auto sends = F::send(a);
@@ -125,7 +125,7 @@ __device__ __forceinline__ void giveWord(const nccl4jDirectArguments& a, u64 at,
     storeElements<T>(direct::recvOf(a, rank) + at, x, bytes);
 }
 
-// Each head its part, from all to all.
+// Each head combines its part of all ranks and stores it to all ranks.
 template <class T, class F>
 __device__ void allReduce(const nccl4jNvlsDirectArguments& args) {
   const nccl4jDirectArguments& a = args.direct;
@@ -139,7 +139,7 @@ __device__ void allReduce(const nccl4jNvlsDirectArguments& args) {
   takeWords<T>(a, 0, cut.behind.part(args.headRank, args.nHeads), give);
 }
 
-// Each rank its part, from all.
+// Each rank combines its part of all ranks.
 template <class T, class F>
 __device__ void reduceScatter(const nccl4jNvlsDirectArguments& args) {
   const nccl4jDirectArguments& a = args.direct;
@@ -153,7 +153,7 @@ __device__ void reduceScatter(const nccl4jNvlsDirectArguments& args) {
   takeWords<T>(a, skip, cut.behind, keep);
 }
 
-// Each rank its part, to all.
+// Each rank stores its part to all ranks.
 template <class F>
 __device__ void allGather(const nccl4jNvlsDirectArguments& args) {
   const nccl4jDirectArguments& a = args.direct;
@@ -177,8 +177,8 @@ __device__ void allGather(const nccl4jNvlsDirectArguments& args) {
   forGridWords(cut.behind, word);
 }
 
-// Windows of all ranks, between two barriers. Their unicast addresses were written before and are
-// read after it.
+// Runs between two barriers. Kernels before it write, and kernels after it read, the same windows
+// through their unicast addresses.
 template <class T, class F>
 __device__ __forceinline__ void windows(const nccl4jNvlsDirectArguments& args) {
   const nccl4jDirectArguments& a = args.direct;
@@ -186,7 +186,7 @@ __device__ __forceinline__ void windows(const nccl4jNvlsDirectArguments& args) {
   const auto aliases = F::recv(args);
   const u32 number = direct::epoch(a);
   aliases.crossAliases();
-  if constexpr (F::kAliases) fenceSystem();  // to order the fence between addresses with the flag
+  if constexpr (F::kAliases) fenceSystem();  // orders the fence between addresses with the flag
   direct::arrive(a, number);
   direct::awaitBegin(a, number);
   aliases.crossAliases();
@@ -206,8 +206,8 @@ __device__ __forceinline__ void windows(const nccl4jNvlsDirectArguments& args) {
   direct::finish(a, number);
 }
 
-// Lines to all ranks, this one among them, by one store each; halves are used in turn as in
-// direct_ll.cuh, with whose kernels these take turns.
+// Stores each line to all ranks at once, this rank among them. The halves of the window are used in
+// turn, as in direct_ll.cuh, whose kernels take turns with these.
 template <class T, class F>
 __device__ __forceinline__ void lines(const nccl4jNvlsDirectArguments& args) {
   constexpr bool kReduces = !NCCL4J_NVLS_COPIES;

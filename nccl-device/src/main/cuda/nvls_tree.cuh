@@ -1,11 +1,13 @@
-// NVLS between machines: all-reduce in which the heads of one number form a tree over ordinary
-// connections, by the Simple slots of which a proxy may carry them.
+// NVLS between machines, an all-reduce. The heads with the same number on all machines form a tree
+// over ordinary connections. They use Simple slots, which a proxy may carry.
 //
-// A block is a channel, and has four groups of warps, which are in different chunks at a time:
-// scatter and gather are those of NVLS; up, of a head, combines its machine's slots and what its
-// children sent, and passes that to its parent; down passes what comes from the parent to the
-// children and to all ranks of the machine. The root's up does what down does elsewhere, with the
-// result. No group waits for another of its block but through slots, and none for a later chunk, so
+// A block is a channel. It has four groups of warps, which work on different chunks at a time:
+// - scatter and gather are those of NVLS.
+// - up, on ranks that are heads, combines the slots of its machine with those of its children, and
+//   sends the result to its parent. At the root it sends the result to the children and to all
+//   ranks of the machine.
+// - down sends what comes from the parent to the children and to all ranks of the machine.
+// A group waits for another group of its block only through slots, and never for a later chunk, so
 // the groups never wait in a circle.
 #pragma once
 #include "nvls.cuh"
@@ -17,13 +19,13 @@ namespace nvls {
 
 constexpr int kParent = 0, kFirstChild = 1, kEnds = NCCL4J_NVLS_TREE_ENDS;
 constexpr int kTreeUnroll = 4;
-constexpr int kLookers = 32;  // a group's first warp looks at its machine, the second at the tree
+constexpr int kLookers = 32;  // a group's first warp waits for its machine, the second for the tree
 
-// One direction, or both, of the connection with a parent or a child, as the thread of a group sees
-// it that looks after it. No other group uses the same direction.
+// One or both directions of the connection with a parent or a child, for the thread of a group that
+// waits for it and posts to it. No other group uses the same direction.
 class TreeEnd {
  public:
-  // end: of the fan; others look after nothing.
+  // end: index in the fan; threads with another number have no connection.
   __device__ TreeEnd(const Fan& fan, int channel, int end, bool sends, bool receives)
       : fan_(fan), channel_(channel), end_(end) {
     bool has = end >= 0 && end < kEnds && fan.rank[end] >= 0;
@@ -32,7 +34,7 @@ class TreeEnd {
     if (sends_) head_ = fan.implied[end];
   }
 
-  // Until step index of this kernel has come, and there is a slot for it, in the directions used.
+  // Waits for step index of this kernel: received data, and a free slot to send from.
   __device__ __forceinline__ void awaitStep(u64 index, Patience& patience, u32& dead) {
     if (receives_) {
       u64 wanted = fan_.received[end_] + index + 1;
@@ -51,7 +53,7 @@ class TreeEnd {
     }
   }
 
-  // After the group's barrier: the step's slots are filled, or emptied.
+  // Posts step index, after the group's barrier: its slots are filled or empty.
   __device__ __forceinline__ void post(u64 index, u32 bytes) {
     if (sends_) {
       u64 step = fan_.sent[end_] + index;
@@ -63,7 +65,7 @@ class TreeEnd {
       storeWordRelaxed((void*)fan_.recvCredit[end_], fan_.received[end_] + index + 1);
   }
 
-  // For the next kernel.
+  // Stores the counts of steps for the next kernel.
   __device__ void keep(u64 steps) {
     if (!sends_ && !receives_) return;
     nccl4jSteps* kept = (nccl4jSteps*)fan_.steps[end_];
@@ -75,10 +77,10 @@ class TreeEnd {
   const Fan& fan_;
   int channel_, end_;
   bool sends_ = false, receives_ = false;
-  u64 tail_ = 0, head_ = 0;  // when last looked at
+  u64 tail_ = 0, head_ = 0;  // values at the last look
 };
 
-// Where the slots of a step are in the connections of a tree; null where there is none.
+// Addresses of a step's slots in the connections of a tree; null without a connection.
 struct TreeSlots {
   const char* in[kEnds];
   char* out[kEnds];
@@ -200,7 +202,7 @@ __device__ void down(const nccl4jNvlsTreeArguments& args, const Places& places, 
   const u64 to = places.broadcast(h);
   const SlotPlace place = slotPlace(a.comm, SIMPLE, channel);
   const int end = t - kLookers;
-  // The parent may wait for this rank, of which up knows more.
+  // The parent may itself wait for this rank. Then up gives up first, and names the rank at fault.
   Patience patience = patienceFor(a.comm, t == args.member || end == kParent);
   TreeEnd tree(fan, channel, end, end != kParent, end == kParent);
   u64 steps = 0;
@@ -238,10 +240,10 @@ __device__ void down(const nccl4jNvlsTreeArguments& args, const Places& places, 
   tree.keep(steps);
 }
 
-// The groups' threads: so many that what they have under way at a time stays in registers.
+// Threads of the groups. With more threads, packs in flight would not fit in registers.
 constexpr int kTreeThreads = 512;
-constexpr int kTreeSide = 96;   // of scatter and gather
-constexpr int kTreeHalf = 160;  // of up and down
+constexpr int kTreeSide = 96;   // scatter and gather
+constexpr int kTreeHalf = 160;  // up and down
 
 template <class T, class A>
 __device__ void runTree(const nccl4jNvlsTreeArguments& args) {
@@ -251,7 +253,8 @@ __device__ void runTree(const nccl4jNvlsTreeArguments& args) {
   const int channel = blockIdx.x, t = threadIdx.x;
   shared.begin(a, channel);
   if (t < kEnds) {
-    // Of the heads of one number; the channels take the trees by turns, and heads begin with either.
+    // The tree of this head's number. Channels alternate between the trees; even heads begin with
+    // the first tree, odd heads with the second.
     const nccl4jNvlsTree& tree = args.trees[(channel + max(a.headRank, 0)) % NCCL4J_NVLS_TREES];
     fan.rank[t] = -1;
     if (tree.ranks[t] >= 0) fan.set(t, tree.ranks[t], tree.ends[t], a.comm, channel);

@@ -1,8 +1,9 @@
-// Sends and receives that progress together: each block does the works of one peer and direction
-// one after the other, on its channel, and no block waits for another of this device. Blocks are in
-// order of the distance between the ranks, then of channels, then sends before receives, unless a GPU
-// has room for all. GPUs take blocks in their order, so where not all fit at once, the first of this order
-// that no rank has done is at work at both ends, however few fit.
+// Sends and receives that progress together. Each block does the works of one peer and direction on
+// its channel, one after the other. No block waits for another block of this device.
+//
+// If a GPU has no room for all blocks at once, their order is: the distance between the ranks, then
+// the channel, then sends before receives. GPUs start blocks in this order. So the first work that
+// is not done is under way at both ends, however few blocks a GPU has room for.
 #pragma once
 #include "collective.cuh"
 #include "straight.cuh"
@@ -13,14 +14,14 @@ __device__ __forceinline__ char* p2pAddress(const nccl4jP2pArguments& a, u64 add
   return (char*)(base == BASE_SEND ? a.send + address : base == BASE_RECV ? a.recv + address : address);
 }
 
-// Where channels count what they claim of a group's work, or null where they have shares alone.
+// Counters with which channels claim pieces of a group's work; null if channels have fixed shares.
 __device__ __forceinline__ nccl4jSteps* claims(const nccl4jGroup& group, const nccl4jWork& work,
                                                u32 number) {
   const bool claimed = work.bytes >= straight::kLeastClaimed && number < NCCL4J_CHANNELS;
   return claimed ? (nccl4jSteps*)group.steps + number : nullptr;
 }
 
-// The part of a work that a channel does, as slices. One call of run.
+// Moves a channel's part of a work in slices. Calls run at one place, where it is inlined.
 template <class P>
 __device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes, u32 slice) {
   u32 count = 0;
@@ -44,7 +45,7 @@ __device__ __forceinline__ void transferLines(Fan& fan, const nccl4jCommunicator
     lines::recv(fan, comm, channel, data, bytes, signature);
 }
 
-// Where the caller needs its registers for something else.
+// Not inlined, for a caller that needs its registers for other work.
 __device__ __noinline__ void transferLinesApart(Fan& fan, const nccl4jCommunicator& comm, int channel,
                                                 bool send, char* data, u64 bytes, u32 signature) {
   transferLines(fan, comm, channel, send, data, bytes, signature);
@@ -64,7 +65,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   u32 g = 0;
   while (g + 1 < a.nGroups && blockIdx.x >= groups[g + 1].firstBlock) g++;
   u32 channel = blockIdx.x - groups[g].firstBlock;
-  if (groups[g].blockStep == 2) {  // an odd one is the group's before, which begins a block earlier
+  if (groups[g].blockStep == 2) {  // two groups take blocks in turn: odd ones are of the one before
     g -= channel & 1;
     channel = (channel + 1) / 2;
   }

@@ -1,16 +1,16 @@
-// The tree algorithm, as steps for the primitives of any protocol. It has one call of run, where the
-// compiler inlines the protocol.
+// The tree algorithm, as steps for the primitives of any protocol. It calls run at one place, where
+// the compiler inlines the protocol.
 #pragma once
 #include "share.cuh"
 #include "step.cuh"
 
 namespace nccl4j {
 
-// All-reduce over a binary tree. Fan: 0 the parent, 1 and 2 the children. Slices go up, and a few
-// slices later down, so that the two directions overlap.
+// All-reduce over a binary tree. In the fan, 0 is the parent, 1 and 2 are the children. Each slice
+// goes up, and comes down kLag slices later, so that both directions overlap.
 template <class P>
 __device__ __forceinline__ void tree(P& p, const nccl4jCollectiveArguments& a, int channel) {
-  constexpr u64 kLag = 6;  // fewer than slots
+  constexpr u64 kLag = 6;  // less than the number of slots
   const bool root = a.treeUp[channel] == NCCL4J_NONE;
   const u32 children = (a.treeDown0[channel] != NCCL4J_NONE ? 2 : 0) |
                        (a.treeDown1[channel] != NCCL4J_NONE ? 4 : 0);
