@@ -32,7 +32,6 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.TimeoutException;
 
 /** Memory that each rank registers by itself. */
 @Timeout(120)
@@ -283,25 +282,6 @@ class RegistrationTest {
               comm.deregister(registration);
             }
           });
-    }
-  }
-
-  @Test
-  void aRankThatRegistersAloneIsToldWhomItWaitedFor() throws Exception {
-    CommunicatorConfig config = DIRECT.with("NCCL4J_INIT_TIMEOUT", "5s");
-    try (Ranks ranks = new Ranks(2, config);
-        DeviceMemory memory = alloc(4L * COUNT)) {
-      Communicator comm = ranks.communicators.get(0);
-      comm.register(memory);
-      TimeoutException e =
-          assertThrows(
-              TimeoutException.class,
-              () ->
-                  comm.allReduce(
-                      memory, memory, COUNT, DataType.FLOAT32, RedOp.SUM, ranks.streams.get(0)));
-      assertTrue(e.problem().contains("on registered memory for the first time"), e.problem());
-      assertTrue(e.problem().contains("[1]"), e.problem());
-      assertEquals("register the buffers of an operation on all ranks or on none", e.remedy());
     }
   }
 

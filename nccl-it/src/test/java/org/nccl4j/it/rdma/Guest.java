@@ -68,7 +68,8 @@ final class Guest {
     String tests = Path.of("target", "test-classes").toAbsolutePath().toString();
     return java(
         // The test kit is on the class path.
-        "--patch-module org.nccl4j.it=%s --add-reads org.nccl4j.it=ALL-UNNAMED -m org.nccl4j.it/%s %s"
+        ("--patch-module org.nccl4j.it=%s --add-reads org.nccl4j.it=ALL-UNNAMED"
+                + " -m org.nccl4j.it/%s %s")
             .formatted(tests, type.getName(), arguments));
   }
 

@@ -1,0 +1,264 @@
+package org.nccl4j.api.window;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.IntConsumer;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.host.HostDevice;
+
+/** Windows of three ranks of this process, without kernels and transports. */
+@Timeout(60)
+class WindowRegistryTest {
+  private static final int N = 3;
+
+  private final HostDevice device = HostDevice.instance();
+  private final List<DeviceMemory> memories = new ArrayList<>();
+  private List<WindowRegistry> ranks = registries(Duration.ofSeconds(30), 0);
+
+  private List<WindowRegistry> registries(Duration deadline, long stride) {
+    List<Bootstrap> bootstraps = LocalBootstrap.create(N, deadline);
+    List<PeerInfo> peers =
+        IntStream.range(0, N)
+            .mapToObj(r -> new PeerInfo(r, "h", "ns", "p", 0, Device.Kind.HOST, "host"))
+            .toList();
+    return IntStream.range(0, N)
+        .mapToObj(
+            rank ->
+                new WindowRegistry(
+                    new WindowSetup(
+                        "c",
+                        rank,
+                        peers,
+                        device,
+                        bootstraps.get(rank),
+                        stride,
+                        RemotePeers.none("", ""),
+                        null),
+                    space -> {}))
+        .toList();
+  }
+
+  @AfterEach
+  void close() {
+    ranks.forEach(WindowRegistry::close);
+    memories.forEach(DeviceMemory::close);
+  }
+
+  private synchronized DeviceMemory alloc(long bytes) {
+    memories.add(device.memAlloc(bytes));
+    return memories.get(memories.size() - 1);
+  }
+
+  /** A call on each rank, each on a thread of its own. */
+  private static void all(IntConsumer call) {
+    List<CompletableFuture<Void>> calls = new ArrayList<>();
+    for (int rank = 0; rank < N; rank++) {
+      int mine = rank;
+      CompletableFuture<Void> done = new CompletableFuture<>();
+      calls.add(done);
+      new Thread(
+              () -> {
+                try {
+                  call.accept(mine);
+                  done.complete(null);
+                } catch (RuntimeException | AssertionError e) {
+                  done.completeExceptionally(e);
+                }
+              },
+              "rank " + rank)
+          .start();
+    }
+    calls.forEach(CompletableFuture::join);
+  }
+
+  private interface Memory {
+    DeviceMemory of(int rank);
+  }
+
+  /** Every rank is told the same, and registers and drops a window afterwards. */
+  private void refused(String message, Memory memory) {
+    all(
+        rank -> {
+          WindowRegistry registry = ranks.get(rank);
+          NcclException e =
+              assertThrows(NcclException.class, () -> registry.register(memory.of(rank)));
+          assertTrue(e.getMessage().contains(message), e.getMessage());
+          assertTrue(registry.isUnused());
+          registry.deregister(registry.register(alloc(64)), window -> false);
+        });
+  }
+
+  @Test
+  void aWindowIsFoundUntilItIsDropped() {
+    all(
+        rank -> {
+          WindowRegistry registry = ranks.get(rank);
+          DeviceMemory memory = alloc(8192);
+          assertFalse(registry.hasSpace());
+          RegisteredWindow window = registry.register(memory.slice(64, 4096));
+          assertTrue(registry.hasSpace() && registry.has(window));
+          assertEquals(N, window.view().peers().size());
+          assertSame(window, registry.find(memory.address() + 64, 4096));
+          assertSame(window, registry.find(memory.address() + 100, 8));
+          assertNull(registry.find(memory.address(), 8));
+          assertNull(registry.find(memory.address() + 100, 4096));
+          registry.deregister(window, used -> false);
+          assertNull(registry.find(memory.address() + 100, 8));
+          assertTrue(registry.isUnused());
+        });
+  }
+
+  @Test
+  void memoryThatDoesNotFitIsRefusedByAll() {
+    DeviceMemory closed = device.memAlloc(64);
+    closed.close();
+    refused("on rank 1 of communicator c", rank -> rank == 1 ? device.allocate(4096) : alloc(4096));
+    refused("cannot be mapped by other ranks", rank -> device.allocate(64));
+    refused(
+        "rank 0 registers a window of 4096 bytes and rank 2 one of 4100",
+        rank -> alloc(8192).slice(0, rank == 2 ? 4100 : 4096));
+    refused(
+        "rank 0 registers a window at byte 0 of its allocation and rank 1 at byte 8",
+        rank -> alloc(8192).slice(rank == 1 ? 8 : 0, 4096));
+    refused(
+        "on rank 2 of communicator c: the memory is closed",
+        rank -> rank == 2 ? closed : alloc(64));
+    refused("memory is null", rank -> null);
+    refused("registerWindow on rank 1 of communicator", rank -> rank == 1 ? null : alloc(64));
+    refused("0 bytes", rank -> alloc(0));
+    refused(
+        "ends 1000 bytes after its allocation", rank -> device.wrap(alloc(4096).address(), 5096));
+  }
+
+  @Test
+  void aWindowIsDroppedOnceAndNotWhileItIsUsed() {
+    all(
+        rank -> {
+          WindowRegistry registry = ranks.get(rank);
+          RegisteredWindow window = registry.register(alloc(64));
+          NcclException inUse =
+              assertThrows(
+                  NcclException.class, () -> registry.deregister(window, used -> rank == 1));
+          assertTrue(inUse.getMessage().contains("while operations of rank 1 use it"));
+          assertTrue(registry.has(window));
+          registry.deregister(window, used -> false);
+          NcclException twice =
+              assertThrows(NcclException.class, () -> registry.deregister(window, used -> false));
+          assertTrue(twice.problem().endsWith(" twice"), twice.problem());
+        });
+  }
+
+  @Test
+  void ranksInDifferentStepsAreNamed() {
+    all(
+        rank -> {
+          WindowRegistry registry = ranks.get(rank);
+          RegisteredWindow window = registry.register(alloc(64));
+          DeviceMemory other = alloc(64);
+          NcclException e =
+              assertThrows(
+                  NcclException.class,
+                  () -> {
+                    if (rank == 0) {
+                      registry.register(other);
+                    } else {
+                      registry.deregister(window, used -> false);
+                    }
+                  });
+          assertTrue(
+              e.getMessage().contains("rank 0 calls registerWindow and rank 1 calls deregister"),
+              e.getMessage());
+          registry.deregister(window, used -> false);
+        });
+  }
+
+  @Test
+  void theRangeOfAddressesIsUsedAgain() {
+    ranks = registries(Duration.ofSeconds(30), 1 << 20);
+    all(
+        rank -> {
+          WindowRegistry registry = ranks.get(rank);
+          DeviceMemory second = alloc(700_000);
+          RegisteredWindow window = registry.register(alloc(700_000));
+          NcclException e = assertThrows(NcclException.class, () -> registry.register(second));
+          assertTrue(e.getMessage().contains("NCCL_WIN_STRIDE"), e.getMessage());
+          registry.deregister(window, used -> false);
+          registry.deregister(registry.register(second), used -> false);
+        });
+  }
+
+  /** At the first operation on it, the ranks map what each has registered by itself. */
+  @Test
+  void registrationsAreMappedTogether() {
+    all(
+        rank -> {
+          Registrations registrations = ranks.get(rank).registrations();
+          DeviceMemory memory = alloc(4096);
+          LocalRegistration made = registrations.add(memory.slice(64, 1024));
+          assertTrue(registrations.arePending());
+          assertEquals("no operation has used it", made.obstacle());
+          registrations.map(List.of(new Registrations.Buffer(memory.slice(128, 512), 512)));
+          assertEquals("", made.obstacle());
+          assertFalse(registrations.arePending());
+          assertTrue(ranks.get(rank).find(memory.address() + 128, 512) != null);
+          registrations.remove(made, used -> false);
+          assertNull(ranks.get(rank).find(memory.address() + 128, 512));
+        });
+  }
+
+  @Test
+  void aRegistrationThatOneRankCannotMapIsUsedAsUsual() {
+    all(
+        rank -> {
+          Registrations registrations = ranks.get(rank).registrations();
+          DeviceMemory memory = rank == 1 ? device.allocate(4096) : alloc(4096);
+          LocalRegistration made = registrations.add(memory);
+          registrations.map(List.of(new Registrations.Buffer(memory, 4096)));
+          assertTrue(made.obstacle().contains("rank 1"), made.obstacle());
+          assertFalse(registrations.arePending());
+          assertNull(ranks.get(rank).find(memory.address(), 8));
+        });
+  }
+
+  @Test
+  void aRankThatRegistersAloneIsToldWhomItWaitedFor() {
+    ranks = registries(Duration.ofMillis(200), 0);
+    Registrations registrations = ranks.get(0).registrations();
+    DeviceMemory memory = alloc(64);
+    registrations.add(memory);
+    TimeoutException e =
+        assertThrows(
+            TimeoutException.class,
+            () -> registrations.map(List.of(new Registrations.Buffer(memory, 64))));
+    assertTrue(e.problem().contains("on registered memory for the first time"), e.problem());
+    assertTrue(e.problem().contains("[1, 2]"), e.problem());
+    assertEquals("register the buffers of an operation on all ranks or on none", e.remedy());
+  }
+
+  @Test
+  void afterTheCloseNothingIsRegistered() {
+    WindowRegistry closed = ranks.get(0);
+    closed.close();
+    NcclException e = assertThrows(NcclException.class, () -> closed.register(alloc(64)));
+    assertTrue(e.getMessage().contains("communicator c is closed on rank 0"), e.getMessage());
+  }
+}
