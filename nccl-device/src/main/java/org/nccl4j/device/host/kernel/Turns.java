@@ -24,10 +24,13 @@ import org.nccl4j.device.kernel.Progress;
  */
 final class Turns {
   private static final VarHandle TURN;
+  private static final VarHandle OTHERS;
 
   static {
     try {
-      TURN = MethodHandles.lookup().findVarHandle(Turns.class, "turn", long.class);
+      MethodHandles.Lookup lookup = MethodHandles.lookup();
+      TURN = lookup.findVarHandle(Turns.class, "turn", long.class);
+      OTHERS = lookup.findVarHandle(Turns.class, "others", long.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -125,8 +128,8 @@ final class Turns {
   @HotPath
   private void end(Ends ends) {
     if (ends != first) {
-      ends.ended++;
-      others++;
+      ends.countEnded();
+      OTHERS.setOpaque(this, others + 1);
     }
     TURN.setRelease(this, turn + 1);
   }
@@ -149,7 +152,11 @@ final class Turns {
     if (!unused.isEmpty()) {
       passUnused();
     }
-    return ends != first ? ends.ended : turn - others;
+    if (ends != first) {
+      return ends.ended();
+    }
+    long all = turn; // before the others: of those that end meanwhile none counts as the first's
+    return all - (long) OTHERS.getOpaque(this);
   }
 
   /** True if all kernels of lower tickets have ended. */

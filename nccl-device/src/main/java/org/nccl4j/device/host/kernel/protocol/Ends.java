@@ -1,7 +1,10 @@
 package org.nccl4j.device.host.kernel.protocol;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.kernel.Connection;
@@ -14,11 +17,21 @@ import org.nccl4j.device.kernel.SharedConnections;
  * another's kernel runs.
  */
 public final class Ends {
+  private static final VarHandle ENDED;
+
+  static {
+    try {
+      ENDED = MethodHandles.lookup().findVarHandle(Ends.class, "ended", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
   /**
    * Kernels on these ends that have ended, where the connections are another's. Written by the
    * thread whose turn it is; read by whoever watches, a little late.
    */
-  public long ended;
+  private long ended;
 
   private final SendEnd[] sends;
   private final RecvEnd[] recvs;
@@ -80,6 +93,17 @@ public final class Ends {
       sends[peer] = to == null ? null : new SendEnd(peer, to, spec.layout());
       recvs[peer] = from == null ? null : new RecvEnd(peer, from, spec.layout());
     }
+  }
+
+  /** Counts a kernel that has ended. Of the thread whose turn it is. */
+  @HotPath
+  public void countEnded() {
+    ENDED.setOpaque(this, ended + 1);
+  }
+
+  /** Kernels that have ended, where the connections are another's. Any thread. */
+  public long ended() {
+    return (long) ENDED.getOpaque(this);
   }
 
   /**

@@ -1,5 +1,7 @@
 package org.nccl4j.device.host.kernel.protocol;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -24,6 +26,16 @@ import org.nccl4j.device.kernel.Progress;
 public final class Waiter {
   /** One slow look in 16 looks at the clock too: where that is a system call, it costs as much. */
   private static final int CLOCK_MASK = 15;
+
+  private static final VarHandle WAITS_FOR;
+
+  static {
+    try {
+      WAITS_FOR = MethodHandles.lookup().findVarHandle(Waiter.class, "waitsFor", int.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
 
   private final String communicator;
   private final int rank;
@@ -98,7 +110,7 @@ public final class Waiter {
   }
 
   public int waitsFor() {
-    return waitsFor;
+    return (int) WAITS_FOR.getOpaque(this);
   }
 
   public void explain(Supplier<String> newExplanation) {
@@ -138,7 +150,7 @@ public final class Waiter {
       idle(peer, what);
       now = Words.loadAcquire(window, index);
     } while (now <= value);
-    waitsFor = -1;
+    WAITS_FOR.setOpaque(this, -1);
     return now;
   }
 
@@ -156,7 +168,7 @@ public final class Waiter {
       idle(sender.peer(), "data");
       other = isSlow() && sender.sentAnother(call);
       if (Words.loadAcquire(window, index) == flag) {
-        waitsFor = -1;
+        WAITS_FOR.setOpaque(this, -1);
         return;
       }
     } while (!other);
@@ -179,7 +191,7 @@ public final class Waiter {
       other = isSlow() && sender.sentAnother(call);
       now = Words.loadAcquire(window, index);
       if (now > value) {
-        waitsFor = -1;
+        WAITS_FOR.setOpaque(this, -1);
         return now;
       }
     } while (!other);
@@ -208,7 +220,7 @@ public final class Waiter {
     backoff.reset();
     giveUpNanos = 0;
     slowLooks = 0;
-    waitsFor = -1;
+    WAITS_FOR.setOpaque(this, -1);
   }
 
   /** Between two looks of a wait: lets time pass, and throws when it is time to end. */
@@ -232,7 +244,7 @@ public final class Waiter {
     long now = System.nanoTime();
     if (giveUpNanos == 0) {
       giveUpNanos = Math.max(1, now + patienceNanos);
-      waitsFor = peer;
+      WAITS_FOR.setOpaque(this, peer);
     } else if (now - giveUpNanos > 0) {
       String why = explanation.get();
       TimeoutException timeout =
