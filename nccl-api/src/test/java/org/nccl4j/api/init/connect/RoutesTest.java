@@ -1,0 +1,125 @@
+package org.nccl4j.api.init.connect;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+
+/** The choice of a transport between two ranks, each with transports of its own. */
+@Timeout(60)
+class RoutesTest {
+  private static final List<PeerInfo> PEERS = List.of(peer(0), peer(1));
+
+  private final List<Bootstrap> bootstraps = LocalBootstrap.create(2, Duration.ofSeconds(30));
+
+  private static PeerInfo peer(int rank) {
+    return new PeerInfo(rank, "h", "ns", "p", 0, Device.Kind.HOST, "host");
+  }
+
+  /** Says yes or no, and connects nothing. */
+  private record Saying(Support support) implements Transport {
+    @Override
+    public Support canConnect(PeerInfo peer) {
+      return support;
+    }
+
+    @Override
+    public Connector sender(PeerInfo peer) {
+      throw new AssertionError();
+    }
+
+    @Override
+    public Connector receiver(PeerInfo peer) {
+      throw new AssertionError();
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  /** Routes of a rank with transports by name, best first; a name that begins with - says no. */
+  private static Routes routes(int rank, String... names) {
+    return new Routes(
+        rank,
+        PEERS,
+        Stream.of(names)
+            .map(
+                name ->
+                    name.startsWith("-")
+                        ? named(name.substring(1), Support.no("it says no"))
+                        : named(name, Support.yes("it says yes")))
+            .toList(),
+        "",
+        System.Logger.Level.DEBUG);
+  }
+
+  private static Routes.NamedTransport named(String name, Support support) {
+    return new Routes.NamedTransport(new NamedProvider(name, true), new Saying(support));
+  }
+
+  /** The name that both ranks choose. */
+  private String choice(Routes low, Routes high) {
+    CompletableFuture<List<Routes.NamedTransport>> other =
+        CompletableFuture.supplyAsync(() -> high.choose(bootstraps.get(1)));
+    List<Routes.NamedTransport> chosen = low.choose(bootstraps.get(0));
+    assertNull(chosen.get(0));
+    assertEquals(chosen.get(1).name(), other.join().get(0).name());
+    assertEquals(
+        Map.of(1, new Routes.Route(chosen.get(1).name(), "it says yes")), low.described(chosen));
+    return chosen.get(1).name();
+  }
+
+  @Test
+  void theLowerRanksOrderDecides() {
+    assertEquals("A", choice(routes(0, "A", "B"), routes(1, "B", "A")));
+    assertEquals("B", choice(routes(0, "B", "A"), routes(1, "A", "B")));
+  }
+
+  @Test
+  void bothRanksMustBeAbleToUseIt() {
+    assertEquals("B", choice(routes(0, "A", "B"), routes(1, "-A", "B")));
+    assertEquals("B", choice(routes(0, "-A", "B"), routes(1, "A", "B")));
+    assertEquals("B", choice(routes(0, "A", "B"), routes(1, "C", "B")));
+  }
+
+  @Test
+  void anExcludedTransportIsChosenNoMore() {
+    Routes low = routes(0, "A", "B");
+    Routes high = routes(1, "A", "B");
+    assertEquals("A", choice(low, high));
+    low.exclude(1, "A", "the test pattern was damaged");
+    high.exclude(0, "A", "the test pattern was damaged");
+    assertEquals("B", choice(low, high));
+  }
+
+  @Test
+  void whereNoneReachesTheReasonsAreTold() {
+    Routes high = routes(1, "B");
+    CompletableFuture<InvalidUsageException> other =
+        CompletableFuture.supplyAsync(
+            () -> assertThrows(InvalidUsageException.class, () -> high.choose(bootstraps.get(1))));
+    InvalidUsageException e =
+        assertThrows(InvalidUsageException.class, () -> routes(0, "-A").choose(bootstraps.get(0)));
+    assertEquals(ErrorId.NO_TRANSPORT, e.id());
+    assertTrue(e.problem().contains("rank 0 can use [], rank 1 [B]"), e.problem());
+    assertTrue(e.problem().contains("A: no, it says no"), e.problem());
+    assertEquals(ErrorId.NO_TRANSPORT, other.join().id());
+  }
+}
