@@ -49,6 +49,7 @@ public final class Sum {
       }
     }
     String transport = ranks.get(0).transports().get(1);
+    streams.forEach(DeviceStream::close);
     ranks.forEach(Communicator::close);
     if (right != RANKS * COUNT) {
       throw new AssertionError(right + " of " + RANKS * COUNT + " elements are right");
