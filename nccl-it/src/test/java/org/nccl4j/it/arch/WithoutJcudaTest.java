@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** JCuda is needed by those alone who pass its handles. */
+/** Devices work without JCuda's classes, which only users of its handles need. */
 class WithoutJcudaTest {
   private static URLClassLoader loader() throws Exception {
     List<URL> urls = new ArrayList<>();
@@ -25,7 +25,8 @@ class WithoutJcudaTest {
         }
       }
     }
-    return new URLClassLoader(urls.toArray(URL[]::new), ClassLoader.getPlatformClassLoader());
+    // The platform's loader sees all modules, so the parent is the boot loader.
+    return new URLClassLoader(urls.toArray(URL[]::new), null);
   }
 
   @Test

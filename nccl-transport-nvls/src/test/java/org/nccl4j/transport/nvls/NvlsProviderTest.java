@@ -51,6 +51,7 @@ class NvlsProviderTest {
 
   @Test
   void theServiceLoaderFindsIt() {
+    getClass().getModule().addUses(MulticastProvider.class);
     assertEquals(
         List.of("NVLS"),
         ServiceLoader.load(MulticastProvider.class).stream()
