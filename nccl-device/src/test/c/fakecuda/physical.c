@@ -94,21 +94,25 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p) {
 CUresult cuCtxEnablePeerAccess(CUcontext c, unsigned f) { return call(NO, "%llx,%u", (u64)c, f); }
 #define PINNED 1024
 static u64 pinned[PINNED];
-// Puts a value in the place of another, the first that is found; whether there was one.
+static size_t pinned_bytes[PINNED];
+// Puts a value in the place of another, the first that is found; that place from 1, or 0 for none.
 static int exchange(u64* table, u64 old, u64 with) {
   int found = 0;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < PINNED && !found; i++)
     if (table[i] == old) {
       table[i] = with;
-      found = 1;
+      found = i + 1;
     }
   pthread_mutex_unlock(&lock);
   return found;
 }
 CUresult cuMemHostRegister(void* p, size_t n, unsigned f) {
   OR_FAIL(NEW, "%zu,%u", n, f);
-  return exchange(pinned, 0, (u64)p) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  int place = exchange(pinned, 0, (u64)p);
+  if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+  pinned_bytes[place - 1] = n;
+  return CUDA_SUCCESS;
 }
 CUresult cuMemHostUnregister(void* p) {
   if (exchange(pinned, (u64)p, 0)) return call(GONE, "");
@@ -172,6 +176,16 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   for (int i = 0; i < 4096; i++)
     if (known[i].at && at - known[i].at < known[i].size) {
       *(int*)data = asked ? known[i].type : known[i].device;
+      return CUDA_SUCCESS;
+    }
+  for (int i = 0; i < PINNED; i++)
+    if (pinned[i] && at - pinned[i] < pinned_bytes[i]) {
+      *(int*)data = asked ? CU_MEMORYTYPE_HOST : 0;
+      return CUDA_SUCCESS;
+    }
+  for (int i = 0; i < 64; i++)
+    if (opened[i].at && at - opened[i].at < opened[i].size) {
+      *(int*)data = asked ? CU_MEMORYTYPE_DEVICE : 0;
       return CUDA_SUCCESS;
     }
   return CUDA_ERROR_INVALID_VALUE;

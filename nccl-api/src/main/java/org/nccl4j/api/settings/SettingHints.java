@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
+import org.nccl4j.topo.TopoSettings;
 
 /** Tells of names that are set and have no effect: NCCL's, misspelt ones, and unknown ones. */
 final class SettingHints {
@@ -13,7 +14,10 @@ final class SettingHints {
 
   /** Declared for the model of a machine alone. */
   private static final Set<String> OF_MODELS =
-      Set.of("NCCL_MIN_P2P_NCHANNELS", "NCCL_P2P_PER_CHANNEL_NET_BW", "NCCL_P2P_MAX_PEERS");
+      Set.of(
+          TopoSettings.NCCL_MIN_P2P_NCHANNELS.name(),
+          TopoSettings.NCCL_P2P_PER_CHANNEL_NET_BW.name(),
+          TopoSettings.NCCL_P2P_MAX_PEERS.name());
 
   /** Names that others read: launchers, scripts, builds against NCCL, images with NCCL. */
   private static final Set<String> OF_OTHERS =
