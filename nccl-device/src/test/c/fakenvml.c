@@ -4,8 +4,8 @@
 //   1: 8.0, four links to GPU 2 (one more cannot be used by peers, one is down, one has no known
 //      end), four to a switch at C1, one whose end is not text. No peer access to GPU 0.
 //   2: 8.0, four links to GPU 1.
-// With NCCL4J_FAKE_NVML=two the GPUs of the fake driver instead: two of compute capability 9.0, with 18
-// links to a switch that is not shown; or =apart, without links and peer access. NCCL4J_FAKE_FABRIC says what fabric all GPUs are part of:
+// With FAKE_NVML=two the GPUs of the fake driver instead: two of compute capability 9.0, with 18
+// links to a switch that is not shown; or =apart, without links and peer access. FAKE_FABRIC says what fabric all GPUs are part of:
 // state:status:UUID (every byte, hexadecimal):clique:chassis. Nothing is known of it without.
 // Structures are laid out as the library's reference says.
 #include <stdio.h>
@@ -46,10 +46,10 @@ static char devices[3];
 static const char* const ADDRESS[] = {"0000:1B:00.0", "0000:3D:00.0", "0000:5E:00.0"};
 static const char* const OF_TWO[] = {"0000:0A:00.0", "0000:0B:00.0"};
 static int two(void) {
-  const char* which = getenv("NCCL4J_FAKE_NVML");
+  const char* which = getenv("FAKE_NVML");
   return which && (!strcmp(which, "two") || !strcmp(which, "apart"));
 }
-static int apart(void) { return two() && !strcmp(getenv("NCCL4J_FAKE_NVML"), "apart"); }
+static int apart(void) { return two() && !strcmp(getenv("FAKE_NVML"), "apart"); }
 static int at(Device device) { return (int)((char*)device - devices); }
 static void fill(Pci* pci, const char* address) {
   memset(pci, 0, sizeof *pci);
@@ -57,9 +57,9 @@ static void fill(Pci* pci, const char* address) {
   snprintf(pci->busId, sizeof pci->busId, "0000%s", address);
 }
 
-// NCCL4J_FAKE_NVML=off: a driver that is not loaded.
+// FAKE_NVML=off: a driver that is not loaded.
 int nvmlInit_v2(void) {
-  const char* off = getenv("NCCL4J_FAKE_NVML");
+  const char* off = getenv("FAKE_NVML");
   return off && !strcmp(off, "off") ? 9 : 0;
 }
 const char* nvmlErrorString(int result) { return result == 9 ? "Driver Not Loaded" : "Unknown Error"; }
@@ -114,7 +114,7 @@ int nvmlDeviceGetP2PStatus(Device device, Device other, int capability, int* sta
 #ifndef WITHOUT_FABRIC
 #define VERSION(type) (unsigned)(sizeof(type) | 2 << 24)
 int nvmlDeviceGetGpuFabricInfoV(Device device, Fabric* f) {
-  const char* said = getenv("NCCL4J_FAKE_FABRIC");
+  const char* said = getenv("FAKE_FABRIC");
   unsigned state, uuid;
   if (f->version != VERSION(Fabric)) return 25;
   if (!said || sscanf(said, "%u:%d:%x:%u", &state, &f->status, &uuid, &f->clique) != 4) return 3;
@@ -123,7 +123,7 @@ int nvmlDeviceGetGpuFabricInfoV(Device device, Fabric* f) {
   return at(device) < 0 ? 2 : 0;
 }
 int nvmlDeviceGetPlatformInfo(Device device, Platform* p) {
-  const char* said = getenv("NCCL4J_FAKE_FABRIC");
+  const char* said = getenv("FAKE_FABRIC");
   char chassis[17] = "";
   if (p->version != VERSION(Platform)) return 25;
   if (!said || sscanf(said, "%*[^:]:%*[^:]:%*[^:]:%*[^:]:%16s", chassis) != 1) return 3;

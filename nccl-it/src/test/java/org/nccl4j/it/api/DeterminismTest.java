@@ -146,7 +146,7 @@ class DeterminismTest {
             ChaosRank.classPath(),
             DeterminismTest.class.getName(),
             Integer.toString(rank));
-    builder.environment().putAll(Map.of("NCCL4J_TEST_ID", id.toString()));
+    builder.environment().putAll(Map.of("TEST_ID", id.toString()));
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
     return builder.start();
   }
@@ -154,7 +154,7 @@ class DeterminismTest {
   /** A rank in a process: says its results. */
   public static void main(String[] arguments) {
     int rank = Integer.parseInt(arguments[0]);
-    UniqueId id = UniqueId.parse(System.getenv("NCCL4J_TEST_ID"));
+    UniqueId id = UniqueId.parse(System.getenv("TEST_ID"));
     try (Communicator comm = Communicator.initRank(RANKS, id, rank, Devices.host());
         DeviceStream stream = Devices.host().createStream()) {
       System.out.println(Arrays.toString(results(comm, stream)));

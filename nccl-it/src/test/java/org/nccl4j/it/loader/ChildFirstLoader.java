@@ -14,7 +14,7 @@ import java.util.TreeSet;
  */
 final class ChildFirstLoader extends URLClassLoader {
   ChildFirstLoader() {
-    super(urls(), ClassLoader.getPlatformClassLoader());
+    super(urls(), null); // the platform's loader sees the modules of this JVM's path
   }
 
   private static URL[] urls() {
@@ -26,9 +26,15 @@ final class ChildFirstLoader extends URLClassLoader {
         }
       }
     }
-    // Where the tests are patched into a module, they are on no path.
-    paths.add(ChildFirstLoader.class.getProtectionDomain().getCodeSource().getLocation().getPath());
+    paths.add(tests());
     return paths.stream().map(ChildFirstLoader::url).toArray(URL[]::new);
+  }
+
+  /** The folder of the tests' classes. Where they are patched into a module, it is on no path. */
+  private static String tests() {
+    String file = "/" + ChildFirstLoader.class.getName().replace('.', '/') + ".class";
+    String path = ChildFirstLoader.class.getResource(file).getPath();
+    return path.substring(0, path.length() - file.length());
   }
 
   private static URL url(String path) {

@@ -51,8 +51,8 @@ class CliqueTest {
       all.put("NCCL_HOSTID", "host-" + host);
       all.put("NCCL_SOCKET_IFNAME", "lo");
       all.put("NCCL_DEBUG", "INFO");
-      all.put("NCCL4J_FAKE_NVML", "two");
-      all.put("NCCL4J_FAKE_FABRIC", "3:0:ab:7:rack1");
+      all.put("FAKE_NVML", "two");
+      all.put("FAKE_FABRIC", "3:0:ab:7:rack1");
       all.put("FAKECUDA_FABRIC", "yes");
       all.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.windows=true");
       all.putAll(environment);
@@ -193,8 +193,8 @@ class CliqueTest {
     String number = "NCCL_MNNVL_UUID=0x5";
     List<Ran> all =
         run(
-            host("a", 0, "", number).with("NCCL4J_FAKE_FABRIC", "3:0:0:0:r"),
-            host("b", 0, "", number).with("NCCL4J_FAKE_FABRIC", "3:0:0:0:r"));
+            host("a", 0, "", number).with("FAKE_FABRIC", "3:0:0:0:r"),
+            host("b", 0, "", number).with("FAKE_FABRIC", "3:0:0:0:r"));
     for (Ran ran : all) {
       assertContains(of(ran, 0), "rank 0: its NVLink fabric ends at its machine");
       assertContains(of(ran, 0), "=NET}");

@@ -283,8 +283,7 @@ class MemorySharingTest {
   void whatAProcessDoesNotSeeIsAskedOfTheManagementLibrary(
       String gpus, String nvlink, String access) throws Exception {
     FakeGpuProcess withNvml = FakeGpuProcess.in(other).withNvml();
-    Ran ran =
-        withNvml.run(Map.of("FAKECUDA_DEVICES", "1", "NCCL4J_FAKE_NVML", gpus), UnseenGpu.class);
+    Ran ran = withNvml.run(Map.of("FAKECUDA_DEVICES", "1", "FAKE_NVML", gpus), UnseenGpu.class);
     assertContains(ran, "unseen: %s %s".formatted(nvlink, access));
   }
 

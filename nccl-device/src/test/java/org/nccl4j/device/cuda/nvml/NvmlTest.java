@@ -28,7 +28,7 @@ class NvmlTest {
   }
 
   private String ask(boolean there, String what, String driver) throws Exception {
-    return ask(there, what, Map.of("NCCL4J_FAKE_NVML", driver));
+    return ask(there, what, Map.of("FAKE_NVML", driver));
   }
 
   private String ask(boolean there, String what, Map<String, String> environment, String... options)
@@ -143,7 +143,7 @@ class NvmlTest {
   @Test
   void theFabricIsReadAsTheLibraryLaysItOut() throws Exception {
     String[] said =
-        ask(true, "fabric", Map.of("NCCL4J_FAKE_FABRIC", "3:0:ab:4294967295:rack-7")).split("\n");
+        ask(true, "fabric", Map.of("FAKE_FABRIC", "3:0:ab:4294967295:rack-7")).split("\n");
     NvmlFabric fabric = new NvmlFabric("", 3, 0, "ab".repeat(16), -1);
     assertEquals(fabric.toString(), said[0]);
     assertEquals("complete", said[1]);
@@ -159,8 +159,7 @@ class NvmlTest {
   @Test
   void anOlderLibraryKnowsNoFabric() throws Exception {
     String[] said =
-        ask(true, "fabric", Map.of("NCCL4J_FAKE_FABRIC", "3:0:ab:1:r"), "-DWITHOUT_FABRIC")
-            .split("\n");
+        ask(true, "fabric", Map.of("FAKE_FABRIC", "3:0:ab:1:r"), "-DWITHOUT_FABRIC").split("\n");
     assertEquals("its NVLink fabric is not known: the driver is too old to know of it", said[1]);
     assertEquals("none", said[2]);
   }
