@@ -59,7 +59,8 @@ public abstract class Device {
    * @param address where it begins
    * @param bytes how much of it may be used
    * @throws InvalidArgumentException if bytes is negative, or if, of one byte or more, the address
-   *     is 0 or the first or the last byte is memory that this device cannot read
+   *     is 0 or the first byte is memory that this device cannot read; a GPU asks about the last
+   *     byte too
    */
   public abstract DeviceMemory wrap(long address, long bytes);
 

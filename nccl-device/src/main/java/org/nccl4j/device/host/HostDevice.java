@@ -156,8 +156,8 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public DeviceMemory wrap(long address, long bytes) {
     checkRange(address, bytes, OWN_MEMORY);
-    if (bytes > 0 && !MappedRegion.isReadable(address, bytes)) {
-      throw notWrapped(address, bytes, ": this process cannot read them", OWN_MEMORY);
+    if (bytes > 0 && !MappedRegion.isReadable(address)) {
+      throw notWrapped(address, bytes, ": this process cannot read the first", OWN_MEMORY);
     }
     return new HostMemory(this, address, bytes, () -> {});
   }

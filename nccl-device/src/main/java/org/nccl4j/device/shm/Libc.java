@@ -55,8 +55,8 @@ final class Libc {
   private static final LibcFunctions C =
       NativeLibrary.required(LibcFunctions.class, LibcFunctions.LIBRARY);
 
-  /** Two bytes, from 16 on the iovec of both, and from 32 on the iovecs of two other bytes. */
-  private static final Offheap TWO_BYTES = new Offheap(64);
+  /** A byte, from 16 on its iovec, and from 32 on the iovec of another byte. */
+  private static final Offheap ONE_BYTE = new Offheap(48);
 
   private Libc() {}
 
@@ -109,15 +109,14 @@ final class Libc {
     return address;
   }
 
-  /** True unless one of two bytes cannot be read, as far as the kernel tells. */
-  static boolean isReadable(long first, long last) {
-    synchronized (TWO_BYTES) {
-      long block = TWO_BYTES.address();
-      TWO_BYTES.putLong(16, block).putLong(24, 2);
-      TWO_BYTES.putLong(32, first).putLong(40, 1).putLong(48, last).putLong(56, 1);
+  /** True unless a byte cannot be read, as far as the kernel tells. */
+  static boolean isReadable(long at) {
+    synchronized (ONE_BYTE) {
+      long block = ONE_BYTE.address();
+      ONE_BYTE.putLong(16, block).putLong(24, 1).putLong(32, at).putLong(40, 1);
       long self = ProcessHandle.current().pid();
-      long bytes = C.process_vm_readv(self, block + 16, 1, block + 32, 2, 0, 0);
-      return bytes == 2 || bytes < 0 && errno() != EFAULT;
+      long bytes = C.process_vm_readv(self, block + 16, 1, block + 32, 1, 0, 0);
+      return bytes == 1 || errno() != EFAULT;
     }
   }
 

@@ -1,7 +1,11 @@
 package org.nccl4j.device.shm;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.ref.Cleaner;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.stream.Stream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -61,11 +65,28 @@ public final class MappedRegion implements AutoCloseable {
   }
 
   /**
-   * True unless the process cannot read the first or the last byte of a range. Where the kernel
-   * does not let the process ask, the answer is true.
+   * True unless the process cannot read the byte at an address. Where the kernel does not let the
+   * process ask, the answer is true.
    */
-  public static boolean isReadable(long address, long bytes) {
-    return Libc.isReadable(address, address + bytes - 1);
+  public static boolean isReadable(long address) {
+    // The call refuses memory that a driver maps, such as CUDA's pinned memory: the list has it.
+    return Libc.isReadable(address) || isMapped(address);
+  }
+
+  /** True if the kernel's list of mappings has an address as readable, or cannot be read. */
+  private static boolean isMapped(long address) {
+    try (Stream<String> mappings = Files.lines(Path.of("/proc/self/maps"))) {
+      return mappings.anyMatch(
+          line -> {
+            int dash = line.indexOf('-');
+            int space = line.indexOf(' ');
+            return line.charAt(space + 1) == 'r'
+                && Long.parseUnsignedLong(line, 0, dash, 16) <= address
+                && address < Long.parseUnsignedLong(line, dash + 1, space, 16);
+          });
+    } catch (IOException | UncheckedIOException e) {
+      return true;
+    }
   }
 
   /** The address of the first byte. */
