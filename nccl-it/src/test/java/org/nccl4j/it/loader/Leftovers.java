@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
-/** What class loaders leave behind. */
+/** Threads, classes and native libraries that outlive {@link ChildFirstLoader}s. */
 final class Leftovers {
   private static final long MOST_NANOS = 20_000_000_000L;
   private static final long PAUSE_NANOS = 20_000_000;
@@ -40,8 +40,10 @@ final class Leftovers {
     return loaders.stream().anyMatch(each -> each.get() != null);
   }
 
+  /** Threads of such loaders; this JVM's own nccl4j may have some of other tests. */
   private static List<String> threads() {
     return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getContextClassLoader() instanceof ChildFirstLoader)
         .map(Thread::getName)
         .filter(name -> name.startsWith("nccl4j"))
         .sorted()
