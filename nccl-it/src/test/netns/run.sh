@@ -11,6 +11,9 @@ cd "$(dirname "$0")"
 . ./lib.sh
 nccl=../../../../nccl
 target=../../../target
+# The network with faults.
+testkit=$(find "$(cd ../../../testkit && pwd)/target" -name 'nccl-testkit-*.jar' |
+  grep -v -e sources -e javadoc | head -n 1)
 failures=0
 
 fail() {
@@ -58,7 +61,7 @@ rails() {
 # A connection that is reset in the middle is an error that names the ranks, and soon.
 resets() {
   log=$(mktemp)
-  if NCCL_NET=FaultySocket NCCL4J_FAULTS=resetsAfter=1000000 in_host 0 timeout 60 "$nccl" perf all_reduce \
+  if NCCL_NET=FaultySocket NCCL4J_FAULTS=resetsAfter=1000000 in_host 0 timeout 60 "$nccl" perf all_reduce --class-path "$testkit" \
     --processes 3 --hosts "$(host_list)" --launcher "$LAUNCHER" -b 4M -e 4M > "$log" 2>&1; then
     fail "an all-reduce over connections that are reset ends without an error"
   elif grep -q "has lost its connection with rank" "$log"; then
@@ -126,7 +129,7 @@ correctness() {
         check 3 5 all_reduce --algo ring -b 4 -e 3M -f 30
         NCCL_SOCKET_NTHREADS=2 NCCL_NSOCKS_PERTHREAD=2 check 3 3 all_reduce -b 3M -e 3M
         NCCL_NET=FaultySocket NCCL4J_FAULTS=seed=1,piece=61,stallsEvery=30000,stallMillis=5,delayLooks=20 \
-          check 3 3 all -b 4 -e 3K -f 17
+          check 3 3 all --class-path "$testkit" -b 4 -e 3K -f 17
         resets
         NCCL_SOCKET_FAMILY=AF_INET6 NCCL_SOCKET_IFNAME==eth0 check 3 3 all_gather -b 1M -e 1M
         ;;
