@@ -85,7 +85,7 @@ public final class FakeKernels implements KernelCommunicator {
   /** What a launch throws; null for nothing. */
   public RuntimeException launchError;
 
-  private NcclException failure;
+  private volatile NcclException failure;
 
   /** The plan that was prepared last. */
   public Plan last() {

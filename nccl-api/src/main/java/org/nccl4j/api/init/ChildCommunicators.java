@@ -286,7 +286,7 @@ public final class ChildCommunicators {
             made.profilers),
         old.resources(),
         kernels,
-        new Launcher(kernels, old.launcher()),
+        new Launcher(kernels, made.request.operationDeadline(), old.launcher()),
         routes);
   }
 

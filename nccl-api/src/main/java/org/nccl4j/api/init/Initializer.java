@@ -310,7 +310,7 @@ public final class Initializer {
             profilers),
         resources,
         kernels,
-        new Launcher(kernels),
+        new Launcher(kernels, request.operationDeadline()),
         connected.choice().described(connected.verified().routes()));
   }
 

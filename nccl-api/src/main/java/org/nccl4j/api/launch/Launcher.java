@@ -13,6 +13,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 
@@ -34,7 +35,16 @@ public final class Launcher {
   /** The shape of what is launched and is no operation that a user calls. */
   public static final long UNNAMED = FlightRecorder.UNNAMED;
 
+  /** Looks at a thread that launches, before the waiting thread sleeps between two looks. */
+  private static final int LOOKS = 10_000;
+
+  private static final long SLEEP_NANOS = 50_000;
+
   private final KernelCommunicator kernels;
+
+  /** How long a call waits for a thread that launches. */
+  private final Duration deadline;
+
   private OperationHooks hooks = new OperationHooks();
   private FlightRecorder log = FlightRecorder.unread();
 
@@ -47,35 +57,58 @@ public final class Launcher {
   /** The one whose turn to launch is taken; another's where connections are shared. */
   private final Launcher order;
 
-  /** A way to the kernels of one communicator. */
-  public Launcher(KernelCommunicator kernels) {
+  /**
+   * Launches kernels of one communicator.
+   *
+   * @param deadline how long a call waits for another thread's launch
+   */
+  public Launcher(KernelCommunicator kernels, Duration deadline) {
     this.kernels = kernels;
+    this.deadline = deadline;
     this.order = this;
   }
 
-  /** A way to the kernels of a communicator that shares another's connections: one order. */
-  public Launcher(KernelCommunicator kernels, Launcher parent) {
+  /** Launches kernels of a communicator that shares its parent's connections, in one order. */
+  public Launcher(KernelCommunicator kernels, Duration deadline, Launcher parent) {
     this.kernels = kernels;
+    this.deadline = deadline;
     this.order = parent.order;
   }
 
   /**
    * Begins planning and launching; to be followed by {@link #leave()} whatever happens.
    *
-   * @throws NcclException if the communicator has failed or is closed; then there is nothing to
-   *     leave
+   * @throws NcclException if the communicator has failed or is closed, or if another thread has
+   *     been launching until the deadline; then there is nothing to leave
    */
   @HotPath
   public void enter() {
-    while (!INSIDE.compareAndSet(order, 0, 1)) {
-      if (isRefused()) {
-        throw refusal();
-      }
-      Thread.yield();
+    if (!INSIDE.compareAndSet(order, 0, 1)) {
+      awaitTurn();
     }
     if (isRefused()) {
       leave();
       throw refusal();
+    }
+  }
+
+  private void awaitTurn() {
+    long end = Patience.end(deadline);
+    for (int looks = 0; !INSIDE.compareAndSet(order, 0, 1); looks++) {
+      if (isRefused()) {
+        throw refusal();
+      }
+      if (looks < LOOKS) {
+        Thread.yield();
+      } else if (System.nanoTime() - end < 0) {
+        Patience.sleep(SLEEP_NANOS);
+      } else {
+        throw new TimeoutException(
+            "an operation waits for %s while another thread launches operations of this communicator or of one that shares its connections"
+                .formatted(Patience.text(deadline)),
+            "synchronize the stream of that thread more often, or wait longer"
+                + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");
+      }
     }
   }
 

@@ -47,10 +47,11 @@ import org.nccl4j.device.kernel.P2pWork;
 /** Calls of one rank, checked and launched alone or in groups, by kernels that record them. */
 class OperationDispatcherTest {
   private static final int RANKS = 4;
+  private static final Duration DEADLINE = Duration.ofSeconds(60);
 
   private final HostDevice device = HostDevice.instance();
   private final FakeKernels kernels = new FakeKernels();
-  private final Launcher launcher = new Launcher(kernels);
+  private final Launcher launcher = new Launcher(kernels, DEADLINE);
   private final OperationDispatcher calls = dispatcher(0, kernels, launcher);
   private final DeviceStream stream = device.createStream();
   private final DeviceMemory send = device.allocate(64);
@@ -320,7 +321,7 @@ class OperationDispatcherTest {
   void aFailedCommunicatorKeepsNoOtherOfItsGroupFromBeingLaunched() {
     FakeKernels failed = new FakeKernels();
     failed.abort(new InternalErrorException("a kernel broke", "mend it", null));
-    OperationDispatcher broken = dispatcher(1, failed, new Launcher(failed));
+    OperationDispatcher broken = dispatcher(1, failed, new Launcher(failed, DEADLINE));
     NcclException e =
         assertThrows(
             NcclException.class,
@@ -340,7 +341,7 @@ class OperationDispatcherTest {
   @Test
   void twoRanksInOneStreamAreRefused() {
     FakeKernels others = new FakeKernels();
-    OperationDispatcher other = dispatcher(1, others, new Launcher(others));
+    OperationDispatcher other = dispatcher(1, others, new Launcher(others, DEADLINE));
     InvalidArgumentException e =
         assertThrows(
             InvalidArgumentException.class,
@@ -360,7 +361,7 @@ class OperationDispatcherTest {
   @Test
   void aDispatcherBecomesAnother() {
     FakeKernels newKernels = new FakeKernels();
-    calls.become(dispatcher(0, newKernels, new Launcher(newKernels)));
+    calls.become(dispatcher(0, newKernels, new Launcher(newKernels, DEADLINE)));
     call(Operation.ALL_REDUCE, 0, 16);
     assertEquals(List.of(), kernels.launches);
     assertEquals(1, newKernels.launches.size());

@@ -2,12 +2,16 @@ package org.nccl4j.device.host.stream;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /**
@@ -32,6 +36,9 @@ final class LaunchQueue {
 
   /** Looks at a thread that adds, which takes some nanoseconds while it has a core. */
   private static final int LOOKS = 1000;
+
+  /** How long a thread may add, which takes as long only if the thread is stopped. */
+  private static final Duration ADDING_DEADLINE = Duration.ofSeconds(60);
 
   private static final VarHandle ADDING;
   private static final VarHandle RUNNING;
@@ -159,14 +166,26 @@ final class LaunchQueue {
    * every volatile word that the caller wrote before this call.
    */
   long addedByAll() {
-    for (int looks = 0; adding != 0; looks++) {
-      if (looks < LOOKS) {
-        Thread.onSpinWait();
-      } else {
-        Thread.yield(); // it may have no core
-      }
+    if (adding != 0) {
+      awaitAdder(() -> adding == 0);
     }
     return added;
+  }
+
+  private static void awaitAdder(BooleanSupplier over) {
+    for (int looks = 0; looks < LOOKS; looks++) {
+      if (over.getAsBoolean()) {
+        return;
+      }
+      Thread.onSpinWait();
+    }
+    // The adding thread may have no core.
+    if (!Patience.until(over, ADDING_DEADLINE)) {
+      throw new TimeoutException(
+          "a thread has been adding a launch to a host stream for "
+              + Patience.text(ADDING_DEADLINE),
+          "let that thread go on: it is stopped, by a debugger for example");
+    }
   }
 
   /**
@@ -175,11 +194,12 @@ final class LaunchQueue {
    * freed.
    *
    * @throws InvalidUsageException for memory that is over, or if the queue was sealed
+   * @throws TimeoutException if another thread is stopped while it adds
    */
   @HotPath
   boolean add(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
-    while (!ADDING.compareAndSet(this, 0, 1)) {
-      Thread.onSpinWait();
+    if (!ADDING.compareAndSet(this, 0, 1)) {
+      awaitTurnToAdd();
     }
     boolean open;
     boolean room;
@@ -193,6 +213,10 @@ final class LaunchQueue {
       throw refusal(send, recv);
     }
     return room;
+  }
+
+  private void awaitTurnToAdd() {
+    awaitAdder(() -> ADDING.compareAndSet(this, 0, 1));
   }
 
   @HotPath

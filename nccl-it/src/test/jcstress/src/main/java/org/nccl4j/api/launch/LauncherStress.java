@@ -26,12 +26,14 @@ public final class LauncherStress {
               new Class<?>[] {KernelCommunicator.class},
               (proxy, method, arguments) -> null);
 
+  private static final Duration DEADLINE = Duration.ofSeconds(30);
+
   private LauncherStress() {}
 
   /** Two communicators that share connections. */
   static class Shared {
-    final Launcher parent = new Launcher(KERNELS);
-    final Launcher launcher = new Launcher(KERNELS, parent);
+    final Launcher parent = new Launcher(KERNELS, DEADLINE);
+    final Launcher launcher = new Launcher(KERNELS, DEADLINE, parent);
     volatile boolean closed;
     int inside;
 
@@ -86,7 +88,7 @@ public final class LauncherStress {
     /** Closes; the other goes on. */
     @Actor
     public void close(II_Result r) {
-      closed = launcher.refuse(CLOSED, Duration.ofSeconds(30));
+      closed = launcher.refuse(CLOSED, DEADLINE);
       r.r2 = launch(parent);
     }
   }

@@ -1,0 +1,68 @@
+package org.nccl4j.api.launch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.FakeKernels;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+
+/** Waits of a call for another thread's launch. */
+class LauncherTest {
+  private static final Duration LONG = Duration.ofSeconds(60);
+
+  private final FakeKernels kernels = new FakeKernels();
+
+  @Test
+  void aCallFailsAtItsDeadlineWhileAnotherThreadLaunches() {
+    Launcher launcher = new Launcher(kernels, Duration.ofMillis(20));
+    launcher.enter();
+    TimeoutException late = assertThrows(TimeoutException.class, launcher::enter);
+    assertTrue(late.getMessage().contains("waits for 20 ms while another thread"), late::getMessage);
+    assertTrue(late.remedy().contains("NCCL4J_TIMEOUT"), late::remedy);
+    launcher.leave();
+    launcher.enter(); // the call that failed has not changed the order
+    launcher.leave();
+  }
+
+  @Test
+  void aCallWaitsForTheLaunchOfACommunicatorThatSharesItsConnections() {
+    Launcher parent = new Launcher(kernels, LONG);
+    Launcher child = new Launcher(kernels, Duration.ofMillis(20), parent);
+    parent.enter();
+    assertThrows(TimeoutException.class, child::enter);
+    parent.leave();
+    child.enter();
+    child.leave();
+  }
+
+  @Test
+  void aFailureEndsTheWait() throws Exception {
+    Launcher launcher = new Launcher(kernels, LONG);
+    launcher.enter();
+    CompletableFuture<NcclException> waiting = failureOfEnter(launcher);
+    kernels.abort(new InternalErrorException("rank 1 has failed", "look at rank 1"));
+    assertTrue(waiting.get(30, TimeUnit.SECONDS).getMessage().contains("rank 1 has failed"));
+  }
+
+  @Test
+  void aCloseEndsTheWait() throws Exception {
+    Launcher launcher = new Launcher(kernels, LONG);
+    launcher.enter();
+    CompletableFuture<NcclException> waiting = failureOfEnter(launcher);
+    launcher.close(Duration.ZERO);
+    assertEquals(ErrorId.CLOSED, waiting.get(30, TimeUnit.SECONDS).id());
+  }
+
+  private static CompletableFuture<NcclException> failureOfEnter(Launcher launcher) {
+    return CompletableFuture.supplyAsync(
+        () -> assertThrows(NcclException.class, launcher::enter));
+  }
+}
