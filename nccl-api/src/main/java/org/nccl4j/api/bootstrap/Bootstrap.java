@@ -50,9 +50,10 @@ public interface Bootstrap extends AutoCloseable {
   void tellFailure(NcclException cause);
 
   /**
-   * Whom to call, at most once, when another rank tells of its failure or its process dies without
-   * having closed: with a RemoteException (or the told error's own kind) that names the rank and
-   * its cause. Called on a thread of the bootstrap; called at once if it already happened.
+   * Sets the listener for failures of other ranks. It is called at most once, when another rank
+   * tells of its failure or its process dies without having closed, with a RemoteException (or the
+   * told error's own kind) that names the rank and its cause. It is called on a thread of the
+   * bootstrap, or at once if the failure has already happened.
    */
   void onFailure(Consumer<NcclException> listener);
 

@@ -42,7 +42,7 @@ public final class Launcher {
 
   private final KernelCommunicator kernels;
 
-  /** How long a call waits for a thread that launches. */
+  /** Longest wait of a call for another thread's launch. */
   private final Duration deadline;
 
   private OperationHooks hooks = new OperationHooks();

@@ -17,7 +17,7 @@ import java.util.TreeMap;
 final class OtherVariables {
   private static final String FILE = "other-variables.txt";
 
-  /** What {@link #all} gives. */
+  /** The sentences, read once. */
   private static final class Read {
     static final SortedMap<String, String> ALL = Collections.unmodifiableSortedMap(read());
   }

@@ -25,7 +25,8 @@ class LauncherTest {
     Launcher launcher = new Launcher(kernels, Duration.ofMillis(20));
     launcher.enter();
     TimeoutException late = assertThrows(TimeoutException.class, launcher::enter);
-    assertTrue(late.getMessage().contains("waits for 20 ms while another thread"), late::getMessage);
+    assertTrue(
+        late.getMessage().contains("waits for 20 ms while another thread"), late::getMessage);
     assertTrue(late.remedy().contains("NCCL4J_TIMEOUT"), late::remedy);
     launcher.leave();
     launcher.enter(); // the call that failed has not changed the order
@@ -62,7 +63,6 @@ class LauncherTest {
   }
 
   private static CompletableFuture<NcclException> failureOfEnter(Launcher launcher) {
-    return CompletableFuture.supplyAsync(
-        () -> assertThrows(NcclException.class, launcher::enter));
+    return CompletableFuture.supplyAsync(() -> assertThrows(NcclException.class, launcher::enter));
   }
 }

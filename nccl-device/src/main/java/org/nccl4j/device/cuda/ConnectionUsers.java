@@ -43,7 +43,7 @@ final class ConnectionUsers implements AutoCloseable {
   /** Open ones, the first first; replaced by whoever holds this object's monitor. */
   private volatile List<Member> all = List.of();
 
-  /** How many those are, likewise. */
+  /** Number of open ones, likewise. */
   private volatile int count;
 
   /** Creates the connections of a new communicator. */

@@ -22,6 +22,8 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -72,9 +74,7 @@ public final class NvlsSetup implements AutoCloseable {
         .forEach(settings::get);
     Optional<MulticastProvider> provider = TransportRegistry.multicast();
     Offer mine =
-        provider
-            .map(p -> p.offer(request.device(), settings))
-            .orElse(new Offer(Optional.empty(), false, "nccl-transport-nvls is not on the path"));
+        provider.map(p -> p.offer(request.device(), settings)).orElseGet(() -> absent(settings));
     List<Offer> offers = bootstrap.allGather(encode(mine)).stream().map(NvlsSetup::decode).toList();
     HostLayout hosts = HostLayout.of(context.peers());
     String refusal = refusal(context, hosts, offers);
@@ -105,6 +105,23 @@ public final class NvlsSetup implements AutoCloseable {
     }
     Nvls place = made.nvls().get().among(hosts.count(), teams.trees(context.rank()));
     return new NvlsSetup(made, place, teardown(context, bootstrap, made));
+  }
+
+  /** The offer of a rank without a provider; wanted if the settings ask for NVLS. */
+  static Offer absent(Settings settings) {
+    AlgorithmFilter filter = TuningSettings.filter(settings);
+    boolean wanted =
+        switch (settings.get(Settings.NCCL4J_NVLS_MODE)) {
+          case "emulated", "hardware" -> true;
+          case "off" -> false;
+          default ->
+              filter.demandsAnywhere(Algorithm.NVLS) || filter.demandsAnywhere(Algorithm.NVLS_TREE);
+        };
+    return new Offer(
+        Optional.empty(),
+        wanted,
+        "nccl-transport-nvls is not on the class path or module path; add this artifact, or remove"
+            + " NVLS from NCCL_ALGO and set NCCL4J_NVLS_MODE=off");
   }
 
   private static MulticastProvider.Exchange exchange(Bootstrap bootstrap) {

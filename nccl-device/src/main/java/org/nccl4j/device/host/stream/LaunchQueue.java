@@ -37,7 +37,7 @@ final class LaunchQueue {
   /** Looks at a thread that adds, which takes some nanoseconds while it has a core. */
   private static final int LOOKS = 1000;
 
-  /** How long a thread may add, which takes as long only if the thread is stopped. */
+  /** Longest wait for a thread that adds, which takes as long only if the thread is stopped. */
   private static final Duration ADDING_DEADLINE = Duration.ofSeconds(60);
 
   private static final VarHandle ADDING;
