@@ -10,5 +10,6 @@ module org.nccl4j.testkit {
   requires jdk.management;
 
   exports org.nccl4j.testkit;
+  exports org.nccl4j.testkit.faults;
   exports org.nccl4j.testkit.rules;
 }

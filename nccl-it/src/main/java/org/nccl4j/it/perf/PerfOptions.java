@@ -1,13 +1,35 @@
 package org.nccl4j.it.perf;
 
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.it.run.Placement;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /** The options of {@code perf} as they are written; nccl-tests' where it has them. */
 final class PerfOptions {
+  /** The names of all data types. */
+  static final class TypeLabels extends ArrayList<String> {
+    private static final long serialVersionUID = 1L;
+
+    TypeLabels() {
+      super(Stream.of(DataType.values()).map(DataType::label).toList());
+    }
+  }
+
+  /** The names of all algorithms. */
+  static final class AlgorithmNames extends ArrayList<String> {
+    private static final long serialVersionUID = 1L;
+
+    AlgorithmNames() {
+      super(Algorithm.names());
+    }
+  }
+
   @Parameters(
       index = "0",
       paramLabel = "COLLECTIVE",
@@ -93,10 +115,9 @@ final class PerfOptions {
   @Option(
       names = {"-d", "--datatype"},
       paramLabel = "TYPE",
+      completionCandidates = TypeLabels.class,
       defaultValue = "float",
-      description =
-          "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3,"
-              + " f8e5m2, or all (default: ${DEFAULT-VALUE}).")
+      description = "${COMPLETION-CANDIDATES}, or all (default: ${DEFAULT-VALUE}).")
   String type;
 
   @Option(
@@ -201,9 +222,10 @@ final class PerfOptions {
   @Option(
       names = {"--algo"},
       paramLabel = "NAME",
+      completionCandidates = AlgorithmNames.class,
       description =
-          "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot, NVLS; with windows (-R)"
-              + " DirectLL, DirectOneShot, DirectTwoShot, CopyEngine; between hosts NVLSTree, PAT.")
+          "Forces algorithms, like NCCL_ALGO: ${COMPLETION-CANDIDATES}. Direct algorithms and"
+              + " CopyEngine need windows (-R); NVLSTree and PAT need several hosts.")
   String algorithm;
 
   @Option(

@@ -74,7 +74,7 @@ class ModuleTest {
         "nccl-transport-nvls | org.nccl4j.transport.nvls",
         "nccl-transport-net | org.nccl4j.transport.net org.nccl4j.transport.net.ib"
             + " org.nccl4j.transport.net.ib.bind org.nccl4j.transport.net.socket",
-        "nccl-it/testkit | org.nccl4j.testkit org.nccl4j.testkit.rules",
+        "nccl-it/testkit | org.nccl4j.testkit org.nccl4j.testkit.faults org.nccl4j.testkit.rules",
         "nccl-it | org.nccl4j.it.doctor.bind org.nccl4j.it.perf.nccl.bind"
             + " org.nccl4j.it.perf.rank.bind",
       })

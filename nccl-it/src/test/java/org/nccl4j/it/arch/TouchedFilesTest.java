@@ -84,16 +84,14 @@ class TouchedFilesTest {
 
   /**
    * An algorithm over connections has a row in the table and a kernel of each device. Each device
-   * selects the kernel at one place, the GPU's also by the kernel's number and name. The command
-   * line's help has the names of algorithms.
+   * selects the kernel at one place, the GPU's also by the kernel's number and name.
    */
   @Test
   void anAlgorithm() {
     Set<String> host = Set.of("Algorithm.java", "Kernels.java", "TwoShotAllReduce.java");
     Set<String> gpu =
         Set.of("KernelFamily.java", "collective.cuh", "family.cu", "layout.h", "two_shot.cuh");
-    Set<String> expected = new TreeSet<>(Set.of("PerfOptions.java"));
-    expected.addAll(host);
+    Set<String> expected = new TreeSet<>(host);
     expected.addAll(gpu);
     assertEquals(
         expected,
@@ -104,8 +102,7 @@ class TouchedFilesTest {
 
   /**
    * A data type has a row in the table, arithmetic for the host and for the GPU, and its numbers in
-   * Java. The switch's instructions name the types that the switch combines, and the command line's
-   * help names all types.
+   * Java. The switch's instructions name the types that the switch combines.
    */
   @Test
   void aDataType() {
@@ -117,8 +114,7 @@ class TouchedFilesTest {
             "ElementWriter.java",
             "Reductions.java");
     Set<String> gpu = Set.of("Makefile", "multimem.cuh", "reduce.cuh");
-    Set<String> expected = new TreeSet<>(Set.of("PerfOptions.java"));
-    expected.addAll(host);
+    Set<String> expected = new TreeSet<>(host);
     expected.addAll(gpu);
     assertEquals(expected, naming("(?i)\\bb(f16|float16)|_bfloat16\\b"));
   }

@@ -27,8 +27,8 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.testkit.FaultyNetProvider;
-import org.nccl4j.testkit.NetFaults;
+import org.nccl4j.testkit.faults.FaultyNetProvider;
+import org.nccl4j.testkit.faults.NetFaults;
 import org.nccl4j.transport.net.NetTransportProvider;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 

@@ -30,8 +30,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.testkit.FaultyWire;
-import org.nccl4j.testkit.WireFaults;
+import org.nccl4j.testkit.faults.FaultyWire;
+import org.nccl4j.testkit.faults.WireFaults;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** A stranger replays a rank's recorded bytes on all open ports. */

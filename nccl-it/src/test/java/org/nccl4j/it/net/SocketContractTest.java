@@ -7,9 +7,9 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.nccl4j.api.spi.NetProvider;
-import org.nccl4j.testkit.FaultyNetProvider;
 import org.nccl4j.testkit.NetContract;
-import org.nccl4j.testkit.NetFaults;
+import org.nccl4j.testkit.faults.FaultyNetProvider;
+import org.nccl4j.testkit.faults.NetFaults;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Sockets keep the contract: with one socket, with several, and when they are slow. */

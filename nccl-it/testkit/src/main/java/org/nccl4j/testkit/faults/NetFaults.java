@@ -1,4 +1,4 @@
-package org.nccl4j.testkit;
+package org.nccl4j.testkit.faults;
 
 /**
  * The faults of a {@link FaultyNetProvider}. Counts are of messages of one end of a connection;

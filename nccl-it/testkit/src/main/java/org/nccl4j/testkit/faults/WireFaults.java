@@ -1,4 +1,4 @@
-package org.nccl4j.testkit;
+package org.nccl4j.testkit.faults;
 
 import java.time.Duration;
 
