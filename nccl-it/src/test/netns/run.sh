@@ -3,7 +3,8 @@
 #
 #   run.sh           correctness on 2, 3 and 5 hosts, with the rate cut too, and with packets late
 #                    and lost where the kernel can do that; a program's ranks by nccl run; a killed
-#                    rank, and a link taken down, in the middle of a large all-reduce
+#                    rank, and a link taken down, in the middle of a large all-reduce; a link that
+#                    is down while the ranks start
 #
 # Skips with a reason where there are no namespaces. Needs what mvn verify has built.
 set -u
@@ -230,6 +231,31 @@ told() {
   cat "$work/$1"
 }
 
+# late_link: a rank whose network comes up only after the ranks have started.
+late_link() {
+  hosts_up 3
+  work=$(mktemp -d)
+  ip -n "$PREFIX-switch" link set port2 down
+  (
+    sleep 4
+    ip -n "$PREFIX-switch" link set port2 up
+  ) &
+  start_ranks 3 30s
+  ready=$(cat "$work"/* | grep -c READY)
+  if [ "$ready" = 3 ]; then
+    echo "ok: link of rank 2 down while it starts"
+  else
+    fail "link of rank 2 down while it starts: $ready of 3 ranks have a communicator"
+    cat "$work"/*
+  fi
+  for host in 0 1 2; do
+    kill -9 $(ip netns pids "$PREFIX-$host") 2>/dev/null
+  done
+  wait "$pid0" "$pid1" "$pid2" 2>/dev/null
+  rm -r "$work"
+  hosts_down
+}
+
 faults() {
   hosts_up 3
   work=$(mktemp -d)
@@ -257,6 +283,7 @@ trap hosts_down EXIT
 trap 'exit 130' INT TERM
 correctness
 launched
+late_link
 faults
 [ $failures = 0 ] || { printf '%d failures\n' $failures; exit 1; }
 echo "all right"

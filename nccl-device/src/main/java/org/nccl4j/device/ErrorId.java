@@ -22,7 +22,8 @@ public enum ErrorId {
       Code.SYSTEM_ERROR,
       "Cannot bind any allowed port: all are in use, or the address belongs to another host",
       "end the program that uses the port, or allow other ports with NCCL4J_BOOTSTRAP_PORTS or"
-          + " NCCL_COMM_ID"),
+          + " NCCL_COMM_ID; if rank 0 has this error, the other ranks wait for it until"
+          + " NCCL4J_INIT_TIMEOUT"),
   /** No usable network interface. */
   INTERFACE(
       Code.SYSTEM_ERROR,

@@ -11,6 +11,8 @@ import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -125,6 +127,14 @@ class FormationFailureTest {
     assertTrue(failure.remedy().contains("NCCL_SOCKET_IFNAME"), failure.remedy());
     assertTrue(failure.remedy().contains("NCCL_COMM_ID"), failure.remedy());
     assertTrue(failure.remedy().contains("firewall"), failure.remedy());
+    // The time that it took, and the deadline.
+    Matcher times =
+        Pattern.compile("after ([0-9.]+) s of ([0-9.]+) s").matcher(failure.getMessage());
+    assertTrue(times.find(), failure.getMessage());
+    assertEquals(Ranks.LONG.toSeconds(), Double.parseDouble(times.group(2)));
+    assertTrue(
+        Double.parseDouble(times.group(1)) < Double.parseDouble(times.group(2)),
+        failure.getMessage());
   }
 
   @Test

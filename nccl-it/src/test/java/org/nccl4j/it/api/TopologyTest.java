@@ -9,7 +9,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -18,6 +22,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -163,6 +169,25 @@ class TopologyTest {
       refused(config().with(file, nowhere.toString()), 2, file + "=" + nowhere);
     }
     refused(config().with("NCCL_TOPO_DUMP_FILE", nowhere.toString()), 2, "NCCL_TOPO_DUMP_FILE");
+  }
+
+  @Test
+  void aFileThatOneRankAloneCannotReadIsRefusedOnAllRanks() {
+    UniqueId id = UniqueId.create();
+    CommunicatorConfig[] configs = {
+      CommunicatorConfig.defaults(),
+      CommunicatorConfig.defaults().with("NCCL_TOPO_FILE", folder.resolve("absent.xml").toString())
+    };
+    List<CompletableFuture<Communicator>> ranks = new ArrayList<>();
+    for (int rank = 0; rank < configs.length; rank++) {
+      ranks.add(Communicator.initRankAsync(2, id, rank, Devices.host(), configs[rank]));
+    }
+    for (CompletableFuture<Communicator> rank : ranks) {
+      ExecutionException e =
+          assertThrows(ExecutionException.class, () -> rank.get(60, TimeUnit.SECONDS));
+      assertTrue(e.getCause().getMessage().contains("absent.xml"), e::toString);
+      assertTrue(e.getCause().getMessage().contains("NCCL_TOPO_FILE"), e::toString);
+    }
   }
 
   private static void refused(CommunicatorConfig config, int n, String why) {
