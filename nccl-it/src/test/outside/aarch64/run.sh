@@ -19,7 +19,7 @@ fi
 
 cp "$here/pom.xml" .
 mkdir -p src/main/java
-cp -r "$here/../program/." "$here/program/." src/main/java
+cp -r "$here/../program/." "$here/../ranks/." src/main/java
 $MVN package -Dnccl4j.version="$VERSION"
 
 debootstrap --arch=arm64 --variant=minbase --foreign --include=openjdk-17-jre-headless,zlib1g \
@@ -44,7 +44,7 @@ fi
 system() {
   unshare -m sh -c 'mount -t proc proc root/proc && mount --rbind /dev root/dev && exec chroot root "$@"' \
     sh env PATH=/usr/bin:/bin "${@:1:$#-1}" timeout 300 \
-    /usr/lib/jvm/java-17-openjdk-arm64/bin/java -Xss4m -XX:+UseSerialGC \
+    /usr/lib/jvm/java-17-openjdk-arm64/bin/java -Xss4m -XX:+UseSerialGC -Dexpected.arch=aarch64 \
     -cp '/program/classes:/program/dependency/*' "${@: -1}"
 }
 system org.example.sum.Sum
