@@ -268,7 +268,7 @@ final class CudaKernelCommunicator
     }
     GpuStream into = cuda.open();
     mine.check(send, recv);
-    if (mine.isEmpty()) {
+    if (mine.isEmpty(send, recv)) {
       progress.launched();
       return;
     }

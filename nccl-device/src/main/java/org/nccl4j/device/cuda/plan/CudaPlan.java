@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda.plan;
 
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.cuda.stream.GpuStream;
@@ -15,6 +16,12 @@ public interface CudaPlan extends KernelPlan {
   /** True if there is nothing to launch. */
   default boolean isEmpty() {
     return false;
+  }
+
+  /** True if there is nothing to launch for the launch's own buffers. */
+  @HotPath
+  default boolean isEmpty(DeviceMemory send, DeviceMemory recv) {
+    return isEmpty();
   }
 
   /** Bytes that the launch's own send buffer needs; 0 where the plan knows its memory. */

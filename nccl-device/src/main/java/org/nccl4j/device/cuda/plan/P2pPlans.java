@@ -90,11 +90,12 @@ public final class P2pPlans {
   }
 
   /** With one rank every collective is a copy. */
-  public CudaKernelPlan prepareAlone(CollectiveWork work) {
+  public CudaPlan prepareAlone(CollectiveWork work) {
     long bytes = work.count() * work.type().bytes();
     P2pWork send = new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol());
     P2pWork recv = new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol());
-    return prepare(List.of(send.onAtMost(work.mostBlocks()), recv.onAtMost(work.mostBlocks())));
+    return new SingleRankPlan(
+        prepare(List.of(send.onAtMost(work.mostBlocks()), recv.onAtMost(work.mostBlocks()))));
   }
 
   /** Has messages with an offer go to the receiver's window from now on. */

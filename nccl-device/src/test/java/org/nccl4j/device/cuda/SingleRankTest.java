@@ -1,0 +1,44 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.KernelPlan;
+
+/** Launches of a communicator of one rank, against the recording driver. */
+class SingleRankTest extends AgainstFakeCuda {
+  @Test
+  void aCollectiveInPlaceLaunchesNothing() {
+    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(3));
+        DeviceMemory data = one.devices.get(0).allocate(4000);
+        DeviceMemory other = one.devices.get(0).allocate(4000)) {
+      CudaKernelCommunicator alone = one.communicators.get(0);
+      KernelPlan plan = alone.prepare(WORK);
+      assertEquals(0, launches(one, plan, data, data));
+      assertEquals(1, launches(one, plan, data, other));
+    }
+  }
+
+  @Test
+  void aProductInPlaceIsLaunched() {
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(3));
+        DeviceMemory data = one.devices.get(0).allocate(4000)) {
+      KernelPlan plan =
+          one.communicators.get(0).prepare(WORK, ReductionOperator.preMulSum(DataType.FLOAT32, 2));
+      assertEquals(1, launches(one, plan, data, data));
+    }
+  }
+
+  private int launches(GpuRanks one, KernelPlan plan, DeviceMemory send, DeviceMemory recv) {
+    fake.fakeReset();
+    one.communicators.get(0).launch(plan, send, recv, one.streams.get(0));
+    return fake.fakeRecord().split("cuLaunchKernelEx", -1).length - 1;
+  }
+}
