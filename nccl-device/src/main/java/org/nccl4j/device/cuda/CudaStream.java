@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.CudaException;
@@ -140,6 +141,17 @@ public final class CudaStream extends DeviceStream {
     }
   }
 
+  /** The driver's own streams are those of the current context. */
+  private <T> T inContext(Function<Gpu, T> call) {
+    Gpu gpu = device.gpu();
+    long before = gpu.context().enter();
+    try {
+      return call.apply(gpu);
+    } finally {
+      gpu.context().leave(before);
+    }
+  }
+
   @Override
   public void copy(DeviceMemory source, DeviceMemory target) {
     checkCopy(source, target);
@@ -161,22 +173,27 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public boolean isCapturing() {
-    return !stream.isClosed() && CudaLibrary.isCapturing(handle(), device.gpu());
+    return stream.isCapturing();
   }
 
   @Override
   public void launchHostFunction(Runnable function) {
     Arguments.notNull(function, "function");
-    HostFunctions.launch(
-        open().handle(),
-        () -> {
-          try {
-            function.run();
-          } catch (RuntimeException | Error e) { // the driver's thread must not get it
-            hostFailure.compareAndSet(null, thrown(e));
-          }
-        },
-        device.gpu());
+    long handle = open().handle();
+    inContext(
+        gpu -> {
+          HostFunctions.launch(handle, () -> runHostFunction(function), gpu);
+          return null;
+        });
+  }
+
+  /** The driver's thread must not get what it throws. */
+  private void runHostFunction(Runnable function) {
+    try {
+      function.run();
+    } catch (RuntimeException | Error e) {
+      hostFailure.compareAndSet(null, thrown(e));
+    }
   }
 
   /**
@@ -185,16 +202,22 @@ public final class CudaStream extends DeviceStream {
    */
   public synchronized void beginCapture() {
     stream.beforeCapture();
-    CudaLibrary.beginCapture(open().handle(), device.gpu());
-    forgetCapture(); // one that others ended
-    capture = device.captures().begun(stream);
+    long handle = open().handle();
+    capture =
+        inContext(
+            gpu -> {
+              CudaLibrary.beginCapture(handle, gpu);
+              forgetCapture(); // one that others ended
+              return device.captures().begun(stream);
+            });
   }
 
   /** Ends the capture; what was recorded, ready to be launched any number of times. */
   public synchronized CudaGraph endCapture() {
+    long handle = open().handle();
     long graph;
     try {
-      graph = CudaLibrary.endCapture(open().handle(), device.gpu());
+      graph = inContext(gpu -> CudaLibrary.endCapture(handle, gpu));
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
         forgetCapture();

@@ -126,10 +126,18 @@ public final class GpuStream implements AutoCloseable {
 
   /** The driver's own wait would keep the carrier from all other virtual threads. */
   private void awaitIdle() {
-    while (!closed
-        && !CudaLibrary.mayBeCapturing(handle, gpu)
-        && !CudaLibrary.isStreamIdle(handle, gpu)) {
+    while (!closed && isBusy()) {
       Patience.sleep(POLL_NANOS);
+    }
+  }
+
+  /** False while the stream is being captured. The carrier may be another one at the next look. */
+  private boolean isBusy() {
+    long before = gpu.context().enter();
+    try {
+      return !CudaLibrary.mayBeCapturing(handle, gpu) && !CudaLibrary.isStreamIdle(handle, gpu);
+    } finally {
+      gpu.context().leave(before);
     }
   }
 
@@ -152,6 +160,22 @@ public final class GpuStream implements AutoCloseable {
     long before = gpu.context().enter();
     try {
       return !CudaLibrary.mayBeCapturing(handle, gpu) && CudaLibrary.isStreamIdle(handle, gpu);
+    } finally {
+      gpu.context().leave(before);
+    }
+  }
+
+  /** True while the stream is being captured. */
+  public boolean isCapturing() {
+    if (closed) {
+      return false;
+    }
+    if (!isImplicit()) {
+      return CudaLibrary.isCapturing(handle, gpu);
+    }
+    long before = gpu.context().enter();
+    try {
+      return CudaLibrary.isCapturing(handle, gpu);
     } finally {
       gpu.context().leave(before);
     }

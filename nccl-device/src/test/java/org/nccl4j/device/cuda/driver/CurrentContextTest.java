@@ -3,10 +3,14 @@ package org.nccl4j.device.cuda.driver;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.FutureTask;
 import jcuda.driver.CUstream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledForJreRange;
+import org.junit.jupiter.api.condition.JRE;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
@@ -20,7 +24,7 @@ import org.nccl4j.device.cuda.CudaStream;
  */
 class CurrentContextTest extends AgainstFakeCuda {
   @Test
-  void callsAboutAStreamAreMadeInItsDevicesContext() throws InterruptedException {
+  void callsAboutAStreamAreMadeInItsDevicesContext() throws Exception {
     CudaDevice device = CudaDevices.probe().list().get(0);
     try (CudaStream legacy = device.wrap(new CUstream());
         CudaStream captured = (CudaStream) device.createStream();
@@ -33,19 +37,60 @@ class CurrentContextTest extends AgainstFakeCuda {
         inContext("cuGraphLaunch", () -> graph.launch(legacy));
         inContext("cuEventRecord", () -> legacy.record(event));
         inContext("cuStreamWaitEvent", () -> legacy.await(event));
+        inContext("cuStreamIsCapturing", legacy::isCapturing);
+        inContext("cuStreamIsCapturing", () -> legacy.launchHostFunction(() -> {}));
+        inContext("cuLaunchHostFunc", () -> legacy.launchHostFunction(() -> {}));
       }
     }
   }
 
+  /** The default stream of the thread, which can be captured. */
+  @Test
+  void capturesAreMadeInTheStreamsDevicesContext() throws Exception {
+    CudaDevice device = CudaDevices.probe().list().get(0);
+    try (CudaStream ofThread = device.wrapStream(2)) {
+      Runnable capture =
+          () -> {
+            ofThread.beginCapture();
+            ofThread.endCapture().close();
+          };
+      inContext("cuStreamBeginCapture_v2", capture);
+      inContext("cuStreamGetCaptureInfo_v2", capture);
+      inContext("cuStreamEndCapture", capture);
+    }
+  }
+
+  @Test
+  @EnabledForJreRange(min = JRE.JAVA_21)
+  void aVirtualThreadWaitsInTheStreamsDevicesContext() throws Exception {
+    Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+    CudaDevice device = CudaDevices.probe().list().get(0);
+    try (CudaStream legacy = device.wrap(new CUstream())) {
+      inContext("cuStreamQuery", legacy::synchronize, task -> (Thread) start.invoke(null, task));
+    }
+  }
+
+  private interface Starter {
+    Thread start(Runnable task) throws ReflectiveOperationException;
+  }
+
+  private void inContext(String call, Runnable action) throws Exception {
+    inContext(
+        call,
+        action,
+        task -> {
+          Thread thread = new Thread(task, "without a context");
+          thread.start();
+          return thread;
+        });
+  }
+
   /** On a thread that has no current context, and has none afterwards. */
-  private void inContext(String call, Runnable action) throws InterruptedException {
+  private void inContext(String call, Runnable action, Starter threads) throws Exception {
     fake.fakeReset();
-    Throwable[] thrown = new Throwable[1];
-    Thread thread = new Thread(action, "without a context");
-    thread.setUncaughtExceptionHandler((of, e) -> thrown[0] = e);
-    thread.start();
-    thread.join();
-    assertEquals(null, thrown[0]);
+    FutureTask<Void> task = new FutureTask<>(action, null);
+    threads.start(task).join();
+    task.get();
     List<String> calls =
         fake.fakeRecord()
             .lines()
