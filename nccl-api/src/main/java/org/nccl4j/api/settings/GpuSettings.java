@@ -27,12 +27,13 @@ public final class GpuSettings {
           "NCCL4J_PRELOAD_KERNELS",
           KernelPreload.AUTO,
           KernelPreload.ALLOWED,
-          "The kernels that a process's first communicator on a GPU loads at its creation: all"
-              + " kernels that only copy, and the kernels that reduce the named types. Other"
-              + " kernels are loaded when an operation first needs them. That load can wait for"
-              + " kernels of other communicators on that GPU, so two communicators whose first"
-              + " operations come in opposite orders on two ranks wait for each other. auto: all"
-              + " with CUDA_MODULE_LOADING=EAGER, else none.",
+          "The kernels that a process's first communicator of several ranks on a GPU loads at its"
+              + " creation: all kernels that only copy, and the kernels that reduce the named types."
+              + " auto: the same as all. Other kernels are loaded when an operation first needs"
+              + " them, whatever CUDA_MODULE_LOADING says. That load can wait for kernels of other"
+              + " communicators on that GPU, so two communicators whose first operations come in"
+              + " opposite orders on two ranks wait for each other. none: an earlier end of the"
+              + " first creation, for programs with one communicator.",
           KernelPreload::parse);
 
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =

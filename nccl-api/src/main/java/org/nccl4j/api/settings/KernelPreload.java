@@ -5,7 +5,6 @@ import java.util.Collections;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.nccl4j.device.DataType;
@@ -21,7 +20,8 @@ public record KernelPreload(String text, Set<DataType> types) {
       "auto, none, all, or types of elements: "
           + Arrays.stream(DataType.values()).map(DataType::label).collect(Collectors.joining(", "));
 
-  static final KernelPreload AUTO = new KernelPreload("auto", Set.of());
+  /** All: which types a communicator reduces is known only when it does. */
+  static final KernelPreload AUTO = new KernelPreload("auto", EnumSet.allOf(DataType.class));
 
   static KernelPreload parse(String text) {
     return switch (text.trim().toLowerCase(Locale.ROOT)) {
@@ -44,16 +44,10 @@ public record KernelPreload(String text, Set<DataType> types) {
         .orElseThrow(() -> new IllegalArgumentException("not a type"));
   }
 
-  /**
-   * The types whose kernels to load, in a process with such variables: with auto, all where the
-   * CUDA driver is to load eagerly, too.
-   */
-  public Set<DataType> types(Map<String, String> variables) {
-    boolean eager =
-        variables.getOrDefault("CUDA_MODULE_LOADING", "").trim().equalsIgnoreCase("EAGER");
-    return equals(AUTO) && eager
-        ? EnumSet.allOf(DataType.class)
-        : Collections.unmodifiableSet(types);
+  /** The types whose kernels to load. */
+  @Override
+  public Set<DataType> types() {
+    return Collections.unmodifiableSet(types);
   }
 
   @Override

@@ -106,14 +106,11 @@ class SettingsTest {
   }
 
   @Test
-  void kernelsArePreloadedByTypeOrAsTheDriverIs() {
-    assertEquals(Set.of(), preloaded("auto", Map.of()));
-    assertEquals(Set.of(), preloaded("auto", Map.of("CUDA_MODULE_LOADING", "LAZY")));
-    Map<String, String> eager = Map.of("CUDA_MODULE_LOADING", "EAGER");
-    assertEquals(Set.of(DataType.values()), preloaded("auto", eager));
-    assertEquals(Set.of(), preloaded("none", eager));
-    assertEquals(Set.of(DataType.values()), preloaded("all", Map.of()));
-    assertEquals(Set.of(DataType.FLOAT32, DataType.BFLOAT16), preloaded("Float, bfloat16", eager));
+  void kernelsOfAllTypesArePreloadedUnlessTypesAreNamed() {
+    assertEquals(Set.of(DataType.values()), preloaded("auto"));
+    assertEquals(Set.of(), preloaded("none"));
+    assertEquals(Set.of(DataType.values()), preloaded("all"));
+    assertEquals(Set.of(DataType.FLOAT32, DataType.BFLOAT16), preloaded("Float, bfloat16"));
     Settings wrong = with("NCCL4J_PRELOAD_KERNELS", "float,float33");
     var error =
         assertThrows(
@@ -121,10 +118,8 @@ class SettingsTest {
     assertTrue(error.remedy().contains("auto, none, all, or types"), error.remedy());
   }
 
-  private Set<DataType> preloaded(String text, Map<String, String> variables) {
-    return with("NCCL4J_PRELOAD_KERNELS", text)
-        .get(GpuSettings.NCCL4J_PRELOAD_KERNELS)
-        .types(variables);
+  private Set<DataType> preloaded(String text) {
+    return with("NCCL4J_PRELOAD_KERNELS", text).get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types();
   }
 
   /** Transports and the topology read texts, the engine reads values. */

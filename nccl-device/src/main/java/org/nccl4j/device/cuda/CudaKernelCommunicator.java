@@ -138,7 +138,7 @@ final class CudaKernelCommunicator
         device.launchOrder().join();
         made.push(device.launchOrder()::leave);
       }
-      if (!spec.launching().preload().isEmpty()) {
+      if (spec.nRanks() > 1 && !spec.launching().preload().isEmpty()) { // one rank waits for none
         device.kernels().preload(spec.launching().preload(), spec.nvls());
       }
       device.communicators().incrementAndGet();

@@ -11,8 +11,8 @@ import org.nccl4j.device.DataType;
  *     that say so too have launched on the GPU before
  * @param oneQueue whether all streams of the process share one queue to the GPU, as
  *     CUDA_DEVICE_MAX_CONNECTIONS=1 has it: a stream that waits for another rank holds all up
- * @param preload types of which all kernels are loaded at creation, with all that only copy; empty
- *     for none
+ * @param preload types of which all kernels are loaded at the creation of a communicator of several
+ *     ranks, with all that only copy; empty for none
  */
 public record LaunchOptions(
     int clusterBlocks, boolean implicitOrder, boolean oneQueue, Set<DataType> preload) {

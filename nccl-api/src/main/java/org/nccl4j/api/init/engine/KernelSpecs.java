@@ -60,7 +60,7 @@ public final class KernelSpecs {
         request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE),
         request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT),
         hasOneQueue(Environment.variables()),
-        request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types(Environment.variables()));
+        request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types());
   }
 
   /**

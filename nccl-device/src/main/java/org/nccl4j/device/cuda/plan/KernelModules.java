@@ -27,8 +27,9 @@ import org.nccl4j.device.kernel.Protocol;
  *
  * <p>All kernels of a family are loaded at once. The driver may load a kernel's code only when the
  * GPU is idle, and a kernel that waits for another rank keeps it from being so: two communicators
- * whose ranks launch in opposite order could wait for each other for ever. A family that is not yet
- * loaded when another communicator's kernel waits is left; {@link #preload} loads before.
+ * whose ranks launch in opposite order could wait for each other for ever. So communicators {@link
+ * #preload} their families at creation. A family that a setting has left out may still have to be
+ * loaded while another communicator's kernel waits.
  *
  * <p>The table from (collective, operator, type, algorithm, protocol) to a function is in the
  * names: the type and whether it reduces at all choose the module, algorithm and protocol the
@@ -164,10 +165,18 @@ public final class KernelModules {
       }
     }
     for (KernelFamily family : families) {
-      if (KernelModules.class.getResource(resource(family.file())) != null) {
+      if (isLoaded(family) || isInBuild(family)) {
         load(family);
       }
     }
+  }
+
+  private synchronized boolean isLoaded(KernelFamily family) {
+    return loaded.contains(family);
+  }
+
+  private static boolean isInBuild(KernelFamily family) {
+    return KernelModules.class.getResource(resource(family.file())) != null;
   }
 
   private synchronized long function(KernelFamily family, String name) {

@@ -140,6 +140,17 @@ class KernelModulesTest extends AgainstFakeCuda {
     }
   }
 
+  /** It waits for no other rank. */
+  @Test
+  void aCommunicatorOfOneRankPreloadsNothing() {
+    try (GpuRanks ranks = new GpuRanks(1, Duration.ofSeconds(3), (ConnectionLayout) null, null)) {
+      LaunchOptions options = new LaunchOptions(0, false, false, FLOAT);
+      fake.fakeReset();
+      fresh(1).createKernelCommunicator(ranks.spec.withLaunching(options)).close();
+      assertFalse(fake.fakeRecord().contains("cuModuleLoadData"));
+    }
+  }
+
   /** The names that the sources declare, but for what a macro makes them of. */
   @Test
   void familiesNameEveryKernelOfTheSources() throws IOException {

@@ -1,0 +1,60 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
+
+/** The creation of communicators loads the kernels of all operations, with the fake driver. */
+@Timeout(180)
+class KernelPreloadTest {
+  private static final int GPUS = 2;
+  private static final String LOAD = "cuModuleLoadData";
+
+  @TempDir static Path folder;
+  private static FakeGpuProcess program;
+
+  @BeforeAll
+  static void buildTheFake() throws Exception {
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    program = FakeGpuProcess.in(folder);
+  }
+
+  private static Ran run(Map<String, String> settings) throws Exception {
+    Map<String, String> all = new HashMap<>(settings);
+    all.put("NCCL_NVLS_ENABLE", "0");
+    return program.run(all, FakeGpuRanks.class);
+  }
+
+  /** The driver loads lazily, unless it is told otherwise; a load by an operation may wait. */
+  @Test
+  void byDefaultCreationLoadsTheKernelsOfAllTypes() throws Exception {
+    for (String loading : List.of("LAZY", "EAGER")) {
+      Ran ran = run(Map.of("CUDA_MODULE_LOADING", loading));
+      int families = 2 * (1 + DataType.values().length); // over connections and between windows
+      assertEquals(GPUS * families, ran.count(LOAD));
+      String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
+      int created = ran.calls().indexOf(mark);
+      assertTrue(created > 0, ran.calls().toString());
+      assertEquals(
+          GPUS * families,
+          ran.calls().subList(0, created).stream().filter(c -> c.startsWith(LOAD)).count());
+    }
+  }
+
+  @Test
+  void noneLoadsNothing() throws Exception {
+    assertEquals(0, run(Map.of("NCCL4J_PRELOAD_KERNELS", "none")).count(LOAD));
+  }
+}
