@@ -17,6 +17,9 @@ public final class ConnectionSizes {
   private static final int LL128 = 31 * 128; // with 32 lines four ranks would take 2 MiB more
   private static final int SIMPLE = 32 << 10;
   private static final int LEAST = 512;
+  private static final int LINES_BYTES = 512; // four lines
+  private static final int LINES_DATA = 480; // kGroup
+  private static final int LINES_WARPS = 16; // kWarps
 
   private ConnectionSizes() {}
 
@@ -40,6 +43,13 @@ public final class ConnectionSizes {
       case LL128 -> layout.ll128SlotBytes() / CHANNELS / 128 * 120 / 128 * 128;
       case SIMPLE -> layout.simpleSlotBytes() / CHANNELS;
     };
+  }
+
+  /** Least bytes of data of a full step of one channel of a send; lines.cuh for LL128. */
+  static int messageSliceBytes(ConnectionLayout layout, Protocol protocol) {
+    return protocol == Protocol.LL128
+        ? Math.min(layout.ll128SlotBytes() / CHANNELS / LINES_BYTES, LINES_WARPS) * LINES_DATA
+        : sliceBytes(layout, protocol);
   }
 
   /** Throws unless the kernels can work with a layout. */

@@ -27,8 +27,12 @@ import org.nccl4j.device.symmetric.WindowView;
  * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
  * in order by the group's blocks, one for each channel. Blocks are in order of the distance between
  * the ranks, then of channels, then sends before receives: where not all blocks fit the GPU at
- * once, the first that is not done has its partner at work, however few fit. A GPU with a
- * multiprocessor for each block has all at work, and begins with the sends.
+ * once, the first that is not done has its partner at work, however few fit. Other kernels and the
+ * partition of a stream's context may leave less room than a GPU has multiprocessors.
+ *
+ * <p>All sends of a distance come before its receives, which is faster, where a GPU has a
+ * multiprocessor for each block and the sends end with no receiver at work, since their data fit
+ * the slots.
  */
 public final class P2pPlans {
   private static final int THREADS = 576; // kSimpleThreads
@@ -41,6 +45,10 @@ public final class P2pPlans {
   private static final int LEAST_LL128_SLOT = ConnectionLayout.CHANNELS * 4 * 128;
 
   private static final int COPY_PARTS = 64;
+  private static final int SHARE_MULTIPLE = 128; // Share
+
+  /** Steps that a channel can send before the receiver takes one: a kernel before leaves two. */
+  private static final int FREE_STEPS = ConnectionLayout.STEPS - 2;
 
   private enum Kind {
     SEND,
@@ -312,9 +320,7 @@ public final class P2pPlans {
     int blocks = 0;
     int works = 0;
     int at = groupTable;
-    boolean fits =
-        groups.values().stream().mapToInt(P2pPlans::channels).sum()
-            <= context.gpu().attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    boolean fits = areAtWorkAtOnce(groups) && areSendsBuffered(groups);
     Key before = null;
     int first = 0;
     for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
@@ -339,6 +345,27 @@ public final class P2pPlans {
       at += KernelLayout.GROUP_BYTES;
     }
     return blocks;
+  }
+
+  /** True if an otherwise idle GPU has a multiprocessor for each block. */
+  private boolean areAtWorkAtOnce(NavigableMap<Key, List<Transfer>> groups) {
+    return groups.values().stream().mapToInt(P2pPlans::channels).sum()
+        <= context.gpu().attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  }
+
+  /** True if every send ends although nothing is received meanwhile. */
+  private boolean areSendsBuffered(NavigableMap<Key, List<Transfer>> groups) {
+    return groups.entrySet().stream()
+        .filter(group -> group.getKey().kind() == Kind.SEND)
+        .allMatch(group -> group.getValue().stream().mapToLong(this::steps).sum() <= FREE_STEPS);
+  }
+
+  /** Most steps of a channel, through slots: the receiver may have no offer. */
+  private long steps(Transfer transfer) {
+    long share = (transfer.bytes() + transfer.parts() - 1) / transfer.parts();
+    long whole = (share + SHARE_MULTIPLE - 1) / SHARE_MULTIPLE * SHARE_MULTIPLE;
+    int slice = ConnectionSizes.messageSliceBytes(spec.layout(), transfer.protocol());
+    return (whole + slice - 1) / slice;
   }
 
   private static int channels(List<Transfer> group) {

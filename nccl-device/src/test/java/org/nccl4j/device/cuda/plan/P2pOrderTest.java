@@ -42,6 +42,34 @@ class P2pOrderTest extends AgainstFakeCuda {
     }
   }
 
+  /**
+   * Of a GPU with many multiprocessors, a stream or other kernels may leave room for few blocks.
+   */
+  @Test
+  void twoLargeMessagesBothWaysGoOnWhereOthersLeaveRoomForTwoBlocks() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      checkAsIs(ranks, List.of(new int[] {0, 1, 256 << 20}, new int[] {1, 0, 256 << 20}));
+    }
+  }
+
+  /** Sends that end with no receiver at work begin first: they are faster so. */
+  @Test
+  void sendsThatFitTheSlotsComeFirstWhereAllBlocksAreAtWork() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DeviceMemory buffer = ranks.devices.get(0).allocate(64)) {
+      int slots = 6 * ranks.spec.layout().simpleSlotBytes();
+      for (boolean larger : new boolean[] {false, true}) {
+        int bytes = larger ? slots + 1 : slots;
+        List<Block> blocks =
+            blocks(ranks, 0, List.of(new int[] {0, 1, bytes}, new int[] {1, 0, bytes}), buffer);
+        int sends = blocks.size() / 2;
+        boolean first = blocks.subList(0, sends).stream().allMatch(b -> b.kind == SEND);
+        assertEquals(!larger, first, blocks.toString());
+      }
+    }
+  }
+
   @Test
   void anyMessagesGoOnWithRoomForTwoBlocks() {
     Random random = new Random(17);
@@ -60,7 +88,15 @@ class P2pOrderTest extends AgainstFakeCuda {
   /** Triples (from, to, bytes). */
   private void check(GpuRanks ranks, List<int[]> messages) {
     fake.fakeLack(MULTIPROCESSORS); // none, so that no blocks fit
+    checkAsIs(ranks, messages);
+  }
+
+  private static void assumeKernels() {
     assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+  }
+
+  private static void checkAsIs(GpuRanks ranks, List<int[]> messages) {
+    assumeKernels();
     try (DeviceMemory buffer = ranks.devices.get(0).allocate(64)) { // nothing is launched
       List<List<Block>> blocks = new ArrayList<>();
       for (int rank = 0; rank < ranks.n; rank++) {
