@@ -14,8 +14,11 @@ public enum RedOp {
   /** The least; of two numbers of which one is NaN, the other. */
   MIN("min"),
   /**
-   * The mean. Floating point: each rank's element is multiplied by 1 / ranks before it is added, so
-   * that the sum cannot overflow; integers: the wrapped sum divided by the ranks, towards zero.
+   * The mean. Floating point: each rank's element is divided by the number of ranks before it is
+   * added, so that the sum cannot overflow. The host device divides. GPUs multiply by the rounded
+   * reciprocal, so unless the number of ranks is a power of two, an element may differ from the
+   * quotient in its last bit before it is added. Integers: the wrapped sum divided by the ranks,
+   * towards zero, on both.
    */
   AVG("avg");
 

@@ -91,6 +91,67 @@ class DeterminismTest {
     }
   }
 
+  /** GPUs multiply by the reciprocal, which may differ in the last bit. */
+  @Test
+  void hostsDivideEachElementOfAMeanBeforeTheyAddIt() throws Exception {
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_ALGO", "OneShot");
+    float[][] all = {numbers(0), numbers(1), numbers(2)};
+    float[] means = new float[1000];
+    boolean differs = false;
+    for (int i = 0; i < means.length; i++) {
+      means[i] = all[0][i] / RANKS + all[1][i] / RANKS + all[2][i] / RANKS;
+      differs |= means[i] != (all[0][i] + all[1][i] + all[2][i]) / RANKS;
+    }
+    assertTrue(differs, "no quotient of a sum");
+    try (Ranks ranks = new Ranks(RANKS, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            float[] mine = all[comm.rank()];
+            try (DeviceMemory data = Ranks.floats(means.length, i -> mine[i])) {
+              comm.allReduce(data, data, means.length, DataType.FLOAT32, RedOp.AVG, stream);
+              stream.synchronize();
+              assertArrayEquals(bits(Ranks.floats(means.length, i -> means[i])), bits(data));
+            }
+          });
+    }
+  }
+
+  @Test
+  void patAddsChildrenToARanksOwnFromTheNearestOn() throws Exception {
+    int n = 6;
+    int part = 5000;
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_ALGO", "PAT");
+    float[][] all = new float[n][];
+    for (int rank = 0; rank < n; rank++) {
+      all[rank] = numbers(rank);
+    }
+    try (Ranks ranks = SeveralHosts.of(n, 1, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (DeviceMemory send = Ranks.floats(n * part, i -> all[rank][i]);
+                DeviceMemory recv = Ranks.floats(part, i -> 0);
+                DeviceMemory sums =
+                    Ranks.floats(part, i -> patSum(all, rank, 0, rank * part + i))) {
+              comm.reduceScatter(send, recv, part, DataType.FLOAT32, RedOp.SUM, stream);
+              stream.synchronize();
+              assertArrayEquals(bits(sums), bits(recv));
+            }
+          });
+    }
+  }
+
+  /** The sum of the subtree of a rank some places after the owner of an element. */
+  private static float patSum(float[][] all, int owner, int place, int element) {
+    float sum = all[(owner + place) % all.length][element];
+    for (int distance = 1; place + distance < all.length; distance *= 2) {
+      if (place % (2 * distance) == 0) {
+        sum += patSum(all, owner, place + distance, element);
+      }
+    }
+    return sum;
+  }
+
   @Test
   void oneThreadForAllRanksGivesTheSameBitsAsOneForEach() throws Exception {
     List<Integer> sums = new ArrayList<>();
