@@ -290,7 +290,7 @@ public final class Initializer {
                 connected.proxy(),
                 (KernelDevice) request.device()),
             connected.nvls().ofWindows(bootstrap));
-    undo.push(windows::close);
+    undo.push(windows::discard);
     return windows;
   }
 

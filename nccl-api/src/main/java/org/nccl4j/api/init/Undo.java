@@ -4,7 +4,6 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 
@@ -43,8 +42,7 @@ final class Undo {
     try {
       return making.get();
     } catch (NcclException e) {
-      tell.accept(e);
-      run(e);
+      undo(e, tell);
       throw e;
     } catch (RuntimeException | Error e) {
       InternalErrorException internal =
@@ -52,21 +50,24 @@ final class Undo {
               "communicator %s could not be made (%s)".formatted(name, e),
               "report this with the stack trace",
               e);
-      tell.accept(internal);
-      run(internal);
+      undo(internal, tell);
       throw internal;
     }
   }
 
-  /** The user is to see the first error: those of the steps are added to it. */
-  private void run(NcclException cause) {
-    CloseAll all = new CloseAll();
+  /** The user is to see the first error: those of the telling and of the steps are added to it. */
+  private void undo(NcclException cause, Consumer<NcclException> tell) {
+    attempt(() -> tell.accept(cause), cause);
     while (!steps.isEmpty()) {
-      all.take(steps.pop());
+      attempt(steps.pop(), cause);
     }
+  }
+
+  /** Errors too: the steps that are left free memory and threads. */
+  private static void attempt(Runnable step, NcclException cause) {
     try {
-      all.end();
-    } catch (RuntimeException e) {
+      step.run();
+    } catch (RuntimeException | Error e) {
       if (e != cause) {
         cause.addSuppressed(e);
       }

@@ -9,6 +9,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
@@ -346,6 +347,22 @@ public final class WindowRegistry implements AutoCloseable {
   public void close() {
     registrations.close();
     unmap();
+  }
+
+  /**
+   * Ends what other ranks put and unmaps all windows, where a creation has failed. Keeps them if a
+   * thread still writes into them.
+   */
+  public void discard() {
+    if (endRemote()) {
+      close();
+    } else {
+      KeptMemory.keep(
+          this,
+          "windows of communicator %s, rank %d,".formatted(setup.name(), setup.rank()),
+          memoryBytes(),
+          "a proxy thread still writes into them");
+    }
   }
 
   private synchronized void unmap() {

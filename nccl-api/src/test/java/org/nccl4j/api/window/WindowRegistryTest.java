@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,6 +22,7 @@ import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostDevice;
@@ -66,6 +68,41 @@ class WindowRegistryTest {
   private synchronized DeviceMemory alloc(long bytes) {
     memories.add(device.memAlloc(bytes));
     return memories.get(memories.size() - 1);
+  }
+
+  /** A registry of one rank with other ranks whose puts end, or do not. */
+  private WindowRegistry alone(boolean ends, List<String> calls) {
+    RemotePeers none = RemotePeers.none("", "");
+    RemotePeers remote =
+        (RemotePeers)
+            Proxy.newProxyInstance(
+                RemotePeers.class.getClassLoader(),
+                new Class<?>[] {RemotePeers.class},
+                (proxy, method, args) -> {
+                  if (method.getName().equals("end")) {
+                    calls.add("end");
+                    return ends;
+                  }
+                  return method.invoke(none, args);
+                });
+    PeerInfo self = new PeerInfo(0, "h", "ns", "p", 0, Device.Kind.HOST, "host");
+    Bootstrap bootstrap = LocalBootstrap.create(1, Duration.ofSeconds(30)).get(0);
+    return new WindowRegistry(
+        new WindowSetup("c", 0, List.of(self), device, bootstrap, 0, remote, null), space -> {});
+  }
+
+  @Test
+  void discardedWindowsAreUnmappedOnceNoOtherRankWrites() {
+    for (boolean ends : new boolean[] {true, false}) {
+      List<String> calls = new ArrayList<>();
+      WindowRegistry registry = alone(ends, calls);
+      registry.register(alloc(64));
+      registry.discard();
+      assertEquals(1, calls.size());
+      assertEquals(ends, registry.isUnused());
+      assertEquals(!ends, KeptMemory.has(registry));
+      registry.close();
+    }
   }
 
   /** A call on each rank, each on a thread of its own. */
