@@ -107,9 +107,15 @@ public final class Connection implements EventLoop.Handler {
       Handshake.Service service,
       Owner owner)
       throws IOException {
-    Connection connection =
-        new Connection(
-            loop, channel, trust.wire(channel, false), trust.handshake(service, false), owner);
+    return accepted(
+        loop, channel, trust.wire(channel, false), trust.handshake(service, false), owner);
+  }
+
+  /** Takes over an accepted channel, whose bytes go another way. */
+  static Connection accepted(
+      EventLoop loop, SocketChannel channel, SocketIo wire, Handshake handshake, Owner owner)
+      throws IOException {
+    Connection connection = new Connection(loop, channel, wire, handshake, owner);
     connection.configure();
     connection.peer = Sockets.text((InetSocketAddress) channel.getRemoteAddress());
     connection.key = loop.register(channel, SelectionKey.OP_READ, connection);
