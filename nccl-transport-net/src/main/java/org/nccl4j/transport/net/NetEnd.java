@@ -40,10 +40,11 @@ public abstract class NetEnd implements NetConnector {
   private final int which;
   private final int channels;
   private final boolean gpu;
-  private EndMemory memory;
+  private EndMemory memory; // null after a failure to have it
   private final List<NetConnection> networks = new ArrayList<>();
   private final List<ProxyChannel> registered = new ArrayList<>();
   private ProxyHandler proxy;
+  private boolean closed;
 
   /**
    * An end.
@@ -86,8 +87,11 @@ public abstract class NetEnd implements NetConnector {
       if (!(memory instanceof GpuEndMemory)) {
         throw e;
       }
-      forget();
-      memory.close();
+      registered.forEach(ProxyChannel::close);
+      registered.clear();
+      EndMemory refused = memory;
+      memory = null;
+      refused.close();
       card.giveUp(reads, e);
       memory = hostMemory();
       register(made);
@@ -104,11 +108,6 @@ public abstract class NetEnd implements NetConnector {
     for (int number = 0; number < made.size(); number++) {
       registered.add(memory.channel(number, made.get(number)));
     }
-  }
-
-  private void forget() {
-    registered.forEach(ProxyChannel::close);
-    registered.clear();
   }
 
   /** Returns the handler that moves the data of a channel. */
@@ -143,17 +142,46 @@ public abstract class NetEnd implements NetConnector {
     return Optional.of(proxy);
   }
 
+  /** Closes what belongs to connections of the network that are not made. */
+  abstract void closeUnmade(CloseAll all);
+
+  /** Frees all, whatever fails; the memory stays if a thread of the network may still use it. */
   @Override
-  public void close() {
-    forget();
-    CloseAll all = new CloseAll();
-    networks.forEach(network -> all.take(network::close));
-    try {
-      all.end();
-    } catch (TimeoutException e) { // a thread of the network's may still use it
-      KeptMemory.keep(this, "the connection with rank " + peer.rank(), memory.bytes(), e.problem());
+  public final void close() {
+    if (closed) {
       return;
     }
-    memory.close();
+    closed = true;
+    CloseAll all = new CloseAll();
+    registered.forEach(channel -> all.take(channel::close));
+    closeUnmade(all);
+    Optional<TimeoutException> late = closeNetworks(all);
+    if (memory != null) {
+      late.ifPresentOrElse(this::keep, () -> all.take(memory::close));
+    }
+    all.end();
+  }
+
+  /** Returns why a thread of the network may go on; empty if none does. */
+  private Optional<TimeoutException> closeNetworks(CloseAll all) {
+    List<TimeoutException> late = new ArrayList<>();
+    for (NetConnection network : networks) {
+      try {
+        network.close();
+      } catch (TimeoutException e) {
+        late.add(e);
+      } catch (RuntimeException e) {
+        all.take(
+            () -> {
+              throw e;
+            });
+      }
+    }
+    return late.stream().findFirst();
+  }
+
+  private void keep(TimeoutException late) {
+    KeptMemory.keep(
+        this, "the connection with rank " + peer.rank(), memory.bytes(), late.problem());
   }
 }

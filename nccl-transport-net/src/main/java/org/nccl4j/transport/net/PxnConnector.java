@@ -3,6 +3,7 @@ package org.nccl4j.transport.net;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.transport.net.memory.SharedEnd;
@@ -77,11 +78,11 @@ final class PxnConnector extends SendEnd {
   }
 
   @Override
-  public void close() {
+  void closeUnmade(CloseAll all) {
     if (shared != null) {
-      shared.close();
+      all.take(shared::close);
     }
-    super.close();
+    super.closeUnmade(all);
   }
 
   @Override

@@ -9,6 +9,7 @@ import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 import org.nccl4j.transport.net.proxy.RecvProxy;
 
@@ -73,12 +74,11 @@ final class RecvConnector extends NetEnd {
   }
 
   @Override
-  public void close() {
-    listeners.forEach(NetListener::close);
+  void closeUnmade(CloseAll all) {
+    listeners.forEach(listener -> all.take(listener::close));
     if (!done) {
-      Stream.of(receivers).filter(Objects::nonNull).forEach(NetReceiver::close);
+      Stream.of(receivers).filter(Objects::nonNull).forEach(receiver -> all.take(receiver::close));
     }
-    super.close();
   }
 
   @Override

@@ -6,6 +6,7 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 import org.nccl4j.transport.net.proxy.SendProxy;
 
@@ -62,10 +63,9 @@ abstract class SendEnd extends NetEnd {
   }
 
   @Override
-  public void close() {
+  void closeUnmade(CloseAll all) {
     if (!made) {
-      senders.forEach(NetSender::close);
+      senders.forEach(sender -> all.take(sender::close));
     }
-    super.close();
   }
 }
