@@ -94,6 +94,10 @@ class SettingsTest {
   void valuesOfEveryType() {
     assertEquals(Duration.ofSeconds(7), with("NCCL4J_TIMEOUT", "7").get(Settings.NCCL4J_TIMEOUT));
     assertEquals(Duration.ofHours(1), with("NCCL4J_TIMEOUT", "1 h").get(Settings.NCCL4J_TIMEOUT));
+    for (String year : List.of("31536000000ms", "31536000", "525600m", "525600 min", "8760h")) {
+      assertEquals(
+          Duration.ofDays(365), with("NCCL4J_TIMEOUT", year).get(Settings.NCCL4J_TIMEOUT), year);
+    }
     assertTrue(with("NCCL_SHM_DISABLE", "1").get(Settings.NCCL_SHM_DISABLE));
     assertFalse(with("NCCL_SHM_DISABLE", "off").get(Settings.NCCL_SHM_DISABLE));
     assertFalse(with("NCCL_SHM_DISABLE", "  ").get(Settings.NCCL_SHM_DISABLE));
@@ -168,7 +172,22 @@ class SettingsTest {
   void aWrongValueIsNamedWithItsOriginAndWhatIsAllowed() {
     Map<Setting<?>, List<String>> wrong =
         Map.of(
-            Settings.NCCL4J_TIMEOUT, List.of("x", "0", "-1", "1 year", "9999999999999999999"),
+            Settings.NCCL4J_TIMEOUT,
+                List.of(
+                    "x",
+                    "0",
+                    "0h",
+                    "-1",
+                    "1 year",
+                    "366d",
+                    "8761h",
+                    "31536000001ms",
+                    "9999999999999999999",
+                    Long.MAX_VALUE + "ms",
+                    Long.MAX_VALUE + "s",
+                    Long.MAX_VALUE + "m",
+                    Long.MAX_VALUE + "h",
+                    "9223372036854775808h"),
             Settings.NCCL_SHM_DISABLE, List.of("2", "maybe"),
             Settings.NCCL_WIN_STRIDE, List.of("K", "-1", "1Q"),
             Settings.NCCL_CHECK_MODE, List.of("FULL"),
