@@ -10,6 +10,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -27,6 +28,11 @@ import org.nccl4j.it.perf.workload.Segment;
 abstract class VariableParts {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
   private static final int EDGE_BYTES = 4096;
+
+  private static final int MOST_LAUNCHED = 64;
+
+  /** Bytes from a rank to a rank, in exchanges of changing counts. */
+  private static final int MOST_EXCHANGED = 16;
 
   /** One for each rank. */
   abstract List<Device> devices();
@@ -52,6 +58,64 @@ abstract class VariableParts {
             }
           });
     }
+  }
+
+  /**
+   * All-to-alls of counts that change from call to call.
+   *
+   * @param from the first call
+   * @param together calls of a group; 1 for no groups
+   */
+  record Calls(int from, int to, int together) {}
+
+  static void exchange(Ranks ranks, Calls calls) throws Exception {
+    ranks.run(
+        (comm, stream) -> {
+          long bytes = (long) comm.nRanks() * MOST_EXCHANGED;
+          try (DeviceMemory send = comm.device().allocate(bytes);
+              DeviceMemory recv = comm.device().allocate(bytes)) {
+            int launched = 0;
+            for (int call = calls.from; call < calls.to; call += calls.together) {
+              int first = call;
+              if (calls.together == 1) {
+                exchange(comm, stream, send, recv, first);
+              } else {
+                Group.run(
+                    () -> {
+                      for (int i = 0; i < calls.together; i++) {
+                        exchange(comm, stream, send, recv, first + i);
+                      }
+                    });
+              }
+              if (++launched % MOST_LAUNCHED == 0) {
+                stream.synchronize(); // else a GPU's tables are as many as the host is ahead
+              }
+            }
+            stream.synchronize();
+          }
+        });
+  }
+
+  private static void exchange(
+      Communicator comm, DeviceStream stream, DeviceMemory send, DeviceMemory recv, int call) {
+    int n = comm.nRanks();
+    Random random = new Random(call);
+    long[] outgoing = new long[n];
+    long[] incoming = new long[n];
+    long[] offsets = new long[n];
+    for (int from = 0; from < n; from++) {
+      offsets[from] = (long) from * MOST_EXCHANGED;
+      for (int to = 0; to < n; to++) {
+        int count = 1 + random.nextInt(MOST_EXCHANGED);
+        if (from == comm.rank()) {
+          outgoing[to] = count;
+        }
+        if (to == comm.rank()) {
+          incoming[from] = count;
+        }
+      }
+    }
+    comm.allToAllV(send, outgoing, offsets, recv, incoming, offsets, DataType.INT8, stream);
   }
 
   /** A rank's: for each of what is sent and received, plain memory and a window. */
