@@ -39,8 +39,17 @@ public final class NativeBuild {
 
   /** Compiles with gcc. */
   public static void gcc(String... arguments) {
+    compile("gcc", arguments);
+  }
+
+  /** Compiles with nvcc. */
+  public static void nvcc(String... arguments) {
+    compile("nvcc", arguments);
+  }
+
+  private static void compile(String compiler, String... arguments) {
     try {
-      List<String> command = new ArrayList<>(List.of("gcc"));
+      List<String> command = new ArrayList<>(List.of(compiler));
       command.addAll(List.of(arguments));
       Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
       String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
@@ -48,7 +57,7 @@ public final class NativeBuild {
         throw new AssertionError(output);
       }
     } catch (IOException e) {
-      assumeTrue(false, "no gcc: " + e.getMessage());
+      assumeTrue(false, "no " + compiler + ": " + e.getMessage());
     } catch (InterruptedException e) {
       throw new AssertionError(e);
     }
