@@ -21,7 +21,7 @@ import picocli.CommandLine.Option;
       "NVLinks come from NVML; without it from the atomics between GPUs, and a note says so."
     })
 final class DetectCommand extends TopoAction {
-  @Option(names = "--dump", description = "Write the topology file here too.")
+  @Option(names = "--dump", paramLabel = "FILE", description = "Write the topology file here too.")
   private Path dump;
 
   @Option(names = "--tree", description = "Print a tree to read, not the file.")

@@ -14,7 +14,11 @@ import picocli.CommandLine.Option;
     mixinStandardHelpOptions = true,
     description = "Why each link, path, transport and algorithm, and which setting changes it.")
 final class ExplainCommand extends TopoAction {
-  @Option(names = "--nodes", defaultValue = "1", description = "How many such machines.")
+  @Option(
+      names = "--nodes",
+      paramLabel = "N",
+      defaultValue = "1",
+      description = "How many such machines.")
   private int nodes = 1;
 
   @Override

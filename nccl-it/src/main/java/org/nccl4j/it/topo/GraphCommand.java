@@ -18,6 +18,7 @@ import picocli.CommandLine.Option;
 final class GraphCommand extends TopoAction {
   @Option(
       names = "--nodes",
+      paramLabel = "N",
       split = ",",
       defaultValue = "1",
       description = "Numbers of such machines, for example 1,2,4.")

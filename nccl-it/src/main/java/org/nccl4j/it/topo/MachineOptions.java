@@ -44,11 +44,13 @@ final class MachineOptions {
 
   @Option(
       names = "--file",
+      paramLabel = "FILE",
       description = "A topology file as NCCL_TOPO_DUMP_FILE writes it; default: this machine.")
   private Path file;
 
   @Option(
       names = "--root",
+      paramLabel = "DIRECTORY",
       defaultValue = "/",
       description = "Where sys and proc are, for a recorded machine; default: /.")
   private Path root = Path.of("/");
@@ -58,6 +60,7 @@ final class MachineOptions {
 
   @Option(
       names = "--p2p-status",
+      paramLabel = "ANSWER",
       defaultValue = "ask",
       description =
           "The driver's answer about peer access: ${COMPLETION-CANDIDATES}; default: on with a"
@@ -66,6 +69,7 @@ final class MachineOptions {
 
   @Option(
       names = "--set",
+      paramLabel = "NAME=VALUE",
       description = "A setting such as NCCL_CROSS_NIC=1; comes before the environment.")
   private Map<String, String> set = new HashMap<>();
 

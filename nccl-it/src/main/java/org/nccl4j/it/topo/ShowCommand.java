@@ -18,11 +18,15 @@ import picocli.CommandLine.Option;
     mixinStandardHelpOptions = true,
     description = "The machine as a tree, or as a picture.")
 final class ShowCommand extends TopoAction {
-  @Option(names = "--svg", description = "Draw the machine and its rings to this file.")
+  @Option(
+      names = "--svg",
+      paramLabel = "FILE",
+      description = "Draw the machine and its rings to this file.")
   private Path svg;
 
   @Option(
       names = "--nodes",
+      paramLabel = "N",
       defaultValue = "1",
       description = "Draw one machine with its part of the rings among that many.")
   private int nodes = 1;

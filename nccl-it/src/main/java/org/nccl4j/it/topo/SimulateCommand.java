@@ -21,7 +21,11 @@ import picocli.CommandLine.Option;
 final class SimulateCommand extends TopoAction {
   private static final int SHOWN_RANKS = 20;
 
-  @Option(names = "--nodes", defaultValue = "2", description = "How many machines.")
+  @Option(
+      names = "--nodes",
+      paramLabel = "N",
+      defaultValue = "2",
+      description = "How many machines.")
   private int nodes = 2;
 
   @Option(names = "--rings", description = "Print every ring in full.")

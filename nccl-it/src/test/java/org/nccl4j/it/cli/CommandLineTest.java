@@ -1,6 +1,7 @@
 package org.nccl4j.it.cli;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.PrintWriter;
@@ -10,6 +11,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.perf.workload.Workload;
+import picocli.CommandLine;
+import picocli.CommandLine.Model.ArgSpec;
+import picocli.CommandLine.Model.CommandSpec;
 
 final class CommandLineTest {
   private final StringWriter out = new StringWriter();
@@ -114,6 +118,40 @@ final class CommandLineTest {
     for (Workload workload : Workload.values()) {
       assertTrue(text.contains(workload.label() + ",") || text.contains(workload.label() + " "));
     }
+  }
+
+  /** A value that has no label is shown by the name or type of a field. */
+  @Test
+  void valuesHaveLabels() {
+    int seen = valuesHaveLabels(new CommandLine(new Main()));
+    assertTrue(seen > 30, seen + " options");
+  }
+
+  private static int valuesHaveLabels(CommandLine command) {
+    int seen = 0;
+    CommandSpec spec = command.getCommandSpec();
+    if (spec.usageMessage().hidden()) {
+      return 0;
+    }
+    for (ArgSpec argument : spec.args()) {
+      if (argument.arity().max() > 0 && !argument.hidden()) {
+        String where = spec.qualifiedName() + ", " + argument;
+        assertFalse(argument.paramLabel().startsWith("<"), where);
+        seen++;
+      }
+    }
+    for (CommandLine each : command.getSubcommands().values()) {
+      if (!each.getCommandName().equals("help")) {
+        seen += valuesHaveLabels(each);
+      }
+    }
+    return seen;
+  }
+
+  @Test
+  void settingsOfAMachineAreNamesWithValues() {
+    assertEquals(0, run("topo show --help"));
+    assertTrue(out.toString().contains("--set=NAME=VALUE"), out::toString);
   }
 
   @Test
