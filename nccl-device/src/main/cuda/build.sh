@@ -10,10 +10,16 @@ nvcc=${NVCC:-$(command -v nvcc || true)}
 if [ -z "$nvcc" ] && [ -x /usr/local/cuda/bin/nvcc ]; then nvcc=/usr/local/cuda/bin/nvcc; fi
 absence=
 if [ -z "$nvcc" ]; then absence="nvcc was not found when it was built"; fi
+# The kernels of NVLS are made for compute capability 10.0 too.
+if [ -n "$nvcc" ]; then
+  version=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+  number=$(echo "${version:-0 0}" | { read -r major minor; echo $((major * 100 + minor)); })
+  if [ "$number" -lt 1208 ]; then absence="nvcc is older than CUDA 12.8 ($nvcc)"; fi
+fi
 if ! command -v make >/dev/null; then absence="make was not found when it was built"; fi
 if [ -n "$absence" ] && [ "${4:-false}" = true ]; then
   echo "the CUDA kernels cannot be made: $absence" >&2
-  echo "  remedy: install the CUDA toolkit and make, and put nvcc into PATH or NVCC; or build without -Prelease" >&2
+  echo "  remedy: install the CUDA toolkit, 12.8 or newer, and make, and put nvcc into PATH or NVCC; or build without -Prelease" >&2
   exit 1
 fi
 if [ -n "$absence" ]; then

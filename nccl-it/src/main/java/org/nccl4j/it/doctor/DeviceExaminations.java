@@ -176,7 +176,7 @@ final class DeviceExaminations {
       return Finding.missing(
           "fatbins",
           "this build has " + build + "; GPUs cannot be used",
-          "install CUDA's nvcc and build again");
+          "install nvcc of CUDA 12.8 or newer and build again");
     }
     List<CudaDevice> left =
         Devices.cuda().list().stream()

@@ -230,8 +230,8 @@ public final class KernelModules {
                 + family
                 + ": "
                 + KernelBuild.present().absence().orElse("they are missing from the jar"),
-            "build nccl-device where nvcc of CUDA 12 or newer is on the PATH, or use a released"
-                + " jar");
+            "build nccl-device where nvcc of CUDA 12.8 or newer is on the PATH (kernels of NVLS are"
+                + " made for compute capability 10.0 too), or use a released jar");
       }
       return in.readAllBytes();
     } catch (IOException e) {

@@ -8,6 +8,7 @@ import java.io.StringReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.Map;
 import java.util.Properties;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -61,18 +62,44 @@ class KernelBuildTest {
     assertTrue(said.contains("the CUDA kernels cannot be made: make was not found"), said);
   }
 
+  /** Older ones do not know the architectures of the kernels of NVLS. */
+  @Test
+  void anOldCompilerIsNone(@TempDir Path folder) throws Exception {
+    for (String version : new String[] {"11.8", "12.0", "12.7", "12.8", "12.10", "13.0", "x"}) {
+      Path nvcc = folder.resolve("nvcc-" + version);
+      String release = "Cuda compilation tools, release " + version + ", V" + version + ".61";
+      // It makes nothing, so where it is asked to, the build fails.
+      Files.writeString(
+          nvcc, "#!/bin/sh\n[ \"$1\" = --version ] || exit 1\necho '" + release + "'\n");
+      assertTrue(nvcc.toFile().setExecutable(true));
+      int status = run(folder, "false", Map.of("NVCC", nvcc.toString(), "HOME", folder + "/home"));
+      boolean old = !version.matches("12.8|12.10|13.0");
+      assertEquals(old, status == 0, version);
+      if (old) {
+        assertEquals(
+            "absence=nvcc is older than CUDA 12.8 (" + nvcc + ")\n",
+            Files.readString(folder.resolve("out/build.properties")));
+      }
+    }
+  }
+
   private static int runWithoutMake(Path folder, String required) throws Exception {
     Path tools = Files.createDirectories(folder.resolve("tools"));
-    for (String tool : new String[] {"sh", "dirname", "mkdir"}) {
+    for (String tool : new String[] {"sh", "dirname", "mkdir", "sed"}) {
       if (!Files.exists(tools.resolve(tool))) {
         Files.copy(Path.of("/bin", tool), tools.resolve(tool), StandardCopyOption.COPY_ATTRIBUTES);
       }
     }
+    return run(folder, required, Map.of("PATH", tools.toString()));
+  }
+
+  private static int run(Path folder, String required, Map<String, String> environment)
+      throws Exception {
     Path script = NativeBuild.source("src/main/cuda/build.sh").toAbsolutePath();
     ProcessBuilder builder =
         new ProcessBuilder(
             "/bin/sh", script.toString(), folder.resolve("out").toString(), "90", "90", required);
-    builder.environment().put("PATH", tools.toString());
+    builder.environment().putAll(environment);
     return builder
         .redirectErrorStream(true)
         .redirectOutput(folder.resolve("said").toFile())
