@@ -90,6 +90,61 @@ class TopoCommandTest {
     }
   }
 
+  private static String pci(int bus, String inside) {
+    return "<pci busid=\"0000:0%x:00.0\" class=\"0x060400\" link_speed=\"16.0 GT/s PCIe\""
+            .formatted(bus)
+        + " link_width=\"16\">"
+        + inside
+        + "</pci>\n";
+  }
+
+  private static String plainGpu(int bus, int rank) {
+    return pci(bus, "<gpu dev=\"%d\" sm=\"80\" rank=\"%d\" gdr=\"1\"/>".formatted(rank, rank));
+  }
+
+  private static String switchLink(int bus) {
+    return "<pcilink target=\"0000:0%x:00.0\"/>".formatted(bus);
+  }
+
+  private String paths(String... switches) throws IOException {
+    Path system =
+        Files.writeString(
+            folder.resolve("system.xml"),
+            "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n"
+                + String.join("", switches)
+                + "</cpu></system>\n");
+    assertEquals(
+        0,
+        run("paths", "--json", "--p2p-status", "on", "--file", system.toString()),
+        err.toString());
+    return out.toString();
+  }
+
+  /** A link between two switches is a hop, other than the one from a GPU's rank to its device. */
+  @Test
+  void linksOfSwitchesAreCountedAmongTheHops() throws IOException {
+    String json =
+        paths(
+            pci(8, switchLink(10) + plainGpu(1, 0)), pci(10, switchLink(8) + plainGpu(2, 1) + NIC));
+    String from = json.substring(json.indexOf("\"GPU0\""), json.indexOf("\"GPU1\""));
+    assertTrue(from.contains("[\"PXB\",24.0,3,5]"), from);
+    assertTrue(from.contains("\"NET\":[[\"PXB\",24.0,4,5]]"), from);
+  }
+
+  /** Each GPU has the network on a card beside it. */
+  @Test
+  void aNetworkOnSeveralCardsIsThreeHopsFromTheGpusBesideThem() throws IOException {
+    String json =
+        paths(
+            pci(8, plainGpu(1, 0) + NIC),
+            pci(10, plainGpu(2, 1) + NIC.replace("0000:09:", "0000:0b:")));
+    for (String gpu : new String[] {"GPU0", "GPU1"}) {
+      String from = json.substring(json.indexOf("\"" + gpu + "\":{"));
+      String nets = from.substring(from.indexOf("\"NET\""));
+      assertTrue(nets.startsWith("\"NET\":[[\"PIX\",24.0,3,4]"), gpu + ": " + nets);
+    }
+  }
+
   @Test
   void settingsAct() {
     run("graph", "--set", "NCCL_MAX_NCHANNELS=2", "--file", file.toString());
