@@ -21,11 +21,17 @@ final class LocalArenas<M> {
     this.free = free;
   }
 
-  /** A new one, in use by its owner. */
+  /** A new one, in use by its owner. Forgets those that nobody released and nobody has any more. */
   Arena create(M memory) {
+    arenas.values().removeIf(reference -> reference.get() == null);
     Arena arena = new Arena(next.getAndIncrement(), memory);
     arenas.put(arena.number, new WeakReference<>(arena));
     return arena;
+  }
+
+  /** Returns the number of arenas that are known. */
+  int size() {
+    return arenas.size();
   }
 
   /**
