@@ -4,6 +4,7 @@ import java.lang.System.Logger;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,10 +33,6 @@ public final class Routes {
   private final List<NamedTransport> transports;
   private final String networks;
   private final Logger.Level level;
-  private final StringBuilder table = new StringBuilder();
-
-  /** Reasons that transports gave for each rank, by transport name. */
-  private final Map<Integer, Map<String, String>> said = new TreeMap<>();
 
   /** Why a transport must not be used with a rank, by rank and its name. */
   private final Map<Integer, Map<String, String>> excluded = new TreeMap<>();
@@ -78,22 +75,60 @@ public final class Routes {
    * @throws InvalidUsageException if a rank cannot be reached, with what every transport said
    */
   List<NamedTransport> choose(Bootstrap bootstrap) {
-    table.setLength(0);
     List<String> offers = new ArrayList<>();
     long endNanos = bootstrap.exchangeEnd();
     for (PeerInfo peer : peers) {
-      offers.add(peer.rank() == rank ? "" : offer(peer, endNanos));
+      String before = offers.isEmpty() ? "" : offers.get(offers.size() - 1);
+      offers.add(peer.rank() == rank ? before : offer(peer, endNanos)); // nobody reads the first
     }
-    List<byte[]> all = bootstrap.allGather(String.join("\n", offers).getBytes(UTF_8));
+    List<byte[]> all = bootstrap.allGather(encode(offers));
     List<NamedTransport> chosen = new ArrayList<>();
     for (PeerInfo peer : peers) {
       chosen.add(
           peer.rank() == rank
               ? null
-              : agree(peer.rank(), offers.get(peer.rank()), offerOf(all, peer.rank())));
+              : agree(peer.rank(), offers.get(peer.rank()), offerTo(rank, all.get(peer.rank()))));
     }
-    LOG.log(level, "rank {0}: transports{1}", rank, table);
+    if (LOG.isLoggable(level)) {
+      StringBuilder table = new StringBuilder();
+      peers.stream()
+          .filter(peer -> peer.rank() != rank)
+          .forEach(
+              peer ->
+                  table
+                      .append(answers(peer))
+                      .append(
+                          "%n  rank %d: %s chosen"
+                              .formatted(peer.rank(), chosen.get(peer.rank()).name())));
+      LOG.log(level, "rank {0}: transports{1}", rank, table);
+    }
     return chosen;
+  }
+
+  /** Offers by rank, as lines: how many ranks after each other have the same, and the offer. */
+  private static byte[] encode(List<String> offers) {
+    StringBuilder lines = new StringBuilder();
+    int begin = 0;
+    for (int end = 1; end <= offers.size(); end++) {
+      if (end == offers.size() || !offers.get(end).equals(offers.get(begin))) {
+        lines.append(end - begin).append(' ').append(offers.get(begin)).append('\n');
+        begin = end;
+      }
+    }
+    return lines.toString().getBytes(UTF_8);
+  }
+
+  /** Another rank's offer to a rank. */
+  private static String offerTo(int rank, byte[] all) {
+    int before = 0;
+    for (String line : new String(all, UTF_8).split("\n")) {
+      int space = line.indexOf(' ');
+      before += space < 0 ? 0 : Integer.parseInt(line.substring(0, space));
+      if (before > rank) {
+        return line.substring(space + 1);
+      }
+    }
+    return "";
   }
 
   private static final Charset UTF_8 = StandardCharsets.UTF_8;
@@ -147,25 +182,31 @@ public final class Routes {
     return List.copyOf(transports);
   }
 
-  /** Returns the routes of chosen transports, by rank, without this rank. */
+  /** Returns the routes of chosen transports, by rank, without this rank; equal ones are one. */
   public Map<Integer, Route> described(List<NamedTransport> chosen) {
     Map<Integer, Route> routes = new TreeMap<>();
-    for (int peer = 0; peer < chosen.size(); peer++) {
-      if (chosen.get(peer) != null) {
-        String name = chosen.get(peer).name();
-        routes.put(peer, new Route(name, said.get(peer).getOrDefault(name, "")));
+    Map<Route, Route> different = new HashMap<>();
+    for (PeerInfo peer : peers) {
+      NamedTransport named = chosen.get(peer.rank());
+      if (named != null) {
+        Route route = new Route(named.name(), support(peer, named).reason());
+        routes.put(peer.rank(), different.computeIfAbsent(route, same -> same));
       }
     }
     return routes;
   }
 
+  /** The answer of a transport, or the reason for which it must not be used. */
+  private Support support(PeerInfo peer, NamedTransport named) {
+    String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name());
+    return against == null ? named.transport.canConnect(peer) : Support.no(against);
+  }
+
   /** Names of the transports that can reach a peer from here, best first. */
   private String offer(PeerInfo peer, long endNanos) {
-    List<String> names = new ArrayList<>();
-    said.put(peer.rank(), new TreeMap<>());
+    StringBuilder names = new StringBuilder();
     for (NamedTransport named : transports) {
-      String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name());
-      Support support = against == null ? named.transport.canConnect(peer) : Support.no(against);
+      boolean possible = support(peer, named).possible();
       if (System.nanoTime() - endNanos > 0) {
         throw new TimeoutException(
             ErrorId.NOT_CONNECTED,
@@ -174,21 +215,24 @@ public final class Routes {
                 + " to say whether it can",
             "tell its author that canConnect must not wait, or leave it out by NCCL4J_TRANSPORTS");
       }
-      table.append(
+      if (possible) {
+        names.append(names.length() == 0 ? "" : ",").append(named.name());
+      }
+    }
+    return names.toString();
+  }
+
+  /** The answers of all transports, a line for each. */
+  private String answers(PeerInfo peer) {
+    StringBuilder lines = new StringBuilder();
+    for (NamedTransport named : transports) {
+      Support support = support(peer, named);
+      lines.append(
           "%n  rank %d, %s: %s, %s"
               .formatted(
                   peer.rank(), named.name(), support.possible() ? "yes" : "no", support.reason()));
-      said.get(peer.rank()).put(named.name(), support.reason());
-      if (support.possible()) {
-        names.add(named.name());
-      }
     }
-    return String.join(",", names);
-  }
-
-  private String offerOf(List<byte[]> all, int peer) {
-    String[] lines = new String(all.get(peer), UTF_8).split("\n", -1);
-    return rank < lines.length ? lines[rank] : "";
+    return lines.toString();
   }
 
   private NamedTransport agree(int peer, String mine, String theirs) {
@@ -196,7 +240,6 @@ public final class Routes {
     List<String> second = List.of((rank < peer ? theirs : mine).split(","));
     for (String name : first.split(",")) {
       if (!name.isEmpty() && second.contains(name)) {
-        table.append("%n  rank %d: %s chosen".formatted(peer, name));
         return transports.stream().filter(t -> t.name().equals(name)).findFirst().orElseThrow();
       }
     }
@@ -210,7 +253,9 @@ public final class Routes {
                 mine,
                 peer,
                 theirs,
-                transports.isEmpty() ? " none, as there is none on the path of this rank" : table,
+                transports.isEmpty()
+                    ? " none, as there is none on the path of this rank"
+                    : answers(peers.get(peer)),
                 whyNoNetwork()),
         "put a transport that reaches it on the class path or module path of both"
             + " (nccl-transport-p2p on one host, nccl-transport-net between hosts), or change the"
