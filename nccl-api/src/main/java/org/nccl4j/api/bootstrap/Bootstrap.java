@@ -1,6 +1,7 @@
 package org.nccl4j.api.bootstrap;
 
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.nccl4j.device.NcclException;
 
@@ -80,6 +81,30 @@ public interface Bootstrap extends AutoCloseable {
    * Returns the address at which other ranks find this one for {@link #reunite}; at most 128 bytes.
    */
   byte[] meetingPoint();
+
+  /** Answers the calls of other ranks. */
+  @FunctionalInterface
+  interface CallListener {
+    /**
+     * A call has come; on a thread of the bootstrap, so the listener must be quick.
+     *
+     * @param answer takes what the caller gets, once, on any thread; null to refuse
+     */
+    void called(byte[] request, Consumer<byte[]> answer);
+  }
+
+  /** Sets the listener for other ranks' calls, which gets those that have come already first. */
+  void onCall(CallListener listener);
+
+  /**
+   * Calls one other rank, which need not call anything itself.
+   *
+   * @param point the other's {@link #meetingPoint}
+   * @param request at most 3 KiB
+   * @return the answer, at most 3 KiB; fails with an IOException if the other cannot be reached or
+   *     refuses. It has no deadline, but ends when it is cancelled
+   */
+  CompletableFuture<byte[]> call(byte[] point, byte[] request);
 
   /**
    * Another bootstrap, of some of the ranks. Those who are in it make the same call; it returns

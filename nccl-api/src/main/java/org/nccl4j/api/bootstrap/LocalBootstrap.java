@@ -1,5 +1,7 @@
 package org.nccl4j.api.bootstrap;
 
+import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -7,12 +9,14 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 
 /** A bootstrap for ranks that are all in this process: they meet in memory, without sockets. */
@@ -24,6 +28,8 @@ public final class LocalBootstrap extends DeadlineBootstrap {
     private final Map<String, Meeting> reunions = new HashMap<>();
     private final byte[] secret = new byte[16];
     private final Map<Integer, Consumer<NcclException>> listeners = new HashMap<>();
+    private final Map<Integer, CallListener> called = new HashMap<>();
+    private final Map<Integer, List<Consumer<CallListener>>> earlyCalls = new HashMap<>();
     private byte[][] given;
     private List<byte[]> result;
     private int came;
@@ -73,8 +79,8 @@ public final class LocalBootstrap extends DeadlineBootstrap {
         int[] missing = IntStream.range(0, nRanks).filter(r -> given[r] == null).toArray();
         throw new TimeoutException(
             ErrorId.RANKS_MISSING,
-            "ranks %s did not take part within %d ms, of %d ranks in this process"
-                .formatted(Arrays.toString(missing), deadline.toMillis(), nRanks),
+            "ranks %s did not take part within %s, of %d ranks in this process"
+                .formatted(Arrays.toString(missing), Patience.text(deadline), nRanks),
             "call what ranks do together (making, split, shrink, registerWindow, suspend) on all of"
                 + " them, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
       }
@@ -104,6 +110,32 @@ public final class LocalBootstrap extends DeadlineBootstrap {
       failure = cause;
       notifyAll();
       return List.copyOf(listeners.values());
+    }
+
+    /** Sets a rank's listener for calls, and gives it those that have come. */
+    void answer(int rank, CallListener listener) {
+      List<Consumer<CallListener>> early;
+      synchronized (this) {
+        called.put(rank, listener);
+        early = earlyCalls.remove(rank);
+      }
+      if (early != null) {
+        early.forEach(call -> call.accept(listener));
+      }
+    }
+
+    /** Hands a rank a call, now or when it listens. */
+    void call(int rank, Consumer<CallListener> call) {
+      CallListener listener;
+      synchronized (this) {
+        listener = called.get(rank);
+        if (listener == null) {
+          earlyCalls.computeIfAbsent(rank, none -> new ArrayList<>()).add(call);
+        }
+      }
+      if (listener != null) {
+        call.accept(listener);
+      }
     }
 
     /** The failure that there was, or null and the listener is kept. */
@@ -185,8 +217,32 @@ public final class LocalBootstrap extends DeadlineBootstrap {
   }
 
   @Override
+  public void onCall(CallListener listener) {
+    meeting.answer(rank, listener);
+  }
+
+  @Override
+  public CompletableFuture<byte[]> call(byte[] point, byte[] request) {
+    CompletableFuture<byte[]> result = new CompletableFuture<>();
+    meeting.call(
+        ByteBuffer.wrap(point).getInt(),
+        listener ->
+            listener.called(
+                request.clone(),
+                answer -> {
+                  if (answer == null) {
+                    result.completeExceptionally(
+                        new IOException("it refuses, or its communicator is closed"));
+                  } else {
+                    result.complete(answer);
+                  }
+                }));
+    return result;
+  }
+
+  @Override
   public byte[] meetingPoint() {
-    return new byte[0];
+    return ByteBuffer.allocate(Integer.BYTES).putInt(rank).array();
   }
 
   @Override

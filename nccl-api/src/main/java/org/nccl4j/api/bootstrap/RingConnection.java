@@ -48,6 +48,7 @@ final class RingConnection
   record Place(int rank, int nRanks) {}
 
   private final RejoinPoint meetings;
+  private final CallPoint calls;
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final FailureBroadcast failures;
@@ -77,7 +78,8 @@ final class RingConnection
       NoticeBroadcast notices,
       PeerCredentials trust,
       Place place,
-      RejoinPoint meetings) {
+      RejoinPoint meetings,
+      CallPoint calls) {
     this.loop = loop;
     this.monitor = monitor;
     this.failures = failures;
@@ -86,6 +88,7 @@ final class RingConnection
     this.rank = place.rank;
     this.nRanks = place.nRanks;
     this.meetings = meetings;
+    this.calls = calls;
     bundle = Math.max(1, (int) Math.sqrt(nRanks));
   }
 
@@ -224,6 +227,7 @@ final class RingConnection
     if (ports != null) {
       ports.leave(rank);
       loop.execute(meetings::close);
+      loop.execute(calls::close);
     }
   }
 
@@ -233,6 +237,11 @@ final class RingConnection
     if (type == FrameType.MEET) {
       connection.handTo(this, 0);
       meetings.asked(connection, first);
+      return;
+    }
+    if (type == FrameType.CALL) {
+      connection.handTo(this, 0);
+      calls.called(connection, first);
       return;
     }
     int from = first.number();
@@ -292,6 +301,7 @@ final class RingConnection
   public void closed(Connection connection, IOException reason) {
     if (monitor.read(() -> connection != previous && connection != next)) {
       meetings.gone(connection);
+      calls.gone(connection);
       return;
     }
     boolean wasPrevious = monitor.read(() -> connection == previous);

@@ -5,6 +5,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
@@ -42,6 +43,7 @@ public final class TcpBootstrap extends DeadlineBootstrap {
 
   private final RingConnection ring;
   private final RejoinPoint meetings = new RejoinPoint();
+  private final CallPoint calls;
   private volatile List<InetSocketAddress> here;
   private volatile FailureMessage ownFailure;
   private int sequence;
@@ -52,6 +54,7 @@ public final class TcpBootstrap extends DeadlineBootstrap {
     this.self = self;
     trust = PeerCredentials.of(request.secret(), request.options().tls());
     loop = EventLoop.acquire();
+    calls = new CallPoint(loop);
     monitor = new RankMonitor(request.rank());
     failures = new FailureBroadcast(monitor);
     notices = new NoticeBroadcast(request.rank());
@@ -66,7 +69,8 @@ public final class TcpBootstrap extends DeadlineBootstrap {
             notices,
             trust,
             new RingConnection.Place(request.rank(), request.nRanks()),
-            meetings);
+            meetings,
+            calls);
     failures.set(ring);
     notices.set(ring);
   }
@@ -297,6 +301,16 @@ public final class TcpBootstrap extends DeadlineBootstrap {
   @Override
   public byte[] meetingPoint() {
     return new RejoinAddress(here, rank()).encode();
+  }
+
+  @Override
+  public void onCall(CallListener listener) {
+    loop.execute(() -> calls.listen(listener));
+  }
+
+  @Override
+  public CompletableFuture<byte[]> call(byte[] point, byte[] bytes) {
+    return PeerCall.begin(RejoinAddress.decode(point), trust, bytes, request.deadline());
   }
 
   @Override

@@ -34,6 +34,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.PeerConnector;
 
 /** Makes communicators out of another: of its ranks by color, or of those that are left. */
 public final class ChildCommunicators {
@@ -240,7 +241,7 @@ public final class ChildCommunicators {
         members.peers(),
         old.place().layout(),
         graphs,
-        new KernelSpecs.Ends(none, none, old.resources().progress(), null));
+        new KernelSpecs.Ends(none, none, old.resources().progress(), null, PeerConnector.NONE));
   }
 
   /** Resources that a new communicator on the parent's connections has for itself. */

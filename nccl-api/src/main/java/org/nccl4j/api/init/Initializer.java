@@ -10,6 +10,7 @@ import org.nccl4j.api.init.connect.ConnectionSetup;
 import org.nccl4j.api.init.connect.NetDiscovery;
 import org.nccl4j.api.init.connect.RmaConnections;
 import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.init.connect.TransportContextImpl;
 import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.engine.Engine;
@@ -46,6 +47,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
 
 /** Makes one rank's communicator, step by step together with the other ranks. */
@@ -133,7 +135,11 @@ public final class Initializer {
     KernelCommunicator kernels = kernels(ranks, connected);
     SharedResources resources =
         new SharedResources(
-            request.name(), bootstrap, kernels, transports, connected.proxy(), connected.nvls());
+            request.name(),
+            bootstrap,
+            kernels,
+            new SharedResources.Links(transports, connected.proxy(), connected.later()),
+            connected.nvls());
     undo.replace(before, resources::free);
     Engine engine = engine(ranks, connected, kernels, resources);
     times.begin("space");
@@ -211,6 +217,7 @@ public final class Initializer {
    *
    * @param choice selects transports
    * @param verified the connections, and the transport to each rank
+   * @param later makes the other connections; null where there are none
    * @param known what all ranks know of each other's connections
    * @param nvls this rank's place in NVLS
    * @param proxyEnds ends of connections that the proxy serves
@@ -220,6 +227,7 @@ public final class Initializer {
   private record Connected(
       Routes choice,
       VerifiedConnections verified,
+      RuntimeConnections later,
       CommunicatorProfile known,
       NvlsSetup nvls,
       int proxyEnds,
@@ -236,12 +244,16 @@ public final class Initializer {
     Routes choice =
         new Routes(
             bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
-    VerifiedConnections verified = VerifiedConnections.of(request, choice, peers, bootstrap);
-    ConnectionSetup links = verified.links();
-    List<ProxyHandler> handlers = links.proxyHandlers();
+    VerifiedConnections verified =
+        VerifiedConnections.of(request, choice, peers, ranks.graphs(), bootstrap);
+    RuntimeConnections later =
+        verified.late().isEmpty()
+            ? null
+            : new RuntimeConnections(
+                request.name(), peers, ranks.members().points(), verified, bootstrap);
+    List<ProxyHandler> handlers = verified.links().proxyHandlers();
     RankCapabilities own =
-        RankCapabilities.of(
-            request, peers, verified.routes(), links, ranks.graphs(), plugins.tuned());
+        RankCapabilities.of(request, peers, verified, ranks.graphs(), plugins.tuned());
     CommunicatorProfile known =
         RankCapabilities.common(
             bootstrap.allGather(own.toBytes()), HostLayout.of(peers), plugins.tuned());
@@ -250,8 +262,10 @@ public final class Initializer {
     undo.push(nvls::close);
     boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
     ProxyThread proxy =
-        handlers.isEmpty() && !puts ? null : new ProxyThread(request.name(), handlers);
-    return new Connected(choice, verified, known, nvls, handlers.size(), puts, proxy);
+        handlers.isEmpty() && !puts && later == null
+            ? null
+            : new ProxyThread(request.name(), handlers);
+    return new Connected(choice, verified, later, known, nvls, handlers.size(), puts, proxy);
   }
 
   private KernelCommunicator kernels(Ranks ranks, Connected connected) {
@@ -269,7 +283,8 @@ public final class Initializer {
                         connected.links().sends(),
                         connected.links().recvs(),
                         proxy == null ? Progress.NONE : proxy,
-                        connected.nvls().nvls())));
+                        connected.nvls().nvls(),
+                        connected.later() == null ? PeerConnector.NONE : connected.later())));
     undo.push(kernels::close);
     return kernels;
   }
@@ -283,7 +298,7 @@ public final class Initializer {
             kernels,
             RmaConnections.of(
                 ranks.peers(),
-                connected.verified().routes(),
+                connected.verified(),
                 transports,
                 bootstrap,
                 kernels,

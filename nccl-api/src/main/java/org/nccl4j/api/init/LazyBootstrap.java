@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -112,6 +113,16 @@ final class LazyBootstrap implements Bootstrap {
   @Override
   public void onNotice(Consumer<byte[]> listener) {
     parent.onNotice(listener);
+  }
+
+  @Override
+  public void onCall(CallListener listener) {
+    parent.onCall(listener);
+  }
+
+  @Override
+  public CompletableFuture<byte[]> call(byte[] point, byte[] request) {
+    return parent.call(point, request);
   }
 
   @Override

@@ -101,12 +101,18 @@ public final class ProxyThread implements Progress {
    *
    * @param arrivals does what can be done now and returns how much it did
    */
-  public synchronized void attend(List<ProxyHandler> more, IntSupplier arrivals) {
+  public void attend(List<ProxyHandler> more, IntSupplier arrivals) {
+    attend(more);
+    unasked = arrivals;
+    LockSupport.unpark(thread);
+  }
+
+  /** Gives turns to more handlers too. */
+  public synchronized void attend(List<ProxyHandler> more) {
     List<ProxyHandler> all = new ArrayList<>(Arrays.asList(handlers));
     all.addAll(more);
     handlers = all.toArray(ProxyHandler[]::new);
     polled = all.stream().anyMatch(ProxyHandler::isPolled);
-    unasked = arrivals;
     LockSupport.unpark(thread);
   }
 

@@ -21,7 +21,15 @@ public final class ScaleSettings {
           1_000_000,
           "The most ranks that contact the bootstrap root at once.");
 
-  static final List<Setting<?>> ALL = List.of(NCCL_UID_STAGGER_RATE, NCCL_UID_STAGGER_THRESHOLD);
+  public static final Setting<Boolean> NCCL_RUNTIME_CONNECT =
+      Setting.flag(
+          "NCCL_RUNTIME_CONNECT",
+          true,
+          "On the host device, connect ranks over networks when an operation first needs it, but"
+              + " for neighbours in rings and trees; 0: all when the communicator is created.");
+
+  static final List<Setting<?>> ALL =
+      List.of(NCCL_UID_STAGGER_RATE, NCCL_UID_STAGGER_THRESHOLD, NCCL_RUNTIME_CONNECT);
 
   private ScaleSettings() {}
 }

@@ -30,6 +30,14 @@ public interface Net extends AutoCloseable {
   List<NetDevice> devices();
 
   /**
+   * Descriptors that this process keeps open for two connections with a rank, one each way; 0 where
+   * that is not known.
+   */
+  default int descriptorsOfPair() {
+    return 0;
+  }
+
+  /**
    * Begins to listen on a device.
    *
    * @throws org.nccl4j.device.SystemErrorException if what it needs cannot be had

@@ -61,6 +61,14 @@ public interface Transport extends AutoCloseable {
         "use the same versions of all transports on all ranks");
   }
 
+  /**
+   * Descriptors that this process keeps open for both connections with a peer, about; 0 where that
+   * is not known. The engine asks before it makes connectors.
+   */
+  default int descriptors(PeerInfo peer) {
+    return 0;
+  }
+
   /** Bytes of device memory that its connections hold on this rank. */
   default long memoryBytes() {
     return 0;

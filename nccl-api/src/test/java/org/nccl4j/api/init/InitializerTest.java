@@ -110,8 +110,10 @@ class InitializerTest {
         "busy",
         LocalBootstrap.create(1, LONG).get(0),
         kernels,
-        List.of(new Routes.NamedTransport(new NamedProvider("T", true), transport)),
-        null,
+        new SharedResources.Links(
+            List.of(new Routes.NamedTransport(new NamedProvider("T", true), transport)),
+            null,
+            null),
         none);
   }
 

@@ -10,7 +10,7 @@ import java.util.List;
  * @param rank this rank
  * @param nRanks all ranks
  * @param layout of every connection
- * @param sends connection to each rank, by rank; null at this rank and where there is none
+ * @param sends connection to each rank, by rank; null at this rank and where there is none yet
  * @param recvs connection from each rank, by rank; null likewise
  * @param ring ranks in ring order, a list for each channel
  * @param trees this rank's places in the two trees; half of the data go through each
@@ -19,6 +19,7 @@ import java.util.List;
  * @param deadline longest that an operation may wait for another rank
  * @param nvls this rank's place in NVLS; null where it is not used
  * @param launching how its kernels are put to the device
+ * @param connector makes the connections that there are not yet
  */
 public record KernelCommunicatorSpec(
     String name,
@@ -33,7 +34,8 @@ public record KernelCommunicatorSpec(
     Progress progress,
     Duration deadline,
     Nvls nvls,
-    LaunchOptions launching) {
+    LaunchOptions launching,
+    PeerConnector connector) {
   /** The same on other connections. */
   public KernelCommunicatorSpec withConnections(
       List<Connection> newSends, List<Connection> newRecvs) {
@@ -60,7 +62,8 @@ public record KernelCommunicatorSpec(
         progress,
         deadline,
         nvls,
-        options);
+        options,
+        connector);
   }
 
   /** A communicator without NVLS that is launched in the plainest way. */
@@ -89,6 +92,7 @@ public record KernelCommunicatorSpec(
         progress,
         deadline,
         /* nvls= */ null,
-        LaunchOptions.PLAIN);
+        LaunchOptions.PLAIN,
+        PeerConnector.NONE);
   }
 }

@@ -15,6 +15,7 @@ import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.device.shm.DuplicateFd;
@@ -101,7 +102,8 @@ public final class GpuRanks implements AutoCloseable {
               Progress.NONE,
               deadline,
               nvls == null ? null : nvls.get(rank),
-              options);
+              options,
+              PeerConnector.NONE);
       communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }

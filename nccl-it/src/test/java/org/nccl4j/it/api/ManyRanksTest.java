@@ -23,11 +23,13 @@ class ManyRanksTest {
   void allPairsAreConnectedBySockets() throws Exception {
     int n = Integer.getInteger("nccl4j.ranks", 96);
     StringBuilder hosts = new StringBuilder();
-    IntStream.range(0, n).forEach(rank -> hosts.append((char) ('A' + rank)));
+    IntStream.range(0, n).forEach(rank -> hosts.append((char) (0x100 + rank)));
     CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_SHM_DISABLE", "1");
     long start = System.nanoTime();
     try (Ranks ranks = Ranks.onHosts(hosts.toString(), config)) {
-      System.out.printf("%d ranks made in %.1f s%n", n, (System.nanoTime() - start) / 1e9);
+      System.out.printf(
+          "%d ranks made in %.1f s, %d descriptors%n",
+          n, (System.nanoTime() - start) / 1e9, new java.io.File("/proc/self/fd").list().length);
       ranks.run(
           (communicator, stream) -> {
             try (DeviceMemory data = Ranks.floats(1024, i -> communicator.rank())) {
@@ -36,6 +38,10 @@ class ManyRanksTest {
               assertEquals(n * (n - 1) / 2, Ranks.floats(data)[1023]);
             }
           });
+      System.out.printf(
+          "all-reduce after %.1f s, %d descriptors%n",
+          (System.nanoTime() - start) / 1e9, new java.io.File("/proc/self/fd").list().length);
     }
+    System.out.printf("closed after %.1f s%n", (System.nanoTime() - start) / 1e9);
   }
 }

@@ -156,6 +156,12 @@ final class NetTransport implements Transport {
   }
 
   @Override
+  public int descriptors(PeerInfo peer) {
+    int channels = slots == null ? 1 : NetChannelCount.of(context);
+    return channels * net(peer).descriptorsOfPair();
+  }
+
+  @Override
   public Connector sender(PeerInfo peer) {
     Net net = net(peer);
     String name = common(peer).orElseThrow();

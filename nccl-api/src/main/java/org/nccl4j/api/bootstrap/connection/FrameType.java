@@ -24,6 +24,10 @@ public enum FrameType {
   MEET,
   /** The answer, last: the new root's id without its secret. */
   MEET_AT,
+  /** Rank to any other rank, first: whom it looks for, and bytes. */
+  CALL,
+  /** The answer, last: bytes. */
+  ANSWER,
   /** Rank to root now and then, with the milliseconds of silence it allows; and back, empty. */
   HEARTBEAT,
   /**

@@ -3,36 +3,36 @@ package org.nccl4j.api.init.connect;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.function.BiPredicate;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * A rank's connector handles for all other ranks, a record for each peer: the handle of the sender
- * to it and of the receiver from it, each after its length (a short); the rank that sends for this
- * one, or -1 (an int); the transport's name, after its length (a byte).
+ * A rank's connector handles for the ranks that it connects with, a record for each: the peer, the
+ * rank that sends for this one or -1, and the length of the rest (an int each); the handle of the
+ * sender to the peer and of the receiver from it, each after its length (a short); the transport's
+ * name, after its length (a byte). A reader decodes the records that concern it alone.
  */
 final class ConnectHandles {
+  private static final int HEADER_BYTES = 3 * Integer.BYTES;
+
   private ConnectHandles() {}
 
   /**
    * Handles of a rank for its connections with a peer.
    *
-   * @param sender handle; empty where it does not connect
-   * @param receiver handle, likewise
+   * @param sender handle
+   * @param receiver handle
    * @param relay the rank that carries what the sender sends, or -1 for itself
    * @param transport by which it does; empty without a relay
    */
   record Offer(byte[] sender, byte[] receiver, int relay, String transport) {
-    private static final Offer NONE = new Offer(new byte[0], new byte[0], -1, "");
-
     static Offer of(Connector sender, Connector receiver, Routes.NamedTransport route) {
-      if (sender == null) {
-        return NONE;
-      }
       OptionalInt relay = sender.relay();
       return new Offer(
           checked(sender.handle(), route),
@@ -56,44 +56,68 @@ final class ConnectHandles {
     }
 
     private int bytes() {
-      return 2 * Short.BYTES + sender.length + receiver.length + Integer.BYTES + 1 + name().length;
+      return 2 * Short.BYTES + sender.length + receiver.length + 1 + name().length;
     }
   }
 
-  static byte[] toBytes(List<Offer> offers) {
-    ByteBuffer bytes = ByteBuffer.allocate(offers.stream().mapToInt(Offer::bytes).sum());
-    for (Offer offer : offers) {
-      bytes.putShort((short) offer.sender.length).put(offer.sender);
-      bytes.putShort((short) offer.receiver.length).put(offer.receiver);
-      bytes.putInt(offer.relay).put((byte) offer.name().length).put(offer.name());
-    }
+  /** Encodes offers by peer. */
+  static byte[] toBytes(Map<Integer, Offer> offers) {
+    int length = offers.values().stream().mapToInt(offer -> HEADER_BYTES + offer.bytes()).sum();
+    ByteBuffer bytes = ByteBuffer.allocate(length);
+    offers.forEach(
+        (peer, offer) -> {
+          bytes.putInt(peer).putInt(offer.relay).putInt(offer.bytes());
+          bytes.putShort((short) offer.sender.length).put(offer.sender);
+          bytes.putShort((short) offer.receiver.length).put(offer.receiver);
+          bytes.put((byte) offer.name().length).put(offer.name());
+        });
     return bytes.array();
   }
 
   /**
-   * Decodes another rank's offers, by peer.
+   * Decodes another rank's offer to a peer; empty if it makes none.
    *
    * @param rank the other
    * @throws InvalidUsageException if it is not understood
    */
-  static List<Offer> fromBytes(int rank, byte[] told, int nRanks) {
-    List<Offer> offers = new ArrayList<>();
+  static Optional<Offer> find(int rank, byte[] told, int peer) {
+    return Optional.ofNullable(read(rank, told, (to, relay) -> to == peer).get(peer));
+  }
+
+  /** Decodes the offers of another rank whose data a relay is to send, by peer; throws as find. */
+  static Map<Integer, Offer> relayedBy(int relay, int rank, byte[] told) {
+    return read(rank, told, (to, by) -> by == relay);
+  }
+
+  private static Map<Integer, Offer> read(
+      int rank, byte[] told, BiPredicate<Integer, Integer> wanted) {
+    Map<Integer, Offer> offers = new LinkedHashMap<>();
     try {
       ByteBuffer bytes = ByteBuffer.wrap(told);
       while (bytes.hasRemaining()) {
-        byte[] sender = take(bytes, bytes.getShort());
-        byte[] receiver = take(bytes, bytes.getShort());
+        int peer = bytes.getInt();
         int relay = bytes.getInt();
-        String name = new String(take(bytes, bytes.get() & 0xff), StandardCharsets.UTF_8);
-        offers.add(new Offer(sender, receiver, relay, name));
+        ByteBuffer rest = ByteBuffer.wrap(told, bytes.position() + Integer.BYTES, length(bytes));
+        bytes.position(rest.limit());
+        if (wanted.test(peer, relay)) {
+          byte[] sender = take(rest, rest.getShort());
+          byte[] receiver = take(rest, rest.getShort());
+          String name = new String(take(rest, rest.get() & 0xff), StandardCharsets.UTF_8);
+          offers.put(peer, new Offer(sender, receiver, relay, name));
+        }
       }
     } catch (BufferUnderflowException | NegativeArraySizeException e) {
-      throw notUnderstood(rank, e.toString(), e);
-    }
-    if (offers.size() != nRanks) {
-      throw notUnderstood(rank, "for %d of %d ranks".formatted(offers.size(), nRanks), null);
+      throw notUnderstood(rank, e);
     }
     return offers;
+  }
+
+  private static int length(ByteBuffer bytes) {
+    int length = bytes.getInt();
+    if (length < 0 || length > bytes.remaining()) {
+      throw new BufferUnderflowException();
+    }
+    return length;
   }
 
   private static byte[] take(ByteBuffer bytes, int length) {
@@ -105,10 +129,10 @@ final class ConnectHandles {
     return taken;
   }
 
-  private static InvalidUsageException notUnderstood(int rank, String why, Exception cause) {
+  private static InvalidUsageException notUnderstood(int rank, Exception cause) {
     return new InvalidUsageException(
         ErrorId.RANKS_DIFFER,
-        "rank %d sent handles that are not understood (%s)".formatted(rank, why),
+        "rank %d sent handles that are not understood (%s)".formatted(rank, cause),
         "run the same version of nccl4j on all ranks",
         cause);
   }

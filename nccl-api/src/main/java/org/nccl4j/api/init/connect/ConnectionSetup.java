@@ -8,7 +8,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
@@ -24,11 +23,13 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
-/**
- * Connects this rank with every other: a connector for each direction, with its handle exchanged.
- */
+/** Connects this rank with others: a connector for each direction, with its handle exchanged. */
 public final class ConnectionSetup {
   private static final long POLL_NANOS = 50_000;
+
+  /** Longest sleep between two looks: the more threads wait, the less they keep from others. */
+  private static final long LONGEST_POLL_NANOS = 2_000_000;
+
   private static final long GRACE_NANOS = 500_000_000;
 
   private final int rank;
@@ -42,36 +43,36 @@ public final class ConnectionSetup {
   /** Connectors through which this rank sends for other ranks, by sender and receiver. */
   private final Map<String, Connector> relays = new LinkedHashMap<>();
 
+  /** Held by whoever calls a transport of this rank, or a connector of it. */
+  private final Object transportLock;
+
   /** Links whose slots the processor is to reach too, or any. */
-  private ConnectionSetup(int rank, boolean onHost) {
+  private ConnectionSetup(int rank, boolean onHost, Object transportLock) {
     this.rank = rank;
     this.onHost = onHost;
+    this.transportLock = transportLock;
   }
 
   /**
-   * Makes all connections; returns once this rank's are made.
+   * Makes connections; returns once this rank's are made. All ranks take part.
    *
+   * @param which ranks that connect with this one likewise
    * @param routes the transport to each rank, by rank; null at this one
    * @param transports all that this rank has
    * @param endNanos when to give up
    */
   static ConnectionSetup connect(
+      Set<Integer> which,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
       List<Routes.NamedTransport> transports,
-      int rank,
       Bootstrap bootstrap,
       long endNanos) {
-    ConnectionSetup links = new ConnectionSetup(rank, /* onHost= */ false);
-    Set<Integer> others = new TreeSet<>();
-    for (PeerInfo peer : peers) {
-      links.senders.add(null);
-      links.receivers.add(null);
-      if (peer.rank() != rank) {
-        others.add(peer.rank());
-      }
-    }
-    links.connect(others, peers, routes, transports, bootstrap, endNanos);
+    ConnectionSetup links =
+        new ConnectionSetup(bootstrap.rank(), /* onHost= */ false, new Object());
+    links.senders.addAll(Collections.nCopies(peers.size(), null));
+    links.receivers.addAll(links.senders);
+    links.connectAll(which, peers, routes, transports, bootstrap, endNanos);
     return links;
   }
 
@@ -80,19 +81,21 @@ public final class ConnectionSetup {
    * processor reaches too; all ranks take part.
    *
    * @param which ranks that connect with this one likewise
+   * @param transportLock as {@link #transportLock()}
    * @return links to these; none to the others
    */
   static ConnectionSetup among(
       Set<Integer> which,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
-      int rank,
       Bootstrap bootstrap,
+      Object transportLock,
       long endNanos) {
-    ConnectionSetup links = new ConnectionSetup(rank, /* onHost= */ true);
+    ConnectionSetup links =
+        new ConnectionSetup(bootstrap.rank(), /* onHost= */ true, transportLock);
     links.senders.addAll(Collections.nCopies(peers.size(), null));
     links.receivers.addAll(links.senders);
-    links.connect(which, peers, routes, List.of(), bootstrap, endNanos);
+    links.connectAll(which, peers, routes, List.of(), bootstrap, endNanos);
     links.checkRefused(bootstrap);
     return links;
   }
@@ -110,63 +113,107 @@ public final class ConnectionSetup {
       List<Routes.NamedTransport> transports,
       Bootstrap bootstrap,
       long endNanos) {
-    connect(changed, peers, routes, transports, bootstrap, endNanos);
+    connectAll(changed, peers, routes, transports, bootstrap, endNanos);
   }
 
-  private void connect(
+  private void connectAll(
       Set<Integer> which,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
       List<Routes.NamedTransport> transports,
       Bootstrap bootstrap,
       long endNanos) {
-    for (int peer : which) {
-      Transport by = routes.get(peer).transport();
-      PeerInfo info = peers.get(peer);
-      senders.set(peer, onHost ? by.hostSender(info) : by.sender(info));
-      receivers.set(peer, onHost ? by.hostReceiver(info) : by.receiver(info));
+    OpenFiles.Promise descriptors = OpenFiles.ofProcess().promise(need(which, peers, routes));
+    try {
+      connectPromised(which, peers, routes, transports, bootstrap, endNanos);
+    } finally {
+      descriptors.close();
     }
-    List<ConnectHandles.Offer> mine = new ArrayList<>();
-    for (int peer = 0; peer < senders.size(); peer++) {
-      boolean asked = which.contains(peer);
-      mine.add(
-          ConnectHandles.Offer.of(
-              asked ? senders.get(peer) : null,
-              asked ? receivers.get(peer) : null,
-              routes.get(peer)));
+  }
+
+  private OpenFiles.Need need(
+      Set<Integer> which, List<PeerInfo> peers, List<Routes.NamedTransport> routes) {
+    long descriptors = 0;
+    synchronized (transportLock) {
+      for (int peer : which) {
+        descriptors += routes.get(peer).transport().descriptors(peers.get(peer));
+      }
     }
-    List<List<ConnectHandles.Offer>> offers = new ArrayList<>();
-    for (byte[] told : bootstrap.allGather(ConnectHandles.toBytes(mine))) {
-      offers.add(ConnectHandles.fromBytes(offers.size(), told, senders.size()));
+    return need(rank, which, peers, descriptors);
+  }
+
+  static OpenFiles.Need need(int rank, Set<Integer> which, List<PeerInfo> peers, long descriptors) {
+    String process = peers.get(rank).processId();
+    int here = (int) peers.stream().filter(peer -> peer.processId().equals(process)).count();
+    return new OpenFiles.Need(rank, which.size(), descriptors, here);
+  }
+
+  private void connectPromised(
+      Set<Integer> which,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
+      Bootstrap bootstrap,
+      long endNanos) {
+    synchronized (transportLock) {
+      for (int peer : which) {
+        Transport by = routes.get(peer).transport();
+        PeerInfo info = peers.get(peer);
+        senders.set(peer, onHost ? by.hostSender(info) : by.sender(info));
+        receivers.set(peer, onHost ? by.hostReceiver(info) : by.receiver(info));
+      }
     }
+    List<byte[]> told = bootstrap.allGather(ConnectHandles.toBytes(offers(which, routes)));
     List<Pending> pending = new ArrayList<>();
     for (int peer : which) {
-      ConnectHandles.Offer theirs = offers.get(peer).get(rank);
+      ConnectHandles.Offer theirs = offer(told, peer, rank);
       pending.add(new Pending(senders.get(peer), theirs.receiver(), peer));
       pending.add(new Pending(receivers.get(peer), theirs.sender(), peer));
     }
-    pending.addAll(asked(offers, peers, transports));
+    pending.addAll(asked(told, peers, transports));
     refused.keySet().removeAll(which);
     connect(pending, bootstrap, endNanos);
   }
 
+  private Map<Integer, ConnectHandles.Offer> offers(
+      Set<Integer> which, List<Routes.NamedTransport> routes) {
+    Map<Integer, ConnectHandles.Offer> offers = new TreeMap<>();
+    for (int peer : which) {
+      offers.put(
+          peer, ConnectHandles.Offer.of(senders.get(peer), receivers.get(peer), routes.get(peer)));
+    }
+    return offers;
+  }
+
+  private static ConnectHandles.Offer offer(List<byte[]> told, int from, int to) {
+    return ConnectHandles.find(from, told.get(from), to)
+        .orElseThrow(
+            () ->
+                new InvalidUsageException(
+                    ErrorId.SETTINGS_DIFFER,
+                    "rank %d connects with rank %d now, and rank %d does not"
+                        .formatted(to, from, from),
+                    "give all ranks the same settings, NCCL_RUNTIME_CONNECT above all"));
+  }
+
   /** Connections of others that this rank is to carry: made like its own, and at the same time. */
   private List<Pending> asked(
-      List<List<ConnectHandles.Offer>> offers,
-      List<PeerInfo> peers,
-      List<Routes.NamedTransport> transports) {
+      List<byte[]> told, List<PeerInfo> peers, List<Routes.NamedTransport> transports) {
     List<Pending> pending = new ArrayList<>();
-    for (int from = 0; from < offers.size(); from++) {
-      for (int to = 0; to < offers.size(); to++) {
-        ConnectHandles.Offer offer = offers.get(from).get(to);
-        if (offer.relay() == rank && from != rank) {
-          Connector relay =
-              named(offer.transport(), from, transports)
-                  .relay(peers.get(from), peers.get(to), offer.sender());
-          relays.put(from + " to " + to, relay);
-          pending.add(new Pending(relay, offers.get(to).get(from).receiver(), to));
-        }
+    for (int sender = 0; sender < told.size(); sender++) {
+      int from = sender;
+      if (from == rank) {
+        continue;
       }
+      ConnectHandles.relayedBy(rank, from, told.get(from))
+          .forEach(
+              (to, offer) -> {
+                Connector relay =
+                    named(offer.transport(), from, transports)
+                        .relay(peers.get(from), peers.get(to), offer.sender());
+                relays.put(from + " to " + to, relay);
+                pending.add(new Pending(relay, offer(told, to, from).receiver(), to));
+              });
     }
     return pending;
   }
@@ -186,9 +233,13 @@ public final class ConnectionSetup {
   }
 
   private void connect(List<Pending> pending, Bootstrap bootstrap, long endNanos) {
+    long sleep = POLL_NANOS;
     while (true) {
+      int before = pending.size();
       try {
-        pending.removeIf(this::isDone);
+        synchronized (transportLock) {
+          pending.removeIf(this::isDone);
+        }
         pending.removeIf(one -> refused.containsKey(one.peer) && isOwn(one));
       } catch (NcclException e) {
         awaitCause(bootstrap);
@@ -208,7 +259,8 @@ public final class ConnectionSetup {
             "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
                 .formatted(first.peer));
       }
-      Patience.sleep(POLL_NANOS);
+      sleep = pending.size() < before ? POLL_NANOS : Math.min(2 * sleep, LONGEST_POLL_NANOS);
+      Patience.sleep(sleep);
     }
   }
 
@@ -253,7 +305,7 @@ public final class ConnectionSetup {
    * Waits for the cause of a broken connection: it may be another rank's failure, of which word is
    * on its way.
    */
-  private static void awaitCause(Bootstrap bootstrap) {
+  static void awaitCause(Bootstrap bootstrap) {
     long end = System.nanoTime() + GRACE_NANOS;
     while (System.nanoTime() - end < 0 && !Thread.currentThread().isInterrupted()) {
       bootstrap.checkFailure();
@@ -274,6 +326,14 @@ public final class ConnectionSetup {
     boolean isConnected() {
       return connector.connect(remoteHandle);
     }
+  }
+
+  /**
+   * The lock of whoever calls this rank's transports: connections may be made by several threads,
+   * long after the creation too.
+   */
+  Object transportLock() {
+    return transportLock;
   }
 
   /** The ranks whose memory kernels of this rank's GPU load and store themselves. */

@@ -32,6 +32,7 @@ public final class RmaConnections implements RemotePeers {
 
   private final List<PeerInfo> peers;
   private final List<Routes.NamedTransport> ways;
+  private final Object transportLock;
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final ProxyThread proxy;
@@ -47,12 +48,14 @@ public final class RmaConnections implements RemotePeers {
   private RmaConnections(
       List<PeerInfo> peers,
       List<Routes.NamedTransport> ways,
+      Object transportLock,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       ProxyThread proxy,
       KernelDevice device) {
     this.peers = peers;
     this.ways = ways;
+    this.transportLock = transportLock;
     this.bootstrap = bootstrap;
     this.kernels = kernels;
     this.proxy = proxy;
@@ -70,13 +73,14 @@ public final class RmaConnections implements RemotePeers {
   /**
    * The ranks outside a rank's team; not yet connected.
    *
+   * @param verified this rank's connections of other kinds
    * @param transports all that this rank has
    * @param proxy gives the connections their turns; null where none was needed
    * @param device this rank's
    */
   public static RemotePeers of(
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
+      VerifiedConnections verified,
       List<Routes.NamedTransport> transports,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
@@ -85,7 +89,13 @@ public final class RmaConnections implements RemotePeers {
     if (areNeeded(peers, bootstrap.rank())) {
       boolean gpus = peers.get(bootstrap.rank()).deviceKind() == Device.Kind.CUDA;
       return new RmaConnections(
-          peers, gpus ? byNetwork(peers, transports) : routes, bootstrap, kernels, proxy, device);
+          peers,
+          gpus ? byNetwork(peers, transports) : verified.routes(),
+          verified.links().transportLock(),
+          bootstrap,
+          kernels,
+          proxy,
+          device);
     }
     return RemotePeers.none(
         "ranks on GPUs and on processors put nothing to each other", "use send and recv");
@@ -121,7 +131,7 @@ public final class RmaConnections implements RemotePeers {
       }
       ConnectionSetup links =
           ConnectionSetup.among(
-              outside, peers, ways, bootstrap.rank(), bootstrap, bootstrap.exchangeEnd());
+              outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
       RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
       RmaSpace.Arrivals made = kernels.attach(space).orElseThrow();
       proxy.attend(links.proxyHandlers(), made::doWork);

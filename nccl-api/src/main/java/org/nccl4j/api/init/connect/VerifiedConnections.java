@@ -3,9 +3,13 @@ package org.nccl4j.api.init.connect;
 import java.lang.System.Logger;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -14,28 +18,42 @@ import org.nccl4j.device.Device;
  * Connections that were tried: pairs of GPUs that cannot open each other's memory, or between which
  * data do not arrive as they were written, take the next transport that reaches both.
  *
- * @param links to every other rank
+ * @param links to all ranks but the late ones
  * @param routes the transports that they are by
+ * @param late ranks that are connected when an operation first needs them
  */
-public record VerifiedConnections(ConnectionSetup links, List<Routes.NamedTransport> routes) {
+public record VerifiedConnections(
+    ConnectionSetup links, List<Routes.NamedTransport> routes, Set<Integer> late) {
   private static final Logger LOG = DebugLog.of("INIT");
 
   /**
    * Chooses, connects and tries; all ranks take part.
    *
+   * @param graphs whose neighbours are connected in any case
    * @throws org.nccl4j.device.NcclException if no transport connects a pair, with what each said
    */
   public static VerifiedConnections of(
-      InitRequest request, Routes choice, List<PeerInfo> peers, Bootstrap bootstrap) {
+      InitRequest request,
+      Routes choice,
+      List<PeerInfo> peers,
+      ChannelGraphs graphs,
+      Bootstrap bootstrap) {
     int rank = bootstrap.rank();
     List<Routes.NamedTransport> routes = choice.choose(bootstrap);
+    Set<Integer> late = late(request, peers, routes, graphs.neighbours(rank));
+    Set<Integer> now = new TreeSet<>();
+    for (int peer = 0; peer < peers.size(); peer++) {
+      if (peer != rank && !late.contains(peer)) {
+        now.add(peer);
+      }
+    }
     ConnectionSetup links =
         ConnectionSetup.connect(
-            peers, routes, choice.transports(), rank, bootstrap, bootstrap.exchangeEnd());
+            now, peers, routes, choice.transports(), bootstrap, bootstrap.exchangeEnd());
     boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
     if (!gpus || peers.size() == 1 || !request.settings().get(GpuSettings.NCCL4J_P2P_CHECK)) {
       links.checkRefused(bootstrap);
-      return new VerifiedConnections(links, routes);
+      return new VerifiedConnections(links, routes, late);
     }
     P2pDataCheck check = new P2pDataCheck(request.device(), peers, rank, bootstrap);
     Map<Integer, P2pDataCheck.Complaint> complaints = check.complaints(links);
@@ -54,7 +72,29 @@ public record VerifiedConnections(ConnectionSetup links, List<Routes.NamedTransp
           bootstrap.exchangeEnd());
       complaints = check.complaints(links);
     }
-    return new VerifiedConnections(links, routes);
+    return new VerifiedConnections(links, routes, late);
+  }
+
+  /**
+   * The ranks that are reached over a network and follow this one in no ring or tree. Of ranks on
+   * GPUs none: the number of channels of all their connections is known before any kernel runs.
+   */
+  private static Set<Integer> late(
+      InitRequest request,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      Set<Integer> neighbours) {
+    Set<Integer> late = new TreeSet<>();
+    if (request.settings().get(ScaleSettings.NCCL_RUNTIME_CONNECT)
+        && peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.HOST)) {
+      for (int peer = 0; peer < peers.size(); peer++) {
+        Routes.NamedTransport route = routes.get(peer);
+        if (route != null && route.provider().crossesHosts() && !neighbours.contains(peer)) {
+          late.add(peer);
+        }
+      }
+    }
+    return Set.copyOf(late);
   }
 
   private static final String BEHIND_IOMMU =

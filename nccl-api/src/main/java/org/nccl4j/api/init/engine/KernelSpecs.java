@@ -12,6 +12,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
 
 /** Describes a rank's communicator to its kernels. */
@@ -25,9 +26,14 @@ public final class KernelSpecs {
    * @param recvs connections from the other ranks, by rank
    * @param progress work on the processor for the connections
    * @param nvls the rank's place in NVLS, or null
+   * @param connector makes the connections that there are not yet
    */
   public record Ends(
-      List<Connection> sends, List<Connection> recvs, Progress progress, Nvls nvls) {}
+      List<Connection> sends,
+      List<Connection> recvs,
+      Progress progress,
+      Nvls nvls,
+      PeerConnector connector) {}
 
   /** The description of a rank. */
   public static KernelCommunicatorSpec of(
@@ -52,7 +58,8 @@ public final class KernelSpecs {
         ends.progress(),
         request.operationDeadline(),
         ends.nvls(),
-        options(request));
+        options(request),
+        ends.connector());
   }
 
   private static LaunchOptions options(InitRequest request) {

@@ -2,10 +2,12 @@ package org.nccl4j.api.init.engine;
 
 import java.lang.System.Logger;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.api.init.connect.ConnectionSetup;
 import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.topology.ChannelGraphs;
@@ -48,10 +50,10 @@ public record RankCapabilities(
   public static RankCapabilities of(
       InitRequest request,
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
-      ConnectionSetup links,
+      VerifiedConnections verified,
       ChannelGraphs graphs,
       Optional<TunedTable> tuned) {
+    List<Routes.NamedTransport> routes = verified.routes();
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
     boolean reach = reaches(routes);
@@ -77,8 +79,8 @@ public record RankCapabilities(
         self.kind(),
         reach,
         nvlink,
-        !links.proxyHandlers().isEmpty(),
-        links.channels(),
+        !verified.late().isEmpty() || !verified.links().proxyHandlers().isEmpty(),
+        verified.links().channels(),
         Runtime.getRuntime().availableProcessors(),
         table,
         TuningSettings.of(request.settings(), self.kind()),
@@ -129,6 +131,16 @@ public record RankCapabilities(
         words[8]);
   }
 
+  /** The capabilities by rank; one object for ranks after each other that have the same. */
+  private static List<RankCapabilities> decoded(List<byte[]> all) {
+    List<RankCapabilities> facts = new ArrayList<>();
+    for (int rank = 0; rank < all.size(); rank++) {
+      boolean same = rank > 0 && Arrays.equals(all.get(rank - 1), all.get(rank));
+      facts.add(same ? facts.get(rank - 1) : fromBytes(all.get(rank)));
+    }
+    return facts;
+  }
+
   /**
    * Returns the capabilities that all ranks have.
    *
@@ -137,9 +149,12 @@ public record RankCapabilities(
    */
   public static CommunicatorProfile common(
       List<byte[]> all, HostLayout hosts, Optional<TunedTable> tuned) {
-    List<RankCapabilities> facts = all.stream().map(RankCapabilities::fromBytes).toList();
+    List<RankCapabilities> facts = decoded(all);
     RankCapabilities first = facts.get(0);
     for (int rank = 1; rank < facts.size(); rank++) {
+      if (facts.get(rank).equals(facts.get(rank - 1))) {
+        continue;
+      }
       first.settings.check(0, facts.get(rank).settings, rank);
       if (!facts.get(rank).table.equals(first.table)) {
         throw new InvalidUsageException(

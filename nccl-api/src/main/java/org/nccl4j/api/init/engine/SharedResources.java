@@ -7,6 +7,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.device.CloseAll;
@@ -32,6 +33,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
   private final KernelCommunicator kernels;
   private final List<Routes.NamedTransport> transports;
   private final ProxyThread proxy;
+  private final RuntimeConnections later;
   private final NvlsSetup nvls;
   private int users = 1;
   private boolean told;
@@ -52,20 +54,16 @@ public final class SharedResources implements ProgressMonitor.Connections {
    * Creates the resources that a communicator has made for itself.
    *
    * @param name of the communicator
-   * @param proxy not yet running; null where there is nothing to do for one
+   * @param links what moves the data
    */
   public SharedResources(
-      String name,
-      Bootstrap bootstrap,
-      KernelCommunicator kernels,
-      List<Routes.NamedTransport> transports,
-      ProxyThread proxy,
-      NvlsSetup nvls) {
+      String name, Bootstrap bootstrap, KernelCommunicator kernels, Links links, NvlsSetup nvls) {
     this.name = name;
     this.bootstrap = bootstrap;
     this.kernels = kernels;
-    this.transports = List.copyOf(transports);
-    this.proxy = proxy;
+    this.transports = List.copyOf(links.transports);
+    this.proxy = links.proxy;
+    this.later = links.later;
     this.nvls = nvls;
     bootstrap.onFailure(this::failedOutside);
     bootstrap.onNotice(ProgressMonitor::heard);
@@ -74,10 +72,23 @@ public final class SharedResources implements ProgressMonitor.Connections {
     }
   }
 
+  /**
+   * A communicator's means to move data.
+   *
+   * @param proxy not yet running; null where there is nothing to do for one
+   * @param later makes connections when operations need them; not yet running; null where all are
+   *     made
+   */
+  public record Links(
+      List<Routes.NamedTransport> transports, ProxyThread proxy, RuntimeConnections later) {}
+
   /** Begins the proxy's work: the last step of the communicator's creation. */
   public void start() {
     if (proxy != null) {
       proxy.start();
+    }
+    if (later != null) {
+      later.start(proxy, this::fail);
     }
   }
 
@@ -211,10 +222,14 @@ public final class SharedResources implements ProgressMonitor.Connections {
       }
       freed = true;
     }
+    boolean apart = later == null || later.stop();
     boolean stopped = proxy == null || proxy.stop();
-    if (!stopped || !isQuiet()) {
+    if (!apart || !stopped || !isQuiet()) {
       long bytes = memory().stream().mapToLong(MemoryItem::bytes).sum();
-      String user = stopped ? "an operation still runs" : "its proxy thread does not end";
+      String user =
+          !apart
+              ? "its thread that connects ranks does not end"
+              : stopped ? "an operation still runs" : "its proxy thread does not end";
       KeptMemory.keep(
           this, "communicator " + name + ", rank %d,".formatted(bootstrap.rank()), bytes, user);
       return false;

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.exchange.HostLayout;
@@ -214,6 +215,25 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
   /** Channels that the search gives NVLS, or 0. */
   public int nvlsChannels() {
     return topology.map(found -> found.comm().nvlsChannels()).orElse(0);
+  }
+
+  /** The ranks before and after a rank in the rings, and above and below this rank in the trees. */
+  public Set<Integer> neighbours(int rank) {
+    Set<Integer> neighbours = new TreeSet<>();
+    for (int[] ring : rings) {
+      int at = 0;
+      while (ring[at] != rank) {
+        at++;
+      }
+      neighbours.add(ring[(at + 1) % ring.length]);
+      neighbours.add(ring[(at + ring.length - 1) % ring.length]);
+    }
+    for (Tree tree : trees) {
+      neighbours.add(tree.up());
+      neighbours.addAll(tree.down());
+    }
+    neighbours.removeIf(neighbour -> neighbour < 0 || neighbour == rank);
+    return neighbours;
   }
 
   /** Ranks that would go different ways, because their settings differ, must not start. */

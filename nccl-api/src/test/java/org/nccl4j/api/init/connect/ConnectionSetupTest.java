@@ -6,8 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
@@ -83,10 +84,10 @@ class ConnectionSetupTest {
     Routes.NamedTransport route =
         new Routes.NamedTransport(new NamedProvider("T", true), transport);
     ConnectionSetup.connect(
+        Set.of(1),
         PEERS,
         Arrays.asList(null, route),
         List.of(route),
-        0,
         bootstrap,
         System.nanoTime() + patience.toNanos());
   }
@@ -135,6 +136,6 @@ class ConnectionSetupTest {
 
   private static CompletableFuture<List<byte[]>> gives(Bootstrap bootstrap) {
     return CompletableFuture.supplyAsync(
-        () -> bootstrap.allGather(ConnectHandles.toBytes(Collections.nCopies(2, NOTHING))));
+        () -> bootstrap.allGather(ConnectHandles.toBytes(Map.of(0, NOTHING))));
   }
 }

@@ -161,12 +161,12 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(CollectiveWork work) {
-    return new Turns.Plan(turns, ends, kernels.of(work));
+    return connected(kernels.of(work));
   }
 
   @Override
   public KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
-    return new Turns.Plan(turns, ends, kernels.of(work, operator));
+    return connected(kernels.of(work, operator));
   }
 
   @Override
@@ -183,7 +183,13 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     List<Lane> ins = new ArrayList<>();
     sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
     recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter)));
-    return new Turns.Plan(turns, ends, new SendRecv(outs, ins, own, waiter));
+    return connected(new SendRecv(outs, ins, own, waiter));
+  }
+
+  /** The plan of a kernel, once the ends that it uses have their connections. */
+  private KernelPlan connected(Kernel kernel) {
+    ends.connect();
+    return new Turns.Plan(turns, ends, kernel);
   }
 
   @Override

@@ -97,6 +97,8 @@ final class Turns {
       if (ends != current) {
         ends.takeOver(current);
         current = ends;
+      } else if (ends.areFresh()) {
+        ends.useFresh();
       }
       kernel.run(send, recv);
     } catch (NcclException e) {

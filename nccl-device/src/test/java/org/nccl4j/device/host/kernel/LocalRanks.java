@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -23,6 +24,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.device.symmetric.MulticastMemory;
@@ -38,6 +40,7 @@ final class LocalRanks implements AutoCloseable {
   final List<KernelCommunicator> communicators = new ArrayList<>();
   final List<DeviceStream> streams = new ArrayList<>();
   private final List<DeviceMemory> memories = new ArrayList<>();
+  private final Connection[][] fromTo;
 
   LocalRanks(int n, ConnectionLayout layout, Duration deadline) {
     this(n, layout, deadline, 0);
@@ -56,7 +59,7 @@ final class LocalRanks implements AutoCloseable {
       List<List<Integer>> machines) {
     this.n = machines.stream().mapToInt(List::size).sum();
     this.layout = layout;
-    Connection[][] fromTo = new Connection[n][n];
+    this.fromTo = new Connection[n][n];
     for (int from = 0; from < n; from++) {
       for (int to = 0; to < n; to++) {
         fromTo[from][to] =
@@ -71,9 +74,17 @@ final class LocalRanks implements AutoCloseable {
       List<Connection> sends = new ArrayList<>();
       List<Connection> recvs = new ArrayList<>();
       for (int peer = 0; peer < n; peer++) {
-        sends.add(fromTo[rank][peer]);
-        recvs.add(fromTo[peer][rank]);
+        sends.add(isLate(rank, peer) ? null : fromTo[rank][peer]);
+        recvs.add(isLate(rank, peer) ? null : fromTo[peer][rank]);
       }
+      int self = rank;
+      PeerConnector connector =
+          peers ->
+              peers.stream()
+                  .collect(
+                      Collectors.toMap(
+                          peer -> peer,
+                          peer -> new PeerConnector.Pair(fromTo[self][peer], fromTo[peer][self])));
       communicators.add(
           device.createKernelCommunicator(
               new KernelCommunicatorSpec(
@@ -89,9 +100,16 @@ final class LocalRanks implements AutoCloseable {
                   Progress.NONE,
                   deadline,
                   nvls == null ? null : nvls.get(rank),
-                  LaunchOptions.PLAIN)));
+                  LaunchOptions.PLAIN,
+                  connector)));
       streams.add(device.createStream());
     }
+  }
+
+  /** True of ranks that are not neighbours: their connection is made when it is first needed. */
+  private boolean isLate(int rank, int peer) {
+    int distance = Math.floorMod(rank - peer, n);
+    return distance > 1 && distance < n - 1;
   }
 
   /** As many ranks of each machine are heads as the smallest has; the last come first. */
@@ -143,13 +161,21 @@ final class LocalRanks implements AutoCloseable {
 
   /** As if so many steps had gone on every connection, and all had been taken; before any work. */
   void goOnAt(long step) {
-    for (KernelCommunicator communicator : communicators) {
+    for (int rank = 0; rank < n; rank++) {
+      KernelCommunicator communicator = communicators.get(rank);
       Ends ends = (Ends) field(communicator, "ends");
       for (SendEnd end : (SendEnd[]) field(ends, "sends")) {
         goOnAt(end, step);
       }
       for (RecvEnd end : (RecvEnd[]) field(ends, "recvs")) {
         goOnAt(end, step);
+      }
+      for (int peer = 0; peer < n; peer++) {
+        if (isLate(rank, peer) && fromTo[rank][peer] != null) {
+          ((long[]) field(ends, "sendSteps"))[peer] = step;
+          ((long[]) field(ends, "recvSteps"))[peer] = step;
+          goOnAt(fromTo[rank][peer], step);
+        }
       }
       Object nvls = field(field(communicator, "kernels"), "nvls");
       if (nvls != null) {
@@ -161,10 +187,15 @@ final class LocalRanks implements AutoCloseable {
 
   private static void goOnAt(ConnectionEnd end, long step) {
     if (end != null) {
-      Words.storeRelease(end.data, ConnectionLayout.TAIL, step);
-      Words.storeRelease(end.credit, ConnectionLayout.HEAD, step);
+      Words.storeRelease(end.memory(), ConnectionLayout.TAIL, step);
+      Words.storeRelease(end.creditMemory(), ConnectionLayout.HEAD, step);
       end.goOnAt(step);
     }
+  }
+
+  private static void goOnAt(Connection connection, long step) {
+    Words.storeRelease(HostMemory.of(connection.data()), ConnectionLayout.TAIL, step);
+    Words.storeRelease(HostMemory.of(connection.credit()), ConnectionLayout.HEAD, step);
   }
 
   private static void goOnAt(NvlsConnection[] connections, long step) {

@@ -62,6 +62,16 @@ final class SocketNet implements Net {
   }
 
   @Override
+  public int descriptorsOfPair() {
+    int most = 1;
+    for (Nic nic : nics) {
+      int lanes = DataSocketCount.of(settings, nic).lanes();
+      most = Math.max(most, lanes == 0 ? 1 : 2 * (1 + lanes));
+    }
+    return most;
+  }
+
+  @Override
   public NetListener listen(int device) {
     return listen(device, false);
   }

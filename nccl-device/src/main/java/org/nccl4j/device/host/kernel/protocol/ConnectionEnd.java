@@ -7,15 +7,16 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * One end of a connection: the step it is at, and where that step's slots lie. Owned by the thread
- * that runs the communicator's current kernel.
+ * that runs the communicator's current kernel. An end may be made before its connection; then the
+ * thread that plans binds the two before the plan is launched.
  */
 public abstract class ConnectionEnd {
   /** Bytes from the beginning of an LL128 slot, which is its flag, to its data. */
   static final int LL128_DATA = 8;
 
   public final int peer;
-  public final HostMemory data;
-  public final HostMemory credit;
+  HostMemory data;
+  HostMemory credit;
   final ConnectionLayout layout;
   long step;
 
@@ -23,18 +24,37 @@ public abstract class ConnectionEnd {
   long ll128Flag;
 
   ConnectionEnd(int peer, Connection connection, ConnectionLayout layout) {
+    this(peer, layout);
+    bind(connection);
+  }
+
+  /** An end without a connection yet. */
+  ConnectionEnd(int peer, ConnectionLayout layout) {
     this.peer = peer;
-    this.data = HostMemory.of(connection.data());
-    this.credit = HostMemory.of(connection.credit());
     this.layout = layout;
   }
 
   /** The same end for a communicator in which the peer has another number, at step 0. */
   ConnectionEnd(int peer, ConnectionEnd same) {
-    this.peer = peer;
-    this.data = same.data;
-    this.credit = same.credit;
-    this.layout = same.layout;
+    this(peer, same.layout);
+    bind(same);
+  }
+
+  /** Gives it its connection. */
+  final void bind(Connection connection) {
+    data = HostMemory.of(connection.data());
+    credit = HostMemory.of(connection.credit());
+  }
+
+  /** Gives it the connection of another end. */
+  final void bind(ConnectionEnd same) {
+    data = same.data;
+    credit = same.credit;
+  }
+
+  /** True if it has its connection. */
+  final boolean isBound() {
+    return data != null;
   }
 
   final long step() {
@@ -53,6 +73,11 @@ public abstract class ConnectionEnd {
   /** Returns the memory that contains the slots. */
   public final HostMemory memory() {
     return data;
+  }
+
+  /** Returns the memory that contains the head. */
+  public final HostMemory creditMemory() {
+    return credit;
   }
 
   @HotPath

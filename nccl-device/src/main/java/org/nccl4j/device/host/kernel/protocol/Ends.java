@@ -2,19 +2,28 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.IntStream;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /**
  * A communicator's connections, each with its step, by peer. Communicators that share connections
  * have ends of their own, numbered by their own ranks; the steps go from one to the next when
  * another's kernel runs.
+ *
+ * <p>A connection may be made when a plan first needs it: {@link #send} and {@link #recv} then give
+ * an end without one, and {@link #connect} makes all that were asked for. The thread that runs
+ * kernels takes new ends into use before the first kernel that needs them.
  */
 public final class Ends {
   private static final VarHandle ENDED;
@@ -33,8 +42,33 @@ public final class Ends {
    */
   private long ended;
 
+  /** Ends by peer; null where none was needed yet. Of the thread that plans. */
   private final SendEnd[] sends;
+
   private final RecvEnd[] recvs;
+
+  /** True for each peer whose ends have steps. Of the thread whose turn it is. */
+  private final boolean[] used;
+
+  /** Peers whose ends are bound and not in use yet; guarded by itself. */
+  private final List<Integer> fresh = new ArrayList<>();
+
+  /** True if there are such peers. Written after the list; read by the thread whose turn it is. */
+  private volatile boolean anyFresh;
+
+  /** Peers whose ends have no connection yet. Of the thread that plans. */
+  private final Set<Integer> unbound = new TreeSet<>();
+
+  private final ConnectionLayout layout;
+
+  /** Makes connections of the first communicator; null where another has that. */
+  private final PeerConnector connector;
+
+  /** The communicator whose connections these ends use; null for the first. */
+  private final Ends parent;
+
+  /** This communicator's ranks as ranks of the parent; null for the first. */
+  private final int[] parentRanks;
 
   /** Steps of all connections while another's kernels run, by the first communicator's ranks. */
   private final long[] sendSteps;
@@ -59,39 +93,53 @@ public final class Ends {
    * @param path where this communicator comes from: the same on all its ranks
    */
   public Ends(KernelCommunicatorSpec spec, Ends parent, List<Integer> parentRanks, String path) {
+    this.parent = parent;
+    this.parentRanks = parentRanks.stream().mapToInt(Integer::intValue).toArray();
     name = spec.name();
     rank = spec.rank();
+    layout = parent.layout;
+    connector = null;
     users = parent.users;
     user = SharedConnections.user(path);
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
+    used = new boolean[spec.nRanks()];
     sendSteps = parent.sendSteps;
     recvSteps = parent.recvSteps;
     firstRanks = parentRanks.stream().mapToInt(rank -> parent.firstRanks[rank]).toArray();
     for (int peer = 0; peer < spec.nRanks(); peer++) {
       int theirs = parentRanks.get(peer);
-      if (peer != spec.rank()) {
+      if (peer != spec.rank() && parent.isBound(theirs)) {
         sends[peer] = parent.sends[theirs].numbered(peer);
         recvs[peer] = parent.recvs[theirs].numbered(peer);
+        used[peer] = true;
       }
     }
   }
 
   public Ends(KernelCommunicatorSpec spec) {
+    parent = null;
+    parentRanks = null;
     name = spec.name();
     rank = spec.rank();
+    layout = spec.layout();
+    connector = spec.connector();
     users = new Users(spec.nRanks());
     user = SharedConnections.FIRST;
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
+    used = new boolean[spec.nRanks()];
     sendSteps = new long[spec.nRanks()];
     recvSteps = new long[spec.nRanks()];
     firstRanks = IntStream.range(0, spec.nRanks()).toArray();
     for (int peer = 0; peer < spec.nRanks(); peer++) {
-      Connection to = at(spec.sends(), peer);
-      Connection from = at(spec.recvs(), peer);
-      sends[peer] = to == null ? null : new SendEnd(peer, to, spec.layout());
-      recvs[peer] = from == null ? null : new RecvEnd(peer, from, spec.layout());
+      Connection to = spec.sends().get(peer);
+      Connection from = spec.recvs().get(peer);
+      if (to != null && from != null) {
+        sends[peer] = new SendEnd(peer, to, layout);
+        recvs[peer] = new RecvEnd(peer, from, layout);
+        used[peer] = true;
+      }
     }
   }
 
@@ -112,16 +160,42 @@ public final class Ends {
    * @throws OrderMismatchException if those got what was sent for yet another
    */
   public void takeOver(Ends other) {
-    for (int peer = 0; peer < other.sends.length; peer++) {
-      if (other.sends[peer] != null) {
+    for (int peer = 0; peer < other.used.length; peer++) {
+      if (other.used[peer]) {
         other.sendSteps[other.firstRanks[peer]] = other.sends[peer].step();
         other.recvSteps[other.firstRanks[peer]] = other.recvs[peer].step();
       }
     }
-    for (int peer = 0; peer < sends.length; peer++) {
-      if (sends[peer] != null) {
+    for (int peer : takeFresh()) {
+      used[peer] = true;
+    }
+    for (int peer = 0; peer < used.length; peer++) {
+      if (used[peer]) {
         goOn(peer, firstRanks[peer], other);
       }
+    }
+  }
+
+  /** True if ends were bound that are not in use yet. */
+  @HotPath
+  public boolean areFresh() {
+    return anyFresh;
+  }
+
+  /** Takes into use the ends that were bound since; while no other's kernels have the turn. */
+  public void useFresh() {
+    for (int peer : takeFresh()) {
+      used[peer] = true;
+      goOn(peer, firstRanks[peer], this);
+    }
+  }
+
+  private List<Integer> takeFresh() {
+    anyFresh = false;
+    synchronized (fresh) {
+      List<Integer> taken = List.copyOf(fresh);
+      fresh.clear();
+      return taken;
     }
   }
 
@@ -136,23 +210,59 @@ public final class Ends {
     }
   }
 
-  private static Connection at(List<Connection> connections, int peer) {
-    return connections.get(peer);
-  }
-
+  /** Returns the end that sends to a peer; without a connection until {@link #connect}. */
   public SendEnd send(int peer) {
-    return checked(sends[peer], peer);
+    want(peer);
+    return sends[peer];
   }
 
+  /** Returns the end that receives from a peer; as {@link #send}. */
   public RecvEnd recv(int peer) {
-    return checked(recvs[peer], peer);
+    want(peer);
+    return recvs[peer];
   }
 
-  private static <T> T checked(T end, int peer) {
-    if (end == null) {
-      throw new InternalErrorException(
-          "there is no connection to rank " + peer, "report this: it should have been made");
+  private void want(int peer) {
+    if (sends[peer] == null) {
+      sends[peer] = new SendEnd(peer, layout);
+      recvs[peer] = new RecvEnd(peer, layout);
+      unbound.add(peer);
     }
-    return end;
+  }
+
+  private boolean isBound(int peer) {
+    return sends[peer] != null && sends[peer].isBound();
+  }
+
+  /**
+   * Makes the connections of all ends that were asked for and have none. Of the thread that plans.
+   *
+   * @throws org.nccl4j.device.NcclException if a rank cannot be connected
+   */
+  public void connect() {
+    if (unbound.isEmpty()) {
+      return;
+    }
+    if (parent == null) {
+      Map<Integer, PeerConnector.Pair> made = connector.connect(Set.copyOf(unbound));
+      for (int peer : unbound) {
+        sends[peer].bind(made.get(peer).send());
+        recvs[peer].bind(made.get(peer).recv());
+      }
+    } else {
+      for (int peer : unbound) {
+        parent.want(parentRanks[peer]);
+      }
+      parent.connect();
+      for (int peer : unbound) {
+        sends[peer].bind(parent.sends[parentRanks[peer]]);
+        recvs[peer].bind(parent.recvs[parentRanks[peer]]);
+      }
+    }
+    synchronized (fresh) {
+      fresh.addAll(unbound);
+    }
+    anyFresh = true;
+    unbound.clear();
   }
 }

@@ -26,6 +26,11 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     super(peer, connection, layout);
   }
 
+  /** An end without a connection yet. */
+  RecvEnd(int peer, ConnectionLayout layout) {
+    super(peer, layout);
+  }
+
   private RecvEnd(int peer, RecvEnd same) {
     super(peer, same);
   }

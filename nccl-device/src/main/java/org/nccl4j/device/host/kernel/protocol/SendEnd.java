@@ -16,6 +16,11 @@ public final class SendEnd extends ConnectionEnd {
     super(peer, connection, layout);
   }
 
+  /** An end without a connection yet. */
+  SendEnd(int peer, ConnectionLayout layout) {
+    super(peer, layout);
+  }
+
   private SendEnd(int peer, SendEnd same) {
     super(peer, same);
   }

@@ -85,6 +85,8 @@ public final class RemoteArrivals implements RmaSpace.Arrivals {
 
   @Override
   public long arrived(int peer) {
-    return recvs[peer] == null ? 0 : Words.loadAcquire(recvs[peer].credit, ConnectionLayout.HEAD);
+    return recvs[peer] == null
+        ? 0
+        : Words.loadAcquire(recvs[peer].creditMemory(), ConnectionLayout.HEAD);
   }
 }

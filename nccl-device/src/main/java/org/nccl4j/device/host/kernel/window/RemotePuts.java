@@ -94,6 +94,6 @@ public final class RemotePuts {
 
   /** Messages sent to a rank so far. */
   long sent(int rank) {
-    return sends[rank] == null ? 0 : Words.loadAcquire(sends[rank].data, ConnectionLayout.TAIL);
+    return sends[rank] == null ? 0 : Words.loadAcquire(sends[rank].memory(), ConnectionLayout.TAIL);
   }
 }

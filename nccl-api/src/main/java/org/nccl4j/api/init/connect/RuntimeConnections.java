@@ -1,0 +1,485 @@
+package org.nccl4j.api.init.connect;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.device.DaemonThread;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.PeerConnector;
+
+/**
+ * Connects this rank with others when an operation first needs it. The rank that needs it calls the
+ * other over the bootstrap with its handles and gets the other's; both then connect. The other need
+ * not plan anything: a thread that lives while there is something to connect answers for it. If
+ * both call at once, each gets the same handles twice.
+ *
+ * <p>All fields are guarded by the lock of the rank's transports, which is not held while other
+ * ranks are called and answered: they may be of this process. Any thread.
+ */
+public final class RuntimeConnections implements PeerConnector {
+  /** Calls of this rank that are under way at a time. */
+  private static final int MOST_CALLS = 32;
+
+  private static final long POLL_NANOS = 50_000;
+  private static final long LONGEST_POLL_NANOS = 2_000_000;
+
+  /** Longest time between two looks at whether another rank or the user ends the communicator. */
+  private static final long LOOK_MILLIS = 20;
+
+  /** A step waits for nobody. */
+  private static final Duration LONGEST_STEP = Duration.ofSeconds(5);
+
+  private final String name;
+  private final List<PeerInfo> peers;
+  private final List<byte[]> points;
+  private final List<Routes.NamedTransport> routes;
+  private final Set<Integer> late;
+  private final Bootstrap bootstrap;
+  private final Object lock;
+  private final Map<Integer, Link> links = new HashMap<>();
+
+  /** Links that this rank is to call for. */
+  private final Queue<Link> wanted = new ArrayDeque<>();
+
+  /** Links with both handles that are not connected. */
+  private final List<Link> connecting = new ArrayList<>();
+
+  /** Calls of other ranks. */
+  private final Queue<Call> calls = new ArrayDeque<>();
+
+  /** What is to be done without the lock. */
+  private List<Runnable> outside = new ArrayList<>();
+
+  private int callsUnderWay;
+  private ProxyThread proxy;
+  private Consumer<NcclException> onFailure;
+  private Thread worker;
+  private NcclException failure;
+  private boolean stopped;
+
+  private record Call(byte[] request, Consumer<byte[]> answer) {}
+
+  /** Both connections with a peer, on their way. */
+  private static final class Link {
+    final int peer;
+    Connector sender;
+    Connector receiver;
+    byte[] offer;
+    ConnectHandles.Offer theirs;
+    CompletableFuture<byte[]> call;
+    boolean senderDone;
+    boolean connected;
+
+    Link(int peer) {
+      this.peer = peer;
+    }
+
+    boolean progress() {
+      senderDone = senderDone || sender.connect(theirs.receiver());
+      connected = receiver.connect(theirs.sender()) && senderDone;
+      return connected;
+    }
+
+    @Override
+    public String toString() {
+      return theirs == null
+          ? "it has not answered a call"
+          : senderDone ? receiver.toString() : sender.toString();
+    }
+  }
+
+  /**
+   * Connections that are not made yet. Other ranks may call from now on; they are answered once it
+   * has started.
+   *
+   * @param name of the communicator
+   * @param points meeting points of all ranks, by rank
+   * @param verified which ranks are connected late, and how
+   */
+  public RuntimeConnections(
+      String name,
+      List<PeerInfo> peers,
+      List<byte[]> points,
+      VerifiedConnections verified,
+      Bootstrap bootstrap) {
+    this.name = name;
+    this.peers = peers;
+    this.points = points;
+    this.routes = verified.routes();
+    this.late = verified.late();
+    this.bootstrap = bootstrap;
+    this.lock = verified.links().transportLock();
+    bootstrap.onCall(this::called);
+  }
+
+  /**
+   * Begins to answer other ranks.
+   *
+   * @param thread gives the connections their turns
+   * @param listener told, once, of an error after which nothing is connected any more
+   */
+  public void start(ProxyThread thread, Consumer<NcclException> listener) {
+    synchronized (lock) {
+      proxy = thread;
+      onFailure = listener;
+      work();
+    }
+  }
+
+  private void called(byte[] request, Consumer<byte[]> answer) {
+    synchronized (lock) {
+      if (!stopped && failure == null) {
+        calls.add(new Call(request, answer));
+        work();
+        return;
+      }
+    }
+    answer.accept(null);
+  }
+
+  @Override
+  public Map<Integer, Pair> connect(Set<Integer> which) {
+    try {
+      return connect(which, bootstrap.exchangeEnd());
+    } catch (TimeoutException | SystemErrorException e) {
+      fail(e); // the others wait for this rank's operation
+      throw e;
+    }
+  }
+
+  private Map<Integer, Pair> connect(Set<Integer> which, long endNanos) {
+    OpenFiles.Promise descriptors = OpenFiles.ofProcess().promise(need(which));
+    try {
+      return connectPromised(which, endNanos);
+    } finally {
+      descriptors.close();
+    }
+  }
+
+  private OpenFiles.Need need(Set<Integer> which) {
+    long descriptors = 0;
+    synchronized (lock) {
+      for (int peer : which) {
+        if (late.contains(peer) && !links.containsKey(peer)) {
+          descriptors += routes.get(peer).transport().descriptors(peers.get(peer));
+        }
+      }
+    }
+    return ConnectionSetup.need(bootstrap.rank(), which, peers, descriptors);
+  }
+
+  private Map<Integer, Pair> connectPromised(Set<Integer> which, long endNanos) {
+    Map<Integer, Pair> pairs = new TreeMap<>();
+    synchronized (lock) {
+      for (int peer : which) {
+        if (!late.contains(peer)) {
+          throw new InternalErrorException(
+              "there is no connection to rank " + peer, "report this: it should have been made");
+        }
+        Link link = links.get(peer);
+        if (link == null) {
+          link = new Link(peer);
+          links.put(peer, link);
+          wanted.add(link);
+        }
+      }
+      work();
+      for (int peer : which) {
+        Link link = links.get(peer);
+        while (!link.connected) {
+          await(link, endNanos);
+        }
+        pairs.put(peer, new Pair(link.sender.connection(), link.receiver.connection()));
+      }
+    }
+    return pairs;
+  }
+
+  private void await(Link link, long endNanos) {
+    if (failure != null) {
+      throw failure.again();
+    }
+    bootstrap.checkFailure();
+    if (stopped) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          "communicator %s is closed while rank %d connects with rank %d"
+              .formatted(name, bootstrap.rank(), link.peer),
+          "close a communicator after its last operation");
+    }
+    if (System.nanoTime() - endNanos > 0) {
+      throw new TimeoutException(
+          ErrorId.NOT_CONNECTED,
+          "rank %d of communicator %s is not connected with rank %d by the deadline: %s"
+              .formatted(bootstrap.rank(), name, link.peer, link),
+          "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
+              .formatted(link.peer));
+    }
+    try {
+      lock.wait(LOOK_MILLIS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
+          "rank %d's thread was interrupted while it connected with rank %d"
+              .formatted(bootstrap.rank(), link.peer),
+          "do not interrupt a thread that calls an operation",
+          e);
+    }
+  }
+
+  /** Has a thread do what there is to do. */
+  private void work() {
+    if (worker == null && proxy != null && !stopped && isWork()) {
+      worker = DaemonThread.of(this::run, "nccl4j-connect-" + name);
+      worker.start();
+    }
+  }
+
+  private boolean isWork() {
+    return failure == null
+        && !(calls.isEmpty() && wanted.isEmpty() && connecting.isEmpty() && callsUnderWay == 0);
+  }
+
+  private void run() {
+    long sleep = POLL_NANOS;
+    while (true) {
+      NcclException broken = null;
+      List<Runnable> now;
+      synchronized (lock) {
+        if (stopped || !isWork()) {
+          worker = null;
+          return;
+        }
+        try {
+          sleep = step() ? POLL_NANOS : Math.min(2 * sleep, LONGEST_POLL_NANOS);
+        } catch (NcclException e) {
+          broken = e;
+        } catch (RuntimeException | Error e) {
+          broken =
+              new InternalErrorException(
+                  "rank %d cannot connect with other ranks (%s)".formatted(bootstrap.rank(), e),
+                  "report this with the stack trace",
+                  e);
+        }
+        now = outside;
+        outside = new ArrayList<>();
+      }
+      now.forEach(Runnable::run);
+      if (broken != null) {
+        fail(broken);
+      }
+      Patience.sleep(sleep);
+    }
+  }
+
+  /** Another rank's failure, of which word may be on its way, is the cause. */
+  private void fail(NcclException broken) {
+    NcclException cause = broken;
+    try {
+      ConnectionSetup.awaitCause(bootstrap);
+    } catch (NcclException told) {
+      cause = told;
+    }
+    List<Runnable> last;
+    synchronized (lock) {
+      if (failure != null || stopped) {
+        return;
+      }
+      failure = cause;
+      last = endCalls();
+      lock.notifyAll();
+    }
+    last.forEach(Runnable::run);
+    onFailure.accept(cause);
+  }
+
+  /** Does what can be done now; returns whether that was anything. */
+  private boolean step() {
+    boolean any = false;
+    while (!calls.isEmpty()) {
+      answer(calls.remove());
+      any = true;
+    }
+    while (callsUnderWay < MOST_CALLS && !wanted.isEmpty()) {
+      call(wanted.remove());
+      any = true;
+    }
+    List<Link> done = connecting.stream().filter(Link::progress).toList();
+    done.forEach(this::connected);
+    connecting.removeAll(done);
+    return any || !done.isEmpty();
+  }
+
+  /** Makes this rank's ends, unless the other rank's call has done so. */
+  private void begin(Link link) {
+    if (link.offer == null) {
+      Routes.NamedTransport route = routes.get(link.peer);
+      Transport by = route.transport();
+      link.sender = by.sender(peers.get(link.peer));
+      link.receiver = by.receiver(peers.get(link.peer));
+      byte[] offer =
+          ConnectHandles.toBytes(
+              Map.of(link.peer, ConnectHandles.Offer.of(link.sender, link.receiver, route)));
+      link.offer =
+          ByteBuffer.allocate(Integer.BYTES + offer.length)
+              .putInt(bootstrap.rank())
+              .put(offer)
+              .array();
+    }
+  }
+
+  private void call(Link link) {
+    if (link.theirs != null) {
+      return;
+    }
+    begin(link);
+    callsUnderWay++;
+    outside.add(() -> callNow(link));
+  }
+
+  private void callNow(Link link) {
+    CompletableFuture<byte[]> call = bootstrap.call(points.get(link.peer), link.offer);
+    boolean over;
+    synchronized (lock) {
+      link.call = call;
+      over = stopped || failure != null;
+    }
+    call.whenComplete((answer, error) -> called(link, answer, error));
+    if (over) {
+      call.cancel(false);
+    }
+  }
+
+  /** A call of this rank has ended. */
+  private void called(Link link, byte[] answer, Throwable error) {
+    NcclException broken = null;
+    synchronized (lock) {
+      callsUnderWay--;
+      if (stopped || failure != null) {
+        return;
+      }
+      try {
+        if (error == null) {
+          take(answer);
+          work();
+        } else if (link.theirs == null) {
+          broken = unreachable(link.peer, error);
+        }
+      } catch (NcclException e) {
+        broken = e;
+      }
+    }
+    if (broken != null) {
+      NcclException cause = broken;
+      DaemonThread.of(() -> fail(cause), "nccl4j-connect-" + name).start();
+    }
+  }
+
+  private NcclException unreachable(int peer, Throwable error) {
+    return new SystemErrorException(
+        ErrorId.UNREACHABLE,
+        "rank %d of communicator %s cannot call rank %d to connect with it: %s"
+            .formatted(bootstrap.rank(), name, peer, error.getMessage()),
+        "see that its process still runs and its communicator is open, or connect all ranks when"
+            + " the communicator is created (NCCL_RUNTIME_CONNECT=0)",
+        error);
+  }
+
+  private void answer(Call call) {
+    int peer = take(call.request);
+    byte[] offer = links.get(peer).offer;
+    outside.add(() -> call.answer.accept(offer));
+  }
+
+  /** Takes another rank's handles; returns that rank. */
+  private int take(byte[] offer) {
+    if (offer.length < Integer.BYTES) {
+      throw notUnderstood();
+    }
+    int peer = ByteBuffer.wrap(offer).getInt();
+    if (!late.contains(peer)) {
+      throw notUnderstood();
+    }
+    byte[] handles = new byte[offer.length - Integer.BYTES];
+    ByteBuffer.wrap(offer, Integer.BYTES, handles.length).get(handles);
+    ConnectHandles.Offer theirs =
+        ConnectHandles.find(peer, handles, bootstrap.rank())
+            .orElseThrow(RuntimeConnections::notUnderstood);
+    Link link = links.computeIfAbsent(peer, Link::new);
+    begin(link);
+    if (link.theirs == null) {
+      link.theirs = theirs;
+      connecting.add(link);
+    }
+    return peer;
+  }
+
+  private static NcclException notUnderstood() {
+    return new InvalidUsageException(
+        ErrorId.RANKS_DIFFER,
+        "another rank's call for a connection is not understood",
+        "run the same version of nccl4j, with the same NCCL_RUNTIME_CONNECT, on all ranks");
+  }
+
+  private void connected(Link link) {
+    List<ProxyHandler> handlers = new ArrayList<>();
+    link.sender.proxy().ifPresent(handlers::add);
+    link.receiver.proxy().ifPresent(handlers::add);
+    proxy.attend(handlers);
+    lock.notifyAll();
+  }
+
+  /**
+   * Ends it.
+   *
+   * @return whether no thread uses the transports any more
+   */
+  public boolean stop() {
+    Thread last;
+    List<Runnable> ends;
+    synchronized (lock) {
+      stopped = true;
+      ends = endCalls();
+      lock.notifyAll();
+      last = worker;
+    }
+    ends.forEach(Runnable::run);
+    return last == null || Patience.join(last, LONGEST_STEP);
+  }
+
+  /** Refuses calls and ends this rank's own; to be run without the lock. */
+  private List<Runnable> endCalls() {
+    List<Runnable> ends = new ArrayList<>();
+    calls.forEach(call -> ends.add(() -> call.answer.accept(null)));
+    calls.clear();
+    for (Link link : links.values()) {
+      CompletableFuture<byte[]> call = link.call;
+      if (call != null) {
+        ends.add(() -> call.cancel(false));
+      }
+    }
+    return ends;
+  }
+}
