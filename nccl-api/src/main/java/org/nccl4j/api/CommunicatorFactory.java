@@ -32,6 +32,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 
 /** Creates the state of communicators, for the factory methods of {@link Communicator}. */
 final class CommunicatorFactory {
@@ -80,10 +81,10 @@ final class CommunicatorFactory {
         .tell(
             "BOOTSTRAP",
             () ->
-                "has met the other %d within %d ms, by the root at %s"
+                "has met the other %d within %s, by the root at %s"
                     .formatted(
                         nRanks - 1,
-                        (System.nanoTime() - began) / 1_000_000,
+                        Patience.text(Duration.ofNanos(System.nanoTime() - began)),
                         roots.stream().map(BootstrapId::where).collect(Collectors.joining(", "))));
     return Initializer.create(request(name, device, settings), bootstrap, times);
   }

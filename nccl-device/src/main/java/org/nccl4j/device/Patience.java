@@ -16,6 +16,7 @@ public final class Patience {
 
   private static final Duration LONGEST = Duration.ofNanos(LONGEST_NANOS);
   private static final long POLL_NANOS = 50_000;
+  private static final long MINUTE_MILLIS = 60_000;
 
   private Patience() {}
 
@@ -32,11 +33,14 @@ public final class Patience {
     return nanos(length) / 1_000_000;
   }
 
-  /** A length for people: "250 ms", "1.5 s", "600 s". */
+  /** A length for people: "250 ms", "1.5 s", "60 s", "10 min". */
   public static String text(Duration length) {
     long millis = millis(length);
     if (millis < 1000) {
       return millis + " ms";
+    }
+    if (millis >= 2 * MINUTE_MILLIS && millis % MINUTE_MILLIS == 0) {
+      return millis / MINUTE_MILLIS + " min";
     }
     long tenths = (millis + 50) / 100;
     return tenths / 10 + (tenths % 10 == 0 ? "" : "." + tenths % 10) + " s";
@@ -77,6 +81,23 @@ public final class Patience {
       sleep(POLL_NANOS);
     }
     return true;
+  }
+
+  /**
+   * Lets some time pass on a thread of this library, or less if the thread is unparked. Forgets an
+   * interruption, which is of what a user's code did on the thread: it would make all waits short.
+   */
+  @HotPath
+  public static void parkOwn(Object blocker, long nanos) {
+    LockSupport.parkNanos(blocker, nanos);
+    Thread.interrupted();
+  }
+
+  /** Waits on a thread of this library until it is unparked; as {@link #parkOwn(Object, long)}. */
+  @HotPath
+  public static void parkOwn(Object blocker) {
+    LockSupport.park(blocker);
+    Thread.interrupted();
   }
 
   /** Lets some time pass, also on a thread that has been interrupted. */

@@ -32,7 +32,16 @@ class PatienceTest {
     assertEquals("5 s", Patience.text(Duration.ofSeconds(5)));
     assertEquals("1.5 s", Patience.text(Duration.ofMillis(1500)));
     assertEquals("60 s", Patience.text(Duration.ofMillis(59_955)));
-    assertEquals("600 s", Patience.text(Duration.ofMinutes(10)));
+    assertEquals("10 min", Patience.text(Duration.ofMinutes(10)));
+    assertEquals("90 s", Patience.text(Duration.ofSeconds(90)));
+    assertEquals("601 s", Patience.text(Duration.ofSeconds(601)));
+  }
+
+  @Test
+  void aThreadOfTheLibraryForgetsInterruptions() {
+    Thread.currentThread().interrupt();
+    Patience.parkOwn(this, 1);
+    assertFalse(Thread.currentThread().isInterrupted());
   }
 
   private static Duration years(int years) {

@@ -4,6 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.Patience;
 
 /**
  * A thread that launches one rank's part of a group, while the caller launches another's. Between
@@ -116,7 +117,7 @@ final class LaunchThread implements AutoCloseable {
   private void sleep() {
     asleep = true;
     if (!(state instanceof Runnable) && state != CLOSED && !ending) {
-      LockSupport.park(this);
+      Patience.parkOwn(this);
     }
     asleep = false;
   }

@@ -30,6 +30,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -161,7 +162,7 @@ public final class ChildCommunicators {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "rank %d's operations on communicator %s have not ended within %s"
-              .formatted(parent.rank(), parent.name(), parent.operationDeadline()),
+              .formatted(parent.rank(), parent.name(), Patience.text(parent.operationDeadline())),
           "shrink with abort, which ends them");
     }
     return make(

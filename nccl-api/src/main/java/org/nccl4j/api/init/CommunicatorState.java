@@ -428,7 +428,7 @@ public final class CommunicatorState {
       String user =
           idle
               ? "a proxy thread still writes into them"
-              : "an operation still runs %d s after it was aborted".formatted(ABORTED.toSeconds());
+              : "an operation still runs %s after it was aborted".formatted(Patience.text(ABORTED));
       keep(engine, shares, user);
     }
     what.observer.close();

@@ -8,6 +8,7 @@ import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 
 /**
  * Gives back what a communicator holds of its device while nobody uses it, and makes it anew: the
@@ -58,7 +59,7 @@ final class Suspension {
           + " first";
     }
     if (!state.awaitIdle(state.operationDeadline())) {
-      return "its operations have not ended within " + state.operationDeadline();
+      return "its operations have not ended within " + Patience.text(state.operationDeadline());
     }
     return "";
   }

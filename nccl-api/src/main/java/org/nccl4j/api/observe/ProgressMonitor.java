@@ -7,13 +7,13 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.OverdueLeases;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
@@ -211,7 +211,7 @@ public final class ProgressMonitor {
     while (true) {
       ALL.forEach(ProgressMonitor::lookWhateverHappens);
       lookAtLeases();
-      LockSupport.parkNanos(PERIOD_NANOS);
+      Patience.parkOwn(ProgressMonitor.class, PERIOD_NANOS);
       synchronized (ProgressMonitor.class) {
         if (ALL.isEmpty()) {
           thread = null;
@@ -396,7 +396,7 @@ public final class ProgressMonitor {
     String known = "";
     for (int look = 0; look < MOST_LOOKS && known.isEmpty(); look++) {
       if (look > 0) {
-        LockSupport.parkNanos(NANOS_BETWEEN_LOOKS);
+        Patience.sleep(NANOS_BETWEEN_LOOKS);
       }
       ALL.forEach(ProgressMonitor::tryLook);
       known = CallConflict.between(ranks(), rank.rank(), peer);

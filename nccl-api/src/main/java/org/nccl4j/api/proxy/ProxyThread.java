@@ -207,7 +207,7 @@ public final class ProxyThread implements Progress {
     long sleep = SHORTEST_SLEEP_NANOS;
     while (!over) {
       if (!isUnderWay() && unasked == null && !polled) {
-        LockSupport.park(this);
+        Patience.parkOwn(this);
         idle = 0;
       } else if (doWork() > 0) {
         idle = 0;
@@ -216,7 +216,7 @@ public final class ProxyThread implements Progress {
         Thread.yield();
       } else {
         asleep = true;
-        LockSupport.parkNanos(this, sleep);
+        Patience.parkOwn(this, sleep);
         asleep = false;
         sleep = Math.min(2 * sleep, polled ? LONGEST_POLLED_SLEEP_NANOS : LONGEST_SLEEP_NANOS);
       }

@@ -21,6 +21,7 @@ import com.tngtech.archunit.lang.SimpleConditionEvent;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.ServiceLoader;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * The architecture as rules over packages, below any root package, so that the same rules are run
@@ -54,6 +55,7 @@ final class ArchitectureRules {
     rules.put("jnrStaysInside", jnrStaysInside());
     rules.put("oneServiceLoader", oneServiceLoader());
     rules.put("oneEnvironment", oneEnvironment());
+    rules.put("onePark", onePark());
     rules.put("noStandardStreams", noStandardStreams());
     rules.put("noGenericExceptions", noGenericExceptions());
     rules.put("noVagueNames", noVagueNames());
@@ -264,6 +266,20 @@ final class ArchitectureRules {
         .callMethod(System.class, "getenv")
         .orShould()
         .callMethod(System.class, "getenv", String.class);
+  }
+
+  /** On an interrupted thread LockSupport does not wait, and a loop around it spins. */
+  private ArchRule onePark() {
+    return noClasses()
+        .that(not(simpleName("Patience")).and(not(resideInAnyPackage(in("it..")))))
+        .should()
+        .callMethod(LockSupport.class, "parkNanos", long.class)
+        .orShould()
+        .callMethod(LockSupport.class, "parkNanos", Object.class, long.class)
+        .orShould()
+        .callMethod(LockSupport.class, "park", Object.class)
+        .orShould()
+        .callMethod(LockSupport.class, "park");
   }
 
   private ArchRule noStandardStreams() {

@@ -1,9 +1,9 @@
 package org.nccl4j.testkit;
 
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
+import org.nccl4j.device.Patience;
 
 /** Repeats steps that never wait until they have had their effect, for as long as is bearable. */
 final class Deadline {
@@ -41,7 +41,7 @@ final class Deadline {
           "not within %d s: %s",
           seconds,
           missing.get());
-      LockSupport.parkNanos(PAUSE_NANOS);
+      Patience.sleep(PAUSE_NANOS);
     }
   }
 }

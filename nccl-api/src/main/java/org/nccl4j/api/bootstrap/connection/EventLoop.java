@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
@@ -159,7 +158,7 @@ public final class EventLoop implements Runnable {
       turn();
       return !released || !tasks.isEmpty() || lingers();
     } catch (Throwable e) {
-      LockSupport.parkNanos(PAUSE_NANOS);
+      Patience.sleep(PAUSE_NANOS);
       return !released || System.nanoTime() - releasedNanos < LINGER.toNanos();
     }
   }

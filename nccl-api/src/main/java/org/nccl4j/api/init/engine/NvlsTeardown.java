@@ -16,6 +16,7 @@ import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 
 /**
@@ -118,7 +119,7 @@ final class NvlsTeardown {
                     + " which some have not after {1}; close them on all ranks, or give close more"
                     + " time",
                 bytes(together),
-                patience);
+                Patience.text(patience));
           }
 
           @Override

@@ -1,7 +1,7 @@
 package org.nccl4j.device.cuda.stream;
 
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
+import org.nccl4j.device.Patience;
 
 /**
  * Finds the rank that a communicator's kernels wait for now. Threads that wait for long write so
@@ -38,7 +38,7 @@ public final class SlowWaitProbe {
     known = first;
     answer = -1;
     for (int look = 0; look < LOOKS && answer < 0; look++) {
-      LockSupport.parkNanos(PAUSE_NANOS);
+      Patience.sleep(PAUSE_NANOS);
       long now = word.getAsLong();
       if (now != first) {
         known = now;

@@ -5,6 +5,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Patience;
 
 /**
  * Looks, while there are launches, for streams whose launches nobody runs, and has a thread run
@@ -104,7 +105,7 @@ public final class Dispatcher {
           empty = 0;
         }
       } catch (Throwable e) { // for lack of memory, perhaps: this thread serves all streams
-        LockSupport.parkNanos(this, PERIOD_NANOS);
+        Patience.parkOwn(this, PERIOD_NANOS);
       }
     }
   }
@@ -116,7 +117,7 @@ public final class Dispatcher {
             .filter(stream -> stream.ended() != stream.launched())
             .map(stream -> new Look(stream, stream.ended()))
             .toList();
-    LockSupport.parkNanos(this, PERIOD_NANOS);
+    Patience.parkOwn(this, PERIOD_NANOS);
     for (Look look : waiting) {
       if (look.stream.isAbandoned(look.ended)) {
         look.stream.startAbandoned();
@@ -135,7 +136,7 @@ public final class Dispatcher {
       if (endsUnused()) {
         return false;
       }
-      LockSupport.park(this);
+      Patience.parkOwn(this);
     }
     asleep = false;
     return true;

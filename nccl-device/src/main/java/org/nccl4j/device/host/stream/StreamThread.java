@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.stream;
 
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.Patience;
 
 /**
  * The thread of a stream that nobody lends one. Started when first needed; sleeps when the queue is
@@ -64,11 +65,11 @@ final class StreamThread {
     long idleSince = System.nanoTime();
     while (!mayEnd(System.nanoTime() - idleSince > IDLE_NANOS)) {
       if (queue.ended() == queue.added()) {
-        LockSupport.parkNanos(this, IDLE_NANOS);
+        Patience.parkOwn(this, IDLE_NANOS);
       } else if (queue.runUntilLent(queue.added())) {
         idleSince = System.nanoTime();
       } else {
-        LockSupport.parkNanos(this, LENT_NANOS);
+        Patience.parkOwn(this, LENT_NANOS);
       }
     }
   }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.stream;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
@@ -37,5 +38,19 @@ class SlowWaitProbeTest {
     SlowWaitProbe waits = new SlowWaitProbe(() -> word(Math.min(2, asked.incrementAndGet()), 4));
     assertEquals(4, waits.rank());
     assertEquals(4, waits.rank());
+  }
+
+  @Test
+  void anInterruptedThreadLooksAsSlowlyAsOthers() {
+    AtomicLong now = new AtomicLong();
+    SlowWaitProbe waits = new SlowWaitProbe(now::get);
+    waits.rank();
+    now.set(word(7, 2));
+    Thread.currentThread().interrupt();
+    long begin = System.nanoTime();
+    assertEquals(-1, waits.rank());
+    long nanos = System.nanoTime() - begin;
+    assertTrue(Thread.interrupted(), "it stays interrupted");
+    assertTrue(nanos > 10_000_000, () -> "it looked for " + nanos + " ns");
   }
 }

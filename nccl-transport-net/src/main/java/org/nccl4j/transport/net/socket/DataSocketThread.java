@@ -56,7 +56,7 @@ final class DataSocketThread implements Runnable {
         pending |= !lanes[lane].isIdle();
       }
       if (!pending) {
-        LockSupport.park(this);
+        Patience.parkOwn(this);
         idle = 0;
       } else if (bytes > 0) {
         idle = 0;
@@ -64,7 +64,7 @@ final class DataSocketThread implements Runnable {
       } else if (++idle < BUSY_ROUNDS) {
         Thread.yield();
       } else {
-        LockSupport.parkNanos(this, sleep);
+        Patience.parkOwn(this, sleep);
         sleep = Math.min(2 * sleep, LONGEST_SLEEP_NANOS);
       }
     }
@@ -81,7 +81,7 @@ final class DataSocketThread implements Runnable {
     if (!Patience.join(thread, LONGEST_ROUND)) {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
-          "%s has not ended within %s".formatted(thread.getName(), LONGEST_ROUND),
+          "%s has not ended within %s".formatted(thread.getName(), Patience.text(LONGEST_ROUND)),
           "report this with the output of jstack");
     }
   }

@@ -3,11 +3,11 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Patience;
 
 /** The sending end: writes messages one after the other. */
 final class SocketSender extends SocketConnection implements NetSender {
@@ -166,7 +166,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     while (socket.write(goodbye) >= 0
         && goodbye.hasRemaining()
         && System.nanoTime() - begin < LINGER_NANOS) {
-      LockSupport.parkNanos(POLL_NANOS);
+      Patience.sleep(POLL_NANOS);
     }
   }
 
