@@ -193,12 +193,23 @@ public final class ProxyThread implements Progress {
     return !over && isUnderWay();
   }
 
+  @HotPath
   private boolean isUnderWay() {
-    for (ProxyHandler handler : handlers) {
-      if (handler.isUnderWay()) {
-        return true;
+    NcclException failure;
+    try {
+      for (ProxyHandler handler : handlers) {
+        if (handler.isUnderWay()) {
+          return true;
+        }
       }
+      return false;
+    } catch (NcclException e) {
+      failure = e;
+    } catch (RuntimeException | Error e) {
+      failure = unexpected(e);
     }
+    over = true;
+    onFailure.accept(failure);
     return false;
   }
 

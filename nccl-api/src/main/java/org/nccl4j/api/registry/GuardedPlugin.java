@@ -5,11 +5,15 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DeviceMemory;
@@ -21,8 +25,8 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * Calls somebody else's plug-in, and says so where it throws or answers something that cannot be:
- * else the error would be one of nccl4j. Has to do with what makes connections, not with what moves
- * data by them.
+ * else the error would be one of nccl4j. Objects that make connections are called by reflection;
+ * those that move data have guards without it.
  *
  * @param origin whose it is
  * @param plugin what is called: the provider or what that made
@@ -100,6 +104,15 @@ record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
       throw wrong(method, "answers null to", null);
     }
     check(method, answer);
+    if (answer instanceof NetSender sender && method.getReturnType() == NetSender.class) {
+      return new GuardedConnection.Sender(this, sender);
+    }
+    if (answer instanceof NetReceiver receiver && method.getReturnType() == NetReceiver.class) {
+      return new GuardedConnection.Receiver(this, receiver);
+    }
+    if (method.getDeclaringClass() == Connector.class && method.getName().equals("proxy")) {
+      return ((Optional<?>) answer).map(work -> new GuardedHandler(this, (ProxyHandler) work));
+    }
     for (Class<?> part : PARTS) {
       if (part.isInstance(answer) && method.getReturnType() == part) {
         return new GuardedPlugin(origin, answer, layout(arguments)).as(part);
@@ -161,11 +174,34 @@ record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
         : wrong(method, "fails with %s in".formatted(thrown), thrown);
   }
 
+  /**
+   * The error of a plug-in that throws.
+   *
+   * @param call that fails
+   */
+  RuntimeException blamed(String call, Throwable thrown) {
+    if (thrown instanceof VirtualMachineError error) {
+      throw error;
+    }
+    return thrown instanceof NcclException known
+        ? known
+        : wrong(call, "fails with %s in".formatted(thrown), thrown);
+  }
+
+  /** An answer that may not be null. */
+  <T> T answered(String call, T answer) {
+    if (answer == null) {
+      throw wrong(call, "answers null to", null);
+    }
+    return answer;
+  }
+
   private NcclException wrong(Method method, String what, Throwable cause) {
+    return wrong(method.getName(), what, cause);
+  }
+
+  private NcclException wrong(String call, String what, Throwable cause) {
     return new InvalidUsageException(
-        ErrorId.PLUGIN,
-        "the %s %s %s".formatted(origin.who(), what, method.getName()),
-        origin.remedy,
-        cause);
+        ErrorId.PLUGIN, "the %s %s %s".formatted(origin.who(), what, call), origin.remedy, cause);
   }
 }

@@ -13,6 +13,7 @@ import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.NcclException;
 
 @Timeout(60)
 class ProxyThreadTest {
@@ -43,6 +44,31 @@ class ProxyThreadTest {
     assertThrows(TimeoutException.class, () -> stopped.get(100, TimeUnit.MILLISECONDS));
     goOn.countDown();
     assertTrue(stopped.get(50, TimeUnit.SECONDS), "it has ended, and the thread is interrupted");
+  }
+
+  /** What says whether there is work left fails like the work itself. */
+  @Test
+  void aHandlerThatCannotSayWhetherItIsUnderWayEndsTheWork() throws Exception {
+    ProxyHandler broken =
+        new ProxyHandler() {
+          @Override
+          public int doWork() {
+            return 0;
+          }
+
+          @Override
+          public boolean isUnderWay() {
+            throw new IllegalStateException("no idea");
+          }
+        };
+    ProxyThread proxy = new ProxyThread("broken", List.of(broken));
+    CompletableFuture<NcclException> told = new CompletableFuture<>();
+    proxy.onFailure(told::complete);
+    proxy.start();
+    NcclException failure = told.get(50, TimeUnit.SECONDS);
+    assertTrue(failure.getMessage().contains("no idea"), failure::getMessage);
+    assertTrue(proxy.isIdle());
+    assertTrue(proxy.stop());
   }
 
   /** After neglect, the caller frees the memory that turns write into. */

@@ -1,6 +1,8 @@
 package org.nccl4j.transport.net.proxy;
 
 import java.time.Duration;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 
 /**
@@ -19,7 +21,11 @@ final class DelayedFailure {
     this.ranks = ranks;
   }
 
+  /** Keeps the error of a broken connection; throws one that is nobody's but this rank's. */
   void notice(NcclException broken) {
+    if (broken.id() == ErrorId.PLUGIN || broken instanceof InternalErrorException) {
+      throw broken;
+    }
     cause = broken;
     since = System.nanoTime();
   }

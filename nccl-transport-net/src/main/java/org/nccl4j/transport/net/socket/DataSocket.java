@@ -26,7 +26,7 @@ final class DataSocket {
   /** Parts moved so far. Written by the lane thread; publishes the bytes. */
   private volatile long done;
 
-  private volatile IOException failure;
+  private volatile Throwable failure;
 
   DataSocket(SocketChannel socket, boolean sends) {
     this.socket = socket;
@@ -56,7 +56,7 @@ final class DataSocket {
   }
 
   /** Returns the error that broke the socket, or null. */
-  IOException failure() {
+  Throwable failure() {
     return failure;
   }
 
@@ -76,9 +76,9 @@ final class DataSocket {
     if (isIdle()) {
       return 0;
     }
-    int slot = (int) done & (PARTS - 1);
-    ByteBuffer view = memories[slot].view(index, offsets[slot] + moved, lengths[slot] - moved);
     try {
+      int slot = (int) done & (PARTS - 1);
+      ByteBuffer view = memories[slot].view(index, offsets[slot] + moved, lengths[slot] - moved);
       int bytes = sends ? socket.write(view) : socket.read(view);
       if (bytes < 0) {
         throw new ClosedChannelException();
@@ -89,7 +89,7 @@ final class DataSocket {
         done = done + 1;
       }
       return bytes;
-    } catch (IOException e) {
+    } catch (IOException | RuntimeException | Error e) {
       failure = e;
       return 0;
     }

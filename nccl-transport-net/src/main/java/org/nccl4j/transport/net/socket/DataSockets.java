@@ -5,6 +5,7 @@ import java.nio.channels.SocketChannel;
 import java.util.Arrays;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
 
 /**
  * The sockets of a connection beside its first, with the threads that serve them. Both ends cut a
@@ -74,13 +75,23 @@ final class DataSockets {
   boolean reached(long[] targets) throws IOException {
     for (int l = 0; l < lanes.length; l++) {
       if (lanes[l].done() < targets[l]) {
-        if (lanes[l].failure() != null) {
-          throw lanes[l].failure();
-        }
+        check(lanes[l].failure());
         return false;
       }
     }
     return true;
+  }
+
+  private static void check(Throwable failure) throws IOException {
+    if (failure instanceof IOException broken) {
+      throw broken;
+    }
+    if (failure != null) {
+      throw new InternalErrorException(
+          "a data socket failed unexpectedly (" + failure + ")",
+          "report this with the stack trace",
+          failure);
+    }
   }
 
   void close() {

@@ -1,0 +1,130 @@
+package org.nccl4j.api.registry;
+
+import org.nccl4j.api.spi.NetConnection;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
+
+/**
+ * One end of a connection of somebody else's network. It moves data, so calls go straight to it,
+ * not through reflection.
+ */
+abstract class GuardedConnection implements NetConnection {
+  final GuardedPlugin plugin;
+  final GuardedRequests requests;
+  private final NetConnection inner;
+
+  private GuardedConnection(GuardedPlugin plugin, NetConnection inner) {
+    this.plugin = plugin;
+    this.inner = inner;
+    this.requests = new GuardedRequests(plugin);
+  }
+
+  @Override
+  public final NetMemory register(DeviceMemory memory) {
+    try {
+      return plugin.answered("register", inner.register(memory));
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("register", e);
+    }
+  }
+
+  @Override
+  public final NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset) {
+    try {
+      return plugin.answered("registerDmaBuf", inner.registerDmaBuf(memory, fd, offset));
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("registerDmaBuf", e);
+    }
+  }
+
+  @Override
+  public final void close() {
+    try {
+      inner.close();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("close", e);
+    }
+  }
+
+  @Override
+  public final String toString() {
+    try {
+      return inner.toString();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("toString", e);
+    }
+  }
+
+  /** The sending end. */
+  static final class Sender extends GuardedConnection implements NetSender {
+    private final NetSender sender;
+
+    Sender(GuardedPlugin plugin, NetSender sender) {
+      super(plugin, sender);
+      this.sender = sender;
+    }
+
+    @Override
+    public boolean isConnected() {
+      try {
+        return sender.isConnected();
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("isConnected", e);
+      }
+    }
+
+    @Override
+    @HotPath
+    public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {
+      try {
+        return requests.of(sender.isend(memory, offset, bytes, tag));
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("isend", e);
+      }
+    }
+
+    @Override
+    @HotPath
+    public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
+      try {
+        return requests.of(sender.isend(memory, offset, bytes, tag, note));
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("isend", e);
+      }
+    }
+  }
+
+  /** The receiving end. */
+  static final class Receiver extends GuardedConnection implements NetReceiver {
+    private final NetReceiver receiver;
+
+    Receiver(GuardedPlugin plugin, NetReceiver receiver) {
+      super(plugin, receiver);
+      this.receiver = receiver;
+    }
+
+    @Override
+    @HotPath
+    public NetRequest irecv(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
+      try {
+        return requests.of(receiver.irecv(n, memories, offsets, bytes, tags));
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("irecv", e);
+      }
+    }
+
+    @Override
+    @HotPath
+    public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {
+      try {
+        return requests.of(receiver.iflush(n, memories, offsets, bytes));
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("iflush", e);
+      }
+    }
+  }
+}

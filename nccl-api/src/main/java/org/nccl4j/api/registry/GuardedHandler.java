@@ -1,0 +1,39 @@
+package org.nccl4j.api.registry;
+
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.HotPath;
+
+/**
+ * The work of the processor for a connection of somebody else's transport. It moves data, so calls
+ * go straight to it, not through reflection.
+ */
+record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements ProxyHandler {
+  @Override
+  @HotPath
+  public int doWork() {
+    try {
+      return handler.doWork();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("doWork", e);
+    }
+  }
+
+  @Override
+  @HotPath
+  public boolean isUnderWay() {
+    try {
+      return handler.isUnderWay();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("isUnderWay", e);
+    }
+  }
+
+  @Override
+  public boolean isPolled() {
+    try {
+      return handler.isPolled();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("isPolled", e);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+package org.nccl4j.api.registry;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.device.HotPath;
+
+/**
+ * The messages of a guarded connection of a network: as many objects as messages were under way at
+ * a time, used again and again. Owned by the thread that moves the connection's data.
+ */
+final class GuardedRequests {
+  private final GuardedPlugin plugin;
+  private final List<Request> free = new ArrayList<>();
+
+  GuardedRequests(GuardedPlugin plugin) {
+    this.plugin = plugin;
+  }
+
+  /** A guard of a message; null for none. */
+  @HotPath
+  NetRequest of(NetRequest request) {
+    if (request == null) {
+      return null;
+    }
+    Request guarded = free.isEmpty() ? more() : free.remove(free.size() - 1);
+    guarded.request = request;
+    return guarded;
+  }
+
+  private Request more() {
+    return new Request();
+  }
+
+  private final class Request implements NetRequest {
+    private NetRequest request;
+    private int note;
+
+    @Override
+    @HotPath
+    public boolean test(int[] sizes) {
+      boolean done;
+      try {
+        done = request.test(sizes);
+        note = done ? request.note() : 0;
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("a message's test", e);
+      }
+      if (done) {
+        request = null;
+        free.add(this);
+      }
+      return done;
+    }
+
+    @Override
+    @HotPath
+    public int note() {
+      return note;
+    }
+  }
+}
