@@ -18,6 +18,8 @@ abstract class WithFakeVerbs {
 
   @AfterEach
   final void nothingIsLeft() {
-    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
+    if (fake != null) { // null without the headers of libibverbs
+      assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
+    }
   }
 }
