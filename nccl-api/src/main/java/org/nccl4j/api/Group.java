@@ -67,6 +67,18 @@ public final class Group {
     return Duration.ofNanos(Math.round(GroupScope.simulate(calls) * 1000));
   }
 
+  /**
+   * Ends a group that {@link #start()} began, predicts the time of its calls, and launches nothing.
+   *
+   * @return the predicted time of the slowest rank
+   * @throws org.nccl4j.device.InvalidUsageException without a start, inside another group, and for
+   *     a group in which a window was registered or deregistered; then the group goes on
+   * @throws org.nccl4j.device.NcclException the first error of a call in the group
+   */
+  public static Duration simulateEnd() {
+    return Duration.ofNanos(Math.round(GroupScope.simulateEnd() * 1000));
+  }
+
   /** Begins a group on this thread. */
   public static void start() {
     GroupScope.start();

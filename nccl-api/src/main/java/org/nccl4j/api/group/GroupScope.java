@@ -209,20 +209,55 @@ public final class GroupScope {
     mine.simulates = true;
     try {
       calls.run();
-      mine.throwFailure();
-      Map<OperationDispatcher, Double> sums = new LinkedHashMap<>();
-      for (int t = 0; t < mine.batch.size(); t++) {
-        Task task = mine.batch.task(t);
-        sums.merge(task.queue(), task.queue().predict(task), Double::sum);
-      }
-      return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
+      return mine.predict();
     } finally {
       mine.simulates = false;
-      while (mine.depth > 0) {
-        mine.leave();
-      }
-      mine.forget();
+      mine.drop();
     }
+  }
+
+  /**
+   * Ends the thread's group without a launch.
+   *
+   * @return as {@link #simulate} does
+   */
+  public static double simulateEnd() {
+    GroupScope mine = open();
+    if (mine == null || mine.depth > 1 || !mine.meetings.isEmpty()) {
+      throw new InvalidUsageException(
+          ErrorId.GROUP,
+          mine == null
+              ? "a group is simulated that was not started on this thread"
+              : mine.depth > 1
+                  ? "a group is simulated inside another"
+                  : "a group is simulated in which windows are registered or deregistered",
+          "start a group on the same thread, with operations alone, and simulate its outermost"
+              + " end");
+    }
+    try {
+      return mine.predict();
+    } finally {
+      mine.drop();
+    }
+  }
+
+  /** Predicts what its operations take; throws what a call in it threw. */
+  private double predict() {
+    throwFailure();
+    Map<OperationDispatcher, Double> sums = new LinkedHashMap<>();
+    for (int t = 0; t < batch.size(); t++) {
+      Task task = batch.task(t);
+      sums.merge(task.queue(), task.queue().predict(task), Double::sum);
+    }
+    return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
+  }
+
+  /** Ends all levels without a launch. */
+  private void drop() {
+    while (depth > 0) {
+      leave();
+    }
+    forget();
   }
 
   /** Throws in a group that is not launched; for what does not wait for a group's end. */

@@ -311,6 +311,12 @@ class OperatorsTest {
               });
       assertTrue(small.toNanos() > 0 && large.compareTo(small) > 0, small + " " + large);
       assertTrue(stream.isIdle());
+      Group.start();
+      comm.allReduce(data, data, 16, F32, RedOp.SUM, stream);
+      assertEquals(small, Group.simulateEnd());
+      assertThrows(InvalidUsageException.class, Group::simulateEnd);
+      assertThrows(InvalidUsageException.class, Group::end);
+      assertThrows(InvalidUsageException.class, () -> Group.run(Group::simulateEnd));
       assertThrows(InvalidUsageException.class, () -> Group.run(() -> Group.simulate(() -> {})));
     }
   }
