@@ -314,6 +314,7 @@ public final class Settings implements SettingValues {
               ScaleSettings.ALL,
               TlsSettings.ALL,
               DebugSettings.ALL,
+              DropInSettings.ALL,
               InfiniBandSettings.ALL)
           .flatMap(List::stream)
           .toList();

@@ -315,6 +315,7 @@ class SettingsTest {
             ScaleSettings.class,
             TlsSettings.class,
             DebugSettings.class,
+            DropInSettings.class,
             InfiniBandSettings.class);
     for (Class<?> declaring : all) {
       for (Field field : declaring.getDeclaredFields()) {

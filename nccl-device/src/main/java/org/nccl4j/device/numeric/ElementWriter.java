@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ReductionOperator;
 
-/** Writes one number as an element of a type. */
+/** Writes one number as an element of a type, and reads it. */
 public final class ElementWriter {
   private static final double TWO_TO_63 = 0x1p63;
 
@@ -44,5 +44,26 @@ public final class ElementWriter {
       case INT64, UINT64 -> buffer.putLong(0, value);
       default -> put(type, buffer, (double) value);
     }
+  }
+
+  /**
+   * The pre-multiplied sum of a scalar.
+   *
+   * @param bits the scalar as an element of the type; higher bits are ignored
+   */
+  public static ReductionOperator preMulSum(DataType type, long bits) {
+    return switch (type) {
+      case INT8 -> ReductionOperator.preMulSum(type, (long) (byte) bits);
+      case UINT8 -> ReductionOperator.preMulSum(type, bits & 0xff);
+      case INT32 -> ReductionOperator.preMulSum(type, (long) (int) bits);
+      case UINT32 -> ReductionOperator.preMulSum(type, bits & 0xffffffffL);
+      case INT64, UINT64 -> ReductionOperator.preMulSum(type, bits);
+      case FLOAT16 -> ReductionOperator.preMulSum(type, Float16.toDouble((short) bits));
+      case FLOAT32 -> ReductionOperator.preMulSum(type, (double) Float.intBitsToFloat((int) bits));
+      case FLOAT64 -> ReductionOperator.preMulSum(type, Double.longBitsToDouble(bits));
+      case BFLOAT16 -> ReductionOperator.preMulSum(type, BFloat16.toDouble((short) bits));
+      case FLOAT8_E4M3 -> ReductionOperator.preMulSum(type, Float8E4M3.toDouble((byte) bits));
+      case FLOAT8_E5M2 -> ReductionOperator.preMulSum(type, Float8E5M2.toDouble((byte) bits));
+    };
   }
 }

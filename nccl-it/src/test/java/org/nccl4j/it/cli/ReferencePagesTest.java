@@ -39,6 +39,7 @@ class ReferencePagesTest {
     names.put(
         "Deadlines, checks and the log",
         "NCCL_DEBUG.*|NCCL4J_FLIGHT_.*|NCCL_CHECK_.*|NCCL_PROFILER_.*|NCCL4J_.*TIMEOUT");
+    names.put("libnccl.so.2", "NCCL4J_DEVICE|NCCL4J_JAVA_HOME|NCCL4J_CLASS_PATH");
     names.put("NVLink SHARP", ".*_NVLS_.*");
     names.put("InfiniBand and RoCE", "NCCL_IB.*|NCCL_DMABUF_.*");
     names.put("Networks", "NCCL_NET_?.*|NCCL_SOCKET_.*|NCCL_NSOCKS_.*|NCCL_CROSS_NIC|.*PXN_.*");

@@ -1,0 +1,62 @@
+// Configurations of communicators, and the current GPU.
+#define _GNU_SOURCE
+#include "config.h"
+#include <dlfcn.h>
+#include <pthread.h>
+
+// A field exists if the program was compiled against a version that has it. The size does not tell:
+// a new field may lie where an old structure ends in padding.
+#define HAS(since, field) \
+  (from->version >= (since) && from->size >= offsetof(ncclConfig_t, field) + sizeof from->field)
+
+ncclResult_t read_config(JNIEnv* env, const ncclConfig_t* from, struct config* into) {
+  jint numbers[CONFIG_FIELDS];
+  for (int i = 0; i < CONFIG_FIELDS; i++) numbers[i] = UNDEFINED;
+  const char* names[2] = {NULL, NULL};
+  if (from) {
+    if (from->magic != (unsigned)CONFIG_MAGIC)
+      return fail(ncclInvalidArgument, "a configuration has the magic number 0x%x. Remedy: "
+                  "initialize it with NCCL_CONFIG_INITIALIZER", from->magic);
+    if (HAS(21400, blocking)) numbers[BLOCKING] = from->blocking;
+    if (HAS(21700, netName)) {
+      numbers[CGA_CLUSTER_SIZE] = from->cgaClusterSize;
+      numbers[MIN_CTAS] = from->minCTAs;
+      numbers[MAX_CTAS] = from->maxCTAs;
+      names[0] = from->netName;
+    }
+    if (HAS(22500, trafficClass)) numbers[TRAFFIC_CLASS] = from->trafficClass;
+    if (HAS(22500, commName)) names[1] = from->commName;
+    if (HAS(22700, nvlsCTAs)) {
+      numbers[CTA_POLICY] = from->CTAPolicy;
+      numbers[NVLS_CTAS] = from->nvlsCTAs;
+    }
+    if (HAS(22800, nChannelsPerNetPeer)) numbers[CHANNELS_PER_NET_PEER] = from->nChannelsPerNetPeer;
+  }
+  into->blocking = numbers[BLOCKING] != 0;
+  into->numbers = (*env)->NewIntArray(env, CONFIG_FIELDS);
+  into->names = (*env)->NewObjectArray(env, 2, (*env)->FindClass(env, "java/lang/String"), NULL);
+  if (!into->numbers || !into->names) return result_of(env, ncclSystemError);
+  (*env)->SetIntArrayRegion(env, into->numbers, 0, CONFIG_FIELDS, numbers);
+  for (int i = 0; i < 2; i++)
+    if (names[i])
+      (*env)->SetObjectArrayElement(env, into->names, i, (*env)->NewStringUTF(env, names[i]));
+  return ncclSuccess;
+}
+
+typedef int GetDevice(int*);
+static GetDevice *of_driver, *of_runtime;
+
+static void find_cuda(void) {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
+  if (driver) of_driver = (GetDevice*)dlsym(driver, "cuCtxGetDevice");
+}
+
+// cudaSetDevice makes a context since CUDA 12; the runtime is asked where there is none yet.
+int current_gpu(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, find_cuda);
+  int gpu = 0;
+  if (of_driver && of_driver(&gpu) == 0) return gpu;
+  of_runtime = (GetDevice*)dlsym(RTLD_DEFAULT, "cudaGetDevice");
+  return of_runtime && of_runtime(&gpu) == 0 ? gpu : 0;
+}

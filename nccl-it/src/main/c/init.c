@@ -1,0 +1,299 @@
+// Communicators: creation, end, and questions.
+#include "config.h"
+
+static jbyteArray bytes_of(JNIEnv* env, const ncclUniqueId* ids, int n) {
+  jbyteArray made = (*env)->NewByteArray(env, n * UNIQUE_ID_BYTES);
+  if (made) (*env)->SetByteArrayRegion(env, made, 0, n * UNIQUE_ID_BYTES, (const jbyte*)ids);
+  return made;
+}
+
+static ncclResult_t unique_id(ncclUniqueId* id) {
+  JNIEnv* env = enter_frame();
+  if (!env) return ncclSystemError;
+  jbyteArray made = CALL(env, Object, uniqueId);
+  ncclResult_t result = made ? ncclSuccess : result_of(env, ncclSystemError);
+  if (made) (*env)->GetByteArrayRegion(env, made, 0, UNIQUE_ID_BYTES, (jbyte*)id->internal);
+  leave_frame(env);
+  return result;
+}
+
+API(ncclResult_t, ncclGetUniqueId, (ncclUniqueId* uniqueId)) {
+  NOT_NULL(uniqueId);
+  return unique_id(uniqueId);
+}
+
+API(ncclResult_t, ncclCommGetUniqueId, (ncclComm_t comm, ncclUniqueId* uniqueId)) {
+  NOT_NULL(comm);
+  NOT_NULL(uniqueId);
+  return unique_id(uniqueId);
+}
+
+// Stores the handle of what was begun.
+static ncclResult_t begun(JNIEnv* env, const struct config* config, jlong value, ncclComm_t* into) {
+  jlong handle = 0;
+  ncclResult_t result = value_of(env, value, &handle);
+  *into = (ncclComm_t)(intptr_t)handle;
+  return result ? result : config->blocking || !handle ? ncclSuccess : ncclInProgress;
+}
+
+static ncclResult_t init(ncclComm_t* comm, int nranks, int rank, const ncclUniqueId* ids, int n,
+                         const ncclConfig_t* given) {
+  NOT_NULL(comm);
+  NOT_NULL(ids);
+  *comm = NULL;
+  if (nranks < 1 || rank < 0 || rank >= nranks)
+    return fail(ncclInvalidArgument, "rank %d of %d ranks. Remedy: pass a rank from 0 to nranks - 1",
+                rank, nranks);
+  if (n < 1 || n > nranks)
+    return fail(ncclInvalidArgument, "%d unique ids for %d ranks. Remedy: pass 1 to nranks ids", n,
+                nranks);
+  int gpu = current_gpu();
+  JNIEnv* env = enter_frame();
+  if (!env) return ncclSystemError;
+  struct config config;
+  ncclResult_t result = read_config(env, given, &config);
+  if (!result) {
+    jlong value = CALL(env, Long, initRank, (jint)nranks, (jint)rank, (jint)gpu,
+                       bytes_of(env, ids, n), config.numbers, config.names);
+    result = begun(env, &config, value, comm);
+  }
+  leave_frame(env);
+  return result;
+}
+
+API(ncclResult_t, ncclCommInitRank, (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank)) {
+  return init(comm, nranks, rank, &commId, 1, NULL);
+}
+
+API(ncclResult_t, ncclCommInitRankConfig,
+    (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config)) {
+  return init(comm, nranks, rank, &commId, 1, config);
+}
+
+API(ncclResult_t, ncclCommInitRankScalable,
+    (ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+     ncclConfig_t* config)) {
+  return init(newcomm, nranks, myrank, commIds, nId, config);
+}
+
+API(ncclResult_t, ncclCommInitAll, (ncclComm_t* comm, int ndev, const int* devlist)) {
+  NOT_NULL(comm);
+  enum { MOST = 1024 };
+  if (ndev < 1 || ndev > MOST)
+    return fail(ncclInvalidArgument, "a communicator of %d devices. Remedy: pass 1 to %d", ndev, MOST);
+  JNIEnv* env = enter_frame();
+  if (!env) return ncclSystemError;
+  struct config config;
+  ncclResult_t result = read_config(env, NULL, &config);
+  jint gpus[MOST];
+  jlong handles[MOST];
+  for (int i = 0; i < ndev; i++) gpus[i] = devlist ? devlist[i] : i;
+  jintArray devices = (*env)->NewIntArray(env, ndev);
+  jlongArray made = (*env)->NewLongArray(env, ndev);
+  if (!result && devices && made) {
+    (*env)->SetIntArrayRegion(env, devices, 0, ndev, gpus);
+    result = result_of(env, CALL(env, Int, initAll, devices, config.numbers, config.names, made));
+  }
+  if (!result) {
+    (*env)->GetLongArrayRegion(env, made, 0, ndev, handles);
+    for (int i = 0; i < ndev; i++) comm[i] = (ncclComm_t)(intptr_t)handles[i];
+  }
+  leave_frame(env);
+  return result;
+}
+
+API(ncclResult_t, ncclCommSplit,
+    (ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config)) {
+  NOT_NULL(comm);
+  NOT_NULL(newcomm);
+  *newcomm = NULL;
+  JNIEnv* env = enter_frame();
+  if (!env) return ncclSystemError;
+  struct config read;
+  ncclResult_t result = read_config(env, config, &read);
+  if (!result) {
+    jlong value = CALL(env, Long, split, handle_of(comm), (jint)color, (jint)key, read.numbers,
+                       read.names);
+    result = begun(env, &read, value, newcomm);
+  }
+  leave_frame(env);
+  return result;
+}
+
+API(ncclResult_t, ncclCommShrink,
+    (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
+     ncclConfig_t* config, int shrinkFlags)) {
+  NOT_NULL(comm);
+  NOT_NULL(newcomm);
+  NOT_NULL(excludeRanksList);
+  *newcomm = NULL;
+  if (excludeRanksCount < 1 || shrinkFlags < 0 || shrinkFlags > 1)
+    return fail(ncclInvalidArgument, "%d ranks are excluded, with the flags %d. Remedy: exclude 1 or "
+                "more, with NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", excludeRanksCount, shrinkFlags);
+  JNIEnv* env = enter_frame();
+  if (!env) return ncclSystemError;
+  struct config read;
+  ncclResult_t result = read_config(env, config, &read);
+  jintArray excluded = (*env)->NewIntArray(env, excludeRanksCount);
+  if (!result && excluded) {
+    (*env)->SetIntArrayRegion(env, excluded, 0, excludeRanksCount, (const jint*)excludeRanksList);
+    jlong value = CALL(env, Long, shrink, handle_of(comm), excluded, (jboolean)(shrinkFlags == 1),
+                       read.numbers, read.names);
+    result = begun(env, &read, value, newcomm);
+  }
+  leave_frame(env);
+  return result;
+}
+
+// A new rank has no communicator, and joins as in the first creation.
+API(ncclResult_t, ncclCommGrow,
+    (ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
+     ncclConfig_t* config)) {
+  if (!comm) return init(newcomm, nRanks, rank, uniqueId, 1, config);
+  NOT_NULL(newcomm);
+  *newcomm = NULL;
+  if (rank != -1)
+    return fail(ncclInvalidArgument, "rank %d grows a communicator of its own. Remedy: pass -1, since "
+                "ranks keep their numbers", rank);
+  JNIEnv* env = enter_frame();
+  if (!env) return ncclSystemError;
+  struct config read;
+  ncclResult_t result = read_config(env, config, &read);
+  if (!result) {
+    jbyteArray id = uniqueId ? bytes_of(env, uniqueId, 1) : NULL;
+    jlong value = CALL(env, Long, grow, handle_of(comm), (jint)nRanks, id, read.numbers, read.names);
+    result = begun(env, &read, value, newcomm);
+  }
+  leave_frame(env);
+  return result;
+}
+
+// A call of a communicator alone.
+#define ON_COMM(call)                      \
+  NOT_NULL(comm);                          \
+  JNIEnv* env = enter();                   \
+  if (!env) return ncclSystemError;        \
+  return result_of(env, call)
+
+API(ncclResult_t, ncclCommFinalize, (ncclComm_t comm)) {
+  ON_COMM(CALL(env, Int, finish, handle_of(comm)));
+}
+
+// NULL is no communicator, and nothing to free.
+API(ncclResult_t, ncclCommDestroy, (ncclComm_t comm)) {
+  if (!comm) return ncclSuccess;
+  ON_COMM(CALL(env, Int, close, handle_of(comm), (jboolean)JNI_FALSE));
+}
+
+API(ncclResult_t, ncclCommAbort, (ncclComm_t comm)) {
+  if (!comm) return ncclSuccess;
+  ON_COMM(CALL(env, Int, close, handle_of(comm), (jboolean)JNI_TRUE));
+}
+
+API(ncclResult_t, ncclCommRevoke, (ncclComm_t comm, int revokeFlags)) {
+  if (revokeFlags)
+    return fail(ncclInvalidArgument, "a communicator is revoked with the flags %d. Remedy: pass "
+                "NCCL_REVOKE_DEFAULT", revokeFlags);
+  ON_COMM(CALL(env, Int, revoke, handle_of(comm)));
+}
+
+API(ncclResult_t, ncclCommSuspend, (ncclComm_t comm, int flags)) {
+  if (flags != 1)
+    return fail(ncclInvalidArgument, "a communicator is suspended with the flags %d. Remedy: pass "
+                "NCCL_SUSPEND_MEM", flags);
+  ON_COMM(CALL(env, Int, suspend, handle_of(comm), (jboolean)JNI_TRUE));
+}
+
+API(ncclResult_t, ncclCommResume, (ncclComm_t comm)) {
+  ON_COMM(CALL(env, Int, suspend, handle_of(comm), (jboolean)JNI_FALSE));
+}
+
+API(ncclResult_t, ncclCommMemStats, (ncclComm_t comm, int stat, uint64_t* value)) {
+  NOT_NULL(comm);
+  NOT_NULL(value);
+  JNIEnv* env = enter();
+  if (!env) return ncclSystemError;
+  jlong bytes = 0;
+  ncclResult_t result = value_of(env, CALL(env, Long, memory, handle_of(comm), (jint)stat), &bytes);
+  *value = (uint64_t)bytes;
+  return result;
+}
+
+API(ncclResult_t, ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* asyncError)) {
+  NOT_NULL(comm);
+  NOT_NULL(asyncError);
+  JNIEnv* env = enter();
+  if (!env) return ncclSystemError;
+  jint code = CALL(env, Int, asyncError, handle_of(comm));
+  if (code < 0) return result_of(env, -code);
+  *asyncError = result_of(env, code);  // whose text is then the last error
+  return ncclSuccess;
+}
+
+// Number of ranks, rank, GPU.
+static ncclResult_t numbers(ncclComm_t comm, jint* all) {
+  JNIEnv* env = enter_frame();
+  if (!env) return ncclSystemError;
+  jintArray into = (*env)->NewIntArray(env, 3);
+  ncclResult_t result = into ? result_of(env, CALL(env, Int, numbers, handle_of(comm), into))
+                             : result_of(env, ncclSystemError);
+  if (!result) (*env)->GetIntArrayRegion(env, into, 0, 3, all);
+  leave_frame(env);
+  return result;
+}
+
+static ncclResult_t number(ncclComm_t comm, int which, int* into) {
+  jint all[3];
+  ncclResult_t result = numbers(comm, all);
+  if (!result) *into = all[which];
+  return result;
+}
+
+API(ncclResult_t, ncclCommCount, (const ncclComm_t comm, int* count)) {
+  NOT_NULL(comm);
+  NOT_NULL(count);
+  return number(comm, 0, count);
+}
+
+API(ncclResult_t, ncclCommUserRank, (const ncclComm_t comm, int* rank)) {
+  NOT_NULL(comm);
+  NOT_NULL(rank);
+  return number(comm, 1, rank);
+}
+
+API(ncclResult_t, ncclCommCuDevice, (const ncclComm_t comm, int* device)) {
+  NOT_NULL(comm);
+  NOT_NULL(device);
+  return number(comm, 2, device);
+}
+
+API(ncclResult_t, ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_t* props)) {
+  NOT_NULL(comm);
+  NOT_NULL(props);
+  if (props->magic != (unsigned)CONFIG_MAGIC || props->size < sizeof *props)
+    return fail(ncclInvalidArgument, "properties have the magic number 0x%x and %zu bytes. Remedy: "
+                "initialize them with NCCL_COMM_PROPERTIES_INITIALIZER", props->magic, props->size);
+  jint all[3];
+  ncclResult_t result = numbers(comm, all);
+  if (result) return result;
+  props->nRanks = all[0];
+  props->rank = all[1];
+  props->cudaDev = props->nvmlDev = all[2];
+  props->deviceApiSupport = props->multimemSupport = false;  // see device.c
+  props->ginType = props->railedGinType = 0;
+  props->nLsaTeams = 1;
+  props->hostRmaSupport = true;
+  return ncclSuccess;
+}
+
+API(ncclTeam_t, ncclTeamWorld, (ncclComm_t comm)) {
+  jint all[3];
+  if (!comm || numbers(comm, all)) return (ncclTeam_t){0, 0, 0};
+  return (ncclTeam_t){all[0], all[1], 1};
+}
+
+API(int, ncclTeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank)) {
+  jint all[3];
+  if (!comm || numbers(comm, all)) return -1;
+  return all[1] + (rank - team.rank) * team.stride;
+}

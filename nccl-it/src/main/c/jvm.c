@@ -1,0 +1,343 @@
+// Starts a JVM in this process, or joins the one that is there, at the first call that needs it.
+#define _GNU_SOURCE
+#include "bridge.h"
+#include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct bridge bridge;
+
+enum { PATH_BYTES = 4096, CLASS_PATH_BYTES = 1 << 16, MOST_OPTIONS = 64, START_STACK = 8 << 20 };
+typedef jint Create(JavaVM**, void**, void*);
+typedef jint Created(JavaVM**, jsize, jsize*);
+
+// Written once, under the lock; `ready` publishes the others.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static JavaVM* vm;
+static int ready;
+static bool tried;
+static bool joined;  // others may detach threads
+static char obstacle[PATH_BYTES];
+
+static pthread_key_t attached;
+static __thread JNIEnv* own;
+static volatile sig_atomic_t forked;
+
+static void detach(void* of) {
+  if (!forked) (*(JavaVM*)of)->DetachCurrentThread(of);
+}
+
+static void after_fork(void) { forked = 1; }
+
+// Keeps the reason why there is no Java here; a long one is cut.
+__attribute__((format(printf, 1, 2))) static bool refuse(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(obstacle, sizeof obstacle, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+// --- Where things are ----------------------------------------------------------------------------
+
+// The folder that holds lib/libnccl.so.2.
+static bool find_root(char* root) {
+  Dl_info self;
+  char real[PATH_BYTES];
+  if (!dladdr((void*)&bridge, &self) || !realpath(self.dli_fname, real)) return false;
+  for (int up = 0; up < 2; up++) {
+    char* slash = strrchr(real, '/');
+    if (!slash) return false;
+    *slash = 0;
+  }
+  snprintf(root, PATH_BYTES, "%s", real);
+  return true;
+}
+
+static bool is_set(const char* value) { return value && *value; }
+
+static bool is_jvm(const char* home, const char* below, char* library) {
+  snprintf(library, PATH_BYTES, "%s%s/lib/server/libjvm.so", home, below);
+  return access(library, R_OK) == 0;
+}
+
+static bool find_jvm(const char* root, char* library) {
+  const char* chosen = getenv("NCCL4J_JAVA_HOME");
+  if (is_set(chosen)) {
+    if (is_jvm(chosen, "", library)) return true;
+    return refuse("NCCL4J_JAVA_HOME is %s, where there is no lib/server/libjvm.so. Remedy: set it "
+                  "to a Java runtime 17 or newer, or unset it", chosen);
+  }
+  if (is_jvm(root, "/jre", library)) return true;
+  const char* home = getenv("JAVA_HOME");
+  if (is_set(home) && is_jvm(home, "", library)) return true;
+  return refuse("there is no Java runtime: neither %s/jre nor JAVA_HOME (%s) has "
+                "lib/server/libjvm.so. Remedy: set NCCL4J_JAVA_HOME to a Java runtime 17 or newer",
+                root, is_set(home) ? home : "not set");
+}
+
+static bool is_library(const char* name) {
+  size_t length = strlen(name);
+  return length > 4 && !strcmp(name + length - 4, ".jar") && !strstr(name, "-tests.jar") &&
+         !strstr(name, "-sources.jar") && !strstr(name, "-javadoc.jar");
+}
+
+static void add_jars(char* path, const char* root, const char* folder) {
+  char name[PATH_BYTES];
+  snprintf(name, sizeof name, "%s%s", root, folder);
+  DIR* all = opendir(name);
+  if (!all) return;
+  for (struct dirent* each; (each = readdir(all));) {
+    size_t length = strlen(path);
+    if (is_library(each->d_name))
+      snprintf(path + length, CLASS_PATH_BYTES - length, "%s%s/%s", length ? ":" : "", name,
+               each->d_name);
+  }
+  closedir(all);
+}
+
+// In an archive the jars are in modules; in a build this module's own is beside that folder.
+static bool find_classes(const char* root, char* path) {
+  const char* chosen = getenv("NCCL4J_CLASS_PATH");
+  path[0] = 0;
+  if (is_set(chosen)) {
+    snprintf(path, CLASS_PATH_BYTES, "%s", chosen);
+    return true;
+  }
+  add_jars(path, root, "/modules");
+  if (path[0]) add_jars(path, root, "");
+  return path[0] || refuse("there are no jars in %s/modules. Remedy: keep libnccl.so.2 in the "
+                           "archive's lib folder, or set NCCL4J_CLASS_PATH", root);
+}
+
+// --- Start ---------------------------------------------------------------------------------------
+
+struct start {
+  Create* create;
+  JavaVMInitArgs arguments;
+  jint result;
+};
+
+// On a thread of its own, so that no thread of the program's is the JVM's first.
+static void* create(void* given) {
+  struct start* start = given;
+  JNIEnv* env;
+  start->result = start->create(&vm, (void**)&env, &start->arguments);
+  if (start->result == JNI_OK) (*vm)->DetachCurrentThread(vm);
+  return NULL;
+}
+
+static void create_on_thread(struct start* start) {
+  // The JVM's threads take no signal that is meant for the program's.
+  sigset_t all, before;
+  sigfillset(&all);
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGBUS);
+  sigdelset(&all, SIGFPE);
+  sigdelset(&all, SIGILL);
+  sigdelset(&all, SIGTRAP);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, START_STACK);
+  start->result = JNI_ERR;
+  if (!pthread_create(&thread, &attributes, create, start)) pthread_join(thread, NULL);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int add_user_options(JavaVMOption* options, int n, char* words) {
+  for (char* word = strtok_r(words, " ", &words); word && n < MOST_OPTIONS;
+       word = strtok_r(NULL, " ", &words))
+    options[n++].optionString = word;
+  return n;
+}
+
+static bool start_jvm(const char* root) {
+  static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
+  strcpy(class_path, "-Djava.class.path=");
+  if (!find_jvm(root, library) || !find_classes(root, class_path + strlen(class_path))) return false;
+  void* jvm = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  Create* make = jvm ? (Create*)dlsym(jvm, "JNI_CreateJavaVM") : NULL;
+  if (!make) return refuse("%s cannot be loaded: %s", library, dlerror());
+  JavaVMOption options[MOST_OPTIONS] = {
+      {class_path, NULL},
+      {"-Dnccl4j.jvm.own=true", NULL},
+      {"-Djava.util.logging.SimpleFormatter.format=nccl4j %4$s %5$s%6$s%n", NULL},
+      {"-Djava.awt.headless=true", NULL},
+      {"--enable-native-access=ALL-UNNAMED", NULL},
+      {"-Xrs", NULL},
+      {"-Xshare:auto", NULL},
+      {"-Xms16m", NULL},
+      {"-Xmx512m", NULL},
+      {"-XX:+UseSerialGC", NULL},
+      {"-XX:-UsePerfData", NULL},
+      {"-Xlog:disable", NULL}};
+  int n = 12;
+  const char* chosen = getenv("NCCL_JAVA_OPTIONS");
+  snprintf(words, sizeof words, "%s", chosen ? chosen : "");
+  n = add_user_options(options, n, words);
+  struct start start = {make, {JNI_VERSION_1_8, n, options, JNI_FALSE}, JNI_ERR};
+  create_on_thread(&start);
+  return start.result == JNI_OK ||
+         refuse("the JVM of %s does not start (JNI_CreateJavaVM gave %d). Remedy: see that there is "
+                "memory, and that NCCL_JAVA_OPTIONS are options of that JVM", library, start.result);
+}
+
+// The JVM that the process has, if it has one.
+static bool join_jvm(void) {
+  Created* list = (Created*)dlsym(RTLD_DEFAULT, "JNI_GetCreatedJavaVMs");
+  if (!list) {
+    void* loaded = dlopen("libjvm.so", RTLD_NOW | RTLD_NOLOAD);
+    list = loaded ? (Created*)dlsym(loaded, "JNI_GetCreatedJavaVMs") : NULL;
+  }
+  jsize n = 0;
+  return list && list(&vm, 1, &n) == JNI_OK && n > 0;
+}
+
+// --- Classes -------------------------------------------------------------------------------------
+
+static const char ENTRY[] = "org/nccl4j/it/abi/Entry";
+
+// In a JVM that knows nothing of nccl4j: a loader of the archive's jars.
+static jclass load_entry(JNIEnv* env, const char* root) {
+  static char path[CLASS_PATH_BYTES];
+  if (!find_classes(root, path)) return NULL;
+  jclass url_class = (*env)->FindClass(env, "java/net/URL");
+  jclass file_class = (*env)->FindClass(env, "java/io/File");
+  jclass uri_class = (*env)->FindClass(env, "java/net/URI");
+  jclass loader_class = (*env)->FindClass(env, "java/net/URLClassLoader");
+  jmethodID make_file = (*env)->GetMethodID(env, file_class, "<init>", "(Ljava/lang/String;)V");
+  jmethodID to_uri = (*env)->GetMethodID(env, file_class, "toURI", "()Ljava/net/URI;");
+  jmethodID to_url = (*env)->GetMethodID(env, uri_class, "toURL", "()Ljava/net/URL;");
+  jmethodID make = (*env)->GetMethodID(env, loader_class, "<init>", "([Ljava/net/URL;)V");
+  jmethodID load = (*env)->GetMethodID(env, loader_class, "loadClass",
+                                       "(Ljava/lang/String;)Ljava/lang/Class;");
+  int n = 1;
+  for (char* at = path; *at; at++) n += *at == ':';
+  jobjectArray urls = (*env)->NewObjectArray(env, n, url_class, NULL);
+  char* rest = path;
+  for (int i = 0; i < n && !(*env)->ExceptionCheck(env); i++) {
+    jstring name = (*env)->NewStringUTF(env, strsep(&rest, ":"));
+    jobject file = (*env)->NewObject(env, file_class, make_file, name);
+    jobject uri = (*env)->CallObjectMethod(env, file, to_uri);
+    (*env)->SetObjectArrayElement(env, urls, i, (*env)->CallObjectMethod(env, uri, to_url));
+  }
+  jobject loader = (*env)->NewObject(env, loader_class, make, urls);
+  jstring name = (*env)->NewStringUTF(env, "org.nccl4j.it.abi.Entry");
+  if ((*env)->ExceptionCheck(env)) return NULL;
+  return (*env)->CallObjectMethod(env, loader, load, name);
+}
+
+// Clears the exception that was thrown, if there is one, and keeps what it says.
+static void take_exception(JNIEnv* env, char* text, size_t bytes) {
+  jthrowable thrown = (*env)->ExceptionOccurred(env);
+  snprintf(text, bytes, "no exception");
+  if (!thrown) return;
+  (*env)->ExceptionClear(env);
+  jmethodID to_string = (*env)->GetMethodID(env, (*env)->GetObjectClass(env, thrown), "toString",
+                                            "()Ljava/lang/String;");
+  jstring said = to_string ? (*env)->CallObjectMethod(env, thrown, to_string) : NULL;
+  const char* letters = said ? (*env)->GetStringUTFChars(env, said, NULL) : NULL;
+  if (letters) snprintf(text, bytes, "%s", letters);
+  if (letters) (*env)->ReleaseStringUTFChars(env, said, letters);
+  (*env)->ExceptionClear(env);
+}
+
+static bool bind(JNIEnv* env, const char* root) {
+  char cause[512];
+  jclass found = (*env)->FindClass(env, ENTRY);
+  if (!found) {
+    (*env)->ExceptionClear(env);
+    found = load_entry(env, root);
+  }
+  if ((*env)->ExceptionCheck(env) || !found) {
+    take_exception(env, cause, sizeof cause);
+    if (obstacle[0]) return false;
+    return refuse("%s cannot be loaded (%s). Remedy: use the archive as it was packed, or set "
+                  "NCCL4J_CLASS_PATH to the jars of nccl4j", ENTRY, cause);
+  }
+  bridge.entry = (*env)->NewGlobalRef(env, found);
+#define M(name, signature) \
+  bridge.m_##name = (*env)->GetStaticMethodID(env, found, #name, signature);
+  METHODS(M)
+#undef M
+  if ((*env)->ExceptionCheck(env)) {
+    take_exception(env, cause, sizeof cause);
+    return refuse("the classes of nccl4j do not fit %s/lib/libnccl.so.2 (%s). Remedy: use both from "
+                  "one archive", root, cause);
+  }
+  return true;
+}
+
+// --- Threads -------------------------------------------------------------------------------------
+
+static JNIEnv* attach(void) {
+  JNIEnv* env;
+  if ((*vm)->GetEnv(vm, (void**)&env, JNI_VERSION_1_8) == JNI_OK) return env;
+  if ((*vm)->AttachCurrentThreadAsDaemon(vm, (void**)&env, NULL) != JNI_OK) return NULL;
+  pthread_setspecific(attached, vm);
+  return env;
+}
+
+static bool begin(void) {
+  char root[PATH_BYTES];
+  if (!find_root(root)) return refuse("the folder of libnccl.so.2 is not known");
+  joined = join_jvm();
+  if (!joined && !start_jvm(root)) return false;
+  pthread_key_create(&attached, detach);
+  pthread_atfork(NULL, NULL, after_fork);
+  JNIEnv* env = attach();
+  if (!env || (*env)->PushLocalFrame(env, 1024)) return refuse("the JVM takes no thread");
+  bool bound = bind(env, root);
+  (*env)->PopLocalFrame(env, NULL);
+  return bound;
+}
+
+static JNIEnv* enter_slowly(void) {
+  pthread_mutex_lock(&lock);
+  if (!tried) {
+    tried = true;
+    bool begun = begin();
+    __atomic_store_n(&ready, begun ? 1 : -1, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&lock);
+  if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < 0) {
+    fail(ncclSystemError, "%s", obstacle);
+    return NULL;
+  }
+  JNIEnv* env = attach();
+  if (!env) fail(ncclSystemError, "the JVM takes no more threads. Remedy: raise ulimit -u");
+  if (!joined) own = env;
+  return env;
+}
+
+JNIEnv* enter(void) {
+  if (__builtin_expect(forked, 0)) {
+    fail(ncclSystemError,
+         "this process was forked from one that had used NCCL, and a JVM does not survive a fork. "
+         "Remedy: fork before the first call of NCCL, or start processes anew (in Python: the start "
+         "method spawn)");
+    return NULL;
+  }
+  return __builtin_expect(own != NULL, 1) ? own : enter_slowly();
+}
+
+JNIEnv* enter_frame(void) {
+  JNIEnv* env = enter();
+  if (env && (*env)->PushLocalFrame(env, 32)) {
+    (*env)->ExceptionClear(env);
+    fail(ncclSystemError, "the JVM has no memory for a call. Remedy: raise -Xmx in NCCL_JAVA_OPTIONS");
+    return NULL;
+  }
+  return env;
+}
+
+void leave_frame(JNIEnv* env) { (*env)->PopLocalFrame(env, NULL); }

@@ -1,0 +1,68 @@
+package org.nccl4j.it.abi;
+
+import java.util.Map;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.Settings;
+
+/**
+ * An ncclConfig_t.
+ *
+ * @param blocking false if calls that wait for other ranks return at once
+ * @param communicator the rest
+ */
+record Config(boolean blocking, CommunicatorConfig communicator) {
+  private static final int ZERO_CTAS = 2; // NCCL_CTA_POLICY_ZERO
+
+  /**
+   * Splits get connections of their own unless the user's settings decide: programs for NCCL use
+   * communicators at the same time and in any order, whatever splitShare says.
+   *
+   * @param numbers by {@link ConfigField}
+   * @param names netName and commName, or null
+   */
+  static Config of(int[] numbers, String[] names) {
+    CommunicatorConfig config = CommunicatorConfig.defaults();
+    if (!Settings.ofProcess(Map.of()).isSet(GpuSettings.NCCL_COMM_SPLIT_SHARE_RESOURCES)) {
+      config = config.withSplitShare(false);
+    }
+    if (ConfigField.CGA_CLUSTER_SIZE.isIn(numbers)) {
+      config = config.withCgaClusterSize(ConfigField.CGA_CLUSTER_SIZE.of(numbers));
+    }
+    if (ConfigField.MIN_CTAS.isIn(numbers)) {
+      config = config.withMinCtas(ConfigField.MIN_CTAS.of(numbers));
+    }
+    if (ConfigField.MAX_CTAS.isIn(numbers)) {
+      config = config.withMaxCtas(ConfigField.MAX_CTAS.of(numbers));
+    }
+    if (ConfigField.TRAFFIC_CLASS.isIn(numbers)) {
+      config = config.withTrafficClass(ConfigField.TRAFFIC_CLASS.of(numbers));
+    }
+    if (ConfigField.CTA_POLICY.isIn(numbers)) {
+      boolean zero = (ConfigField.CTA_POLICY.of(numbers) & ZERO_CTAS) != 0;
+      config = config.withCtaPolicy(zero ? CtaPolicy.ZERO : CtaPolicy.DEFAULT);
+    }
+    if (ConfigField.NVLS_CTAS.isIn(numbers)) {
+      config = config.withNvlsCtas(ConfigField.NVLS_CTAS.of(numbers));
+    }
+    if (ConfigField.CHANNELS_PER_NET_PEER.isIn(numbers)) {
+      config = config.withChannelsPerNetPeer(ConfigField.CHANNELS_PER_NET_PEER.of(numbers));
+    }
+    return new Config(isBlocking(numbers), named(config, names));
+  }
+
+  private static boolean isBlocking(int[] numbers) {
+    int blocking = ConfigField.BLOCKING.of(numbers);
+    if (ConfigField.BLOCKING.isIn(numbers) && blocking != 0 && blocking != 1) {
+      throw Wrong.argument(
+          "blocking of a configuration is " + blocking, "set 0, 1 or NCCL_CONFIG_UNDEF_INT");
+    }
+    return blocking != 0;
+  }
+
+  private static CommunicatorConfig named(CommunicatorConfig config, String[] names) {
+    CommunicatorConfig named = names[0] == null ? config : config.withNetName(names[0]);
+    return names[1] == null ? named : named.withName(names[1]);
+  }
+}

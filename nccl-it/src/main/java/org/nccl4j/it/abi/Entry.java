@@ -1,0 +1,494 @@
+package org.nccl4j.it.abi;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.stream.IntStream;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.CallShape;
+
+/**
+ * The methods that the C side calls, by name and signature (jvm.c). Numbers are NCCL's. A result is
+ * an ncclResult_t, or a handle, an address or a size, and then negative for an error. No method
+ * throws. Any thread.
+ */
+final class Entry {
+  static {
+    Guest.begin();
+  }
+
+  private Entry() {}
+
+  /** The text of the thread's last error. */
+  static String lastError() {
+    return Results.last();
+  }
+
+  /** A new ncclUniqueId; null after an error. */
+  static byte[] uniqueId() {
+    try {
+      return UniqueIds.create();
+    } catch (Throwable e) {
+      Results.of(e);
+      return null;
+    }
+  }
+
+  /**
+   * Joins a communicator.
+   *
+   * @param gpu the thread's current GPU
+   * @param ids one or more ncclUniqueIds
+   * @return a handle
+   */
+  static long initRank(int nRanks, int rank, int gpu, byte[] ids, int[] numbers, String[] names) {
+    try {
+      Place place = Place.current(gpu);
+      Config config = Config.of(numbers, names);
+      List<UniqueId> all = UniqueIds.parseAll(ids);
+      Guest.warmUp();
+      return begun(
+          RankHandle.of(
+              place,
+              config,
+              Communicator.initRankAsync(
+                  nRanks, all, rank, place.device(), config.communicator())));
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /** Waits for a creation, unless a group's end does or the communicator does not block. */
+  private static long begun(RankHandle handle) {
+    OpenGroup group = OpenGroup.mine();
+    boolean blocking = handle.config().blocking();
+    if (group.isOpen()) {
+      group.add(handle.making(), blocking);
+    } else if (blocking) {
+      try {
+        handle.making().join();
+      } catch (CompletionException e) {
+        RankHandle.ALL.remove(handle.handle());
+        throw e;
+      }
+    }
+    return handle.handle();
+  }
+
+  /** Creates a communicator of GPUs of this process; fills in the handles. */
+  static int initAll(int[] gpus, int[] numbers, String[] names, long[] handles) {
+    try {
+      Config config = Config.of(numbers, names);
+      List<Place> places = IntStream.of(gpus).mapToObj(Place::current).toList();
+      Guest.warmUp();
+      List<Communicator> made =
+          Communicator.initAll(places.stream().map(Place::device).toList(), config.communicator());
+      for (int rank = 0; rank < handles.length; rank++) {
+        CompletableFuture<Communicator> done = CompletableFuture.completedFuture(made.get(rank));
+        handles[rank] = RankHandle.of(places.get(rank), config, done).handle();
+      }
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** Splits a communicator; 0 for a rank without a color. */
+  static long split(long comm, int color, int key, int[] numbers, String[] names) {
+    try {
+      RankHandle parent = RankHandle.find(comm);
+      Config config = Config.of(numbers, names);
+      CompletableFuture<Optional<Communicator>> creation =
+          parent.communicator().splitAsync(color, key, config.communicator());
+      if (color == Communicator.NO_COLOR) {
+        if (OpenGroup.mine().isOpen()) {
+          OpenGroup.mine().add(creation, config.blocking());
+        } else if (config.blocking()) {
+          creation.join();
+        }
+        return 0;
+      }
+      return begun(
+          RankHandle.of(parent.place(), config, creation.thenApply(Optional::orElseThrow)));
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /** Creates a communicator without some ranks. */
+  static long shrink(long comm, int[] excluded, boolean abort, int[] numbers, String[] names) {
+    try {
+      RankHandle parent = RankHandle.find(comm);
+      Config config = Config.of(numbers, names);
+      Set<Integer> without = new HashSet<>();
+      IntStream.of(excluded).forEach(without::add);
+      Communicator.ShrinkMode mode =
+          abort ? Communicator.ShrinkMode.ABORT : Communicator.ShrinkMode.WAIT;
+      return begun(
+          RankHandle.of(
+              parent.place(),
+              config,
+              parent.communicator().shrinkAsync(without, mode, config.communicator())));
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /**
+   * Creates a communicator of a communicator's ranks and of new ones, which join by {@link
+   * #initRank}.
+   *
+   * @param id an ncclUniqueId on one rank, null on the others
+   */
+  static long grow(long comm, int nRanks, byte[] id, int[] numbers, String[] names) {
+    try {
+      RankHandle parent = RankHandle.find(comm);
+      Config config = Config.of(numbers, names);
+      UniqueId shared = UniqueIds.share(parent.communicator(), id);
+      return begun(
+          RankHandle.of(
+              parent.place(),
+              config,
+              parent.communicator().growAsync(nRanks, shared, config.communicator())));
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /** Finalizes a communicator: its operations end. */
+  static int finish(long comm) {
+    try {
+      RankHandle handle = RankHandle.find(comm);
+      CompletableFuture<Void> end = handle.finish();
+      if (!handle.config().blocking()) {
+        return Results.IN_PROGRESS;
+      }
+      end.join();
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** Destroys a communicator, after its operations or instead of them. */
+  static int close(long comm, boolean abort) {
+    try {
+      RankHandle.find(comm).close(abort);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** Ends all operations of all ranks. */
+  static int revoke(long comm) {
+    try {
+      RankHandle.find(comm).communicator().revoke();
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** Frees a communicator's device memory, or allocates it again. */
+  static int suspend(long comm, boolean begins) {
+    try {
+      Communicator communicator = RankHandle.find(comm).communicator();
+      if (begins) {
+        communicator.suspend();
+      } else {
+        communicator.resume();
+      }
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** The result of the creation and of the operations so far; negative for a bad handle. */
+  static int asyncError(long comm) {
+    try {
+      RankHandle handle = RankHandle.find(comm);
+      if (handle.isInProgress()) {
+        return Results.IN_PROGRESS;
+      }
+      Optional<NcclException> failure = handle.failure();
+      return failure.isEmpty() ? Results.SUCCESS : Results.of(failure.get());
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /** Fills in the number of ranks, the rank and the number of the GPU. */
+  static int numbers(long comm, int[] numbers) {
+    try {
+      Communicator communicator = RankHandle.find(comm).communicator();
+      numbers[0] = communicator.nRanks();
+      numbers[1] = communicator.rank();
+      numbers[2] = communicator.device().index();
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** Bytes of device memory, by an ncclCommMemStat_t. */
+  static long memory(long comm, int statistic) {
+    try {
+      Communicator communicator = RankHandle.find(comm).communicator();
+      boolean suspended = communicator.isSuspended();
+      long bytes = communicator.memory().values().stream().mapToLong(Long::longValue).sum();
+      return switch (statistic) {
+        case 0, 3 -> bytes;
+        case 1 -> suspended ? 1 : 0;
+        case 2 -> 0;
+        default ->
+            throw Wrong.argument(
+                statistic + " is not a statistic of memory", "pass an ncclCommMemStat_t");
+      };
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /**
+   * Launches an operation.
+   *
+   * @param shape as {@link CallShape} has it
+   */
+  @HotPath
+  static int launch(long comm, long shape, long send, long recv, long count, long stream) {
+    try {
+      RankHandle.find(comm).launch(shape, send, recv, count, stream);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /**
+   * Launches an operation with an operator of {@link #preMulSum}.
+   *
+   * @param buffers send, recv, count
+   */
+  static int launchWith(int operator, long comm, long shape, long[] buffers, long stream) {
+    try {
+      RankHandle handle = RankHandle.find(comm);
+      handle.launch(
+          Operators.find(handle, operator), shape, buffers[0], buffers[1], buffers[2], stream);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  static int preMulSum(long comm, int type, long scalar, int residence) {
+    try {
+      RankHandle handle = RankHandle.find(comm);
+      return Operators.add(handle, DataType.values()[type], scalar, residence);
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  static int dropOperator(long comm, int operator) {
+    try {
+      Operators.remove(RankHandle.find(comm), operator);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  static int groupStart() {
+    try {
+      OpenGroup.mine().start();
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  static int groupEnd() {
+    try {
+      return OpenGroup.mine().end() ? Results.IN_PROGRESS : Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** Predicted microseconds of the group, which is not launched. */
+  static double groupSimulate() {
+    try {
+      return OpenGroup.mine().simulate();
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  static long allocate(int gpu, long bytes) {
+    try {
+      return Allocations.allocate(Place.current(gpu), bytes);
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  static int free(long address) {
+    try {
+      Allocations.free(address);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** Registers memory as a window of all ranks, or for this rank alone. */
+  static long register(long comm, long address, long bytes, boolean window) {
+    try {
+      RankHandle owner = RankHandle.find(comm);
+      return window
+          ? Windows.register(owner, address, bytes)
+          : Windows.registerLocal(owner, address, bytes);
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  static int deregister(long comm, long handle, boolean window) {
+    try {
+      RankHandle owner = RankHandle.find(comm);
+      if (window) {
+        Windows.deregister(owner, handle);
+      } else {
+        Windows.deregisterLocal(owner, handle);
+      }
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** The address that was registered as a window. */
+  static long windowAddress(long window) {
+    try {
+      return Windows.address(window);
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /**
+   * An address in another rank's part of a window.
+   *
+   * @param local true if the peer is a number among the ranks of this machine
+   */
+  static long peerAddress(long window, long offset, int peer, boolean local) {
+    try {
+      return local
+          ? Windows.localAddress(window, peer, offset)
+          : Windows.peerAddress(window, peer, offset);
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /** The multicast address of a window; 0 if it has none. */
+  static long multicastAddress(long window, long offset) {
+    try {
+      long address = Windows.window(window).multimemAddress().orElse(0);
+      return address == 0 ? 0 : address + offset;
+    } catch (Throwable e) {
+      return -Results.of(e);
+    }
+  }
+
+  /**
+   * Writes into a peer's window and signals it.
+   *
+   * @param shape with the type, and the peer as root
+   * @param target the window and the offset in it
+   */
+  static int put(long comm, long shape, long source, long count, long[] target, long stream) {
+    try {
+      RankHandle handle = RankHandle.find(comm);
+      Communicator communicator = handle.communicator();
+      DataType type = CallShape.type(shape);
+      DeviceStream in = handle.stream(stream);
+      if (count < 0 || Math.multiplyHigh(count, type.bytes()) != 0) {
+        throw Wrong.argument(
+            "the count is " + Long.toUnsignedString(count), "pass what fits into the window");
+      }
+      communicator.putSignal(
+          handle.place().memory().of(source, count * type.bytes()),
+          count,
+          type,
+          CallShape.root(shape),
+          Windows.window(target[0]),
+          target[1],
+          in);
+      handle.finish(in);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  static int signal(long comm, int peer, long stream) {
+    try {
+      RankHandle handle = RankHandle.find(comm);
+      DeviceStream in = handle.streamOfMade(stream);
+      handle.communicator().signal(peer, in);
+      handle.finish(in);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /**
+   * Has a stream wait for signals.
+   *
+   * @param signals number and peer of each
+   */
+  static int waitSignal(long comm, int[] signals, long stream) {
+    try {
+      RankHandle handle = RankHandle.find(comm);
+      Map<Integer, Integer> byPeer = new HashMap<>();
+      for (int at = 0; at < signals.length; at += 2) {
+        byPeer.merge(signals[at + 1], signals[at], Integer::sum);
+      }
+      DeviceStream in = handle.streamOfMade(stream);
+      handle.communicator().waitSignal(byPeer, in);
+      handle.finish(in);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
+  /** The value of a setting; null if there is none of the name. */
+  static String parameter(String name) {
+    try {
+      return Parameters.value(name);
+    } catch (Throwable e) {
+      Results.of(e);
+      return null;
+    }
+  }
+
+  /** The names of all settings. */
+  static String[] parameters() {
+    return Parameters.names();
+  }
+}

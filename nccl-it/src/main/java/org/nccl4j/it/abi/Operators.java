@@ -1,0 +1,71 @@
+package org.nccl4j.it.abi;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.numeric.ElementWriter;
+
+/** The operators that ncclRedOpCreatePreMulSum has created, by number. Any thread. */
+final class Operators {
+  private static final int DEVICE = 0; // ncclScalarDevice
+
+  private record Owned(RankHandle owner, ReductionOperator operator) {}
+
+  private static final Map<Integer, Owned> ALL = new ConcurrentHashMap<>();
+  private static final AtomicInteger NEXT = new AtomicInteger(RedOp.values().length);
+
+  private Operators() {}
+
+  /**
+   * Creates an operator.
+   *
+   * @param scalar the bits of an element, or its address on the device
+   * @param residence an ncclScalarResidence_t
+   * @return the number of the operator
+   */
+  static int add(RankHandle owner, DataType type, long scalar, int residence) {
+    owner.communicator();
+    ReductionOperator operator =
+        residence == DEVICE
+            ? ReductionOperator.preMulSum(type, onDevice(owner, type, scalar))
+            : ElementWriter.preMulSum(type, scalar);
+    int number = NEXT.getAndIncrement();
+    ALL.put(number, new Owned(owner, operator));
+    return number;
+  }
+
+  private static DeviceMemory onDevice(RankHandle owner, DataType type, long address) {
+    return owner.place().memory().of(address, type.bytes());
+  }
+
+  static ReductionOperator find(RankHandle owner, int number) {
+    Owned found = ALL.get(number);
+    if (found == null || found.owner != owner) {
+      throw notThere(number);
+    }
+    return found.operator;
+  }
+
+  static void remove(RankHandle owner, int number) {
+    Owned found = ALL.get(number);
+    if (found == null || found.owner != owner || !ALL.remove(number, found)) {
+      throw notThere(number);
+    }
+  }
+
+  private static RuntimeException notThere(int number) {
+    return Wrong.argument(
+        "operator %d is not one of this communicator".formatted(number),
+        "pass ncclSum to ncclAvg, or an operator that ncclRedOpCreatePreMulSum gave for the"
+            + " communicator and that is not destroyed");
+  }
+
+  /** Forgets a communicator's operators. */
+  static void forget(RankHandle owner) {
+    ALL.values().removeIf(owned -> owned.owner == owner);
+  }
+}

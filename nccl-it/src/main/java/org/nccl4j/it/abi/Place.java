@@ -1,0 +1,73 @@
+package org.nccl4j.it.abi;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.settings.DropInSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaStream;
+
+/**
+ * A device, with the memory and the streams of the C program that have been wrapped. Any thread.
+ */
+final class Place {
+  private static final int SLOT_BITS = 8;
+  private static final long MIX = 0x9e3779b97f4a7c15L;
+
+  private static final Map<Device, Place> PLACES = new ConcurrentHashMap<>();
+
+  private final Device device;
+  private final WrappedMemory memory;
+  private final AtomicReferenceArray<CudaStream> streams =
+      new AtomicReferenceArray<>(1 << SLOT_BITS);
+
+  private Place(Device device) {
+    this.device = device;
+    this.memory = new WrappedMemory(device);
+  }
+
+  /**
+   * The place of a communicator.
+   *
+   * @param gpu the number of the calling thread's current GPU; without effect on the host
+   */
+  static Place current(int gpu) {
+    boolean host = Settings.ofProcess(Map.of()).get(DropInSettings.NCCL4J_DEVICE).equals("host");
+    return of(host ? Devices.host() : Devices.cuda().device(gpu));
+  }
+
+  static Place of(Device device) {
+    return PLACES.computeIfAbsent(device, Place::new);
+  }
+
+  Device device() {
+    return device;
+  }
+
+  boolean isHost() {
+    return device.kind() == Device.Kind.HOST;
+  }
+
+  WrappedMemory memory() {
+    return memory;
+  }
+
+  /** A stream of the program, by its cudaStream_t; not on the host, which has no such streams. */
+  @HotPath
+  DeviceStream stream(long handle) {
+    int slot = (int) (handle * MIX >>> Long.SIZE - SLOT_BITS);
+    CudaStream found = streams.get(slot);
+    return found != null && found.handle() == handle ? found : wrap(slot, handle);
+  }
+
+  private DeviceStream wrap(int slot, long handle) {
+    CudaStream wrapped = ((CudaDevice) device).wrapStream(handle);
+    streams.set(slot, wrapped);
+    return wrapped;
+  }
+}

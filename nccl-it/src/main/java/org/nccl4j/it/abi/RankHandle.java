@@ -1,0 +1,287 @@
+package org.nccl4j.it.abi;
+
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.Operation;
+
+/** An ncclComm_t: one rank's communicator, perhaps still being created. Any thread. */
+final class RankHandle {
+  private static final Duration ABORT_PATIENCE = Duration.ofSeconds(5);
+
+  static final Handles<RankHandle> ALL = new Handles<>(1);
+
+  private final long handle;
+  private final Place place;
+  private final Config config;
+
+  /** Set when it is known: a split's ranks are not, before it ends. */
+  private volatile int rank;
+
+  private volatile int nRanks;
+  private volatile Communicator made;
+  private volatile DeviceStream hostStream;
+  private volatile CompletableFuture<Communicator> creation;
+  private volatile CompletableFuture<?> making;
+  private final AtomicReference<CompletableFuture<Void>> finishing = new AtomicReference<>();
+
+  private RankHandle(long handle, Place place, Config config) {
+    this.handle = handle;
+    this.place = place;
+    this.config = config;
+  }
+
+  /** A communicator's handle, in the table of all; its creation may go on. */
+  static RankHandle of(Place place, Config config, CompletableFuture<Communicator> creation) {
+    RankHandle added = ALL.add(handle -> new RankHandle(handle, place, config));
+    added.creation = creation;
+    added.making = creation.thenAccept(added::complete);
+    return added;
+  }
+
+  /** A handle of a communicator that no program knows; its caller forgets it. */
+  static RankHandle warm(Communicator communicator) {
+    CompletableFuture<Communicator> done = CompletableFuture.completedFuture(communicator);
+    Config config = new Config(/* blocking= */ true, communicator.config());
+    return of(Place.of(communicator.device()), config, done);
+  }
+
+  private void complete(Communicator communicator) {
+    rank = communicator.rank();
+    nRanks = communicator.nRanks();
+    hostStream = place.isHost() ? place.device().createStream() : null;
+    made = communicator;
+  }
+
+  /** The communicator's handle of a C program. */
+  @HotPath
+  static RankHandle find(long handle) {
+    RankHandle found = ALL.find(handle);
+    if (found == null) {
+      throw Wrong.communicator(handle);
+    }
+    return found;
+  }
+
+  long handle() {
+    return handle;
+  }
+
+  Place place() {
+    return place;
+  }
+
+  Config config() {
+    return config;
+  }
+
+  /** Ends when the creation has ended. */
+  CompletableFuture<?> making() {
+    return making;
+  }
+
+  /** Returns the communicator; throws if its creation goes on or failed. */
+  @HotPath
+  Communicator communicator() {
+    Communicator found = made;
+    if (found == null) {
+      throw notMade();
+    }
+    return found;
+  }
+
+  private RuntimeException notMade() {
+    if (making.isCompletedExceptionally()) {
+      return failure().map(NcclException::again).orElseThrow();
+    }
+    return Wrong.argument(
+        "a communicator is used while it is being created",
+        "call ncclCommGetAsyncError until it no longer gives ncclInProgress");
+  }
+
+  /** Returns the first error of the creation or of an operation. */
+  Optional<NcclException> failure() {
+    Communicator found = made;
+    if (found != null) {
+      return found.asyncError();
+    }
+    if (!making.isCompletedExceptionally()) {
+      return Optional.empty();
+    }
+    try {
+      making.join();
+      return Optional.empty();
+    } catch (RuntimeException e) {
+      return Results.cause(e) instanceof NcclException ours
+          ? Optional.of(ours)
+          : Optional.of(Wrong.usage("a communicator's creation ended with " + e, "create it anew"));
+    }
+  }
+
+  /** True while the creation, or the end that ncclCommFinalize began, goes on. */
+  boolean isInProgress() {
+    CompletableFuture<Void> end = finishing.get();
+    return !making.isDone() || end != null && !end.isDone();
+  }
+
+  /** Launches an operation of a C program, or keeps it for the end of the thread's group. */
+  @HotPath
+  void launch(long shape, long send, long recv, long count, long stream) {
+    Communicator to = communicator();
+    Operation operation = CallShape.operation(shape);
+    boolean atRoot = CallShape.root(shape) == rank;
+    DeviceMemory from = buffer(shape, send, count, operation.sendParts(nRanks, atRoot));
+    DeviceMemory into = buffer(shape, recv, count, operation.recvParts(nRanks, atRoot));
+    DeviceStream in = stream(stream);
+    call(to, shape, from, into, count, in);
+    finish(in);
+  }
+
+  /** Launches an operation that reduces with an operator of {@link Operators}. */
+  void launch(
+      ReductionOperator operator, long shape, long send, long recv, long count, long stream) {
+    Communicator to = communicator();
+    Operation operation = CallShape.operation(shape);
+    DataType type = CallShape.type(shape);
+    int root = CallShape.root(shape);
+    DeviceMemory from = buffer(shape, send, count, operation.sendParts(nRanks, root == rank));
+    DeviceMemory into = buffer(shape, recv, count, operation.recvParts(nRanks, root == rank));
+    DeviceStream in = stream(stream);
+    switch (operation) {
+      case ALL_REDUCE -> to.allReduce(from, into, count, type, operator, in);
+      case REDUCE_SCATTER -> to.reduceScatter(from, into, count, type, operator, in);
+      case REDUCE -> to.reduce(from, into, count, type, operator, root, in);
+      default -> throw unknown(operation);
+    }
+    finish(in);
+  }
+
+  @HotPath
+  private static void call(
+      Communicator to,
+      long shape,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream in) {
+    DataType type = CallShape.type(shape);
+    RedOp op = CallShape.op(shape);
+    int root = CallShape.root(shape);
+    switch (CallShape.operation(shape)) {
+      case ALL_REDUCE -> to.allReduce(send, recv, count, type, op, in);
+      case ALL_GATHER -> to.allGather(send, recv, count, type, in);
+      case REDUCE_SCATTER -> to.reduceScatter(send, recv, count, type, op, in);
+      case BROADCAST -> to.broadcast(send, recv, count, type, root, in);
+      case REDUCE -> to.reduce(send, recv, count, type, op, root, in);
+      case ALL_TO_ALL -> to.allToAll(send, recv, count, type, in);
+      case SCATTER -> to.scatter(send, recv, count, type, root, in);
+      case GATHER -> to.gather(send, recv, count, type, root, in);
+      case SEND -> to.send(send, count, type, root, in);
+      case RECV -> to.recv(recv, count, type, root, in);
+      default -> throw unknown(CallShape.operation(shape));
+    }
+  }
+
+  private static RuntimeException unknown(Operation operation) {
+    return Wrong.argument("%s is launched as a collective".formatted(operation), "report this");
+  }
+
+  /** Wraps a buffer; null where the operation ignores it, or where none is passed. */
+  @HotPath
+  private DeviceMemory buffer(long shape, long address, long count, int parts) {
+    if (parts == 0 || address == 0 || count == 0) {
+      return null;
+    }
+    long unit = (long) parts * CallShape.type(shape).bytes();
+    if (count < 0 || Math.multiplyHigh(count, unit) != 0 || count * unit < 0) {
+      throw tooMany(count);
+    }
+    return place.memory().of(address, count * unit);
+  }
+
+  private static RuntimeException tooMany(long count) {
+    return Wrong.argument(
+        "the count is " + Long.toUnsignedString(count), "pass a count that memory has room for");
+  }
+
+  /** The stream of a call: on the host the communicator's own. */
+  @HotPath
+  DeviceStream stream(long stream) {
+    return place.isHost() ? hostStream : place.stream(stream);
+  }
+
+  /** The stream of a call on a communicator whose creation has ended. */
+  DeviceStream streamOfMade(long stream) {
+    communicator();
+    return stream(stream);
+  }
+
+  /** On the host, a call has ended when it returns, or when its group ends. */
+  void finish(DeviceStream in) {
+    if (!place.isHost()) {
+      return;
+    }
+    OpenGroup group = OpenGroup.mine();
+    if (group.isOpen()) {
+      group.add(in);
+    } else {
+      in.synchronize();
+    }
+  }
+
+  /** ncclCommFinalize: begins the end of the operations. */
+  CompletableFuture<Void> finish() {
+    Communicator ended = communicator();
+    CompletableFuture<Void> mine = new CompletableFuture<>();
+    if (!finishing.compareAndSet(null, mine)) {
+      throw Wrong.argument(
+          "communicator %s is finalized twice".formatted(ended.name()),
+          "call ncclCommFinalize once, then ncclCommDestroy");
+    }
+    ended
+        .finish()
+        .whenComplete(
+            (nothing, error) -> {
+              if (error == null) {
+                mine.complete(null);
+              } else {
+                mine.completeExceptionally(error);
+              }
+            });
+    return mine;
+  }
+
+  /** ncclCommDestroy and ncclCommAbort: frees it; the handle is no longer one. */
+  void close(boolean abort) {
+    if (ALL.remove(handle) == null) {
+      throw Wrong.communicator(handle);
+    }
+    Operators.forget(this);
+    Windows.forget(this);
+    if (creation.cancel(true) || making.isCompletedExceptionally()) {
+      return;
+    }
+    making.join();
+    Communicator closed = made;
+    if (abort) {
+      closed.abort();
+      closed.close(ABORT_PATIENCE);
+    } else {
+      closed.close();
+    }
+    DeviceStream own = hostStream;
+    if (own != null) {
+      own.close();
+    }
+  }
+}

@@ -1,0 +1,132 @@
+package org.nccl4j.it.abi;
+
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.Registration;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+
+/** An ncclWindow_t, or the handle of ncclCommRegister. Any thread. */
+final class Windows {
+  private static final Handles<Windows> WINDOWS = new Handles<>(2);
+  private static final Handles<Windows> REGISTRATIONS = new Handles<>(3);
+  private static final Set<Windows> LIVE = ConcurrentHashMap.newKeySet();
+
+  private final long handle;
+  private final RankHandle owner;
+  private final Window window;
+  private final Registration registration;
+  private final long address;
+
+  private Windows(
+      long handle, RankHandle owner, Window window, Registration registration, long address) {
+    this.handle = handle;
+    this.owner = owner;
+    this.window = window;
+    this.registration = registration;
+    this.address = address;
+  }
+
+  /** Registers a window; in a group it is usable after the end. */
+  static long register(RankHandle owner, long address, long bytes) {
+    DeviceMemory memory = memory(owner, address, bytes);
+    Window window = owner.communicator().registerWindow(memory);
+    return keep(WINDOWS.add(handle -> new Windows(handle, owner, window, null, address)));
+  }
+
+  /** Registers one rank's memory. */
+  static long registerLocal(RankHandle owner, long address, long bytes) {
+    DeviceMemory memory = memory(owner, address, bytes);
+    Registration made = owner.communicator().register(memory);
+    return keep(REGISTRATIONS.add(handle -> new Windows(handle, owner, null, made, address)));
+  }
+
+  private static DeviceMemory memory(RankHandle owner, long address, long bytes) {
+    owner.communicator();
+    return owner.place().device().wrap(address, bytes);
+  }
+
+  private static long keep(Windows made) {
+    LIVE.add(made);
+    return made.handle;
+  }
+
+  static void deregister(RankHandle owner, long handle) {
+    Windows found = find(WINDOWS, handle, "window");
+    owner.communicator().deregisterWindow(found.window);
+    WINDOWS.remove(handle);
+    LIVE.remove(found);
+  }
+
+  static void deregisterLocal(RankHandle owner, long handle) {
+    Windows found = find(REGISTRATIONS, handle, "registration");
+    owner.communicator().deregister(found.registration);
+    REGISTRATIONS.remove(handle);
+    LIVE.remove(found);
+  }
+
+  /** The address that was registered. */
+  static long address(long handle) {
+    return find(WINDOWS, handle, "window").address;
+  }
+
+  static Window window(long handle) {
+    return find(WINDOWS, handle, "window").window;
+  }
+
+  /**
+   * The address of a byte in a rank's part of the window.
+   *
+   * @param peer the rank in the communicator
+   */
+  static long peerAddress(long handle, int peer, long offset) {
+    return window(handle).peer(peer).address() + offset;
+  }
+
+  /**
+   * The address of a byte in the part of one of this machine's ranks.
+   *
+   * @param place the number of the rank among those whose parts can be addressed
+   */
+  static long localAddress(long handle, int place, long offset) {
+    Windows found = find(WINDOWS, handle, "window");
+    int nRanks = found.owner.communicator().nRanks();
+    int left = place;
+    for (int rank = 0; rank < nRanks && left >= 0; rank++) {
+      try {
+        long address = found.window.peer(rank).address() + offset;
+        if (left == 0) {
+          return address;
+        }
+        left--;
+      } catch (InvalidArgumentException e) { // a rank of another machine
+        continue;
+      }
+    }
+    throw Wrong.argument(
+        "%d is not a place among the ranks of this machine".formatted(place),
+        "pass 0 to the number of the machine's ranks - 1");
+  }
+
+  private static Windows find(Handles<Windows> all, long handle, String what) {
+    Windows found = all.find(handle);
+    if (found == null) {
+      throw Wrong.argument(
+          "0x%x is not a %s, or was deregistered".formatted(handle, what),
+          "pass the handle of a registration that has not ended");
+    }
+    return found;
+  }
+
+  /** Forgets what a communicator has registered; its close deregisters it. */
+  static void forget(RankHandle owner) {
+    for (Windows each : LIVE) {
+      if (each.owner == owner) {
+        WINDOWS.remove(each.handle);
+        REGISTRATIONS.remove(each.handle);
+        LIVE.remove(each);
+      }
+    }
+  }
+}
