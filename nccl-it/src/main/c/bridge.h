@@ -4,6 +4,12 @@
 #include "nccl.h"
 #include <jni.h>
 
+// Defines an exported function and its twin for profilers.
+#define API(type, name, parameters)                                               \
+  __attribute__((visibility("default"))) type name parameters;                    \
+  __attribute__((visibility("default"), alias(#name))) type p##name parameters;   \
+  type name parameters
+
 // Methods of org.nccl4j.it.abi.Entry: name, signature.
 #define METHODS(M)                                            \
   M(lastError, "()Ljava/lang/String;")                        \

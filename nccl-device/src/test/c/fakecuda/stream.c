@@ -103,6 +103,7 @@ CUresult cuStreamGetCtx(CUstream t, CUcontext* c) {
   return call(NO, "misuse: %llx is no stream", (u64)t);
 }
 CUresult cuCtxGetDevice(CUdevice* d) {
+  if (!current) return CUDA_ERROR_INVALID_CONTEXT;
   *d = (int)((u64)current - 0xc000);
   return call(NO, "");
 }

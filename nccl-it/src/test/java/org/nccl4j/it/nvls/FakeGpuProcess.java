@@ -74,7 +74,8 @@ public record FakeGpuProcess(Path folder) {
     }
   }
 
-  private static Path cudaInclude() throws IOException {
+  /** Returns the folder of cuda.h; skips the test where there is none. */
+  public static Path cudaInclude() throws IOException {
     List<Path> roots = new ArrayList<>(List.of(Path.of("/usr/local/cuda")));
     for (String directory : System.getenv().getOrDefault("PATH", "").split(":")) {
       Path nvcc = Path.of(directory, "nvcc");

@@ -1,0 +1,107 @@
+// Calls libnccl.so.2 with communicators on GPUs of the fake driver, whose kernels move nothing: which
+// GPU a call is for, and what it leaves as it was.
+#include "checks.h"
+#include <cuda.h>
+
+enum { GPUS = 2, COUNT = 1024, BYTES = COUNT * 4 };
+static ncclUniqueId id;
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+static CUcontext current(void) {
+  CUcontext context;
+  CHECK(!cuCtxGetCurrent(&context));
+  return context;
+}
+
+static CUcontext use(int gpu) {
+  CUcontext context;
+  pthread_mutex_lock(&one);
+  CHECK(!cuDevicePrimaryCtxRetain(&context, gpu));
+  pthread_mutex_unlock(&one);
+  CHECK(!cuCtxSetCurrent(context));
+  return context;
+}
+
+static void rank(int rank) {
+  int gpu = GPUS - 1 - rank, found;
+  CUcontext context = use(gpu);
+  ncclComm_t comm, half;
+  OK(ncclCommInitRank(&comm, GPUS, id, rank));
+  CHECK(current() == context);
+  OK(ncclCommCuDevice(comm, &found));
+  CHECK(found == gpu);
+  CUdeviceptr data;
+  CUstream stream;
+  CHECK(!cuMemAlloc(&data, 4 * BYTES));
+  CHECK(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  void *from = (void*)data, *to = (void*)(data + 2 * BYTES);
+  cudaStream_t streams[] = {stream, NULL, (void*)1, (void*)2};
+  for (int s = 0; s < 4; s++) {
+    cudaStream_t in = streams[s];
+    OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, in));
+    OK(ncclBroadcast(from, to, COUNT, ncclFloat32, 0, comm, in));
+    OK(ncclReduce(from, to, COUNT, ncclFloat32, ncclMax, 0, comm, in));
+    OK(ncclAllGather(from, to, COUNT, ncclFloat32, comm, in));
+    OK(ncclReduceScatter(from, to, COUNT, ncclFloat32, ncclSum, comm, in));
+    OK(ncclAlltoAll(from, to, COUNT, ncclFloat32, comm, in));
+    OK(ncclGroupStart());
+    OK(ncclSend(from, COUNT, ncclFloat32, 1 - rank, comm, in));
+    OK(ncclRecv(to, COUNT, ncclFloat32, 1 - rank, comm, in));
+    OK(ncclGroupEnd());
+    CHECK(current() == context);
+  }
+  REFUSED(ncclInvalidArgument, "aligned",
+          ncclAllReduce((char*)from + 1, to, 8, ncclFloat32, ncclSum, comm, stream));
+  int host[4];
+  REFUSED(ncclInvalidArgument, "driver",
+          ncclAllReduce(host, to, 4, ncclFloat32, ncclSum, comm, stream));
+  REFUSED(ncclInvalidArgument, "stream",
+          ncclAllReduce(from, to, 4, ncclFloat32, ncclSum, comm, (void*)77));
+  OK(ncclCommSplit(comm, 0, rank, &half, NULL));
+  CHECK(current() == context);
+  OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, half, stream));
+  void *memory, *registration;
+  ncclWindow_t window;
+  OK(ncclMemAlloc(&memory, 1 << 21));
+  OK(ncclCommWindowRegister(comm, memory, 1 << 21, &window, 1));
+  OK(ncclAllReduce(memory, memory, COUNT, ncclFloat32, ncclSum, comm, stream));
+  OK(ncclCommWindowDeregister(comm, window));
+  OK(ncclCommRegister(comm, from, BYTES, &registration));
+  OK(ncclCommDeregister(comm, registration));
+  OK(ncclMemFree(memory));
+  CHECK(current() == context);
+  OK(ncclCommDestroy(half));
+  OK(ncclCommFinalize(comm));
+  OK(ncclCommDestroy(comm));
+  CHECK(current() == context);
+  CHECK(!cuStreamDestroy(stream));
+  CHECK(!cuMemFree(data));
+}
+
+static void without_context(void) {
+  ncclComm_t comm;
+  int gpu;
+  OK(ncclGetUniqueId(&id));
+  OK(ncclCommInitRank(&comm, 1, id, 0));
+  OK(ncclCommCuDevice(comm, &gpu));
+  CHECK(gpu == 0 && !current());
+  OK(ncclCommDestroy(comm));
+}
+
+int main(void) {
+  CHECK(!cuInit(0));
+  OK(ncclGetUniqueId(&id));
+  run_ranks(GPUS, rank);
+  without_context();
+  ncclComm_t comms[GPUS];
+  int gpus[GPUS] = {1, 0}, same[GPUS] = {0, 0}, missing = 99;
+  OK(ncclCommInitAll(comms, GPUS, gpus));
+  int gpu;
+  OK(ncclCommCuDevice(comms[0], &gpu));
+  CHECK(gpu == 1);
+  for (int r = 0; r < GPUS; r++) OK(ncclCommDestroy(comms[r]));
+  REFUSED(ncclInvalidUsage, "NCCL_MULTI_RANK_GPU_ENABLE", ncclCommInitAll(comms, GPUS, same));
+  REFUSED(ncclInvalidArgument, "99", ncclCommInitAll(comms, 1, &missing));
+  puts("all was right");
+  return 0;
+}

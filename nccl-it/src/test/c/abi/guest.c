@@ -1,0 +1,182 @@
+// What the library does to the program in whose process it is, by the name of a case. Needs
+// NCCL4J_DEVICE=host.
+#include "checks.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <dirent.h>
+
+static int has_jvm(void) {
+  FILE* maps = fopen("/proc/self/maps", "r");
+  char line[1024];
+  int found = 0;
+  while (fgets(line, sizeof line, maps)) found |= strstr(line, "libjvm.so") != NULL;
+  fclose(maps);
+  return found;
+}
+
+static int threads(void) {
+  DIR* tasks = opendir("/proc/self/task");
+  int n = 0;
+  while (readdir(tasks)) n++;
+  closedir(tasks);
+  return n;
+}
+
+static ncclComm_t comm;
+
+static void use(int value) {
+  int data = value;
+  OK(ncclAllReduce(&data, &data, 1, ncclInt32, ncclSum, comm, NULL));
+  CHECK(data == value);
+}
+
+static void create(void) { OK(ncclCommInitAll(&comm, 1, NULL)); }
+
+static void lazy(void) {
+  int version;
+  OK(ncclGetVersion(&version));
+  CHECK(*ncclGetErrorString(ncclSystemError));
+  CHECK(!*ncclGetLastError(NULL));
+  GIVES(ncclInvalidArgument, ncclGetUniqueId(NULL));
+  CHECK(!has_jvm());
+  create();
+  CHECK(has_jvm());
+}
+
+static int child(void (*body)(void)) {
+  fflush(stdout);
+  pid_t pid = fork();
+  if (!pid) {
+    body();
+    _exit(0);
+  }
+  int status;
+  CHECK(waitpid(pid, &status, 0) == pid);
+  return status;
+}
+
+static void work(void) {
+  create();
+  use(3);
+}
+
+static void refused(void) {
+  ncclUniqueId id;
+  REFUSED(ncclSystemError, "forked", ncclGetUniqueId(&id));
+  int data = 1;
+  REFUSED(ncclSystemError, "forked", ncclAllReduce(&data, &data, 1, ncclInt32, ncclSum, comm, NULL));
+  REFUSED(ncclSystemError, "forked", ncclCommDestroy(comm));
+}
+
+static void fork_before(void) {
+  int version;
+  OK(ncclGetVersion(&version));
+  CHECK(child(work) == 0);
+  CHECK(child(work) == 0);
+  work();
+}
+
+static void fork_after(void) {
+  work();
+  CHECK(child(refused) == 0);
+  use(4);
+  OK(ncclCommDestroy(comm));
+}
+
+// The communicator is left to the end of the process.
+static void left(void) { work(); }
+
+static void one_call(int rank) { use(rank); }
+
+static void many_threads(void) {
+  work();
+  run_ranks(4, one_call);
+  int before = threads();
+  for (int time = 0; time < 20; time++) run_ranks(16, one_call);
+  CHECK(threads() <= before + 4);  // the JVM may start a thread that compiles
+}
+
+static volatile sig_atomic_t taken;
+static pthread_t taker;
+static void take(int number) {
+  taken = number;
+  taker = pthread_self();
+}
+
+// The program's handlers stay, and the JVM's threads take no signal from its threads.
+static void signals(void) {
+  int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM};
+  struct sigaction mine, found;
+  memset(&mine, 0, sizeof mine);
+  mine.sa_handler = take;
+  for (int i = 0; i < 6; i++) sigaction(numbers[i], &mine, NULL);
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, NULL, &before);
+  work();
+  pthread_sigmask(SIG_SETMASK, NULL, &after);
+  CHECK(!memcmp(&before, &after, sizeof before));
+  for (int i = 0; i < 6; i++) {
+    sigaction(numbers[i], NULL, &found);
+    CHECK(found.sa_handler == take);
+    taken = 0;
+    kill(getpid(), numbers[i]);
+    for (int ms = 0; ms < 5000 && !taken; ms++) usleep(1000);
+    CHECK(taken == numbers[i] && pthread_equal(taker, pthread_self()));
+  }
+}
+
+static ncclComm_t two[2];
+static void rank_that_ends(int rank) {
+  static ncclUniqueId id;
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static int made;
+  pthread_mutex_lock(&lock);
+  if (!made++) OK(ncclGetUniqueId(&id));
+  pthread_mutex_unlock(&lock);
+  OK(ncclCommInitRank(two + rank, 2, id, rank));
+}
+
+static void* wait_forever(void* unused) {
+  int data = 1;
+  (void)unused;
+  ncclAllReduce(&data, &data, 1, ncclInt32, ncclSum, two[0], NULL);
+  return NULL;
+}
+
+// The process ends while a thread waits in a collective for a rank that does not come.
+static void ends_inside(void) {
+  run_ranks(2, rank_that_ends);
+  pthread_t waiting;
+  CHECK(!pthread_create(&waiting, NULL, wait_forever, NULL));
+  pthread_detach(waiting);
+  usleep(100000);
+}
+
+// The text of NCCL4J_JAVA_HOME's error, at every call.
+static void no_java(void) {
+  ncclUniqueId id;
+  REFUSED(ncclSystemError, "/nowhere", ncclGetUniqueId(&id));
+  REFUSED(ncclSystemError, "/nowhere", ncclGroupStart());
+}
+
+static void no_classes(void) {
+  ncclUniqueId id;
+  REFUSED(ncclSystemError, "NCCL4J_CLASS_PATH", ncclGetUniqueId(&id));
+}
+
+int main(int n, char** arguments) {
+  struct {
+    const char* name;
+    void (*body)(void);
+  } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
+               {"left", left},           {"threads", many_threads},    {"signals", signals},
+               {"ends-inside", ends_inside}, {"no-java", no_java},     {"no-classes", no_classes}};
+  for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
+    if (n == 2 && !strcmp(arguments[1], cases[i].name)) {
+      cases[i].body();
+      puts("all was right");
+      return 0;
+    }
+  puts("no such case");
+  return 1;
+}

@@ -1,0 +1,374 @@
+// Calls every function of libnccl.so.2 with communicators on the host, from several threads, and
+// compares the data. Needs NCCL4J_DEVICE=host.
+#include "checks.h"
+
+enum { RANKS = 3, COUNT = 1000 };
+static ncclUniqueId id, more[2];
+static pthread_barrier_t together;
+
+static void meet(void) { pthread_barrier_wait(&together); }
+
+static void collectives(ncclComm_t comm, int rank) {
+  static __thread float one[COUNT], all[RANKS * COUNT], other[RANKS * COUNT];
+  for (int i = 0; i < COUNT; i++) one[i] = rank + i;
+  OK(ncclAllReduce(one, all, COUNT, ncclFloat32, ncclSum, comm, NULL));
+  CHECK(all[0] == 3 && all[COUNT - 1] == 3 + 3 * (COUNT - 1));
+  OK(ncclAllReduce(one, all, COUNT, ncclFloat32, ncclMax, comm, NULL));
+  CHECK(all[7] == 9);
+  OK(ncclReduce(one, rank == 1 ? all : NULL, COUNT, ncclFloat32, ncclAvg, 1, comm, NULL));
+  CHECK(rank != 1 || all[5] == 6);
+  OK(ncclBroadcast(rank == 2 ? one : NULL, all, COUNT, ncclFloat32, 2, comm, NULL));
+  CHECK(all[4] == 6);
+  all[0] = rank;
+  OK(ncclBcast(all, 1, ncclFloat32, 1, comm, NULL));
+  CHECK(all[0] == 1);
+  OK(ncclAllGather(one, all, COUNT, ncclFloat32, comm, NULL));
+  for (int r = 0; r < RANKS; r++) CHECK(all[r * COUNT + 10] == r + 10);
+  OK(ncclReduceScatter(all, other, COUNT, ncclFloat32, ncclSum, comm, NULL));
+  CHECK(other[1] == 3 * (rank + 1));
+  OK(ncclAlltoAll(all, other, COUNT, ncclFloat32, comm, NULL));
+  for (int r = 0; r < RANKS; r++) CHECK(other[r * COUNT + 3] == rank + 3);
+  OK(ncclGather(one, rank == 0 ? all : NULL, COUNT, ncclFloat32, 0, comm, NULL));
+  CHECK(rank || all[2 * COUNT] == 2);
+  OK(ncclScatter(rank == 0 ? all : NULL, other, COUNT, ncclFloat32, 0, comm, NULL));
+  CHECK(other[9] == rank + 9);
+  int next = (rank + 1) % RANKS, previous = (rank + RANKS - 1) % RANKS;
+  OK(ncclGroupStart());
+  OK(ncclSend(one, COUNT, ncclFloat32, next, comm, NULL));
+  OK(ncclRecv(other, COUNT, ncclFloat32, previous, comm, NULL));
+  OK(ncclGroupEnd());
+  CHECK(other[1] == previous + 1);
+  OK(ncclAllReduce(NULL, NULL, 0, ncclFloat32, ncclSum, comm, NULL));
+}
+
+static void operators(ncclComm_t comm, int rank) {
+  ncclRedOp_t op;
+  double half = 0.5, data = 4 * rank, sum;
+  OK(ncclRedOpCreatePreMulSum(&op, &half, ncclFloat64, ncclScalarHostImmediate, comm));
+  OK(ncclAllReduce(&data, &sum, 1, ncclFloat64, op, comm, NULL));
+  CHECK(sum == 6);
+  REFUSED(ncclInvalidArgument, "double",
+          ncclAllReduce(&data, &sum, 1, ncclFloat32, op, comm, NULL));
+  OK(ncclRedOpDestroy(op, comm));
+  REFUSED(ncclInvalidArgument, "operator", ncclRedOpDestroy(op, comm));
+  REFUSED(ncclInvalidArgument, "operator",
+          ncclAllReduce(&data, &sum, 1, ncclFloat64, op, comm, NULL));
+  unsigned short bf16_two = 0x4000, elements[2] = {0x3f80, 0x4000}, doubled[2];
+  OK(ncclRedOpCreatePreMulSum(&op, &bf16_two, ncclBfloat16, ncclScalarHostImmediate, comm));
+  OK(ncclAllReduce(elements, doubled, 2, ncclBfloat16, op, comm, NULL));
+  CHECK(doubled[0] == 0x40c0 && doubled[1] == 0x4140);
+  OK(ncclRedOpDestroy(op, comm));
+  int* scalar;
+  OK(ncclMemAlloc((void**)&scalar, sizeof *scalar));
+  *scalar = 10;
+  int number = rank, product;
+  OK(ncclRedOpCreatePreMulSum(&op, scalar, ncclInt32, ncclScalarDevice, comm));
+  OK(ncclAllReduce(&number, &product, 1, ncclInt32, op, comm, NULL));
+  CHECK(product == 30);
+  OK(ncclRedOpDestroy(op, comm));
+  OK(ncclMemFree(scalar));
+}
+
+static void windows(ncclComm_t comm, int rank) {
+  enum { BYTES = 1 << 16 };
+  int *memory, *beside;
+  OK(ncclMemAlloc((void**)&memory, BYTES));
+  OK(ncclMemAlloc((void**)&beside, BYTES));
+  ncclWindow_t window, none = NULL;
+  OK(ncclCommWindowRegister(comm, memory, BYTES, &window, 1));
+  void* pointer;
+  OK(ncclWinGetUserPtr(comm, window, &pointer));
+  CHECK(pointer == memory);
+  int next = (rank + 1) % RANKS, previous = (rank + RANKS - 1) % RANKS;
+  beside[0] = 100 + rank;
+  OK(ncclPutSignal(beside, 1, ncclInt32, next, window, 64, 0, 0, 0, comm, NULL));
+  ncclWaitSignalDesc_t awaited = {1, previous, 0, 0};
+  OK(ncclWaitSignal(1, &awaited, comm, NULL));
+  CHECK(memory[16] == 100 + previous);
+  OK(ncclSignal(next, 0, 0, 0, comm, NULL));
+  OK(ncclWaitSignal(1, &awaited, comm, NULL));
+  REFUSED(ncclInvalidArgument, "context", ncclSignal(next, 0, 1, 0, comm, NULL));
+  OK(ncclGetPeerDevicePointer(window, 64, next, &pointer));
+  CHECK(*(int*)pointer == 100 + rank);
+  OK(ncclGetLsaDevicePointer(window, 64, next, &pointer));
+  CHECK(*(int*)pointer == 100 + rank);
+  REFUSED(ncclInvalidArgument, "not", ncclGetLsaDevicePointer(window, 0, RANKS, &pointer));
+  OK(ncclGetLsaMultimemDevicePointer(window, 0, &pointer));
+  CHECK(!pointer);
+  memory[0] = rank;
+  OK(ncclAllReduce(memory, memory, 1, ncclInt32, ncclSum, comm, NULL));
+  CHECK(memory[0] == 3);
+  meet();
+  OK(ncclCommWindowDeregister(comm, window));
+  REFUSED(ncclInvalidArgument, "window", ncclCommWindowDeregister(comm, window));
+  OK(ncclCommWindowDeregister(comm, none));
+  void* registration;
+  OK(ncclCommRegister(comm, memory, BYTES, &registration));
+  memory[0] = rank;
+  OK(ncclAllReduce(memory, memory, 1, ncclInt32, ncclSum, comm, NULL));
+  CHECK(memory[0] == 3);
+  OK(ncclCommDeregister(comm, registration));
+  REFUSED(ncclInvalidArgument, "registration", ncclCommDeregister(comm, registration));
+  OK(ncclMemFree(memory));
+  OK(ncclMemFree(beside));
+  REFUSED(ncclInvalidArgument, "freed", ncclMemFree(beside));
+}
+
+// Communicators of a communicator.
+static void children(ncclComm_t comm, int rank) {
+  ncclComm_t half, none, rest;
+  ncclConfig_t named = newest();
+  named.commName = "half";
+  OK(ncclCommSplit(comm, rank == 2 ? 1 : 0, -rank, &half, &named));
+  int n, mine;
+  OK(ncclCommCount(half, &n));
+  OK(ncclCommUserRank(half, &mine));
+  CHECK(n == (rank == 2 ? 1 : 2) && mine == (rank == 0 ? 1 : 0));
+  int sum, own = 1 + rank;
+  OK(ncclAllReduce(&own, &sum, 1, ncclInt32, ncclSum, half, NULL));
+  CHECK(sum == 3);
+  OK(ncclCommDestroy(half));
+  OK(ncclCommSplit(comm, rank ? 0 : -1, 0, &none, NULL));
+  CHECK(!none == !rank);
+  OK(ncclCommDestroy(none));
+  int excluded = 0;
+  if (rank) {
+    OK(ncclCommShrink(comm, &excluded, 1, &rest, NULL, 0));
+    OK(ncclCommCount(rest, &n));
+    OK(ncclCommUserRank(rest, &mine));
+    CHECK(n == 2 && mine == rank - 1);
+    OK(ncclCommDestroy(rest));
+  }
+}
+
+static void life(ncclComm_t comm, int rank) {
+  uint64_t bytes;
+  OK(ncclCommMemStats(comm, 3, &bytes));
+  OK(ncclCommSuspend(comm, 1));
+  OK(ncclCommMemStats(comm, 1, &bytes));
+  CHECK(bytes == 1);
+  float x = rank, y;
+  REFUSED(ncclInvalidUsage, "suspended", ncclAllReduce(&x, &y, 1, ncclFloat32, ncclSum, comm, NULL));
+  OK(ncclCommResume(comm));
+  OK(ncclAllReduce(&x, &y, 1, ncclFloat32, ncclSum, comm, NULL));
+  CHECK(y == 3);
+  ncclResult_t state;
+  OK(ncclCommGetAsyncError(comm, &state));
+  CHECK(state == ncclSuccess);
+  ncclTeam_t world = ncclTeamWorld(comm);
+  CHECK(world.nRanks == RANKS && world.rank == rank && world.stride == 1);
+  CHECK(ncclTeamRankToWorld(comm, world, 2) == 2);
+  ncclCommProperties_t properties;
+  memset(&properties, 0, sizeof properties);
+  properties.size = sizeof properties;
+  properties.magic = (unsigned)CONFIG_MAGIC;
+  OK(ncclCommQueryProperties(comm, &properties));
+  CHECK(properties.rank == rank && properties.nRanks == RANKS && !properties.deviceApiSupport);
+  ncclSimInfo_t simulated = {sizeof simulated, SIMULATION_MAGIC, VERSION, -1};
+  OK(ncclGroupStart());
+  OK(ncclAllReduce(&x, &y, 1, ncclFloat32, ncclSum, comm, NULL));
+  OK(ncclGroupSimulateEnd(&simulated));
+  CHECK(simulated.estimatedTime > 0);
+}
+
+static void rank_of_three(int rank) {
+  ncclComm_t comm;
+  OK(ncclCommInitRank(&comm, RANKS, id, rank));
+  int n, mine, gpu;
+  OK(ncclCommCount(comm, &n));
+  OK(ncclCommUserRank(comm, &mine));
+  OK(ncclCommCuDevice(comm, &gpu));
+  CHECK(n == RANKS && mine == rank && gpu == 0);
+  for (int time = 0; time < 3; time++) collectives(comm, rank);
+  operators(comm, rank);
+  life(comm, rank);
+  windows(comm, rank);
+  OK(ncclCommFinalize(comm));
+  REFUSED(ncclInvalidArgument, "twice", ncclCommFinalize(comm));
+  OK(ncclCommDestroy(comm));
+  REFUSED(ncclInvalidArgument, "not a communicator", ncclCommDestroy(comm));
+}
+
+static void children_of_three(int rank) {
+  ncclComm_t comm;
+  ncclConfig_t given = newest();
+  given.commName = "parent";
+  OK(ncclCommInitRankScalable(&comm, RANKS, rank, 2, more, &given));
+  children(comm, rank);
+  OK(ncclCommDestroy(comm));
+}
+
+// Communicators that are created and finalized in the background.
+static void rank_in_background(int rank) {
+  ncclComm_t comm;
+  ncclConfig_t given = newest();
+  given.blocking = 0;
+  GIVES(ncclInProgress, ncclCommInitRankConfig(&comm, 2, id, rank, &given));
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) OK(ncclCommGetAsyncError(comm, &state));
+  CHECK(state == ncclSuccess);
+  int x = 1 + rank;
+  OK(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, NULL));
+  CHECK(x == 3);
+  GIVES(ncclInProgress, ncclCommFinalize(comm));
+  for (state = ncclInProgress; state == ncclInProgress;) OK(ncclCommGetAsyncError(comm, &state));
+  CHECK(state == ncclSuccess);
+  OK(ncclCommDestroy(comm));
+}
+
+// One rank that nobody meets, given up.
+static void alone_in_background(void) {
+  ncclComm_t comm;
+  ncclUniqueId own;
+  ncclConfig_t given = newest();
+  given.blocking = 0;
+  OK(ncclGetUniqueId(&own));
+  GIVES(ncclInProgress, ncclCommInitRankConfig(&comm, 2, own, 0, &given));
+  int n;
+  REFUSED(ncclInvalidArgument, "being created", ncclCommCount(comm, &n));
+  OK(ncclCommAbort(comm));
+}
+
+// One thread drives all ranks.
+static void one_thread(void) {
+  ncclComm_t comms[RANKS], halves[RANKS];
+  OK(ncclCommInitAll(comms, RANKS, NULL));
+  int data[RANKS] = {1, 2, 4};
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++)
+    OK(ncclAllReduce(data + r, data + r, 1, ncclInt32, ncclSum, comms[r], NULL));
+  OK(ncclGroupStart());
+  OK(ncclGroupEnd());
+  OK(ncclGroupEnd());
+  for (int r = 0; r < RANKS; r++) CHECK(data[r] == 7);
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++) OK(ncclCommSplit(comms[r], r % 2, 0, halves + r, NULL));
+  OK(ncclGroupEnd());
+  int n;
+  OK(ncclCommCount(halves[2], &n));
+  CHECK(n == 2);
+  for (int r = 0; r < RANKS; r++) OK(ncclCommDestroy(halves[r]));
+  OK(ncclCommRevoke(comms[0], 0));
+  ncclResult_t state;
+  OK(ncclCommGetAsyncError(comms[0], &state));
+  CHECK(state == ncclInvalidUsage && strstr(ncclGetLastError(comms[0]), "revoked"));
+  for (int r = 0; r < RANKS; r++) OK(ncclCommAbort(comms[r]));
+  ncclUniqueId own;
+  OK(ncclGetUniqueId(&own));
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++) OK(ncclCommInitRank(comms + r, RANKS, own, r));
+  OK(ncclGroupEnd());
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++)
+    OK(ncclAllReduce(data + r, data + r, 1, ncclInt32, ncclSum, comms[r], NULL));
+  OK(ncclGroupEnd());
+  CHECK(data[2] == 21);
+  for (int r = 0; r < RANKS; r++) OK(ncclCommDestroy(comms[r]));
+}
+
+static void old_configurations(void) {
+  int sizes[][2] = {{21400, 24}, {21700, 40}, {21800, 48}, {22500, 56}, {22700, 72}, {22809, 80},
+                    {23007, 96}, {23100, 256}};
+  for (int i = 0; i < 8; i++) {
+    ncclConfig_t given = config(sizes[i][0], sizes[i][1]);
+    if (i < 1) given.cgaClusterSize = 77;  // behind the end of 2.14's
+    if (i < 3) given.trafficClass = 4711;
+    ncclUniqueId own;
+    ncclComm_t comm;
+    OK(ncclGetUniqueId(&own));
+    OK(ncclCommInitRankConfig(&comm, 1, own, 0, &given));
+    OK(ncclCommDestroy(comm));
+  }
+}
+
+static void parameters(void) {
+  ncclParamHandle_t handle;
+  const char *text, **names;
+  int length;
+  OK(ncclParamBind(&handle, "NCCL_UID_STAGGER_RATE"));
+  int32_t number;
+  int8_t small;
+  uint64_t large;
+  int16_t i16;
+  int64_t i64;
+  uint8_t u8;
+  uint16_t u16;
+  uint32_t u32;
+  OK(ncclParamGetI32(handle, &number));
+  OK(ncclParamGetU64(handle, &large));
+  OK(ncclParamGetI16(handle, &i16));
+  OK(ncclParamGetI64(handle, &i64));
+  OK(ncclParamGetU16(handle, &u16));
+  OK(ncclParamGetU32(handle, &u32));
+  CHECK(number == 7000 && large == 7000 && i16 == 7000 && i64 == 7000 && u16 == 7000 && u32 == 7000);
+  REFUSED(ncclInvalidArgument, "7000", ncclParamGetI8(handle, &small));
+  REFUSED(ncclInvalidArgument, "7000", ncclParamGetU8(handle, &u8));
+  OK(ncclParamGetStr(handle, &text));
+  CHECK(!strcmp(text, "7000"));
+  char raw[8];
+  OK(ncclParamGet(handle, raw, sizeof raw, &length));
+  CHECK(length == 5 && !strcmp(raw, "7000"));
+  REFUSED(ncclInvalidArgument, "fit", ncclParamGet(handle, raw, 2, &length));
+  OK(ncclParamGetParameter("NCCL4J_DEVICE", &text, &length));
+  CHECK(!strcmp(text, "host") && length == 4);
+  REFUSED(ncclInvalidArgument, "NCCL_NOTHING", ncclParamGetParameter("NCCL_NOTHING", &text, &length));
+  REFUSED(ncclInvalidArgument, "NCCL_NOTHING", ncclParamBind(&handle, "NCCL_NOTHING"));
+  OK(ncclParamGetAllParameterKeys(&names, &length));
+  CHECK(length > 50 && !strncmp(names[0], "NCCL", 4));
+  char dump[] = "/tmp/abi-parameters-XXXXXX";
+  int file = mkstemp(dump);
+  CHECK(file >= 0 && freopen(dump, "w+", stderr));
+  ncclParamDumpAll();
+  rewind(stderr);
+  int lines = 0;
+  for (int letter; (letter = getc(stderr)) != EOF;) lines += letter == '\n';
+  CHECK(lines == length);
+  close(file);
+  unlink(dump);
+}
+
+static ncclUniqueId shared_grown;
+
+// A new rank joins, which the program tells the id; of the others one knows it.
+static void grow(int rank) {
+  ncclComm_t small, larger;
+  int sum, own = rank == RANKS ? 40 : 1 + rank;
+  if (rank == RANKS) {
+    meet();
+    OK(ncclCommGrow(NULL, RANKS + 1, &shared_grown, RANKS, &larger, NULL));
+  } else {
+    OK(ncclCommInitRank(&small, RANKS, id, rank));
+    if (rank == 1) OK(ncclCommGetUniqueId(small, &shared_grown));
+    meet();
+    OK(ncclCommGrow(small, RANKS + 1, rank == 1 ? &shared_grown : NULL, -1, &larger, NULL));
+    OK(ncclCommDestroy(small));
+  }
+  OK(ncclAllReduce(&own, &sum, 1, ncclInt32, ncclSum, larger, NULL));
+  CHECK(sum == 46);
+  OK(ncclCommDestroy(larger));
+}
+
+int main(void) {
+  int version;
+  OK(ncclGetVersion(&version));
+  CHECK(version == VERSION);
+  ncclResetDebugInit();
+  pthread_barrier_init(&together, NULL, RANKS);
+  OK(ncclGetUniqueId(&id));
+  run_ranks(RANKS, rank_of_three);
+  OK(ncclGetUniqueId(more));
+  OK(ncclGetUniqueId(more + 1));
+  run_ranks(RANKS, children_of_three);
+  OK(ncclGetUniqueId(&id));
+  pthread_barrier_destroy(&together);
+  pthread_barrier_init(&together, NULL, RANKS + 1);
+  run_ranks(RANKS + 1, grow);
+  OK(ncclGetUniqueId(&id));
+  run_ranks(2, rank_in_background);
+  alone_in_background();
+  one_thread();
+  old_configurations();
+  parameters();
+  puts("all was right");
+  return 0;
+}

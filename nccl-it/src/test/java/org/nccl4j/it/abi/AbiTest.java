@@ -1,0 +1,158 @@
+package org.nccl4j.it.abi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.Modifier;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.SortedSet;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.Operation;
+
+/**
+ * The C side and the Java side agree on names, numbers and bits, and with NCCL on what is exported.
+ */
+class AbiTest {
+  private static final Path SOURCES = Path.of("src", "main", "c");
+
+  @TempDir private Path folder;
+
+  /** The functions of NCCL 2.28.9 and 2.30.7, and their twins for profilers. */
+  @Test
+  void exactlyTheFunctionsOfNcclAreExported() throws Exception {
+    BuiltLibrary library = BuiltLibrary.in(folder);
+    BuiltLibrary.Ran symbols =
+        library.run(Map.of(), List.of("nm", "-D", "--defined-only", library.library() + ""));
+    SortedSet<String> found =
+        symbols
+            .output()
+            .lines()
+            .map(line -> line.replaceFirst(".* ", ""))
+            .collect(Collectors.toCollection(TreeSet::new));
+    SortedSet<String> wanted = new TreeSet<>();
+    for (String name : functions()) {
+      wanted.add(name);
+      wanted.add("p" + name);
+    }
+    assertEquals(wanted, found);
+    BuiltLibrary.Ran dynamic =
+        library.run(Map.of(), List.of("readelf", "-d", library.library() + ""));
+    assertTrue(dynamic.output().contains("soname: [libnccl.so.2]"), dynamic.output());
+  }
+
+  private static List<String> functions() throws IOException {
+    try (InputStream in = AbiTest.class.getResourceAsStream("exports.txt")) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8).lines().toList();
+    }
+  }
+
+  @Test
+  void operationsHaveTheSameNumbers() throws IOException {
+    assertEquals(
+        Stream.of(Operation.values()).limit(11).map(Enum::name).toList(),
+        constants("bridge.h", "operation"));
+  }
+
+  @Test
+  void fieldsOfConfigurationsHaveTheSameNumbers() throws IOException {
+    List<String> fields =
+        Stream.concat(Stream.of(ConfigField.values()).map(Enum::name), Stream.of("CONFIG_FIELDS"))
+            .toList();
+    assertEquals(fields, constants("bridge.h", "config_field"));
+  }
+
+  @Test
+  void typesAndOperatorsHaveNcclsNumbers() throws IOException {
+    String header = Files.readString(SOURCES.resolve("nccl.h"));
+    String types =
+        header.substring(header.indexOf("  ncclInt8,"), header.indexOf("  ncclNumTypes"));
+    assertEquals(
+        Stream.of(DataType.values()).map(type -> plain(type.name())).toList(),
+        Stream.of(types.split(",")).filter(each -> !each.isBlank()).map(AbiTest::word).toList());
+    String operators = header.substring(header.indexOf("ncclSum,"), header.indexOf(", ncclNumOps"));
+    assertEquals(
+        Stream.of(RedOp.values()).map(op -> plain(op.name())).toList(),
+        Stream.of(operators.split(",")).map(AbiTest::word).toList());
+  }
+
+  private static String plain(String name) {
+    return name.toLowerCase(Locale.ROOT).replace("_", "");
+  }
+
+  private static String word(String constant) {
+    return constant.strip().replaceFirst("^nccl", "").toLowerCase(Locale.ROOT);
+  }
+
+  @Test
+  void theWordOfACallHasTheSameBits() throws IOException {
+    String header = Files.readString(SOURCES.resolve("bridge.h"));
+    Matcher shifts =
+        Pattern.compile("OPERATION_SHIFT = (\\d+), TYPE_SHIFT = (\\d+), OP_SHIFT = (\\d+)")
+            .matcher(header);
+    assertTrue(shifts.find());
+    long shape = CallShape.of(9, 11, 4, -2);
+    assertEquals(
+        shape,
+        9L << Integer.parseInt(shifts.group(1))
+            | 11L << Integer.parseInt(shifts.group(2))
+            | 4L << Integer.parseInt(shifts.group(3))
+            | 0xfffffffeL);
+  }
+
+  /** GetStaticMethodID refuses a wrong signature when the library is used; so does this test. */
+  @Test
+  void eachMethodOfTheEntranceIsThere() throws IOException {
+    Matcher methods =
+        Pattern.compile("M\\((\\w+), \"(\\(.*\\).+?)\"\\)")
+            .matcher(Files.readString(SOURCES.resolve("bridge.h")));
+    SortedSet<String> wanted = new TreeSet<>();
+    while (methods.find()) {
+      wanted.add(methods.group(1) + methods.group(2));
+    }
+    SortedSet<String> found =
+        Stream.of(Entry.class.getDeclaredMethods())
+            .filter(method -> !method.isSynthetic() && !Modifier.isPrivate(method.getModifiers()))
+            .map(
+                method ->
+                    method.getName()
+                        + MethodType.methodType(method.getReturnType(), method.getParameterTypes())
+                            .toMethodDescriptorString())
+            .collect(Collectors.toCollection(TreeSet::new));
+    assertEquals(found, wanted);
+  }
+
+  @Test
+  void eachErrorHasACodeOfNccl228() {
+    assertEquals(6, Results.of(new TimeoutException(ErrorId.OPERATION, "a", "b")));
+    assertEquals(4, Results.of(Wrong.argument("a", "b")));
+    assertEquals(5, Results.of(Wrong.usage("a", "b")));
+    assertEquals(3, Results.of(new IllegalStateException("a defect")));
+    assertTrue(Results.last().contains("a defect"));
+  }
+
+  private static List<String> constants(String file, String name) throws IOException {
+    String header = Files.readString(SOURCES.resolve(file));
+    Matcher all = Pattern.compile("enum " + name + " \\{([^}]*)\\};").matcher(header);
+    assertTrue(all.find(), name);
+    return Stream.of(all.group(1).split(",")).map(String::strip).toList();
+  }
+}

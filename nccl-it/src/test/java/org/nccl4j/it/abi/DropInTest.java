@@ -1,0 +1,100 @@
+package org.nccl4j.it.abi;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.it.nvls.FakeGpuProcess;
+
+/** Programs in C run on libnccl.so.2, on the host and on GPUs of the fake driver. */
+@Timeout(300)
+class DropInTest {
+  private static final Map<String, String> HOST = Map.of("NCCL4J_DEVICE", "host");
+
+  @TempDir private static Path folder;
+  private static BuiltLibrary library;
+
+  @BeforeAll
+  static void build() throws Exception {
+    library = BuiltLibrary.in(folder);
+  }
+
+  @Test
+  void everyFunctionOnTheHost() throws Exception {
+    library.runWell(HOST, library.compile("host"));
+  }
+
+  @Test
+  void everyWrongArgument() throws Exception {
+    library.runWell(HOST, library.compile("wrong"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"lazy", "fork-before", "fork-after", "left", "threads", "signals", "ends-inside"})
+  void guest(String what) throws Exception {
+    library.runWell(HOST, library.compile("guest"), what);
+  }
+
+  @Test
+  void withoutJava() throws Exception {
+    library.runWell(Map.of("NCCL4J_JAVA_HOME", "/nowhere"), library.compile("guest"), "no-java");
+    library.runWell(
+        Map.of("NCCL4J_CLASS_PATH", "/nowhere"), library.compile("guest"), "no-classes");
+  }
+
+  @Test
+  void gpusOfTheFakeDriver() throws Exception {
+    FakeGpuProcess driver = FakeGpuProcess.in(folder);
+    String program = library.compile("gpu", "-I" + FakeGpuProcess.cudaInclude(), "-l:libcuda.so.1");
+    Path record = folder.resolve("calls.txt");
+    library.runWell(Map.of("FAKECUDA_RECORD", record.toString()), program);
+    assertEquals(driver.folder(), folder);
+  }
+
+  /** A program in Java has a JVM, which the library joins. */
+  @Test
+  void joinsTheProcessesJvm() throws Exception {
+    String all = BuiltLibrary.classPath();
+    String tests = testClasses(all);
+    String without =
+        Stream.of(all.split(File.pathSeparator))
+            .filter(each -> Path.of(each).getFileName().toString().matches("(jnr|jffi|asm).*"))
+            .collect(Collectors.joining(File.pathSeparator));
+    for (String visible : List.of(all, without)) {
+      BuiltLibrary.Ran ran =
+          library.run(
+              Map.of("NCCL4J_DEVICE", "host", "NCCL4J_CLASS_PATH", all),
+              List.of(
+                  Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                  "--enable-native-access=ALL-UNNAMED",
+                  "-cp",
+                  tests + File.pathSeparator + visible,
+                  JoinedProgram.class.getName(),
+                  library.library().toString()));
+      assertEquals(new BuiltLibrary.Ran(0, "3\n"), ran);
+    }
+  }
+
+  /** The folder of the tests' classes, in which the library's own are not. */
+  private static String testClasses(String all) {
+    String name = JoinedProgram.class.getName().replace('.', '/') + ".class";
+    return Stream.concat(
+            Stream.of(Path.of("target", "test-classes").toAbsolutePath().toString()),
+            Stream.of(all.split(File.pathSeparator)))
+        .filter(each -> Files.exists(Path.of(each, name)))
+        .findFirst()
+        .orElseThrow();
+  }
+}
