@@ -6,7 +6,7 @@ set -eu
 root=$1
 home=$2
 archive=$3
-most=30 # MB of the archive
+most=31 # MB of the archive
 
 fail() {
   printf 'nccl: %s\n' "$1" >&2
@@ -59,6 +59,14 @@ repack() {
   rm -r "$work/jar"
 }
 cp "$root/nccl" "$root/nccl-it/src/main/dist/gpu-tests" "$root/LICENSE" "$top"
+if [ -f "$root/nccl-it/target/lib/libnccl.so.2" ]; then
+  cp "$root/nccl-it/src/main/dist/abi-tests" "$top"
+  mkdir -p "$top/lib" "$top/tests/abi"
+  cp "$root/nccl-it/target/lib/libnccl.so.2" "$top/lib"
+  cp "$root"/nccl-it/src/test/abi/* "$top/tests/abi"
+else
+  printf 'nccl: the archive has no libnccl.so.2, since the build had no gcc\n' >&2
+fi
 cp "$root"/nccl-it/target/console/*.jar "$top/tests"
 for jar in "$top"/modules/*.jar "$top"/tests/*.jar; do
   repack "$jar"
