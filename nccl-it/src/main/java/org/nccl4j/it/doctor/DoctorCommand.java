@@ -50,6 +50,7 @@ public final class DoctorCommand implements Callable<Integer> {
     List<Examination> examinations = new ArrayList<>(SystemExaminations.all());
     examinations.addAll(DeviceExaminations.all());
     examinations.addAll(InfiniBandExaminations.all());
+    examinations.addAll(LibncclExaminations.all());
     examinations.addAll(ToolExaminations.all());
     examinations.addAll(SettingExaminations.all());
     List<Finding> findings = new ArrayList<>();

@@ -1,0 +1,76 @@
+package org.nccl4j.it.doctor;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.nccl4j.api.settings.Environment;
+
+/** The libnccl.so.2 that a program for NCCL loads when it is started from the same shell. */
+final class LibncclExaminations {
+  private static final String FILE = "libnccl.so.2";
+  private static final String SUBJECT = "libnccl";
+  private static final long MOST_BYTES_OF_OURS = 4 << 20;
+  private static final String MARK = "NCCL4J_CLASS_PATH"; // a text that only ours has
+  private static final String WITH = "./nccl with COMMAND runs it with nccl4j's";
+  private static final List<String> FOLDERS =
+      List.of(
+          "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib");
+
+  private LibncclExaminations() {}
+
+  static List<Examination> all() {
+    return List.of(new Examination(SUBJECT, () -> List.of(look(Environment.variables()))));
+  }
+
+  /** What a process with these variables loads; copies that programs bring do not count. */
+  static Finding look(Map<String, String> variables) {
+    Optional<Path> preloaded =
+        words(variables, "LD_PRELOAD", "[: ]").filter(each -> each.endsWith(FILE)).findFirst();
+    if (preloaded.isPresent()) {
+      return found("every program loads", preloaded.get(), "by LD_PRELOAD");
+    }
+    Optional<Path> named = in(words(variables, "LD_LIBRARY_PATH", "[:;]"));
+    if (named.isPresent()) {
+      return found("a program that brings none loads", named.get(), "by LD_LIBRARY_PATH");
+    }
+    Optional<Path> installed = in(FOLDERS.stream().map(Path::of));
+    return installed.isPresent()
+        ? found("a program that brings none loads", installed.get(), "installed")
+        : Finding.ok(SUBJECT, "none is installed: a program loads what it brings; " + WITH);
+  }
+
+  private static Stream<Path> words(Map<String, String> variables, String name, String separators) {
+    return Stream.of(variables.getOrDefault(name, "").split(separators))
+        .filter(word -> !word.isEmpty())
+        .map(Path::of);
+  }
+
+  private static Optional<Path> in(Stream<Path> folders) {
+    return folders.map(folder -> folder.resolve(FILE)).filter(Files::exists).findFirst();
+  }
+
+  private static Finding found(String who, Path library, String why) {
+    try {
+      Path real = library.toRealPath();
+      boolean ours = isOurs(real);
+      return Finding.ok(
+          SUBJECT,
+          "%s %s (%s): %s".formatted(who, real, why, ours ? "nccl4j's" : "NCCL's; " + WITH));
+    } catch (IOException e) {
+      return Finding.warn(
+          SUBJECT,
+          "%s, %s, cannot be read (%s)".formatted(library, why, e),
+          "unset the variable, or name a file that is there");
+    }
+  }
+
+  private static boolean isOurs(Path library) throws IOException {
+    return Files.size(library) < MOST_BYTES_OF_OURS
+        && new String(Files.readAllBytes(library), StandardCharsets.ISO_8859_1).contains(MARK);
+  }
+}

@@ -1,0 +1,65 @@
+package org.nccl4j.it.doctor;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class LibncclExaminationsTest {
+  @TempDir private Path folder;
+  private Path ours;
+  private Path theirs;
+
+  @BeforeEach
+  void twoLibraries() throws IOException {
+    ours = library("ours", "\0NCCL4J_CLASS_PATH\0");
+    theirs = library("theirs", "\0NCCL version\0");
+  }
+
+  private Path library(String name, String text) throws IOException {
+    Path file = Files.createDirectory(folder.resolve(name)).resolve("libnccl.so.2");
+    return Files.writeString(file, text).toRealPath();
+  }
+
+  private static String seen(String... variables) {
+    return LibncclExaminations.look(
+            variables.length == 2
+                ? Map.of(variables[0], variables[1])
+                : Map.of(variables[0], variables[1], variables[2], variables[3]))
+        .detail();
+  }
+
+  @Test
+  void aPreloadedLibraryIsBeforeAllOthers() {
+    assertEquals(
+        "every program loads %s (by LD_PRELOAD): nccl4j's".formatted(ours),
+        seen(
+            "LD_PRELOAD",
+            "/lib/other.so:" + ours,
+            "LD_LIBRARY_PATH",
+            theirs.getParent().toString()));
+  }
+
+  @Test
+  void theFirstFolderOfThePathCounts() {
+    String path = folder + ":" + theirs.getParent() + ":" + ours.getParent();
+    assertEquals(
+        "a program that brings none loads %s (by LD_LIBRARY_PATH): NCCL's;".formatted(theirs)
+            + " ./nccl with COMMAND runs it with nccl4j's",
+        seen("LD_LIBRARY_PATH", path));
+  }
+
+  @Test
+  void aLibraryThatIsNotThereIsNamed() {
+    String missing = folder.resolve("libnccl.so.2").toString();
+    Finding finding = LibncclExaminations.look(Map.of("LD_PRELOAD", missing));
+    assertEquals(Finding.Status.WARN, finding.status());
+    assertTrue(finding.detail().contains(missing), finding::detail);
+  }
+}
