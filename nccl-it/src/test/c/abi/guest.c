@@ -152,6 +152,17 @@ static void ends_inside(void) {
   usleep(100000);
 }
 
+static void last_calls(void) {
+  use(9);
+  OK(ncclCommDestroy(comm));
+}
+
+// Destructors of programs in C++ and of Python's modules run when the JVM's own have run.
+static void at_exit(void) {
+  CHECK(!atexit(last_calls));
+  work();
+}
+
 // The text of NCCL4J_JAVA_HOME's error, at every call.
 static void no_java(void) {
   ncclUniqueId id;
@@ -170,7 +181,7 @@ int main(int n, char** arguments) {
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
-               {"ends-inside", ends_inside}, {"no-java", no_java},     {"no-classes", no_classes}};
+               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"no-java", no_java},     {"no-classes", no_classes}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {
       cases[i].body();

@@ -1,5 +1,6 @@
 package org.nccl4j.it.abi;
 
+import java.time.Duration;
 import java.util.Map;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
@@ -13,20 +14,21 @@ import org.nccl4j.api.settings.Settings;
  * @param communicator the rest
  */
 record Config(boolean blocking, CommunicatorConfig communicator) {
+  private static final Duration CREATION = Duration.ofMinutes(30);
+  private static final Duration OPERATION = Duration.ofDays(1);
   private static final int ZERO_CTAS = 2; // NCCL_CTA_POLICY_ZERO
 
   /**
-   * Splits get connections of their own unless the user's settings decide: programs for NCCL use
-   * communicators at the same time and in any order, whatever splitShare says.
+   * A configuration with what the program has not set as it is in NCCL, unless the user's settings
+   * decide. NCCL waits for ranks without an end, so the deadlines are long. Splits get connections
+   * of their own, since programs use communicators at the same time and in any order, whatever
+   * splitShare says.
    *
    * @param numbers by {@link ConfigField}
    * @param names netName and commName, or null
    */
   static Config of(int[] numbers, String[] names) {
-    CommunicatorConfig config = CommunicatorConfig.defaults();
-    if (!Settings.ofProcess(Map.of()).isSet(GpuSettings.NCCL_COMM_SPLIT_SHARE_RESOURCES)) {
-      config = config.withSplitShare(false);
-    }
+    CommunicatorConfig config = defaults();
     if (ConfigField.CGA_CLUSTER_SIZE.isIn(numbers)) {
       config = config.withCgaClusterSize(ConfigField.CGA_CLUSTER_SIZE.of(numbers));
     }
@@ -50,6 +52,21 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
       config = config.withChannelsPerNetPeer(ConfigField.CHANNELS_PER_NET_PEER.of(numbers));
     }
     return new Config(isBlocking(numbers), named(config, names));
+  }
+
+  /** What NCCL does where neither the program nor the user has decided. */
+  static CommunicatorConfig defaults() {
+    Settings settings = Settings.ofProcess(Map.of());
+    CommunicatorConfig config = CommunicatorConfig.defaults();
+    if (!settings.isSet(GpuSettings.NCCL_COMM_SPLIT_SHARE_RESOURCES)) {
+      config = config.withSplitShare(false);
+    }
+    if (!settings.isSet(Settings.NCCL4J_INIT_TIMEOUT)) {
+      config = config.withInitDeadline(CREATION);
+    }
+    return settings.isSet(Settings.NCCL4J_TIMEOUT)
+        ? config
+        : config.withOperationDeadline(OPERATION);
   }
 
   private static boolean isBlocking(int[] numbers) {

@@ -19,7 +19,7 @@ final class UniqueIds {
   private UniqueIds() {}
 
   static byte[] create() {
-    byte[] bytes = UniqueId.create().toBytes();
+    byte[] bytes = UniqueId.create(Config.defaults()).toBytes();
     if (bytes.length >= BYTES) {
       throw Wrong.usage(
           "a unique id has no room for the host's name", "use an address in NCCL_COMM_ID");

@@ -42,7 +42,16 @@ class DropInTest {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"lazy", "fork-before", "fork-after", "left", "threads", "signals", "ends-inside"})
+      strings = {
+        "lazy",
+        "fork-before",
+        "fork-after",
+        "left",
+        "threads",
+        "signals",
+        "ends-inside",
+        "at-exit"
+      })
   void guest(String what) throws Exception {
     library.runWell(HOST, library.compile("guest"), what);
   }
