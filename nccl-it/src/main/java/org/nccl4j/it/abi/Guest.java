@@ -12,9 +12,13 @@ import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.Operation;
 
@@ -29,6 +33,7 @@ final class Guest {
   private static final Logger LOGGER = Logger.getLogger("org.nccl4j");
 
   private static final AtomicBoolean WARMED = new AtomicBoolean();
+  private static final AtomicBoolean PREPARED = new AtomicBoolean();
 
   private Guest() {}
 
@@ -53,6 +58,26 @@ final class Guest {
       Thread thread = new Thread(Guest::call, "nccl4j-warm-up");
       thread.setDaemon(true);
       thread.start();
+    }
+  }
+
+  /**
+   * Has a process's first communicator load what its first calls need, so that they do not wait for
+   * it: the cost model, and the driver's functions for captures.
+   */
+  static void prepare(Communicator communicator) {
+    if (PREPARED.compareAndSet(false, true)) {
+      try (DeviceStream stream = communicator.device().createStream()) {
+        if (stream instanceof CudaStream gpus) {
+          Offheap scratch = new Offheap(CaptureLibrary.SCRATCH_BYTES);
+          CaptureLibrary.capture(gpus.handle(), scratch, gpus.device());
+        }
+        for (Operation operation : Operation.collectives()) {
+          communicator.chosenAlgorithm(operation.key(), 1, DataType.FLOAT32);
+        }
+      } catch (NcclException e) {
+        LOGGER.log(Level.FINE, "the first call is not prepared", e);
+      }
     }
   }
 

@@ -45,7 +45,7 @@ final class RankHandle {
   static RankHandle of(Place place, Config config, CompletableFuture<Communicator> creation) {
     RankHandle added = ALL.add(handle -> new RankHandle(handle, place, config));
     added.creation = creation;
-    added.making = creation.thenAccept(added::complete);
+    added.making = creation.thenAccept(added::begin);
     return added;
   }
 
@@ -53,7 +53,17 @@ final class RankHandle {
   static RankHandle warm(Communicator communicator) {
     CompletableFuture<Communicator> done = CompletableFuture.completedFuture(communicator);
     Config config = new Config(/* blocking= */ true, communicator.config());
-    return of(Place.of(communicator.device()), config, done);
+    Place place = Place.of(communicator.device());
+    RankHandle added = ALL.add(handle -> new RankHandle(handle, place, config));
+    added.creation = done;
+    added.making = done;
+    added.complete(communicator);
+    return added;
+  }
+
+  private void begin(Communicator communicator) {
+    Guest.prepare(communicator);
+    complete(communicator);
   }
 
   private void complete(Communicator communicator) {
