@@ -21,6 +21,7 @@
   M(grow, "(JI[B[I[Ljava/lang/String;)J")                     \
   M(finish, "(J)I")                                           \
   M(close, "(JZ)I")                                           \
+  M(depart, "()I")                                            \
   M(revoke, "(J)I")                                           \
   M(suspend, "(JZ)I")                                         \
   M(asyncError, "(J)I")                                       \

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct bridge bridge;
@@ -341,3 +342,25 @@ JNIEnv* enter_frame(void) {
 }
 
 void leave_frame(JNIEnv* env) { (*env)->PopLocalFrame(env, NULL); }
+
+// --- The end of the process ----------------------------------------------------------------------
+
+enum { MOST_SECONDS_TO_DEPART = 2 };
+
+static void* depart(void* unused) {
+  (void)unused;
+  JNIEnv* env = enter();
+  if (env) CALL(env, Int, depart);
+  return NULL;
+}
+
+// The other ranks are told that this one leaves, or they would take it for dead. A JVM of the
+// program's ends by itself. On a thread of its own, so that the process ends in any case.
+__attribute__((destructor)) static void end(void) {
+  if (forked || joined || __atomic_load_n(&ready, __ATOMIC_ACQUIRE) != 1) return;
+  struct timespec end;
+  clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_sec += MOST_SECONDS_TO_DEPART;
+  pthread_t thread;
+  if (!pthread_create(&thread, NULL, depart, NULL)) pthread_timedjoin_np(thread, NULL, &end);
+}

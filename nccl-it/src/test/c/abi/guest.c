@@ -152,6 +152,64 @@ static void ends_inside(void) {
   usleep(100000);
 }
 
+static void sum_of_two(const ncclUniqueId* id, int rank) {
+  int data = 1 + rank;
+  OK(ncclCommInitRank(&comm, 2, *id, rank));
+  OK(ncclAllReduce(&data, &data, 1, ncclInt32, ncclSum, comm, NULL));
+  CHECK(data == 3);
+}
+
+static void stays_well(void) {
+  ncclResult_t state;
+  for (int ms = 0; ms < 300; ms++) {
+    OK(ncclCommGetAsyncError(comm, &state));
+    if (state) printf("error %d: %s\n", state, ncclGetLastError(comm));
+    CHECK(!state);
+    usleep(1000);
+  }
+  OK(ncclCommDestroy(comm));
+}
+
+// A rank whose process has ended, and has not destroyed its communicator, is no error of the others,
+// which call nothing any more.
+static void departs(void) {
+  ncclUniqueId id;
+  int ends[2];
+  CHECK(!pipe(ends));
+  pid_t pid = fork();
+  if (!pid) {
+    OK(ncclGetUniqueId(&id));
+    CHECK(write(ends[1], &id, sizeof id) == sizeof id);
+    sum_of_two(&id, 0);
+    exit(0);
+  }
+  CHECK(read(ends[0], &id, sizeof id) == sizeof id);
+  sum_of_two(&id, 1);
+  int status;
+  CHECK(waitpid(pid, &status, 0) == pid && !status);
+  stays_well();
+}
+
+// So with a rank that aborts when its operations have ended, as PyTorch does.
+static void aborts(void) {
+  ncclUniqueId id;
+  int ends[2];
+  CHECK(!pipe(ends));
+  pid_t pid = fork();
+  if (!pid) {
+    OK(ncclGetUniqueId(&id));
+    CHECK(write(ends[1], &id, sizeof id) == sizeof id);
+    sum_of_two(&id, 0);
+    OK(ncclCommAbort(comm));
+    exit(0);
+  }
+  CHECK(read(ends[0], &id, sizeof id) == sizeof id);
+  sum_of_two(&id, 1);
+  int status;
+  CHECK(waitpid(pid, &status, 0) == pid && !status);
+  stays_well();
+}
+
 static void last_calls(void) {
   use(9);
   OK(ncclCommDestroy(comm));
@@ -181,7 +239,7 @@ int main(int n, char** arguments) {
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
-               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"no-java", no_java},     {"no-classes", no_classes}};
+               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"no-java", no_java},     {"no-classes", no_classes}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {
       cases[i].body();

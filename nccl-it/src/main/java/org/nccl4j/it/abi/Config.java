@@ -16,6 +16,7 @@ import org.nccl4j.api.settings.Settings;
 record Config(boolean blocking, CommunicatorConfig communicator) {
   private static final Duration CREATION = Duration.ofMinutes(30);
   private static final Duration OPERATION = Duration.ofDays(1);
+  private static final String SILENCE = "30m"; // of a process that a debugger has stopped
   private static final int ZERO_CTAS = 2; // NCCL_CTA_POLICY_ZERO
 
   /**
@@ -63,6 +64,9 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
     }
     if (!settings.isSet(Settings.NCCL4J_INIT_TIMEOUT)) {
       config = config.withInitDeadline(CREATION);
+    }
+    if (!settings.isSet(Settings.NCCL4J_HEARTBEAT_TIMEOUT)) {
+      config = config.with(Settings.NCCL4J_HEARTBEAT_TIMEOUT.name(), SILENCE);
     }
     return settings.isSet(Settings.NCCL4J_TIMEOUT)
         ? config

@@ -190,6 +190,16 @@ final class Entry {
     }
   }
 
+  /** Closes what the program has not destroyed, at the end of the process. */
+  static int depart() {
+    try {
+      RankHandle.ALL.all().forEach(RankHandle::depart);
+      return Results.SUCCESS;
+    } catch (Throwable e) {
+      return Results.of(e);
+    }
+  }
+
   /** Ends all operations of all ranks. */
   static int revoke(long comm) {
     try {

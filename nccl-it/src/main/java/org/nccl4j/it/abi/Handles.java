@@ -1,7 +1,10 @@
 package org.nccl4j.it.abi;
 
 import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
 import java.util.function.LongFunction;
+import java.util.stream.Stream;
 import org.nccl4j.device.HotPath;
 
 /**
@@ -62,6 +65,11 @@ final class Handles<T> {
     int index = (int) (handle >>> KIND_BITS) & INDEX_MASK;
     Slot<T> slot = index < now.length ? now[index] : null;
     return slot != null && slot.handle == handle ? slot.value : null;
+  }
+
+  /** All objects. */
+  List<T> all() {
+    return Stream.of(slots).filter(Objects::nonNull).map(Slot::value).toList();
   }
 
   /** Forgets a handle; returns its object, or null if it has none. */

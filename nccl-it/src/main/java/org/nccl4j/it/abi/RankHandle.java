@@ -17,7 +17,8 @@ import org.nccl4j.device.kernel.Operation;
 
 /** An ncclComm_t: one rank's communicator, perhaps still being created. Any thread. */
 final class RankHandle {
-  private static final Duration ABORT_PATIENCE = Duration.ofSeconds(5);
+  /** Time that an abort waits for operations that are about to end. */
+  private static final Duration ABORT_PATIENCE = Duration.ofMillis(10);
 
   static final Handles<RankHandle> ALL = new Handles<>(1);
 
@@ -271,7 +272,10 @@ final class RankHandle {
     return mine;
   }
 
-  /** ncclCommDestroy and ncclCommAbort: frees it; the handle is no longer one. */
+  /**
+   * ncclCommDestroy and ncclCommAbort: frees it; the handle is no longer one. Programs end also
+   * with an abort, so without operations it is no failure that other ranks hear of.
+   */
   void close(boolean abort) {
     if (ALL.remove(handle) == null) {
       throw Wrong.communicator(handle);
@@ -284,7 +288,6 @@ final class RankHandle {
     making.join();
     Communicator closed = made;
     if (abort) {
-      closed.abort();
       closed.close(ABORT_PATIENCE);
     } else {
       closed.close();
@@ -292,6 +295,14 @@ final class RankHandle {
     DeviceStream own = hostStream;
     if (own != null) {
       own.close();
+    }
+  }
+
+  /** The process ends: the other ranks shall not take this one for dead. */
+  void depart() {
+    Communicator closed = made;
+    if (closed != null) {
+      closed.close(Duration.ZERO);
     }
   }
 }

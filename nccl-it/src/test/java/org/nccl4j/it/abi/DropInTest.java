@@ -50,7 +50,9 @@ class DropInTest {
         "threads",
         "signals",
         "ends-inside",
-        "at-exit"
+        "at-exit",
+        "departs",
+        "aborts"
       })
   void guest(String what) throws Exception {
     library.runWell(HOST, library.compile("guest"), what);
