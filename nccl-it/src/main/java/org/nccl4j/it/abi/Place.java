@@ -23,7 +23,12 @@ final class Place {
 
   private final Device device;
   private final WrappedMemory memory;
-  private final AtomicReferenceArray<CudaStream> streams =
+
+  /** All streams: what launches compares them by identity. */
+  private final Map<Long, CudaStream> streams = new ConcurrentHashMap<>();
+
+  /** Some streams, found without a boxed handle. */
+  private final AtomicReferenceArray<CudaStream> recent =
       new AtomicReferenceArray<>(1 << SLOT_BITS);
 
   private Place(Device device) {
@@ -61,13 +66,13 @@ final class Place {
   @HotPath
   DeviceStream stream(long handle) {
     int slot = (int) (handle * MIX >>> Long.SIZE - SLOT_BITS);
-    CudaStream found = streams.get(slot);
+    CudaStream found = recent.get(slot);
     return found != null && found.handle() == handle ? found : wrap(slot, handle);
   }
 
   private DeviceStream wrap(int slot, long handle) {
-    CudaStream wrapped = ((CudaDevice) device).wrapStream(handle);
-    streams.set(slot, wrapped);
+    CudaStream wrapped = streams.computeIfAbsent(handle, ((CudaDevice) device)::wrapStream);
+    recent.set(slot, wrapped);
     return wrapped;
   }
 }

@@ -11,12 +11,19 @@ import org.nccl4j.device.HotPath;
  * address is kept. Any thread.
  */
 final class WrappedMemory {
-  private static final int SLOT_BITS = 12;
+  private static final int SET_BITS = 11;
+
+  /** Places of a set, in any of which a buffer of the set may be. */
+  private static final int WAYS = 4;
+
   private static final long MIX = 0x9e3779b97f4a7c15L;
 
   private final Device device;
   private final AtomicReferenceArray<DeviceMemory> kept =
-      new AtomicReferenceArray<>(1 << SLOT_BITS);
+      new AtomicReferenceArray<>(WAYS << SET_BITS);
+
+  /** The place in a full set that is taken next. Threads may lose counts. */
+  private int next;
 
   WrappedMemory(Device device) {
     this.device = device;
@@ -25,16 +32,24 @@ final class WrappedMemory {
   /** The bytes from an address on. */
   @HotPath
   DeviceMemory of(long address, long bytes) {
-    int slot = (int) ((address + bytes * MIX) * MIX >>> Long.SIZE - SLOT_BITS);
-    DeviceMemory found = kept.get(slot);
-    return found != null && found.address() == address && found.size() == bytes
-        ? found
-        : wrap(slot, address, bytes);
+    int set = WAYS * (int) ((address + bytes * MIX) * MIX >>> Long.SIZE - SET_BITS);
+    for (int way = 0; way < WAYS; way++) {
+      DeviceMemory found = kept.get(set + way);
+      if (found != null && found.address() == address && found.size() == bytes) {
+        return found;
+      }
+    }
+    return wrap(set, address, bytes);
   }
 
-  private DeviceMemory wrap(int slot, long address, long bytes) {
+  private DeviceMemory wrap(int set, long address, long bytes) {
     DeviceMemory wrapped = device.wrap(address, bytes);
-    kept.set(slot, wrapped);
+    for (int way = 0; way < WAYS; way++) {
+      if (kept.compareAndSet(set + way, null, wrapped)) {
+        return wrapped;
+      }
+    }
+    kept.set(set + (next++ & WAYS - 1), wrapped);
     return wrapped;
   }
 }

@@ -19,7 +19,12 @@ final class LibncclExaminations {
   private static final String WITH = "./nccl with COMMAND runs it with nccl4j's";
   private static final List<String> FOLDERS =
       List.of(
-          "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib");
+          "/lib/x86_64-linux-gnu",
+          "/lib/aarch64-linux-gnu",
+          "/usr/lib/x86_64-linux-gnu",
+          "/lib64",
+          "/usr/lib64",
+          "/usr/lib");
 
   private LibncclExaminations() {}
 
