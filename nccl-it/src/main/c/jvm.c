@@ -165,7 +165,7 @@ static bool start_jvm(const char* root) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
   strcpy(class_path, "-Djava.class.path=");
   if (!find_jvm(root, library) || !find_classes(root, class_path + strlen(class_path))) return false;
-  void* jvm = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  void* jvm = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   Create* make = jvm ? (Create*)dlsym(jvm, "JNI_CreateJavaVM") : NULL;
   if (!make) return refuse("%s cannot be loaded: %s", library, dlerror());
   JavaVMOption options[MOST_OPTIONS] = {

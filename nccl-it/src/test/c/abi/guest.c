@@ -221,6 +221,25 @@ static void at_exit(void) {
   work();
 }
 
+static void* wait_for_error(void* unused) {
+  int data = 1;
+  (void)unused;
+  ncclResult_t result = ncclAllReduce(&data, &data, 1, ncclInt32, ncclSum, two[0], NULL);
+  return result == ncclRemoteError && strstr(ncclGetLastError(NULL), "closed") ? NULL : &two;
+}
+
+// An abort ends a call that waits for a rank that does not come.
+static void abort_inside(void) {
+  run_ranks(2, rank_that_ends);
+  pthread_t waiting;
+  void* wrong;
+  CHECK(!pthread_create(&waiting, NULL, wait_for_error, NULL));
+  usleep(100000);
+  OK(ncclCommAbort(two[0]));
+  CHECK(!pthread_join(waiting, &wrong) && !wrong);
+  OK(ncclCommAbort(two[1]));
+}
+
 // The text of NCCL4J_JAVA_HOME's error, at every call.
 static void no_java(void) {
   ncclUniqueId id;
@@ -239,7 +258,7 @@ int main(int n, char** arguments) {
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
-               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"no-java", no_java},     {"no-classes", no_classes}};
+               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"no-java", no_java},     {"no-classes", no_classes}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {
       cases[i].body();

@@ -52,7 +52,8 @@ class DropInTest {
         "ends-inside",
         "at-exit",
         "departs",
-        "aborts"
+        "aborts",
+        "abort-inside"
       })
   void guest(String what) throws Exception {
     library.runWell(HOST, library.compile("guest"), what);
