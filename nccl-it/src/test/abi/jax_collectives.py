@@ -29,5 +29,5 @@ np.testing.assert_array_equal(
     run(lambda a: jax.lax.ppermute(a, "i", [(k, (k + 1) % n) for k in range(n)]), x),
     np.roll(parts, 1, 0).reshape(n * n, 8))
 np.testing.assert_array_equal(
-    run(lambda a: jax.lax.psum_scatter(a, "i"), x), parts.sum(0).reshape(n, 8))
+    run(lambda a: jax.lax.psum_scatter(a, "i"), x).reshape(n, 8), parts.sum(0).reshape(n, 8))
 print("all was right")
