@@ -4,12 +4,18 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import java.util.logging.Filter;
 import java.util.logging.Logger;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -145,6 +151,38 @@ class FaultyPluginsTest {
   void whatThrowsAtCreationIsNamed() {
     assertBlamed("tuner faulty-tuner", () -> reduce(config("opens", "faulty-tuner", "none")));
     assertBlamed("profiler faulty-profiler", () -> reduce(config("null", "none", "")));
+  }
+
+  @Test
+  void aSplitThatFailsKeepsNoMemoryOfItsParent() throws Exception {
+    long before = sharedMemories();
+    List<Communicator> parents =
+        Communicator.initAll(
+            List.of(Devices.host(), Devices.host()),
+            config("parent", "none", "none").with("NCCL_P2P_DISABLE", "1"));
+    assertTrue(sharedMemories() > before);
+    List<CompletableFuture<Void>> splits = new ArrayList<>();
+    for (Communicator parent : parents) {
+      splits.add(
+          CompletableFuture.runAsync(
+              () ->
+                  assertBlamed(
+                      "profiler faulty-profiler",
+                      () -> parent.split(0, parent.rank(), config("null", "none", ""))),
+              task -> new Thread(task).start()));
+    }
+    for (CompletableFuture<Void> split : splits) {
+      split.get(60, TimeUnit.SECONDS);
+    }
+    parents.forEach(Communicator::close);
+    assertEquals(before, sharedMemories());
+  }
+
+  /** Mappings of memory that ranks share, such as that of connections. */
+  private static long sharedMemories() throws IOException {
+    try (Stream<String> mappings = Files.lines(Path.of("/proc/self/maps"))) {
+      return mappings.filter(mapping -> mapping.contains("/memfd:nccl4j")).count();
+    }
   }
 
   @Test

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -50,6 +51,30 @@ class TopoCommandTest {
         .setOut(new PrintWriter(out))
         .setErr(new PrintWriter(err))
         .execute(arguments);
+  }
+
+  /** Takes minutes if it searches for rings. */
+  @Test
+  @Timeout(60)
+  void showNeedsNoSearch() throws IOException {
+    StringBuilder rack = new StringBuilder("<system version=\"1\">\n");
+    for (int gpu = 0; gpu < 576; gpu++) {
+      if (gpu % 32 == 0) {
+        rack.append(gpu == 0 ? "" : "</cpu>\n");
+        rack.append("<cpu numaid=\"%d\" arch=\"arm64\">\n".formatted(gpu / 32));
+      }
+      rack.append(
+          "<pci busid=\"%04x:01:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\""
+                  .formatted(gpu)
+              + " link_width=\"16\"><gpu dev=\"%d\" sm=\"100\" rank=\"%d\" gdr=\"1\">"
+                  .formatted(gpu, gpu)
+              + "<nvlink target=\"ffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/>"
+              + "</gpu></pci>\n");
+    }
+    rack.append("</cpu>\n");
+    Path large = Files.writeString(folder.resolve("rack.xml"), rack + "</system>\n");
+    assertEquals(0, run("show", "--file", large.toString()), err.toString());
+    assertTrue(out.toString().contains("NUMA node 17"), out.toString().substring(0, 200));
   }
 
   @ParameterizedTest
