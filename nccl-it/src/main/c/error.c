@@ -91,3 +91,6 @@ API(ncclResult_t, ncclGetVersion, (int* version)) {
 
 // NCCL reads its logging's variables again here; ours are read at each creation.
 API(void, ncclResetDebugInit, (void)) {}
+
+// The debug log is Java's, and is read once.
+API(void, ncclResetDebugInitInternal, (void)) {}

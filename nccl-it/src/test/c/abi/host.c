@@ -353,6 +353,7 @@ int main(void) {
   OK(ncclGetVersion(&version));
   CHECK(version == VERSION);
   ncclResetDebugInit();
+  ncclResetDebugInitInternal();
   pthread_barrier_init(&together, NULL, RANKS);
   OK(ncclGetUniqueId(&id));
   run_ranks(RANKS, rank_of_three);
