@@ -83,7 +83,9 @@ final class Guest {
 
   private static void call() {
     CommunicatorConfig alone =
-        CommunicatorConfig.defaults().withName("warm-up").with("NCCL_PROFILER_PLUGIN", "none");
+        CommunicatorConfig.defaults()
+            .withName("warm-up")
+            .with(Settings.NCCL_PROFILER_PLUGIN.name(), "none");
     try (Communicator communicator = Communicator.initAll(List.of(Devices.host()), alone).get(0);
         DeviceMemory memory = Devices.host().memAlloc(Long.BYTES)) {
       Warmed warmed = new Warmed(RankHandle.warm(communicator), memory.address());

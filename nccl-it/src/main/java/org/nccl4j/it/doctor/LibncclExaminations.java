@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
+import org.nccl4j.api.settings.DropInSettings;
 import org.nccl4j.api.settings.Environment;
 
 /** The libnccl.so.2 that a program for NCCL loads when it is started from the same shell. */
@@ -15,7 +16,10 @@ final class LibncclExaminations {
   private static final String FILE = "libnccl.so.2";
   private static final String SUBJECT = "libnccl";
   private static final long MOST_BYTES_OF_OURS = 4 << 20;
-  private static final String MARK = "NCCL4J_CLASS_PATH"; // a text that only ours has
+
+  /** A text that only ours has. */
+  private static final String MARK = DropInSettings.NCCL4J_CLASS_PATH.name();
+
   private static final String WITH = "./nccl with COMMAND runs it with nccl4j's";
   private static final List<String> FOLDERS =
       List.of(
