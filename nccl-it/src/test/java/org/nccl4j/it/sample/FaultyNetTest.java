@@ -139,7 +139,12 @@ class FaultyNetTest {
     System.setProperty("faulty.error", Boolean.toString(error));
     System.setProperty("faulty.call", call);
     List<CompletableFuture<NcclException>> failures =
-        ranks.stream().map(rank -> CompletableFuture.supplyAsync(() -> failure(rank))).toList();
+        ranks.stream()
+            .map(
+                rank ->
+                    CompletableFuture.supplyAsync(
+                        () -> failure(rank), task -> new Thread(task).start()))
+            .toList();
     NcclException first = failures.get(0).get(40, TimeUnit.SECONDS);
     NcclException second = failures.get(1).get(40, TimeUnit.SECONDS);
     ranks.forEach(Communicator::close);

@@ -159,7 +159,8 @@ class FaultyPluginsTest {
     List<Communicator> parents =
         Communicator.initAll(
             List.of(Devices.host(), Devices.host()),
-            config("parent", "none", "none").with("NCCL_P2P_DISABLE", "1"));
+            config("parent", "none", "").with("NCCL_P2P_DISABLE", "1"));
+    CommunicatorConfig child = CommunicatorConfig.defaults().withName("null");
     assertTrue(sharedMemories() > before);
     List<CompletableFuture<Void>> splits = new ArrayList<>();
     for (Communicator parent : parents) {
@@ -167,8 +168,7 @@ class FaultyPluginsTest {
           CompletableFuture.runAsync(
               () ->
                   assertBlamed(
-                      "profiler faulty-profiler",
-                      () -> parent.split(0, parent.rank(), config("null", "none", ""))),
+                      "profiler faulty-profiler", () -> parent.split(0, parent.rank(), child)),
               task -> new Thread(task).start()));
     }
     for (CompletableFuture<Void> split : splits) {
