@@ -185,6 +185,17 @@ public final class Settings implements SettingValues {
           "The source of shared memory between processes.",
           Settings::memorySource);
 
+  public static final Setting<String> NCCL4J_SINGLE_COPY =
+      Setting.choice(
+          "NCCL4J_SINGLE_COPY",
+          "threads",
+          List.of("threads", "all", "off"),
+          "The ranks on host devices that read the large steps of others from the senders' buffers,"
+              + " instead of from slots that the senders have copied them into: ranks of one process"
+              + " (threads), also those of several processes of a machine where process_vm_readv"
+              + " works (all), or none (off). An operation then ends on a sender only when the"
+              + " receivers have read its data.");
+
   public static final Setting<Long> NCCL_WIN_STRIDE =
       Setting.bytes(
           "NCCL_WIN_STRIDE",
@@ -292,6 +303,7 @@ public final class Settings implements SettingValues {
           NCCL4J_TRANSPORTS,
           NCCL_NET,
           NCCL4J_SHM,
+          NCCL4J_SINGLE_COPY,
           NCCL_WIN_STRIDE,
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,

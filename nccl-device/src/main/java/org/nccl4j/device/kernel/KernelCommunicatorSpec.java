@@ -1,5 +1,6 @@
 package org.nccl4j.device.kernel;
 
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
 
@@ -20,6 +21,7 @@ import java.util.List;
  * @param nvls this rank's place in NVLS; null where it is not used
  * @param launching how its kernels are put to the device
  * @param connector makes the connections that there are not yet
+ * @param singleCopy the steps that are read from the sender's buffer, on the host
  */
 public record KernelCommunicatorSpec(
     String name,
@@ -35,7 +37,8 @@ public record KernelCommunicatorSpec(
     Duration deadline,
     Nvls nvls,
     LaunchOptions launching,
-    PeerConnector connector) {
+    PeerConnector connector,
+    SingleCopy singleCopy) {
   /** The same on other connections. */
   public KernelCommunicatorSpec withConnections(
       List<Connection> newSends, List<Connection> newRecvs) {
@@ -63,7 +66,8 @@ public record KernelCommunicatorSpec(
         deadline,
         nvls,
         options,
-        connector);
+        connector,
+        singleCopy);
   }
 
   /** A communicator without NVLS that is launched in the plainest way. */
@@ -93,6 +97,25 @@ public record KernelCommunicatorSpec(
         deadline,
         /* nvls= */ null,
         LaunchOptions.PLAIN,
-        PeerConnector.NONE);
+        PeerConnector.NONE,
+        SingleCopy.OFF);
+  }
+
+  /**
+   * The steps whose data a receiver on the host reads from the sender's buffer itself, once,
+   * instead of from a slot that the sender has copied them into. Each rank's own choice: a sender
+   * decides by its sizes, among the ways that the receiver has agreed to.
+   *
+   * @param inProcess least bytes of such a step between ranks of one process; {@link #NEVER} for
+   *     none
+   * @param betweenProcesses the same for ranks of two processes, read through the kernel
+   * @param level level at which receivers log the ways that they have agreed to
+   */
+  public record SingleCopy(int inProcess, int betweenProcesses, Level level) {
+    /** A size that no step has. */
+    public static final int NEVER = Integer.MAX_VALUE;
+
+    /** All data go through slots. */
+    public static final SingleCopy OFF = new SingleCopy(NEVER, NEVER, Level.DEBUG);
   }
 }

@@ -11,6 +11,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.Nvls;
@@ -103,7 +104,8 @@ public final class GpuRanks implements AutoCloseable {
               deadline,
               nvls == null ? null : nvls.get(rank),
               options,
-              PeerConnector.NONE);
+              PeerConnector.NONE,
+              SingleCopy.OFF);
       communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }

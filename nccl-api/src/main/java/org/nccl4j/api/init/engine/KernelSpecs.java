@@ -1,15 +1,18 @@
 package org.nccl4j.api.init.engine;
 
+import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.PeerConnector;
@@ -17,6 +20,11 @@ import org.nccl4j.device.kernel.Progress;
 
 /** Describes a rank's communicator to its kernels. */
 public final class KernelSpecs {
+  /** From here on a step costs more to copy than to wait for its reading. */
+  private static final int IN_PROCESS_BYTES = 16 << 10;
+
+  private static final int BETWEEN_PROCESSES_BYTES = 32 << 10;
+
   private KernelSpecs() {}
 
   /**
@@ -59,7 +67,17 @@ public final class KernelSpecs {
         request.operationDeadline(),
         ends.nvls(),
         options(request),
-        ends.connector());
+        ends.connector(),
+        singleCopy(request));
+  }
+
+  private static SingleCopy singleCopy(InitRequest request) {
+    Level level = request.logLevel("P2P");
+    return switch (request.settings().get(Settings.NCCL4J_SINGLE_COPY)) {
+      case "all" -> new SingleCopy(IN_PROCESS_BYTES, BETWEEN_PROCESSES_BYTES, level);
+      case "threads" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.NEVER, level);
+      default -> SingleCopy.OFF;
+    };
   }
 
   private static LaunchOptions options(InitRequest request) {

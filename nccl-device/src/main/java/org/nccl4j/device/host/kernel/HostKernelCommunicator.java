@@ -179,7 +179,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           .add(work);
     }
     List<P2pWork> own = ownPairs(sends.remove(spec.rank()), recvs.remove(spec.rank()));
-    List<Lane> outs = new ArrayList<>();
+    List<Lane.Out> outs = new ArrayList<>();
     List<Lane> ins = new ArrayList<>();
     sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
     recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter)));
@@ -304,6 +304,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
       remoteSignals.close();
     }
     if (root == this) {
+      ends.close();
       scratch.close();
     } else {
       root.waiter.forget(waiter);

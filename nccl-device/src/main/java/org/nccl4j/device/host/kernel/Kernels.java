@@ -266,10 +266,10 @@ final class Kernels {
         reduction,
         size,
         trees.stream()
-            .map(t -> primitives(work, t.down(), parent(t), prepared))
+            .map(t -> inSlots(work, t.down(), parent(t), prepared))
             .toArray(Primitives[]::new),
         trees.stream()
-            .map(t -> primitives(work, parent(t), t.down(), null))
+            .map(t -> inSlots(work, parent(t), t.down(), null))
             .toArray(Primitives[]::new));
   }
 
@@ -331,7 +331,17 @@ final class Kernels {
     return new Parts(count * elementBytes, owners, elementBytes, work.chunkBytes());
   }
 
+  /** Primitives whose peers may read from this rank's buffers until the kernel ends, if it pays. */
   private Primitives primitives(
+      CollectiveWork work, List<Integer> from, List<Integer> to, Reduction reduction) {
+    Primitives primitives = inSlots(work, from, to, reduction);
+    // In a reduce the data go one way: the copy into a slot is made while the receiver reduces.
+    primitives.mayLend(work.operation() != Operation.REDUCE);
+    return primitives;
+  }
+
+  /** Primitives that send through slots alone. */
+  private Primitives inSlots(
       CollectiveWork work, List<Integer> from, List<Integer> to, Reduction reduction) {
     RecvEnd[] recvs = from.stream().sorted().map(ends::recv).toArray(RecvEnd[]::new);
     SendEnd[] sends = to.stream().map(ends::send).toArray(SendEnd[]::new);

@@ -101,8 +101,10 @@ final class Turns {
         ends.useFresh();
       }
       kernel.run(send, recv);
+      ends.settle(waiter);
     } catch (NcclException e) {
       waiter.fail(e);
+      ends.revoke();
       throw e;
     } catch (RuntimeException | Error e) {
       InternalErrorException internal =
@@ -111,6 +113,7 @@ final class Turns {
               "report this with the stack trace",
               e);
       waiter.fail(internal);
+      ends.revoke();
       throw internal;
     } finally {
       try {

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.kernel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -18,6 +19,7 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
@@ -63,11 +65,53 @@ class CollectiveKernelTest {
     }
   }
 
+  /** Receivers read even the smallest steps from the senders' buffers. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4, 5, 8})
+  void everyKernelIsRightBySingleCopies(int n) {
+    SingleCopy inProcess = new SingleCopy(1, SingleCopy.NEVER, Level.DEBUG);
+    everyKernelIsRight(n, Operation.collectives(), List.of(), inProcess);
+    SingleCopy betweenProcesses = new SingleCopy(SingleCopy.NEVER, 1, Level.DEBUG);
+    everyKernelIsRight(n, Operation.collectives(), List.of(), betweenProcesses);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1L << 22, 1L << 31, 1L << 32, 1L << 62})
+  void everySingleCopyIsRightAtLateSteps(long around) {
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
+    for (Operation operation : Operation.collectives()) {
+      for (Algorithm algorithm : algorithms(operation)) {
+        SingleCopy smallest = new SingleCopy(1, SingleCopy.NEVER, Level.DEBUG);
+        try (LocalRanks ranks = new LocalRanks(3, layout, Duration.ofSeconds(30), smallest)) {
+          ranks.goOnAt(around - 3);
+          CollectiveWork work =
+              new CollectiveWork(
+                  operation,
+                  algorithm,
+                  Protocol.SIMPLE,
+                  DataType.INT32,
+                  RedOp.SUM,
+                  0,
+                  3000,
+                  1,
+                  512);
+          check(ranks, work, /* inPlace= */ false, 0, around);
+          check(ranks, work, /* inPlace= */ true, 1, around);
+        }
+      }
+    }
+  }
+
   private static void everyKernelIsRight(int n, List<Operation> collectives, List<Algorithm> only) {
+    everyKernelIsRight(n, collectives, only, SingleCopy.OFF);
+  }
+
+  private static void everyKernelIsRight(
+      int n, List<Operation> collectives, List<Algorithm> only, SingleCopy singleCopy) {
     long seed = 42 + n;
     Random random = new Random(seed);
     ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
-    try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
+    try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30), singleCopy)) {
       for (Operation operation : collectives) {
         for (Algorithm algorithm : only.isEmpty() ? algorithms(operation) : only) {
           for (Protocol protocol : protocols(algorithm)) {

@@ -21,6 +21,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
@@ -51,12 +52,26 @@ final class LocalRanks implements AutoCloseable {
     this(layout, deadline, nvlsChunkBytes, List.of(IntStream.range(0, n).boxed().toList()));
   }
 
+  /** Whose receivers read some steps from the senders' buffers. */
+  LocalRanks(int n, ConnectionLayout layout, Duration deadline, SingleCopy singleCopy) {
+    this(layout, deadline, 0, List.of(IntStream.range(0, n).boxed().toList()), singleCopy);
+  }
+
   /** As if on several machines, whose ranks are given. */
   LocalRanks(
       ConnectionLayout layout,
       Duration deadline,
       int nvlsChunkBytes,
       List<List<Integer>> machines) {
+    this(layout, deadline, nvlsChunkBytes, machines, SingleCopy.OFF);
+  }
+
+  private LocalRanks(
+      ConnectionLayout layout,
+      Duration deadline,
+      int nvlsChunkBytes,
+      List<List<Integer>> machines,
+      SingleCopy singleCopy) {
     this.n = machines.stream().mapToInt(List::size).sum();
     this.layout = layout;
     this.fromTo = new Connection[n][n];
@@ -101,7 +116,8 @@ final class LocalRanks implements AutoCloseable {
                   deadline,
                   nvls == null ? null : nvls.get(rank),
                   LaunchOptions.PLAIN,
-                  connector)));
+                  connector,
+                  singleCopy)));
       streams.add(device.createStream());
     }
   }

@@ -19,6 +19,8 @@ public final class OneShot {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
+      // In place, the result would replace data that other ranks still read.
+      all.mayLend(send.address() != recv.address());
       boolean more = parts.first();
       if (more) {
         all.send(send, parts.offset(0), parts.bytes(0));

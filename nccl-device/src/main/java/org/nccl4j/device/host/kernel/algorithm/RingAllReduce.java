@@ -30,7 +30,9 @@ public final class RingAllReduce implements Kernel {
       primitives.send(send, parts.offset(chunk), parts.bytes(chunk));
       for (int hop = 2; hop < n; hop++) {
         chunk = chunkAhead(n - hop);
-        primitives.recvReduceSend(send, parts.offset(chunk), parts.bytes(chunk));
+        // The result's chunk is free until the complete one comes, after the peer has read this.
+        long at = parts.offset(chunk);
+        primitives.recvReduceSend(send, at, recv, at, parts.bytes(chunk));
       }
       chunk = chunkAhead(0);
       long offset = parts.offset(chunk);

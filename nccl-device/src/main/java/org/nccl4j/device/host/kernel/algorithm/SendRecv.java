@@ -17,15 +17,24 @@ import org.nccl4j.device.kernel.P2pWork;
 public final class SendRecv implements Kernel {
   private record SelfCopy(P2pWork from, P2pWork to) {}
 
-  private final Lane[] outs;
+  /** Most pairs of a send and a receive whose buffers are compared. */
+  private static final int MOST_PAIRS = 4096;
+
+  private final Lane.Out[] outs;
   private final Lane[] ins;
+
+  /** True if the sends and the receives are few enough to compare their buffers. */
+  private final boolean few;
+
   private final SelfCopy[] copies;
   private final Waiter waiter;
 
   /** A kernel for lanes and what stays on the rank, in pairs of a send and a receive. */
-  public SendRecv(List<Lane> outs, List<Lane> ins, List<P2pWork> own, Waiter waiter) {
-    this.outs = outs.toArray(Lane[]::new);
+  public SendRecv(List<Lane.Out> outs, List<Lane> ins, List<P2pWork> own, Waiter waiter) {
+    this.outs = outs.toArray(Lane.Out[]::new);
     this.ins = ins.toArray(Lane[]::new);
+    long sends = outs.stream().mapToLong(Lane::works).sum();
+    this.few = sends * ins.stream().mapToLong(Lane::works).sum() <= MOST_PAIRS;
     this.waiter = waiter;
     List<SelfCopy> pairs = new ArrayList<>();
     for (int w = 0; w + 1 < own.size(); w += 2) {
@@ -44,6 +53,9 @@ public final class SendRecv implements Kernel {
     }
     begin(outs);
     begin(ins);
+    for (Lane.Out lane : outs) {
+      lane.mayLend(few && lane.lends() && isMatched(lane) && !isReceivedInto(lane, send, recv));
+    }
     waiter.begin();
     while (true) {
       Lane other = waiter.isSlow() ? sentAnother() : null;
@@ -58,6 +70,24 @@ public final class SendRecv implements Kernel {
         waiter.idle(awaited(), "a matching call");
       }
     }
+  }
+
+  /**
+   * True unless the slots can hold all that a kernel without receives sends. Such a kernel ends
+   * before the receiver's begins, and so it does when the receiver could read its buffers.
+   */
+  private boolean isMatched(Lane.Out out) {
+    return ins.length > 0 || !out.fitsSlots();
+  }
+
+  /** True if a receive of this kernel changes what a lane sends. */
+  private boolean isReceivedInto(Lane.Out out, HostMemory send, HostMemory recv) {
+    for (Lane in : ins) {
+      if (out.overlaps(send, in, recv)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static HostMemory buffer(P2pWork work, HostMemory own) {

@@ -63,7 +63,8 @@ public final class TreeAllReduce implements Kernel {
     } else if (up.recvs.length == 0) {
       up.send(send, at, bytes);
     } else {
-      up.recvReduceSend(send, at, bytes);
+      // The result is free until it comes down, after the parent has read this.
+      up.recvReduceSend(send, at, recv, at, bytes);
     }
   }
 

@@ -13,6 +13,7 @@ import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.SharedConnections;
 
@@ -41,6 +42,14 @@ public final class Ends {
    * thread whose turn it is; read by whoever watches, a little late.
    */
   private long ended;
+
+  /** Longest time that a failed kernel waits for receivers, each of which is copying a step. */
+  private static final long REVOKE_NANOS = 10_000_000_000L;
+
+  private final Loans loans;
+
+  /** The steps that are read from the sender's buffer. */
+  private final SingleCopy singleCopy;
 
   /** Ends by peer; null where none was needed yet. Of the thread that plans. */
   private final SendEnd[] sends;
@@ -104,6 +113,8 @@ public final class Ends {
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
     used = new boolean[spec.nRanks()];
+    loans = new Loans(spec.nRanks());
+    singleCopy = parent.singleCopy;
     sendSteps = parent.sendSteps;
     recvSteps = parent.recvSteps;
     firstRanks = parentRanks.stream().mapToInt(rank -> parent.firstRanks[rank]).toArray();
@@ -112,6 +123,7 @@ public final class Ends {
       if (peer != spec.rank() && parent.isBound(theirs)) {
         sends[peer] = parent.sends[theirs].numbered(peer);
         recvs[peer] = parent.recvs[theirs].numbered(peer);
+        lend(peer);
         used[peer] = true;
       }
     }
@@ -129,6 +141,8 @@ public final class Ends {
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
     used = new boolean[spec.nRanks()];
+    loans = new Loans(spec.nRanks());
+    singleCopy = spec.singleCopy();
     sendSteps = new long[spec.nRanks()];
     recvSteps = new long[spec.nRanks()];
     firstRanks = IntStream.range(0, spec.nRanks()).toArray();
@@ -138,7 +152,50 @@ public final class Ends {
       if (to != null && from != null) {
         sends[peer] = new SendEnd(peer, to, layout);
         recvs[peer] = new RecvEnd(peer, from, layout);
+        lend(peer);
         used[peer] = true;
+      }
+    }
+  }
+
+  /** Has new ends lend and borrow, if steps are to be read from the senders' buffers. */
+  private void lend(int peer) {
+    if (singleCopy.equals(SingleCopy.OFF)) {
+      return;
+    }
+    if (parent == null) {
+      sends[peer].lend(singleCopy, loans);
+      recvs[peer].borrow(
+          singleCopy, "communicator %s, rank %d from rank %d".formatted(name, rank, peer));
+    } else {
+      sends[peer].lend(parent.sends[parentRanks[peer]], loans);
+      recvs[peer].borrow(parent.recvs[parentRanks[peer]]);
+    }
+  }
+
+  /** Waits at a kernel's end until all that it has lent was read. */
+  @HotPath
+  public void settle(Waiter waiter) {
+    if (loans.exist()) {
+      loans.settle(waiter);
+    }
+  }
+
+  /** After a failed kernel: takes back what it has lent, and reads nothing any more. */
+  public void revoke() {
+    for (RecvEnd end : recvs) {
+      if (end != null) {
+        end.abandon();
+      }
+    }
+    loans.revoke(REVOKE_NANOS);
+  }
+
+  /** Ends the offers of the connections' owner, which runs no more kernels. */
+  public void close() {
+    for (SendEnd end : sends) {
+      if (parent == null && end != null && end.lending() != null) {
+        end.lending().close();
       }
     }
   }
@@ -248,6 +305,7 @@ public final class Ends {
       for (int peer : unbound) {
         sends[peer].bind(made.get(peer).send());
         recvs[peer].bind(made.get(peer).recv());
+        lend(peer);
       }
     } else {
       for (int peer : unbound) {
@@ -257,6 +315,7 @@ public final class Ends {
       for (int peer : unbound) {
         sends[peer].bind(parent.sends[parentRanks[peer]]);
         recvs[peer].bind(parent.recvs[parentRanks[peer]]);
+        lend(peer);
       }
     }
     synchronized (fresh) {

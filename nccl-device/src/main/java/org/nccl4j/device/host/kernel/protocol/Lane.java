@@ -68,6 +68,57 @@ public abstract class Lane {
     return true;
   }
 
+  /** Sends or receives of some bytes. */
+  public final int works() {
+    return works.length;
+  }
+
+  /** True if a sender can be as far ahead of its receiver as all steps together. */
+  @HotPath
+  public final boolean fitsSlots() {
+    long steps = 0;
+    for (P2pWork work : works) {
+      int step = stepBytes(work.protocol());
+      steps += (work.bytes() + step - 1) / step;
+    }
+    return steps <= ConnectionLayout.STEPS;
+  }
+
+  /** Most bytes of a step of Simple. */
+  final int largestSimpleStep() {
+    long most = 0;
+    for (P2pWork work : works) {
+      most = work.protocol() == Protocol.SIMPLE ? Math.max(most, work.bytes()) : most;
+    }
+    return (int) Math.min(most, layout.simpleSlotBytes());
+  }
+
+  /**
+   * True if a part of the works' buffers has bytes of another lane's.
+   *
+   * @param own the launch's buffer, for works that name none
+   * @param others the other lane's buffer of the launch
+   */
+  @HotPath
+  public final boolean overlaps(HostMemory own, Lane other, HostMemory others) {
+    for (int w = 0; w < works.length; w++) {
+      long begin = address(w, own);
+      long end = begin + works[w].bytes();
+      for (int o = 0; o < other.works.length; o++) {
+        long otherBegin = other.address(o, others);
+        if (begin < otherBegin + other.works[o].bytes() && otherBegin < end) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  private long address(int work, HostMemory own) {
+    HostMemory buffer = buffers[work] == null ? own : buffers[work];
+    return buffer.address() + works[work].offset();
+  }
+
   /** Most bytes of a step. */
   private int stepBytes(Protocol protocol) {
     return switch (protocol) {
@@ -91,10 +142,25 @@ public abstract class Lane {
   /** Sends. */
   public static final class Out extends Lane {
     private final SendEnd end;
+    private final int largest;
+    private boolean mayLend;
 
     public Out(SendEnd end, List<P2pWork> works) {
       super(end, works);
       this.end = end;
+      this.largest = largestSimpleStep();
+    }
+
+    /** True if there is a step that the receiver can read from the buffers. */
+    @HotPath
+    public boolean lends() {
+      return end.lends(largest);
+    }
+
+    /** Sets whether the receiver may read this run's data from the buffers. */
+    @HotPath
+    public void mayLend(boolean may) {
+      mayLend = may;
     }
 
     @Override
@@ -114,8 +180,12 @@ public abstract class Lane {
           end.postLl128(call);
         }
         case SIMPLE -> {
-          Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
-          end.post(bytes, call);
+          if (mayLend && end.lends(bytes)) {
+            end.lend(buffer, offset, bytes, call);
+          } else {
+            Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
+            end.post(bytes, call);
+          }
         }
       }
       return true;
@@ -160,7 +230,8 @@ public abstract class Lane {
           if (!end.hasData(waiter, call)) {
             return false;
           }
-          Copies.copy(end.memory(), end.simpleSlot(), buffer, offset, bytes);
+          end.locate(waiter);
+          end.copy(0, buffer, offset, bytes, waiter);
           end.release();
         }
       }

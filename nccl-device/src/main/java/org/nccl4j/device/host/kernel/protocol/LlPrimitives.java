@@ -47,11 +47,12 @@ public final class LlPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
-    HostMemory outcome = target == null ? scratch : target;
-    long outcomeOffset = target == null ? 0 : targetOffset;
+    boolean passed = target == null || (mode & PARTIAL) != 0;
+    HostMemory outcome = passed ? scratch : target;
+    long outcomeOffset = passed ? 0 : targetOffset;
     if ((mode & RECEIVE) != 0) {
       take(source, sourceOffset, outcome, outcomeOffset, bytes);
-      if (source != null && target != null && reduction.hasFinish()) {
+      if (source != null && !passed && reduction.hasFinish()) {
         reduction.finish(outcome, outcomeOffset, bytes / elementBytes);
       }
     } else if (reduction != null && reduction.hasPrepare()) {

@@ -17,6 +17,9 @@ public abstract class Primitives {
   /** In a mode: data go to the peers. */
   public static final int SEND = 2;
 
+  /** In a mode: the target is a place for what goes to the peers, and is not finished. */
+  static final int PARTIAL = 4;
+
   final Waiter waiter;
   final Call call;
   public final RecvEnd[] recvs;
@@ -51,6 +54,13 @@ public abstract class Primitives {
     this.lower = below;
   }
 
+  /**
+   * Sets whether peers may read what this rank sends from its buffers, until the kernel ends. The
+   * algorithm must not let a buffer's part change between the step that sends it and its reading.
+   */
+  @HotPath
+  public void mayLend(boolean may) {}
+
   /** Own data to the peers. */
   @HotPath
   public final void send(HostMemory source, long sourceOffset, int bytes) {
@@ -80,6 +90,16 @@ public abstract class Primitives {
   @HotPath
   public final void recvReduceSend(HostMemory source, long sourceOffset, int bytes) {
     step(source, sourceOffset, null, 0, bytes, RECEIVE | SEND);
+  }
+
+  /**
+   * Same as {@link #recvReduceSend(HostMemory, long, int)} where there is a place for the outcome:
+   * memory that nothing else uses until the peers have read it.
+   */
+  @HotPath
+  public final void recvReduceSend(
+      HostMemory source, long sourceOffset, HostMemory place, long placeOffset, int bytes) {
+    step(source, sourceOffset, place, placeOffset, bytes, RECEIVE | SEND | PARTIAL);
   }
 
   /** Own and received data, combined and finished, to the target. */
@@ -114,7 +134,7 @@ public abstract class Primitives {
    *
    * @param source own data, or null
    * @param target where the outcome goes to, or null; a reduction with a target is finished
-   * @param mode RECEIVE, SEND or both
+   * @param mode RECEIVE, SEND or both; with PARTIAL the target may be left alone
    */
   abstract void step(
       HostMemory source,

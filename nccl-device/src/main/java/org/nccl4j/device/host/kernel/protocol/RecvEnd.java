@@ -2,9 +2,11 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /** The receiving end of a connection. */
@@ -22,6 +24,15 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   /** The step that is awaited, while one is. */
   private long awaited;
 
+  /** Null if this end never borrows. */
+  private Borrowing borrowing;
+
+  /** The memory of the current step's data, if they are in this process. */
+  private HostMemory from;
+
+  /** Offset of the current step's data in their memory, or their address in another process. */
+  private long fromOffset;
+
   public RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
     super(peer, connection, layout);
   }
@@ -38,6 +49,21 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   /** The same connection for a communicator in which the peer has another number. */
   RecvEnd numbered(int other) {
     return new RecvEnd(other, this);
+  }
+
+  /**
+   * From now on reads data from the sender's buffers where it can.
+   *
+   * @param ranks this rank and the sender, for messages
+   */
+  void borrow(SingleCopy sizes, String ranks) {
+    borrowing = new Borrowing(data, credit, layout, sizes, ranks);
+    borrowing.answer();
+  }
+
+  /** From now on reads as another end of the same connection does. */
+  void borrow(RecvEnd same) {
+    borrowing = same.borrowing;
   }
 
   @Override
@@ -143,10 +169,66 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     return true;
   }
 
+  /**
+   * In Simple: finds the data of the current step, which are there: in the slot, or lent. From here
+   * to the release nothing waits: a sender that fails waits for the end of the reading.
+   */
+  @HotPath
+  void locate(Waiter waiter) {
+    if (borrowing != null) {
+      borrowing.answer();
+      if (borrowing.isLent(step)) {
+        if (!borrowing.begin(step)) {
+          waiter.awaitFailure(peer);
+        }
+        from = borrowing.memory(step);
+        fromOffset = borrowing.place(step);
+        return;
+      }
+    }
+    from = data;
+    fromOffset = layout.simple(step);
+  }
+
+  /** In Simple: copies a part of the current step's data, which were located. */
+  @HotPath
+  void copy(int at, HostMemory target, long targetOffset, int bytes, Waiter waiter) {
+    if (from == null) {
+      borrowing.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
+    } else {
+      Copies.copy(from, fromOffset + at, target, targetOffset, bytes);
+    }
+  }
+
+  /**
+   * In Simple: the memory of the current step's data, which were located. Data of another process
+   * can only be copied.
+   */
+  @HotPath
+  HostMemory part() {
+    return from;
+  }
+
+  /** In Simple: the place of a part of the current step's data in their memory. */
+  @HotPath
+  long partOffset(int at) {
+    return fromOffset + at;
+  }
+
+  /** After a failure: reads nothing any more. */
+  void abandon() {
+    if (borrowing != null) {
+      borrowing.abandon();
+    }
+  }
+
   /** Gives the slot of the current step back, and goes on to the next. */
   @HotPath
   public void release() {
     clearLast();
+    if (borrowing != null) {
+      borrowing.end();
+    }
     step++;
     Words.storeRelease(credit, ConnectionLayout.HEAD, step);
   }

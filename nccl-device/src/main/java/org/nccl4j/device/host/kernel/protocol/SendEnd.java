@@ -2,15 +2,28 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /** The sending end of a connection. */
 public final class SendEnd extends ConnectionEnd {
   /** The receiver's head when last looked at. */
   private long head;
+
+  /** Null if this end never lends. */
+  private Lending lending;
+
+  /** Those of the communicator; null if this end never lends. */
+  private Loans loans;
+
+  /** The last step that the current kernel has lent, or -1. */
+  private long lastLent = -1;
+
+  private boolean chosen;
 
   public SendEnd(int peer, Connection connection, ConnectionLayout layout) {
     super(peer, connection, layout);
@@ -28,6 +41,18 @@ public final class SendEnd extends ConnectionEnd {
   /** The same connection for a communicator in which the peer has another number. */
   SendEnd numbered(int other) {
     return new SendEnd(other, this);
+  }
+
+  /** From now on lends this rank's buffers to a receiver that can read them. */
+  void lend(SingleCopy sizes, Loans its) {
+    lending = new Lending(data, credit, layout, sizes);
+    loans = its;
+  }
+
+  /** From now on lends as another end of the same connection does. */
+  void lend(SendEnd same, Loans its) {
+    lending = same.lending;
+    loans = its;
   }
 
   @Override
@@ -80,11 +105,70 @@ public final class SendEnd extends ConnectionEnd {
     return head > taken;
   }
 
+  /**
+   * Chooses the receiver to read the current step from a buffer, if it can and is to.
+   *
+   * @param reduced whether the receiver reduces the step's data, instead of copying them
+   */
+  @HotPath
+  boolean choose(int bytes, boolean reduced) {
+    chosen = lends(bytes) && !(reduced && lending.onlyCopies());
+    return chosen;
+  }
+
+  /** True if the receiver was chosen for the current step. */
+  @HotPath
+  boolean isChosen() {
+    return chosen;
+  }
+
+  /** True if a step of so many bytes can be read from this rank's buffers, and is to be. */
+  @HotPath
+  boolean lends(int bytes) {
+    return lending != null && lending.takes(bytes);
+  }
+
+  /**
+   * In Simple: publishes a part of a buffer as the current step's data, and goes on to the next
+   * step. The part must stay as it is until the receiver has read it, which the end of the kernel
+   * waits for.
+   */
+  @HotPath
+  void lend(HostMemory memory, long offset, int bytes, Call call) {
+    lending.lend(step, memory, offset);
+    if (lastLent < 0) {
+      loans.add(this);
+    }
+    lastLent = step;
+    post(~bytes, call);
+  }
+
+  /** Waits until the receiver has read what the current kernel has lent. */
+  @HotPath
+  void awaitReturn(Waiter waiter) {
+    if (head <= lastLent) {
+      head =
+          waiter.awaitGreater(credit, ConnectionLayout.HEAD, lastLent, peer, "the end of a read");
+    }
+    forgetLoans();
+  }
+
+  /** Nothing is lent any more. */
+  @HotPath
+  void forgetLoans() {
+    lastLent = -1;
+    lending.forget();
+  }
+
+  Lending lending() {
+    return lending;
+  }
+
   /** In Simple: publishes the slot of the current step, and goes on to the next. */
   @HotPath
-  public void post(int bytes, Call call) {
-    long size = ConnectionLayout.size(step);
-    data.window(size).putInt(data.index(size), bytes);
+  public void post(int size, Call call) {
+    long sizeAt = ConnectionLayout.size(step);
+    data.window(sizeAt).putInt(data.index(sizeAt), size);
     long signature = ConnectionLayout.signature(step);
     data.window(signature).putShort(data.index(signature), call.signature);
     step++;

@@ -17,8 +17,17 @@ public final class SlotPrimitives extends Primitives {
    */
   private static final int PIECE = 16 << 10;
 
+  /** In a mode: the outcome lies in the first sending end's slot. */
+  private static final int PASSED = 8;
+
   private final HostMemory scratch;
   private final boolean ll128;
+
+  /** True if peers may read from this rank's buffers. */
+  private boolean lends;
+
+  /** Ends whose peers read the current step from this rank's buffer; 0 unless peers may. */
+  private int lent;
 
   /**
    * Primitives between some peers.
@@ -49,6 +58,13 @@ public final class SlotPrimitives extends Primitives {
 
   @Override
   @HotPath
+  public void mayLend(boolean may) {
+    lends = may && !ll128;
+    lent = 0;
+  }
+
+  @Override
+  @HotPath
   void step(
       HostMemory source,
       long sourceOffset,
@@ -59,32 +75,79 @@ public final class SlotPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
-    boolean receive = (mode & RECEIVE) != 0;
     await(mode, bytes);
-    if (mode == SEND && target != null && bytes <= PIECE && !prepares()) {
+    boolean partial = (mode & PARTIAL) != 0;
+    if (lends) {
+      chooseLenders(mode != SEND ? target : prepares() ? null : source, bytes, mode);
+    }
+    if (mode == SEND && (lent > 0 || target != null && bytes <= PIECE && !prepares())) {
       // The own copy is made while the data are under way.
       fill(source, sourceOffset, 0, 0, bytes);
-      post(mode, bytes);
-      Copies.copy(source, sourceOffset, target, targetOffset, bytes);
+      post(mode, bytes, source, sourceOffset);
+      if (target != null) {
+        Copies.copy(source, sourceOffset, target, targetOffset, bytes);
+      }
       return;
     }
-    HostMemory first = target == null ? sends[0].memory() : target;
-    long firstOffset = target == null ? slot(sends[0]) : targetOffset;
-    for (int at = 0; at < bytes; at += PIECE) {
-      int piece = Math.min(PIECE, bytes - at);
+    boolean passed = target == null || partial && lent == 0;
+    move(
+        source,
+        sourceOffset,
+        passed ? sends[0].memory() : target,
+        passed ? slot(sends[0]) : targetOffset,
+        bytes,
+        passed ? mode | PASSED : mode);
+  }
+
+  /** The pieces of a step: to the outcome, and on to the slots of the peers. */
+  private void move(
+      HostMemory source,
+      long sourceOffset,
+      HostMemory outcome,
+      long outcomeOffset,
+      int bytes,
+      int mode) {
+    boolean receive = (mode & RECEIVE) != 0;
+    boolean finishes =
+        receive && source != null && (mode & (PASSED | PARTIAL)) == 0 && reduction.hasFinish();
+    int firstEnd = (mode & PASSED) != 0 ? 1 : 0;
+    boolean fills = (mode & SEND) != 0 && lent + firstEnd < sends.length;
+    int most = receive && source == null && !fills ? bytes : PIECE;
+    for (int at = 0; at < bytes; at += most) {
+      int piece = Math.min(most, bytes - at);
       if (receive) {
-        take(source, sourceOffset + at, first, firstOffset + at, at, piece);
-        if (source != null && target != null && reduction.hasFinish()) {
-          reduction.finish(first, firstOffset + at, piece / elementBytes);
+        take(source, sourceOffset + at, outcome, outcomeOffset + at, at, piece);
+        if (finishes) {
+          reduction.finish(outcome, outcomeOffset + at, piece / elementBytes);
         }
       } else {
-        load(source, sourceOffset + at, first, firstOffset + at, piece);
+        load(source, sourceOffset + at, outcome, outcomeOffset + at, piece);
       }
-      if ((mode & SEND) != 0) {
-        fill(first, firstOffset + at, target == null ? 1 : 0, at, piece);
+      if (fills) {
+        fill(outcome, outcomeOffset + at, firstEnd, at, piece);
       }
     }
-    post(mode, bytes);
+    post(mode, bytes, outcome, outcomeOffset);
+  }
+
+  /**
+   * Chooses the ends whose peers read this step from this rank's buffer. Where the data have a
+   * place in the buffer only if all peers read them there, all or none.
+   *
+   * @param kept the buffer that has the step's data until the kernel ends; null for none
+   */
+  private void chooseLenders(HostMemory kept, int bytes, int mode) {
+    lent = 0;
+    if ((mode & SEND) == 0 || kept == null) {
+      return;
+    }
+    boolean partial = (mode & PARTIAL) != 0;
+    boolean reduced = partial || mode == SEND && reduction != null;
+    int chosen = 0;
+    for (SendEnd end : sends) {
+      chosen += end.choose(bytes, reduced) ? 1 : 0;
+    }
+    lent = partial && chosen < sends.length ? 0 : chosen;
   }
 
   private void await(int mode, int bytes) {
@@ -105,21 +168,35 @@ public final class SlotPrimitives extends Primitives {
           end.awaitData(waiter, call);
         }
       }
+      if (!ll128) {
+        for (RecvEnd end : recvs) {
+          end.locate(waiter);
+        }
+      }
     }
   }
 
   private void fill(HostMemory from, long fromOffset, int firstEnd, int at, int bytes) {
     for (int s = firstEnd; s < sends.length; s++) {
       SendEnd end = sends[s];
-      copy(from, fromOffset, end.memory(), slot(end) + at, bytes);
+      if (lent == 0 || !end.isChosen()) {
+        copy(from, fromOffset, end.memory(), slot(end) + at, bytes);
+      }
     }
   }
 
-  private void post(int mode, int bytes) {
+  /**
+   * Publishes a step, and gives the slots of what was received back.
+   *
+   * @param from what is lent, where some ends lend the step
+   */
+  private void post(int mode, int bytes, HostMemory from, long fromOffset) {
     if ((mode & SEND) != 0) {
       for (SendEnd end : sends) {
         if (ll128) {
           end.postLl128(call);
+        } else if (lent > 0 && end.isChosen()) {
+          end.lend(from, fromOffset, bytes, call);
         } else {
           end.post(bytes, call);
         }
@@ -149,17 +226,20 @@ public final class SlotPrimitives extends Primitives {
       return;
     }
     await(mode, bytes);
+    if (lends) {
+      chooseLenders(target, bytes, mode);
+    }
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
       combineInOrder(source, sourceOffset + at, target, targetOffset + at, at, piece);
       if (reduction.hasFinish()) {
         reduction.finish(target, targetOffset + at, piece / elementBytes);
       }
-      if ((mode & SEND) != 0) {
+      if ((mode & SEND) != 0 && lent < sends.length) {
         fill(target, targetOffset + at, 0, at, piece);
       }
     }
-    post(mode, bytes);
+    post(mode, bytes, target, targetOffset);
   }
 
   private void combineInOrder(
@@ -179,8 +259,8 @@ public final class SlotPrimitives extends Primitives {
       HostMemory next = own;
       long nextOffset = ownOffset;
       if (place != lower) {
-        next = recvs[r].memory();
-        nextOffset = slot(recvs[r]) + at;
+        next = part(recvs[r]);
+        nextOffset = partOffset(recvs[r], at);
         r++;
       }
       if (place == 0) {
@@ -220,8 +300,12 @@ public final class SlotPrimitives extends Primitives {
   private void take(
       HostMemory source, long sourceOffset, HostMemory to, long toOffset, int at, int bytes) {
     RecvEnd end = recvs[0];
+    if (source == null && ll128) {
+      copy(end.memory(), slot(end) + at, to, toOffset, bytes);
+      return;
+    }
     if (source == null) {
-      Copies.copy(end.memory(), slot(end) + at, to, toOffset, bytes);
+      end.copy(at, to, toOffset, bytes, waiter);
       return;
     }
     HostMemory own = source;
@@ -232,10 +316,21 @@ public final class SlotPrimitives extends Primitives {
       ownOffset = 0;
     }
     int count = bytes / elementBytes;
-    reduction.reduce(own, ownOffset, end.memory(), slot(end) + at, to, toOffset, count);
+    HostMemory part = part(end);
+    reduction.reduce(own, ownOffset, part, partOffset(end, at), to, toOffset, count);
     for (int r = 1; r < recvs.length; r++) {
       end = recvs[r];
-      reduction.reduce(to, toOffset, end.memory(), slot(end) + at, to, toOffset, count);
+      part = part(end);
+      reduction.reduce(to, toOffset, part, partOffset(end, at), to, toOffset, count);
     }
+  }
+
+  /** The memory that holds a piece of what a peer sent, at {@link #partOffset}. */
+  private HostMemory part(RecvEnd end) {
+    return ll128 ? end.memory() : end.part();
+  }
+
+  private long partOffset(RecvEnd end, int at) {
+    return ll128 ? slot(end) + at : end.partOffset(at);
   }
 }

@@ -198,6 +198,15 @@ public final class Waiter {
     throw differs(call, sender.peer());
   }
 
+  /** Waits for a failure whose first sign, a peer that is gone, has been seen; throws it. */
+  void awaitFailure(int peer) {
+    begin();
+    while (true) {
+      check();
+      idle(peer, "data");
+    }
+  }
+
   /** True if the current wait has lasted so long that it pays to look for reasons. */
   @HotPath
   public boolean isSlow() {

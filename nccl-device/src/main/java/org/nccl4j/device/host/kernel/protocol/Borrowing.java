@@ -1,0 +1,190 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import java.lang.System.Logger;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.ProcessMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+
+/**
+ * The receiver's part of single copies on one connection: it answers the sender's offer, and finds
+ * what the sender lends; see {@link Lending}. Shared by the communicators that share the
+ * connection; owned by the thread that runs the current kernel.
+ */
+final class Borrowing {
+  private static final Logger LOG = DebugLog.of("P2P");
+
+  private final ConnectionLayout layout;
+  private final HostMemory data;
+  private final HostMemory credit;
+  private final SingleCopy sizes;
+
+  /** This rank and its peer, for messages. */
+  private final String ranks;
+
+  private long answer;
+
+  /** What a sender in this process lends, by slot. */
+  private HostMemory[] lent;
+
+  /** The sender's process, if it is another one. */
+  private ProcessMemory process;
+
+  /** True while the sender is told that a step is being read. */
+  private boolean reading;
+
+  Borrowing(
+      HostMemory data, HostMemory credit, ConnectionLayout layout, SingleCopy sizes, String ranks) {
+    this.layout = layout;
+    this.data = data;
+    this.credit = credit;
+    this.sizes = sizes;
+    this.ranks = ranks;
+  }
+
+  /** Answers the sender's offer if there is one, and no answer yet. */
+  @HotPath
+  void answer() {
+    if (answer == 0 && Words.loadAcquire(data, Lending.OFFER) != 0) {
+      decide();
+    }
+  }
+
+  private void decide() {
+    String obstacle = null;
+    if (sizes.inProcess() != SingleCopy.NEVER) {
+      lent = inThisProcess();
+      answer = lent == null ? 0 : Lending.IN_PROCESS;
+    }
+    if (answer == 0 && sizes.betweenProcesses() != SingleCopy.NEVER) {
+      obstacle = obstacleBetweenProcesses();
+      answer = obstacle == null ? Lending.BETWEEN_PROCESSES : 0;
+    }
+    if (answer == 0) {
+      answer = Lending.BY_SLOTS;
+    }
+    Words.storeRelease(credit, Lending.ANSWER, answer);
+    if (LOG.isLoggable(sizes.level())) {
+      LOG.log(sizes.level(), "{0}", text(obstacle));
+    }
+  }
+
+  private String text(String obstacle) {
+    if (answer == Lending.IN_PROCESS) {
+      return ranks
+          + " in the same process: from "
+          + sizes.inProcess()
+          + " bytes a step on, data are read from the sender's buffer";
+    }
+    if (answer == Lending.BETWEEN_PROCESSES) {
+      return ranks
+          + " in another process: from "
+          + sizes.betweenProcesses()
+          + " bytes a step on, data are read from the sender's buffer by process_vm_readv";
+    }
+    return ranks + ": all data go through slots" + (obstacle == null ? "" : "; " + obstacle);
+  }
+
+  private long offered(long word) {
+    return Words.loadAcquire(data, word);
+  }
+
+  /** What the sender lends, by slot, if it is in this process; null if it is not. */
+  private HostMemory[] inThisProcess() {
+    boolean here =
+        offered(Lending.PATTERN_ADDRESS) == LentMemory.patternAddress()
+            && offered(Lending.PATTERN) == LentMemory.pattern(0)
+            && offered(Lending.PATTERN + Long.BYTES) == LentMemory.pattern(1);
+    return here ? LentMemory.find(offered(Lending.OFFER)) : null;
+  }
+
+  /** Reads the sender's pattern from its process. The reason why that does not work, or null. */
+  private String obstacleBetweenProcesses() {
+    long pid = offered(Lending.PROCESS);
+    ProcessMemory sender = new ProcessMemory(pid);
+    ByteBuffer seen = ByteBuffer.allocateDirect(2 * Long.BYTES).order(ByteOrder.nativeOrder());
+    int error =
+        sender.read(offered(Lending.PATTERN_ADDRESS), HostMemory.addressOf(seen), 2 * Long.BYTES);
+    if (error != 0) {
+      return "process_vm_readv from process %d fails with errno %d".formatted(pid, error);
+    }
+    if (seen.getLong(0) != offered(Lending.PATTERN)
+        || seen.getLong(Long.BYTES) != offered(Lending.PATTERN + Long.BYTES)) {
+      return "process %d is another one here than the sender's".formatted(pid);
+    }
+    process = sender;
+    return null;
+  }
+
+  /** True if the data of a step that is there are lent. */
+  @HotPath
+  boolean isLent(long step) {
+    long size = ConnectionLayout.size(step);
+    return data.window(size).getInt(data.index(size)) < 0;
+  }
+
+  /** Tells the sender that a step is being read; false if the sender has revoked it. */
+  @HotPath
+  boolean begin(long step) {
+    Words.storeRelease(credit, Lending.READING, step + 1);
+    reading = true;
+    VarHandle.fullFence();
+    return Words.loadAcquire(data, Lending.REVOKED) == 0;
+  }
+
+  /** The step was read; the head says so too. */
+  @HotPath
+  void end() {
+    reading = false;
+  }
+
+  /** After a failure: nothing is being read any more. */
+  void abandon() {
+    if (reading) {
+      reading = false;
+      Words.storeRelease(credit, Lending.READING, 0);
+    }
+  }
+
+  /** The memory of this process that holds the data of a lent step; null if it is of another. */
+  @HotPath
+  HostMemory memory(long step) {
+    return lent == null ? null : lent[(int) step & (ConnectionLayout.STEPS - 1)];
+  }
+
+  /** The offset of a lent step in its memory, or its address in the sender's process. */
+  @HotPath
+  long place(long step) {
+    long at = layout.simple(step);
+    return data.window(at).getLong(data.index(at));
+  }
+
+  /** Reads lent data of another process. */
+  @HotPath
+  void fetch(long from, long to, int bytes, Waiter waiter, int peer) {
+    int error = process.read(from, to, bytes);
+    if (error != 0) {
+      fail(error, bytes, waiter, peer);
+    }
+  }
+
+  /** A sender that has failed is heard of in another way, with the reason. */
+  private void fail(int error, int bytes, Waiter waiter, int peer) {
+    if (error == ProcessMemory.ESRCH || Words.loadAcquire(data, Lending.REVOKED) != 0) {
+      waiter.awaitFailure(peer);
+    }
+    throw new SystemErrorException(
+        ErrorId.SHARED_MEMORY,
+        "%s: process_vm_readv of %d bytes of the sender's buffer fails with errno %d"
+            .formatted(ranks, bytes, error),
+        "set NCCL4J_SINGLE_COPY=threads, or use memory that the kernel can read");
+  }
+}

@@ -1,0 +1,76 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.stream.Backoff;
+
+/**
+ * The connections through which this rank's current kernel has lent memory. The kernel ends only
+ * when all of it was read: then the buffers are the caller's again. Owned by the thread that runs
+ * the communicator's current kernel.
+ */
+final class Loans {
+  private static final Logger LOG = DebugLog.of("P2P");
+
+  private final SendEnd[] lenders;
+  private int count;
+
+  /** For so many connections at most. */
+  Loans(int most) {
+    lenders = new SendEnd[most];
+  }
+
+  /** The first loan of a kernel through a connection. */
+  @HotPath
+  void add(SendEnd lender) {
+    lenders[count] = lender;
+    count++;
+  }
+
+  /** True if the current kernel has lent something. */
+  @HotPath
+  boolean exist() {
+    return count > 0;
+  }
+
+  /** Waits until all that was lent was read. */
+  @HotPath
+  void settle(Waiter waiter) {
+    while (count > 0) {
+      lenders[count - 1].awaitReturn(waiter);
+      count--;
+      lenders[count] = null;
+    }
+  }
+
+  /**
+   * After a failure: takes back what is lent, and waits for receivers that are in the middle of a
+   * step, which takes them microseconds.
+   */
+  void revoke(long patienceNanos) {
+    for (int l = 0; l < count; l++) {
+      lenders[l].lending().revoke();
+    }
+    long begin = System.nanoTime();
+    Backoff backoff = new Backoff(0);
+    while (count > 0) {
+      SendEnd lender = lenders[count - 1];
+      if (lender.lending().isBeingRead()) {
+        if (System.nanoTime() - begin < patienceNanos) {
+          backoff.idle();
+          continue;
+        }
+        lender.lending().keep();
+        LOG.log(
+            Level.WARNING,
+            "rank {0} still reads buffers of this rank, which has failed: their memory is not freed",
+            lender.peer);
+      }
+      lender.forgetLoans();
+      count--;
+      lenders[count] = null;
+    }
+  }
+}

@@ -1,0 +1,220 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Leases;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.CallSignature;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.kernel.Progress;
+
+/** Steps that a receiver reads from the sender's buffer, one by one. */
+@Timeout(60)
+class LoanTest {
+  private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, 256);
+  private static final int BYTES = 256;
+  private static final int LEAST = 100;
+  private static final Call CALL = new Call(CallSignature.ofMessage(BYTES), () -> "a step");
+  private static final SingleCopy IN_PROCESS = new SingleCopy(LEAST, SingleCopy.NEVER, Level.DEBUG);
+  private static final SingleCopy BETWEEN_PROCESSES =
+      new SingleCopy(SingleCopy.NEVER, LEAST, Level.DEBUG);
+
+  private final HostDevice device = HostDevice.instance();
+  private final DeviceMemory data = device.allocate(LAYOUT.dataBytes());
+  private final DeviceMemory credit = device.allocate(ConnectionLayout.CREDIT_BYTES);
+  private final Connection connection = new Connection(data, credit);
+  private final HostMemory source = HostMemory.of(device.allocate(2 * BYTES));
+  private final HostMemory target = HostMemory.of(device.allocate(BYTES));
+  private final HostMemory scratch = HostMemory.of(device.allocate(3 * BYTES));
+  private final Waiter waiter = waiter(Duration.ofSeconds(30));
+  private final Loans loans = new Loans(2);
+  private SendEnd sender;
+  private RecvEnd receiver;
+
+  static Stream<SingleCopy> ways() {
+    return Stream.of(IN_PROCESS, BETWEEN_PROCESSES);
+  }
+
+  private static Waiter waiter(Duration deadline) {
+    return new Waiter("loans", 0, deadline, true, Progress.NONE);
+  }
+
+  @AfterEach
+  void close() {
+    Stream.of(data, credit, source, target, scratch).forEach(DeviceMemory::close);
+  }
+
+  private void connect(SingleCopy sizes) {
+    sender = sender(sizes);
+    receiver = receiver(sizes);
+  }
+
+  private SendEnd sender(SingleCopy sizes) {
+    SendEnd end = new SendEnd(1, connection, LAYOUT);
+    end.lend(sizes, loans);
+    return end;
+  }
+
+  private RecvEnd receiver(SingleCopy sizes) {
+    RecvEnd end = new RecvEnd(0, connection, LAYOUT);
+    end.borrow(sizes, "rank 1 from rank 0");
+    return end;
+  }
+
+  private void send(int bytes) {
+    Primitives to =
+        new SlotPrimitives(
+            0, waiter, CALL, new RecvEnd[0], new SendEnd[] {sender}, null, 1, scratch, false);
+    to.mayLend(true);
+    to.send(source, 3, bytes);
+  }
+
+  private void receive(Waiter whose, int bytes) {
+    new SlotPrimitives(
+            1, whose, CALL, new RecvEnd[] {receiver}, new SendEnd[0], null, 1, scratch, false)
+        .recv(target, 0, bytes);
+  }
+
+  private byte first() {
+    return target.window(0).get(target.index(0));
+  }
+
+  /** The byte that arrives if the sender's buffer changes from 1 to 2 after the send. */
+  private int arrivesAfterChange(int bytes) {
+    source.fill((byte) 1);
+    send(bytes);
+    source.fill((byte) 2);
+    receive(waiter, bytes);
+    return first();
+  }
+
+  @ParameterizedTest
+  @MethodSource("ways")
+  void largeStepsAreReadFromTheBufferAndSmallOnesFromSlots(SingleCopy way) {
+    connect(way);
+    for (int turn = 0; turn < 20; turn++) {
+      assertEquals(2, arrivesAfterChange(LEAST + turn), "lent, turn " + turn);
+      assertEquals(1, arrivesAfterChange(LEAST - 1), "in a slot, turn " + turn);
+    }
+    assertTrue(loans.exist());
+    loans.settle(waiter);
+    assertFalse(loans.exist());
+  }
+
+  @Test
+  void anOfferThatComesLateIsAnsweredAtTheNextStep() {
+    receiver = receiver(IN_PROCESS);
+    sender = sender(IN_PROCESS);
+    assertEquals(1, arrivesAfterChange(BYTES));
+    assertEquals(2, arrivesAfterChange(BYTES));
+  }
+
+  @Test
+  void aSenderOfAnotherProcessThatCannotBeReadGoesOnThroughSlots() {
+    sender = sender(BETWEEN_PROCESSES);
+    Words.storeRelease(HostMemory.of(data), Lending.PATTERN, LentMemory.pattern(0) + 1);
+    receiver = receiver(BETWEEN_PROCESSES);
+    assertEquals(1, arrivesAfterChange(BYTES), "another pattern");
+    Words.storeRelease(HostMemory.of(credit), Lending.ANSWER, 0);
+    sender = sender(BETWEEN_PROCESSES);
+    sender.goOnAt(1);
+    Words.storeRelease(HostMemory.of(data), Lending.PROCESS, Integer.MAX_VALUE);
+    receiver = receiver(BETWEEN_PROCESSES);
+    receiver.goOnAt(1);
+    assertEquals(1, arrivesAfterChange(BYTES), "no such process");
+  }
+
+  @Test
+  void aReceiverThatMayNotReadAnswersNothingElseThanSlots() {
+    sender = sender(IN_PROCESS);
+    receiver = new RecvEnd(0, connection, LAYOUT);
+    assertEquals(1, arrivesAfterChange(BYTES));
+  }
+
+  @ParameterizedTest
+  @MethodSource("ways")
+  void aKernelEndsOnlyWhenItsLoansWereRead(SingleCopy way) {
+    connect(way);
+    send(BYTES);
+    assertThrows(
+        TimeoutException.class, () -> loans.settle(waiter(Duration.ofMillis(1))), "not read yet");
+    receive(waiter, BYTES);
+    loans.settle(waiter);
+  }
+
+  @ParameterizedTest
+  @MethodSource("ways")
+  void revokedLoansAreNotRead(SingleCopy way) {
+    connect(way);
+    source.fill((byte) 7);
+    send(BYTES);
+    loans.revoke(Long.MAX_VALUE);
+    source.close();
+    Waiter theirs = waiter(Duration.ofSeconds(30));
+    NcclException cause = new SystemErrorException(ErrorId.SHARED_MEMORY, "rank 0 failed", "look");
+    theirs.fail(cause);
+    NcclException thrown = assertThrows(NcclException.class, () -> receive(theirs, BYTES));
+    assertEquals(cause.getMessage(), thrown.getMessage());
+    assertEquals(0, first());
+  }
+
+  @Test
+  void aFailedSenderWaitsForAReceiverThatIsReading() throws Exception {
+    connect(IN_PROCESS);
+    send(BYTES);
+    receiver.awaitData(waiter, CALL);
+    receiver.locate(waiter);
+    Thread failing = new Thread(() -> loans.revoke(Long.MAX_VALUE));
+    failing.start();
+    while (Words.loadAcquire(HostMemory.of(data), Lending.REVOKED) == 0) {
+      Thread.onSpinWait();
+    }
+    assertTrue(failing.isAlive());
+    receiver.release();
+    failing.join();
+    assertFalse(loans.exist());
+  }
+
+  @Test
+  void aFailedReceiverReadsNoMore() {
+    connect(IN_PROCESS);
+    send(BYTES);
+    receiver.awaitData(waiter, CALL);
+    receiver.locate(waiter);
+    receiver.abandon();
+    loans.revoke(Long.MAX_VALUE);
+    assertFalse(loans.exist());
+  }
+
+  @Test
+  void memoryOfALoanWhoseReadingDoesNotEndIsKept() {
+    connect(IN_PROCESS);
+    send(BYTES);
+    receiver.awaitData(waiter, CALL);
+    receiver.locate(waiter);
+    loans.revoke(0);
+    source.close();
+    assertFalse(Leases.of(source).isOver());
+    receiver.copy(0, target, 0, BYTES, waiter);
+  }
+}
