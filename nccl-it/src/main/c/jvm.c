@@ -288,15 +288,27 @@ static JNIEnv* attach(void) {
   return env;
 }
 
+// The JDK's class of processes sets SIGCHLD to its default when it is first used, which JDK 25 does
+// without starting one. So it is initialized here, as FindClass does, and the program's handler put
+// back.
+static void keep_child_handler(JNIEnv* env, const struct sigaction* program) {
+  (*env)->FindClass(env, "java/lang/ProcessImpl");
+  (*env)->ExceptionClear(env);
+  sigaction(SIGCHLD, program, NULL);
+}
+
 static bool begin(void) {
   char root[PATH_BYTES];
   if (!find_root(root)) return refuse("the folder of libnccl.so.2 is not known");
+  struct sigaction child;
+  sigaction(SIGCHLD, NULL, &child);
   joined = join_jvm();
   if (!joined && !start_jvm(root)) return false;
   pthread_key_create(&attached, detach);
   pthread_atfork(NULL, NULL, after_fork);
   JNIEnv* env = attach();
   if (!env || (*env)->PushLocalFrame(env, 1024)) return refuse("the JVM takes no thread");
+  if (!joined) keep_child_handler(env, &child);
   bool bound = bind(env, root);
   (*env)->PopLocalFrame(env, NULL);
   return bound;
