@@ -23,7 +23,7 @@ cp -r "$here/../program/." "$here/../ranks/." src/main/java
 $MVN package -Dnccl4j.version="$VERSION"
 
 debootstrap --arch=arm64 --variant=minbase --foreign --include=openjdk-17-jre-headless,zlib1g \
-  bookworm root "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >debootstrap.log 2>&1 ||
+  bookworm root ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >debootstrap.log 2>&1 ||
   cannot "Debian's packages cannot be had: $(tail -n 1 debootstrap.log)"
 for package in root/var/cache/apt/archives/*.deb; do
   dpkg -x "$package" root
