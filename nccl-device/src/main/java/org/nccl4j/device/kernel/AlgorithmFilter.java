@@ -95,6 +95,11 @@ public final class AlgorithmFilter {
         || algorithms.single.values().stream().anyMatch(names -> names.lists(algorithm.label()));
   }
 
+  /** True if NVLS is asked for, in one of its forms, for any operation. */
+  public boolean demandsNvls() {
+    return demandsAnywhere(Algorithm.NVLS) || demandsAnywhere(Algorithm.NVLS_TREE);
+  }
+
   /** True if no algorithm is named, so that all are allowed. */
   public boolean allowsAllAlgorithms() {
     return algorithms.toString().isEmpty();

@@ -68,6 +68,8 @@ class AlgorithmFilterTest {
     assertTrue(AlgorithmFilter.parse("ring;allgather:NVLS", "").demandsAnywhere(Algorithm.NVLS));
     assertFalse(AlgorithmFilter.parse("^nvls", "").demandsAnywhere(Algorithm.NVLS));
     assertFalse(AlgorithmFilter.parse("NVLSTree", "").demandsAnywhere(Algorithm.NVLS));
+    assertTrue(AlgorithmFilter.parse("ring;allreduce:nvls_tree", "").demandsNvls());
+    assertFalse(AlgorithmFilter.parse("^nvls,nvlstree", "").demandsNvls());
   }
 
   @ParameterizedTest

@@ -22,8 +22,6 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -109,13 +107,11 @@ public final class NvlsSetup implements AutoCloseable {
 
   /** The offer of a rank without a provider; wanted if the settings ask for NVLS. */
   static Offer absent(Settings settings) {
-    AlgorithmFilter filter = TuningSettings.filter(settings);
     boolean wanted =
         switch (settings.get(Settings.NCCL4J_NVLS_MODE)) {
           case "emulated", "hardware" -> true;
           case "off" -> false;
-          default ->
-              filter.demandsAnywhere(Algorithm.NVLS) || filter.demandsAnywhere(Algorithm.NVLS_TREE);
+          default -> TuningSettings.filter(settings).demandsNvls();
         };
     return new Offer(
         Optional.empty(),
