@@ -1,7 +1,7 @@
 /**
- * Shared memory of this machine: mappings, segments that other processes can map, and the passing
- * of their file descriptors. Layer: below the devices and the transports; needs the C library and
- * nothing else.
+ * Shared memory of this machine: mappings, segments that other processes can map, the passing of
+ * their file descriptors, and the limits that the kernel sets this process on both. Layer: below
+ * the devices and the transports; needs the C library and nothing else.
  *
  * <p>A message from one {@link org.nccl4j.device.shm.FdMailbox} to another is one datagram with one
  * file descriptor and the sender's credentials:

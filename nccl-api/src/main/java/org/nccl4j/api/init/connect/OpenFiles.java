@@ -1,12 +1,10 @@
 package org.nccl4j.api.init.connect;
 
 import java.io.File;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.function.LongSupplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.shm.ProcessLimits;
 
 /**
  * The open files of this process, with those that its ranks are about to open: refuses connections
@@ -99,20 +97,9 @@ final class OpenFiles {
             .formatted(Math.max(all, most + 1)));
   }
 
-  /** The limit of this process; very many where it cannot be read. */
+  /** The limit of this process; very many where there is none, or the system does not tell it. */
   private static long limitOfProcess() {
-    try {
-      for (String line : Files.readAllLines(Path.of("/proc/self/limits"))) {
-        if (line.startsWith("Max open files")) {
-          String soft = line.substring("Max open files".length()).trim().split("\\s+")[0];
-          return soft.equals("unlimited") ? Long.MAX_VALUE : Long.parseLong(soft);
-        }
-      }
-    } catch (IOException | NumberFormatException e) {
-      // Another system, which then says itself that there are too many.
-      return Long.MAX_VALUE;
-    }
-    return Long.MAX_VALUE;
+    return ProcessLimits.soft(ProcessLimits.OPEN_FILES).orElse(Long.MAX_VALUE);
   }
 
   private static long openInProcess() {

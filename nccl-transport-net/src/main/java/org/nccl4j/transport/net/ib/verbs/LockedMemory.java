@@ -1,10 +1,7 @@
 package org.nccl4j.transport.net.ib.verbs;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.OptionalLong;
-import java.util.stream.Stream;
+import org.nccl4j.device.shm.ProcessLimits;
 
 /**
  * The limit on memory that this process may lock, which all memory that an adapter reads or writes
@@ -14,22 +11,11 @@ public final class LockedMemory {
   /** The error number for it. */
   static final int ENOMEM = 12;
 
-  private static final Path LIMITS = Path.of("/proc/self/limits");
-
   private LockedMemory() {}
 
   /** The limit in bytes; empty if there is none or it is not known. */
   public static OptionalLong limit() {
-    try (Stream<String> lines = Files.lines(LIMITS)) {
-      return lines
-          .filter(line -> line.startsWith("Max locked memory"))
-          .map(line -> line.substring("Max locked memory".length()).strip().split("\\s+")[0])
-          .filter(soft -> !soft.equals("unlimited"))
-          .mapToLong(Long::parseLong)
-          .findFirst();
-    } catch (IOException | NumberFormatException e) {
-      return OptionalLong.empty();
-    }
+    return ProcessLimits.soft(ProcessLimits.LOCKED_MEMORY);
   }
 
   /** Returns the remedy for memory that could not be locked. */
