@@ -2,6 +2,7 @@ package org.nccl4j.api.bootstrap;
 
 import java.io.IOException;
 import java.net.ProtocolException;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.bootstrap.connection.Connection;
@@ -14,33 +15,57 @@ import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 
 /**
- * A call to another rank's {@link CallPoint}, over a connection of its own.
+ * A question to another rank's {@link CallPoint} or {@link RejoinPoint}, over a connection of its
+ * own.
  *
  * <p>Owner thread: the loop's.
  */
 final class PeerCall implements ConnectionDialer.Outcome, Connection.Owner {
   private static final int ROUNDS = 20;
 
-  private final RejoinAddress where;
-  private final byte[] request;
+  private final Question question;
   private final CompletableFuture<byte[]> answer = new CompletableFuture<>();
   private Connection connection;
 
-  private PeerCall(RejoinAddress where, byte[] request) {
-    this.where = where;
-    this.request = request;
+  /**
+   * A question.
+   *
+   * @param message that asks it
+   * @param answer type of the message that answers it
+   * @param mostBytes of the answer
+   */
+  record Question(ByteBuffer message, FrameType answer, int mostBytes) {
+    /** A request to a rank's {@link CallPoint}. */
+    static Question call(int rank, byte[] request) {
+      return new Question(
+          new MessageWriter(FrameType.CALL).number(rank).bytes(request).done(),
+          FrameType.ANSWER,
+          CallPoint.MAX_BYTES);
+    }
+
+    /** The question for the way to a new root, to a rank's {@link RejoinPoint}. */
+    static Question way(int rank, String key) {
+      return new Question(
+          new MessageWriter(FrameType.MEET).number(rank).text(key, RejoinPoint.MAX_KEY).done(),
+          FrameType.MEET_AT,
+          RejoinPoint.MAX_WAY);
+    }
+  }
+
+  private PeerCall(Question question) {
+    this.question = question;
   }
 
   /**
-   * Calls; does not wait.
+   * Asks; does not wait.
    *
    * @param limit for the connection, not for the answer
    * @return the answer, whose cancelling ends the call
    */
   static CompletableFuture<byte[]> begin(
-      RejoinAddress where, PeerCredentials trust, byte[] request, Duration limit) {
+      RejoinAddress where, PeerCredentials trust, Question question, Duration limit) {
     EventLoop loop = EventLoop.acquire();
-    PeerCall call = new PeerCall(where, request);
+    PeerCall call = new PeerCall(question);
     ConnectionDialer dialer =
         new ConnectionDialer(loop, where.sockets(), Handshake.Service.RING, trust, ROUNDS, call);
     loop.execute(() -> dialer.start(limit));
@@ -69,8 +94,8 @@ final class PeerCall implements ConnectionDialer.Outcome, Connection.Owner {
       reached.close();
       return;
     }
-    reached.handTo(this, CallPoint.MAX_BYTES + Integer.BYTES);
-    reached.send(new MessageWriter(FrameType.CALL).number(where.rank()).bytes(request).done());
+    reached.handTo(this, question.mostBytes + Integer.BYTES);
+    reached.send(question.message);
   }
 
   @Override
@@ -81,10 +106,10 @@ final class PeerCall implements ConnectionDialer.Outcome, Connection.Owner {
   @Override
   public void received(Connection from, FrameType type, MessageReader body)
       throws ProtocolException {
-    if (type != FrameType.ANSWER) {
-      throw new ProtocolException("a called rank sent " + type);
+    if (type != question.answer) {
+      throw new ProtocolException("a rank that was asked sent " + type);
     }
-    answer.complete(body.bytes(CallPoint.MAX_BYTES));
+    answer.complete(body.bytes(question.mostBytes));
   }
 
   @Override

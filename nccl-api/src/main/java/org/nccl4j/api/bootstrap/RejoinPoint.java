@@ -21,6 +21,9 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
 final class RejoinPoint {
   static final int MAX_KEY = 2048;
 
+  /** Bytes of an answer. */
+  static final int MAX_WAY = 4092;
+
   private final Map<String, byte[]> published = new HashMap<>();
   private final Map<String, List<Connection>> waiting = new HashMap<>();
   private boolean closed;

@@ -310,7 +310,9 @@ public final class TcpBootstrap extends DeadlineBootstrap {
 
   @Override
   public CompletableFuture<byte[]> call(byte[] point, byte[] bytes) {
-    return PeerCall.begin(RejoinAddress.decode(point), trust, bytes, request.deadline());
+    RejoinAddress where = RejoinAddress.decode(point);
+    PeerCall.Question question = PeerCall.Question.call(where.rank(), bytes);
+    return PeerCall.begin(where, trust, question, request.deadline());
   }
 
   @Override
