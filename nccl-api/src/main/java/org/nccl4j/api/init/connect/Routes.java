@@ -9,6 +9,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Subsystems;
@@ -34,8 +36,11 @@ public final class Routes {
   private final String networks;
   private final Logger.Level level;
 
-  /** Why a transport must not be used with a rank, by rank and its name. */
-  private final Map<Integer, Map<String, String>> excluded = new TreeMap<>();
+  /**
+   * The answers of the transports, in their order, by rank; equal lists are one. Empty before they
+   * are asked, and at this rank.
+   */
+  private final List<List<Support>> answers = new ArrayList<>();
 
   /**
    * A rank's routes.
@@ -64,9 +69,11 @@ public final class Routes {
     }
   }
 
-  /** Never again uses a transport with a rank; to be called on both of them. */
-  void exclude(int peer, String name, String reason) {
-    excluded.computeIfAbsent(peer, none -> new TreeMap<>()).put(name, reason);
+  /** Never again uses a chosen transport with a rank; to be called on both of them. */
+  void exclude(int peer, NamedTransport chosen, String reason) {
+    List<Support> without = new ArrayList<>(answers.get(peer));
+    without.set(transports.indexOf(chosen), Support.no(reason));
+    answers.set(peer, without);
   }
 
   /**
@@ -75,11 +82,13 @@ public final class Routes {
    * @throws InvalidUsageException if a rank cannot be reached, with what every transport said
    */
   List<NamedTransport> choose(Bootstrap bootstrap) {
+    if (answers.isEmpty()) {
+      ask(bootstrap.exchangeEnd());
+    }
     List<String> offers = new ArrayList<>();
-    long endNanos = bootstrap.exchangeEnd();
     for (PeerInfo peer : peers) {
       String before = offers.isEmpty() ? "" : offers.get(offers.size() - 1);
-      offers.add(peer.rank() == rank ? before : offer(peer, endNanos)); // nobody reads the first
+      offers.add(peer.rank() == rank ? before : offer(peer)); // nobody reads the first
     }
     List<byte[]> all = bootstrap.allGather(encode(offers));
     List<NamedTransport> chosen = new ArrayList<>();
@@ -96,7 +105,7 @@ public final class Routes {
           .forEach(
               peer ->
                   table
-                      .append(answers(peer))
+                      .append(said(peer))
                       .append(
                           "%n  rank %d: %s chosen"
                               .formatted(peer.rank(), chosen.get(peer.rank()).name())));
@@ -189,24 +198,27 @@ public final class Routes {
     for (PeerInfo peer : peers) {
       NamedTransport named = chosen.get(peer.rank());
       if (named != null) {
-        Route route = new Route(named.name(), support(peer, named).reason());
+        Support support = answers.get(peer.rank()).get(transports.indexOf(named));
+        Route route = new Route(named.name(), support.reason());
         routes.put(peer.rank(), different.computeIfAbsent(route, same -> same));
       }
     }
     return routes;
   }
 
-  /** The answer of a transport, or the reason for which it must not be used. */
-  private Support support(PeerInfo peer, NamedTransport named) {
-    String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name());
-    return against == null ? named.transport.canConnect(peer) : Support.no(against);
+  /** Asks each transport about each rank, once. */
+  private void ask(long endNanos) {
+    Map<List<Support>, List<Support>> different = new HashMap<>();
+    for (PeerInfo peer : peers) {
+      List<Support> ofPeer = peer.rank() == rank ? List.of() : ask(peer, endNanos);
+      answers.add(different.computeIfAbsent(ofPeer, same -> same));
+    }
   }
 
-  /** Names of the transports that can reach a peer from here, best first. */
-  private String offer(PeerInfo peer, long endNanos) {
-    StringBuilder names = new StringBuilder();
+  private List<Support> ask(PeerInfo peer, long endNanos) {
+    List<Support> supports = new ArrayList<>();
     for (NamedTransport named : transports) {
-      boolean possible = support(peer, named).possible();
+      supports.add(named.transport.canConnect(peer));
       if (System.nanoTime() - endNanos > 0) {
         throw new TimeoutException(
             ErrorId.NOT_CONNECTED,
@@ -215,22 +227,32 @@ public final class Routes {
                 + " to say whether it can",
             "tell its author that canConnect must not wait, or leave it out by NCCL4J_TRANSPORTS");
       }
-      if (possible) {
-        names.append(names.length() == 0 ? "" : ",").append(named.name());
-      }
     }
-    return names.toString();
+    return List.copyOf(supports);
+  }
+
+  /** Names of the transports that can reach a peer from here, best first. */
+  private String offer(PeerInfo peer) {
+    List<Support> supports = answers.get(peer.rank());
+    return IntStream.range(0, supports.size())
+        .filter(at -> supports.get(at).possible())
+        .mapToObj(at -> transports.get(at).name())
+        .collect(Collectors.joining(","));
   }
 
   /** The answers of all transports, a line for each. */
-  private String answers(PeerInfo peer) {
+  private String said(PeerInfo peer) {
+    List<Support> supports = answers.get(peer.rank());
     StringBuilder lines = new StringBuilder();
-    for (NamedTransport named : transports) {
-      Support support = support(peer, named);
+    for (int at = 0; at < supports.size(); at++) {
+      Support support = supports.get(at);
       lines.append(
           "%n  rank %d, %s: %s, %s"
               .formatted(
-                  peer.rank(), named.name(), support.possible() ? "yes" : "no", support.reason()));
+                  peer.rank(),
+                  transports.get(at).name(),
+                  support.possible() ? "yes" : "no",
+                  support.reason()));
     }
     return lines.toString();
   }
@@ -255,7 +277,7 @@ public final class Routes {
                 theirs,
                 transports.isEmpty()
                     ? " none, as there is none on the path of this rank"
-                    : answers(peers.get(peer)),
+                    : said(peers.get(peer)),
                 whyNoNetwork()),
         "put a transport that reaches it on the class path or module path of both"
             + " (nccl-transport-p2p on one host, nccl-transport-net between hosts), or change the"

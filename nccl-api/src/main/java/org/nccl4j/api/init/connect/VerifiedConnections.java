@@ -59,8 +59,7 @@ public record VerifiedConnections(
     Map<Integer, P2pDataCheck.Complaint> complaints = check.complaints(links);
     while (complaints != null) {
       List<Routes.NamedTransport> before = routes;
-      complaints.forEach(
-          (peer, why) -> choice.exclude(peer, before.get(peer).name(), why.problem()));
+      complaints.forEach((peer, why) -> choice.exclude(peer, before.get(peer), why.problem()));
       routes = choice.choose(bootstrap);
       tell(peers.get(rank), peers, complaints, before, routes);
       links.replace(

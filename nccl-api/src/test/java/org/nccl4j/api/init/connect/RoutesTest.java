@@ -6,8 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -33,10 +35,11 @@ class RoutesTest {
     return new PeerInfo(rank, "h", "ns", "p", 0, Device.Kind.HOST, "host");
   }
 
-  /** Says yes or no, and connects nothing. */
-  private record Saying(Support support) implements Transport {
+  /** Says yes or no, once for each rank, and connects nothing. */
+  private record Saying(Support support, Set<Integer> asked) implements Transport {
     @Override
     public Support canConnect(PeerInfo peer) {
+      assertTrue(asked.add(peer.rank()), "asked again about rank " + peer.rank());
       return support;
     }
 
@@ -71,7 +74,8 @@ class RoutesTest {
   }
 
   private static Routes.NamedTransport named(String name, Support support) {
-    return new Routes.NamedTransport(new NamedProvider(name, true), new Saying(support));
+    return new Routes.NamedTransport(
+        new NamedProvider(name, true), new Saying(support, new HashSet<>()));
   }
 
   /** The name that both ranks choose. */
@@ -104,8 +108,8 @@ class RoutesTest {
     Routes low = routes(0, "A", "B");
     Routes high = routes(1, "A", "B");
     assertEquals("A", choice(low, high));
-    low.exclude(1, "A", "the test pattern was damaged");
-    high.exclude(0, "A", "the test pattern was damaged");
+    low.exclude(1, low.transports().get(0), "the test pattern was damaged");
+    high.exclude(0, high.transports().get(0), "the test pattern was damaged");
     assertEquals("B", choice(low, high));
   }
 
