@@ -34,8 +34,11 @@ public final class ConnectionSetup {
 
   private final int rank;
   private final boolean onHost;
-  private final List<Connector> senders = new ArrayList<>();
-  private final List<Connector> receivers = new ArrayList<>();
+
+  /** By rank; null where there is no connection. */
+  private final List<Connector> senders;
+
+  private final List<Connector> receivers;
 
   /** Ranks whose memory cannot be opened, and why; they have no connections. */
   private final Map<Integer, NcclException> refused = new TreeMap<>();
@@ -46,9 +49,11 @@ public final class ConnectionSetup {
   /** Held by whoever calls a transport of this rank, or a connector of it. */
   private final Object transportLock;
 
-  /** Links whose slots the processor is to reach too, or any. */
-  private ConnectionSetup(int rank, boolean onHost, Object transportLock) {
+  /** No connections yet; those whose slots the processor is to reach too, or any. */
+  private ConnectionSetup(int rank, int nRanks, boolean onHost, Object transportLock) {
     this.rank = rank;
+    this.senders = new ArrayList<>(Collections.nCopies(nRanks, null));
+    this.receivers = new ArrayList<>(senders);
     this.onHost = onHost;
     this.transportLock = transportLock;
   }
@@ -69,10 +74,8 @@ public final class ConnectionSetup {
       Bootstrap bootstrap,
       long endNanos) {
     ConnectionSetup links =
-        new ConnectionSetup(bootstrap.rank(), /* onHost= */ false, new Object());
-    links.senders.addAll(Collections.nCopies(peers.size(), null));
-    links.receivers.addAll(links.senders);
-    links.connectAll(which, peers, routes, transports, bootstrap, endNanos);
+        new ConnectionSetup(bootstrap.rank(), peers.size(), /* onHost= */ false, new Object());
+    links.connectWith(which, peers, routes, transports, bootstrap, endNanos);
     return links;
   }
 
@@ -92,31 +95,19 @@ public final class ConnectionSetup {
       Object transportLock,
       long endNanos) {
     ConnectionSetup links =
-        new ConnectionSetup(bootstrap.rank(), /* onHost= */ true, transportLock);
-    links.senders.addAll(Collections.nCopies(peers.size(), null));
-    links.receivers.addAll(links.senders);
-    links.connectAll(which, peers, routes, List.of(), bootstrap, endNanos);
+        new ConnectionSetup(bootstrap.rank(), peers.size(), /* onHost= */ true, transportLock);
+    links.connectWith(which, peers, routes, List.of(), bootstrap, endNanos);
     links.checkRefused(bootstrap);
     return links;
   }
 
   /**
-   * Connects some ranks anew, by other transports; all ranks take part. The former connectors are
-   * their transports'.
+   * Connects with some ranks, by other transports if it was connected with them; all ranks take
+   * part. Former connectors are their transports'.
    *
-   * @param changed this rank's peers whose route is another now
+   * @param which ranks that connect with this one likewise
    */
-  void replace(
-      Set<Integer> changed,
-      List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
-      List<Routes.NamedTransport> transports,
-      Bootstrap bootstrap,
-      long endNanos) {
-    connectAll(changed, peers, routes, transports, bootstrap, endNanos);
-  }
-
-  private void connectAll(
+  void connectWith(
       Set<Integer> which,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,

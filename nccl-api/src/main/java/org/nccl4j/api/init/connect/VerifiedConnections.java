@@ -62,7 +62,7 @@ public record VerifiedConnections(
       complaints.forEach((peer, why) -> choice.exclude(peer, before.get(peer), why.problem()));
       routes = choice.choose(bootstrap);
       tell(peers.get(rank), peers, complaints, before, routes);
-      links.replace(
+      links.connectWith(
           complaints.keySet(),
           peers,
           routes,
