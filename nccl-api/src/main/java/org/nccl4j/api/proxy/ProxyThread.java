@@ -135,10 +135,8 @@ public final class ProxyThread implements Progress {
     NcclException failure;
     try {
       return over ? 0 : giveTurns();
-    } catch (NcclException e) {
-      failure = e;
     } catch (RuntimeException | Error e) {
-      failure = unexpected(e);
+      failure = failure(e);
     } finally {
       INSIDE.setRelease(this, 0);
     }
@@ -146,9 +144,13 @@ public final class ProxyThread implements Progress {
     return 0;
   }
 
-  private static NcclException unexpected(Throwable error) {
-    return new InternalErrorException(
-        "a proxy handler failed unexpectedly (" + error + ")", "report it to its author", error);
+  private static NcclException failure(Throwable error) {
+    return error instanceof NcclException known
+        ? known
+        : new InternalErrorException(
+            "a proxy handler failed unexpectedly (" + error + ")",
+            "report it to its author",
+            error);
   }
 
   private int giveTurns() {
@@ -195,21 +197,16 @@ public final class ProxyThread implements Progress {
 
   @HotPath
   private boolean isUnderWay() {
-    NcclException failure;
     try {
       for (ProxyHandler handler : handlers) {
         if (handler.isUnderWay()) {
           return true;
         }
       }
-      return false;
-    } catch (NcclException e) {
-      failure = e;
     } catch (RuntimeException | Error e) {
-      failure = unexpected(e);
+      over = true;
+      onFailure.accept(failure(e));
     }
-    over = true;
-    onFailure.accept(failure);
     return false;
   }
 
