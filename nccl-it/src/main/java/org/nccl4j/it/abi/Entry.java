@@ -435,12 +435,8 @@ final class Entry {
       Communicator communicator = handle.communicator();
       DataType type = CallShape.type(shape);
       DeviceStream in = handle.stream(stream);
-      if (count < 0 || Math.multiplyHigh(count, type.bytes()) != 0) {
-        throw Wrong.argument(
-            "the count is " + Long.toUnsignedString(count), "pass what fits into the window");
-      }
       communicator.putSignal(
-          handle.place().memory().of(source, count * type.bytes()),
+          handle.place().memory().of(source, RankHandle.bytes(count, type.bytes())),
           count,
           type,
           CallShape.root(shape),

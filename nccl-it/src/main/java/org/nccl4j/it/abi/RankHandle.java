@@ -213,11 +213,16 @@ final class RankHandle {
     if (parts == 0 || address == 0 || count == 0) {
       return null;
     }
-    long unit = (long) parts * CallShape.type(shape).bytes();
+    return place.memory().of(address, bytes(count, (long) parts * CallShape.type(shape).bytes()));
+  }
+
+  /** Bytes of a size_t's units; refuses what no memory has. */
+  @HotPath
+  static long bytes(long count, long unit) {
     if (count < 0 || Math.multiplyHigh(count, unit) != 0 || count * unit < 0) {
       throw tooMany(count);
     }
-    return place.memory().of(address, count * unit);
+    return count * unit;
   }
 
   private static RuntimeException tooMany(long count) {
