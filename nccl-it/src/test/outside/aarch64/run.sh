@@ -17,9 +17,9 @@ if ! command -v debootstrap >/dev/null || [ ! -x /usr/bin/qemu-aarch64-static ];
     cannot "qemu-user-static and debootstrap cannot be installed"
 fi
 
-cp "$here/pom.xml" .
+cp "$here/../ranks/pom.xml" .
 mkdir -p src/main/java
-cp -r "$here/../program/." "$here/../ranks/." src/main/java
+cp -r "$here/../program/." "$here/../ranks/src/." src/main/java
 $MVN package -Dnccl4j.version="$VERSION"
 
 debootstrap --arch=arm64 --variant=minbase --foreign --include=openjdk-17-jre-headless,zlib1g \

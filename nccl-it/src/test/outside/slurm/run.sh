@@ -13,9 +13,9 @@ if ! command -v slurmctld >/dev/null || ! command -v slurmd >/dev/null || ! comm
     cannot "Slurm cannot be installed"
 fi
 
-cp "$here/pom.xml" .
+cp "$here/../ranks/pom.xml" .
 mkdir -p src/main/java
-cp -r "$here/../ranks/." src/main/java
+cp -r "$here/../ranks/src/." src/main/java
 $MVN package -Dnccl4j.version="$VERSION"
 
 # munged asks for folders that only their owner writes, all the way up.
