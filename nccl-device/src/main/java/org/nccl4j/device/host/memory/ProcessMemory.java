@@ -10,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.bind.LibcFunctions;
 
 /**
  * The memory of a process of this machine, read by its addresses where the kernel allows that. A
@@ -52,7 +53,7 @@ public final class ProcessMemory {
   }
 
   private static long function() {
-    Library library = Library.getCachedInstance("libc.so.6", Library.LAZY);
+    Library library = Library.getCachedInstance(LibcFunctions.LIBRARY, Library.LAZY);
     return library == null ? 0 : library.getSymbolAddress("process_vm_readv");
   }
 
@@ -62,10 +63,10 @@ public final class ProcessMemory {
     if (FUNCTION == 0) {
       return ENOSYS;
     }
-    iovecs.putLong(0, to).putLong(Long.BYTES, bytes);
-    iovecs.putLong(2 * Long.BYTES, from).putLong(3 * Long.BYTES, bytes);
     int done = 0;
     while (done < bytes) {
+      iovecs.putLong(0, to + done).putLong(Long.BYTES, bytes - done);
+      iovecs.putLong(2 * Long.BYTES, from + done).putLong(3 * Long.BYTES, bytes - done);
       long read =
           INVOKER.invokeN6(
               CONTEXT, FUNCTION, process, iovecsAddress, 1, iovecsAddress + 2 * Long.BYTES, 1, 0);
@@ -73,8 +74,6 @@ public final class ProcessMemory {
         return LastError.getInstance().get();
       }
       done += (int) read;
-      iovecs.putLong(0, to + done).putLong(Long.BYTES, bytes - done);
-      iovecs.putLong(2 * Long.BYTES, from + done).putLong(3 * Long.BYTES, bytes - done);
     }
     return 0;
   }
