@@ -1,4 +1,4 @@
-// What a call passes on of an ncclConfig_t.
+// The fields of an ncclConfig_t that a call passes on.
 #ifndef NCCL4J_CONFIG_H
 #define NCCL4J_CONFIG_H
 #include "bridge.h"

@@ -1,5 +1,5 @@
-// What programs need for kernels of their own that communicate: NCCL's are compiled against NCCL's
-// own structures in GPU memory, which nccl4j does not have.
+// Functions that programs need for kernels of their own that communicate: NCCL's are compiled
+// against NCCL's own structures in GPU memory, which nccl4j does not have.
 #include "bridge.h"
 
 static ncclResult_t no_device_api(const char* function) {

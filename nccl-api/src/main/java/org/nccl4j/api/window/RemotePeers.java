@@ -39,7 +39,7 @@ public interface RemotePeers {
   boolean end();
 
   /**
-   * Why not.
+   * A reason against it.
    *
    * @param problem as a clause
    * @param remedy what to do

@@ -9,7 +9,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.observe.RankReport.Operation;
 
-/** When ranks that wait are compared, and what of that counts. */
+/** The moment at which ranks that wait are compared, and the waits that count. */
 class CallWatchTest {
   private static RankReport report(int rank, long launched, long ended, Operation... operations) {
     return new RankReport(

@@ -12,7 +12,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 
-/** Which operations are missed by a rank that has closed, and which are not. */
+/** Operations that a rank has missed by closing, and others. */
 class DeparturesTest {
   private static final List<String> NAMES = List.of("all_reduce", "broadcast", "send", "recv");
   private static final FlightRecorder.Rank GONE = new FlightRecorder.Rank("words", 77, 1, 3, NAMES);

@@ -46,7 +46,7 @@ class ProxyThreadTest {
     assertTrue(stopped.get(50, TimeUnit.SECONDS), "it has ended, and the thread is interrupted");
   }
 
-  /** What says whether there is work left fails like the work itself. */
+  /** The question for work that is left fails like the work itself. */
   @Test
   void aHandlerThatCannotSayWhetherItIsUnderWayEndsTheWork() throws Exception {
     ProxyHandler broken =

@@ -15,7 +15,7 @@ import java.nio.channels.SocketChannel;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Which address is tried next, and when. */
+/** The address that is tried next, and the time of the trial. */
 class AddressTrialsTest {
   private static final long SECOND = 1_000_000_000L;
   private static final IOException REFUSED = new ConnectException("Connection refused");

@@ -50,7 +50,7 @@ class ExchangeModelTest {
     }
   }
 
-  /** When a rank concludes that a peer has taken what it was sent. */
+  /** A rule by which a rank concludes that a peer has taken what it was sent. */
   private enum Conclusion {
     /** The peer's data of this kernel say that it has taken what was sent before this kernel. */
     BEFORE_THIS_KERNEL,

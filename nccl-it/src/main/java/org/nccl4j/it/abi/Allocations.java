@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.DeviceMemory;
 
-/** What ncclMemAlloc has allocated, by address. Any thread. */
+/** Memory that ncclMemAlloc has allocated, by address. Any thread. */
 final class Allocations {
   private static final Map<Long, DeviceMemory> ALL = new ConcurrentHashMap<>();
 

@@ -55,7 +55,7 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
     return new Config(isBlocking(numbers), named(config, names));
   }
 
-  /** What NCCL does where neither the program nor the user has decided. */
+  /** NCCL's values of what neither the program nor the user has decided. */
   static CommunicatorConfig defaults() {
     Settings settings = Settings.ofProcess(Map.of());
     CommunicatorConfig config = CommunicatorConfig.defaults();

@@ -37,7 +37,7 @@ final class Results {
     };
   }
 
-  /** What a future's error is about. */
+  /** The error that a future failed with, without its wrappers. */
   static Throwable cause(Throwable error) {
     boolean wrapped =
         (error instanceof ExecutionException || error instanceof CompletionException)

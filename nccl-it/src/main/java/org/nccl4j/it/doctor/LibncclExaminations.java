@@ -36,7 +36,7 @@ final class LibncclExaminations {
     return List.of(new Examination(SUBJECT, () -> List.of(look(Environment.variables()))));
   }
 
-  /** What a process with these variables loads; copies that programs bring do not count. */
+  /** Finds the library that a process with these variables loads, without a copy of its own. */
   static Finding look(Map<String, String> variables) {
     Optional<Path> preloaded =
         words(variables, "LD_PRELOAD", "[: ]").filter(each -> each.endsWith(FILE)).findFirst();

@@ -15,7 +15,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.Operation;
 
-/** What a C program's call costs on the Java side. */
+/** The cost of a C program's call on the Java side. */
 class WarmLaunchTest {
   private static final int CALLS = 20_000;
   private static final int BUFFERS = 100;

@@ -125,7 +125,7 @@ class ChaosTest {
   }
 
   /**
-   * What a process holds. Sockets and threads of its last round may still be ending.
+   * Resources of a process. Sockets and threads of its last round may still be ending.
    *
    * @param threads of the library's
    * @param shared mappings of shared memory; the flight recorder's is kept

@@ -28,7 +28,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
-/** Where InfiniBand cannot be used sockets are, and a warning says so, unless it was asked for. */
+/** Sockets replace an InfiniBand that cannot be used, with a warning, unless it was asked for. */
 @Timeout(120)
 class NetworkFallbackTest {
   private final List<String> warnings = new ArrayList<>();

@@ -36,7 +36,7 @@ public final class MethodCode extends MethodVisitor {
     }
   }
 
-  /** Where an instruction may go on: at the next, and at labels. */
+  /** The successors of an instruction: the next one, and labels. */
   private record Flow(boolean next, List<Label> targets) {}
 
   private final List<Instruction> instructions = new ArrayList<>();

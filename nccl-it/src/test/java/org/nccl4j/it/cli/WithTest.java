@@ -30,7 +30,7 @@ class WithTest {
     return new Ran(process.waitFor(), output);
   }
 
-  /** What the script takes for an archive: a Java runtime beside it. */
+  /** A folder that the script takes for an archive: it has a Java runtime. */
   private void unpack(boolean library) throws IOException {
     Files.copy(Path.of("..", "nccl"), root.resolve("nccl"));
     root.resolve("nccl").toFile().setExecutable(true);

@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-/** Which tests of GPUs run where. */
+/** The choice of GPU tests that run on a machine. */
 class GpuConditionTest {
   private static final Set<String> ANY = Set.of("gpu");
   private static final Set<String> TWO = Set.of("gpu", "two-gpus");

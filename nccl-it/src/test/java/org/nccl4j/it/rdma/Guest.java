@@ -16,7 +16,7 @@ final class Guest {
   private static final Path SCRIPTS = Path.of("src", "test", "rdma").toAbsolutePath();
 
   /**
-   * What a command did.
+   * The outcome of a command.
    *
    * @param status its exit status
    * @param output both of its outputs

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.wire.FdExchange;
 import org.nccl4j.api.wire.TeardownBarrier;
 
-/** When memory is freed that ranks of other processes have opened. */
+/** The time at which memory is freed that ranks of other processes have opened. */
 class CudaIpcTeardownTest {
   private static final Duration LONG = Duration.ofMinutes(5);
   private static final byte[] SECRET = {1, 2, 3};

@@ -68,7 +68,7 @@ public final class RuntimeConnections implements PeerConnector {
   /** Calls of other ranks. */
   private final Queue<Call> calls = new ArrayDeque<>();
 
-  /** What is to be done without the lock. */
+  /** Work to be done without the lock. */
   private List<Runnable> outside = new ArrayList<>();
 
   private int callsUnderWay;

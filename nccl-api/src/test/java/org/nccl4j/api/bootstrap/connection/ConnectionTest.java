@@ -212,7 +212,7 @@ class ConnectionTest {
     expect("accepted closed", "dialled closed");
   }
 
-  /** What has come lets kept bytes go, as an answer of TLS does. */
+  /** A read lets kept bytes go, as an answer of TLS does. */
   @Test
   void aFlushFailsBehindARead() throws Exception {
     wire.keepsBytes = true;

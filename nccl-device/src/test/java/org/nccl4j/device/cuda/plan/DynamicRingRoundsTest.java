@@ -20,8 +20,8 @@ import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * When channels of a ring claim rounds, and what their kernels are told, against the recording
- * driver.
+ * Claims of rounds by the channels of a ring, and the arguments of their kernels, against the
+ * recording driver.
  */
 class DynamicRingRoundsTest extends AgainstFakeCuda {
   private static final int SLICE = 640;

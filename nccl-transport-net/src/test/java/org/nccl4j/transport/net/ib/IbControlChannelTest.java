@@ -14,7 +14,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.NetContext;
 
-/** Where ends tell each other their queue pairs: over what the context makes of a connection. */
+/**
+ * Ends tell each other their queue pairs over the channel that the context makes of a connection.
+ */
 @Timeout(60)
 class IbControlChannelTest extends WithRoce {
   /** Which sides asked: true where they dialed. */

@@ -32,7 +32,7 @@ final class Borrowing {
 
   private long answer;
 
-  /** What a sender in this process lends, by slot. */
+  /** Buffers that a sender in this process lends, by slot. */
   private HostMemory[] lent;
 
   /** The sender's process, if it is another one. */
@@ -97,7 +97,7 @@ final class Borrowing {
     return Words.loadAcquire(data, word);
   }
 
-  /** What the sender lends, by slot, if it is in this process; null if it is not. */
+  /** Buffers that the sender lends, by slot, if it is in this process; null if it is not. */
   private HostMemory[] inThisProcess() {
     boolean here =
         offered(Lending.PATTERN_ADDRESS) == LentMemory.patternAddress()

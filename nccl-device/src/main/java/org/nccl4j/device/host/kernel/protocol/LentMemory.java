@@ -13,8 +13,8 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /**
- * What the ranks of this process lend, by the numbers in their offers, and the pattern by which a
- * receiver knows this process. Any thread.
+ * Buffers that the ranks of this process lend, by the numbers in their offers, and the pattern by
+ * which a receiver recognizes this process. Any thread.
  */
 final class LentMemory {
   private static final ByteBuffer PATTERN = newPattern();

@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
-/** Where LL128 slots lie: no byte is of two slots, or of a slot and something else. */
+/** The places of LL128 slots: no byte is of two slots, or of a slot and something else. */
 class Ll128SlotsTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 1024, 256);
   private static final int LARGEST = 1024 - ConnectionEnd.LL128_DATA;
