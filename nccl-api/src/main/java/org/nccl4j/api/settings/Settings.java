@@ -188,12 +188,13 @@ public final class Settings implements SettingValues {
   public static final Setting<String> NCCL4J_SINGLE_COPY =
       Setting.choice(
           "NCCL4J_SINGLE_COPY",
-          "threads",
-          List.of("threads", "all", "off"),
+          "auto",
+          List.of("auto", "threads", "all", "off"),
           "The ranks on host devices that read the large steps of others from the senders' buffers,"
               + " instead of from slots that the senders have copied them into: ranks of one process"
               + " (threads), also those of several processes of a machine where process_vm_readv"
-              + " works (all), or none (off). An operation then ends on a sender only when the"
+              + " works (all) or where a measurement of some milliseconds finds it faster than two"
+              + " copies (auto), or none (off). An operation then ends on a sender only when the"
               + " receivers have read its data.");
 
   public static final Setting<Long> NCCL_WIN_STRIDE =

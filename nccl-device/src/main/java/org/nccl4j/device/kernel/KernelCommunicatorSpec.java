@@ -108,12 +108,16 @@ public record KernelCommunicatorSpec(
    *
    * @param inProcess least bytes of such a step between ranks of one process; {@link #NEVER} for
    *     none
-   * @param betweenProcesses the same for ranks of two processes, read through the kernel
+   * @param betweenProcesses the same for ranks of two processes, read through the kernel; {@link
+   *     #MEASURED} leaves it to the receiver's measurement
    * @param level level at which receivers log the ways that they have agreed to
    */
   public record SingleCopy(int inProcess, int betweenProcesses, Level level) {
     /** A size that no step has. */
     public static final int NEVER = Integer.MAX_VALUE;
+
+    /** The size from which on a receiver finds reading faster than two copies, if there is one. */
+    public static final int MEASURED = 0;
 
     /** All data go through slots. */
     public static final SingleCopy OFF = new SingleCopy(NEVER, NEVER, Level.DEBUG);

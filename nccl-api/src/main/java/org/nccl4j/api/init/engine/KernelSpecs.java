@@ -75,6 +75,7 @@ public final class KernelSpecs {
     Level level = request.logLevel("P2P");
     return switch (request.settings().get(Settings.NCCL4J_SINGLE_COPY)) {
       case "all" -> new SingleCopy(IN_PROCESS_BYTES, BETWEEN_PROCESSES_BYTES, level);
+      case "auto" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.MEASURED, level);
       case "threads" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.NEVER, level);
       default -> SingleCopy.OFF;
     };

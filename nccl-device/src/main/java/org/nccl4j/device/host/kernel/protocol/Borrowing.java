@@ -9,6 +9,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.host.memory.ProcessMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -31,6 +32,9 @@ final class Borrowing {
   private final String ranks;
 
   private long answer;
+
+  /** Least bytes of a step that is read from another process. */
+  private int least;
 
   /** Buffers that a sender in this process lends, by slot. */
   private HostMemory[] lent;
@@ -71,7 +75,7 @@ final class Borrowing {
     if (answer == 0) {
       answer = Lending.BY_SLOTS;
     }
-    Words.storeRelease(credit, Lending.ANSWER, answer);
+    Words.storeRelease(credit, Lending.ANSWER, Lending.answer(answer, least));
     if (LOG.isLoggable(sizes.level())) {
       LOG.log(sizes.level(), "{0}", text(obstacle));
     }
@@ -87,8 +91,9 @@ final class Borrowing {
     if (answer == Lending.BETWEEN_PROCESSES) {
       return ranks
           + " in another process: from "
-          + sizes.betweenProcesses()
-          + " bytes a step on, data are read from the sender's buffer by process_vm_readv";
+          + least
+          + " bytes a step on, data are read from the sender's buffer by process_vm_readv"
+          + (isMeasured() ? "; " + ProcessCopyProbe.times() : "");
     }
     return ranks + ": all data go through slots" + (obstacle == null ? "" : "; " + obstacle);
   }
@@ -120,8 +125,16 @@ final class Borrowing {
         || seen.getLong(Long.BYTES) != offered(Lending.PATTERN + Long.BYTES)) {
       return "process %d is another one here than the sender's".formatted(pid);
     }
+    least = isMeasured() ? ProcessCopyProbe.times().leastBytes() : sizes.betweenProcesses();
+    if (least == SingleCopy.NEVER) {
+      return ProcessCopyProbe.times().toString();
+    }
     process = sender;
     return null;
+  }
+
+  private boolean isMeasured() {
+    return sizes.betweenProcesses() == SingleCopy.MEASURED;
   }
 
   /** True if the data of a step that is there are lent. */

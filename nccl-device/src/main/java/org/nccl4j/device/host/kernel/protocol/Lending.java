@@ -25,7 +25,8 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
  * <p>Words in the credit side:
  *
  * <pre>
- * 128  answer: 0 while there is none, then one of the values below
+ * 128  answer: 0 while there is none, then one of the values below; between processes, the least
+ *      bytes of a step that the receiver reads in the bits from 8 on
  * 256  reading: s + 1 while the receiver reads what was lent for step s
  * </pre>
  *
@@ -52,6 +53,11 @@ final class Lending {
 
   /** The receiver reads addresses of the sender's process. */
   static final long BETWEEN_PROCESSES = 3;
+
+  /** The part of an answer that is one of the values above. */
+  private static final long WAY = 0xff;
+
+  private static final int LEAST_SHIFT = 8;
 
   private final ConnectionLayout layout;
   private final HostMemory data;
@@ -98,12 +104,18 @@ final class Lending {
 
   @HotPath
   private void hear() {
-    answer = Words.loadAcquire(credit, ANSWER);
+    long heard = Words.loadAcquire(credit, ANSWER);
+    answer = heard & WAY;
     if (answer == IN_PROCESS) {
       least = sizes.inProcess();
     } else if (answer == BETWEEN_PROCESSES) {
-      least = sizes.betweenProcesses();
+      least = Math.max(sizes.betweenProcesses(), (int) (heard >> LEAST_SHIFT));
     }
+  }
+
+  /** The word of an answer. */
+  static long answer(long way, int leastBytes) {
+    return way == BETWEEN_PROCESSES ? way | (long) leastBytes << LEAST_SHIFT : way;
   }
 
   /** Puts what a step is to be read from into its slot. */

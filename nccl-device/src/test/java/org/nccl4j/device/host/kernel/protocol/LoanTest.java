@@ -21,6 +21,7 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
@@ -119,6 +120,27 @@ class LoanTest {
     assertTrue(loans.exist());
     loans.settle(waiter);
     assertFalse(loans.exist());
+  }
+
+  @Test
+  void theReceiversMeasurementDecidesBetweenProcesses() {
+    connect(new SingleCopy(SingleCopy.NEVER, SingleCopy.MEASURED, Level.DEBUG));
+    int least = ProcessCopyProbe.times().leastBytes();
+    long answer = Words.loadAcquire(HostMemory.of(credit), Lending.ANSWER);
+    long expected =
+        least == SingleCopy.NEVER
+            ? Lending.BY_SLOTS
+            : Lending.answer(Lending.BETWEEN_PROCESSES, least);
+    assertEquals(expected, answer, ProcessCopyProbe.times().toString());
+    assertEquals(1, arrivesAfterChange(BYTES), "smaller than any size that is measured");
+  }
+
+  @Test
+  void theSenderLendsNoStepBelowTheReceiversLeast() {
+    sender = sender(new SingleCopy(SingleCopy.NEVER, SingleCopy.MEASURED, Level.DEBUG));
+    receiver = receiver(BETWEEN_PROCESSES);
+    assertEquals(2, arrivesAfterChange(LEAST));
+    assertEquals(1, arrivesAfterChange(LEAST - 1));
   }
 
   @Test
