@@ -1,13 +1,10 @@
 // The kernels of collectives, one for each protocol, over the type of the elements.
 #pragma once
+#include "algorithms.h"
 #include "launch.cuh"
 #include "ll.cuh"
 #include "ll128.cuh"
-#include "one_shot.cuh"
-#include "ring.cuh"
 #include "simple.cuh"
-#include "tree.cuh"
-#include "two_shot.cuh"
 
 namespace nccl4j {
 
@@ -16,28 +13,32 @@ constexpr int kLLThreads = 512;
 // The algorithm is known at compile time.
 template <int ALGORITHM, class P>
 __device__ __forceinline__ void schedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
-  if constexpr (ALGORITHM == RING) ring(p, a, channel);
-  if constexpr (ALGORITHM == TREE) tree(p, a, channel);
-  if constexpr (ALGORITHM == ONE_SHOT) oneShot(p, a, channel);
-  if constexpr (ALGORITHM == TWO_SHOT) twoShot(p, a, channel);
+#define NCCL4J_RUN(NUMBER, KERNEL, FUNCTION, PEERS, FAMILIES) \
+  if constexpr (ALGORITHM == NUMBER) FUNCTION(p, a, channel);
+  NCCL4J_ALGORITHMS(NCCL4J_RUN)
+#undef NCCL4J_RUN
 }
 
 // The algorithm is chosen at run time, because the schedule is a small part of the kernel.
 template <class P>
 __device__ __forceinline__ void anySchedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
   switch (a.algorithm) {
-    case RING:
-      ring(p, a, channel);
-      break;
-    case TREE:
-      tree(p, a, channel);
-      break;
-    case ONE_SHOT:
-      oneShot(p, a, channel);
-      break;
+#define NCCL4J_RUN(NUMBER, KERNEL, FUNCTION, PEERS, FAMILIES) \
+  case NUMBER:                                                \
+    FUNCTION(p, a, channel);                                  \
+    break;
+    NCCL4J_ALGORITHMS(NCCL4J_RUN)
+#undef NCCL4J_RUN
     default:
-      twoShot(p, a, channel);
+      __builtin_unreachable();
   }
+}
+
+// True if the algorithm's fan is of a form.
+__device__ __forceinline__ bool hasFan(u32 algorithm, nccl4jPeers peers) {
+#define NCCL4J_HAS(NUMBER, KERNEL, FUNCTION, PEERS, FAMILIES) || (peers == PEERS && algorithm == NUMBER)
+  return false NCCL4J_ALGORITHMS(NCCL4J_HAS);
+#undef NCCL4J_HAS
 }
 
 // Fills the fan for the algorithm. Called by all threads, before a barrier. Returns to each of the
@@ -45,7 +46,7 @@ __device__ __forceinline__ void anySchedule(P& p, const nccl4jCollectiveArgument
 __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments& a, int channel,
                                       u64& head, u64 signature) {
   const int n = a.comm.nRanks, rank = a.comm.rank, i = threadIdx.x;
-  const bool ring = a.algorithm == RING, tree = a.algorithm == TREE;
+  const bool ring = hasFan(a.algorithm, NEIGHBOURS), tree = hasFan(a.algorithm, PARENT_AND_CHILDREN);
   const int entries = ring ? 2 : tree ? 3 : n - 1;
   int peer = -1;
   if (i < entries) {

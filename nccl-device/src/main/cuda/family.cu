@@ -13,10 +13,18 @@ using namespace nccl4j;
     runFlagged<ALGORITHM, PRIMITIVES<FAMILY_TYPE>>(a);              \
   }
 
-FLAGGED(nccl4j_ll_ring, LLPrimitives, RING)
-FLAGGED(nccl4j_ll_one_shot, LLPrimitives, ONE_SHOT)
-FLAGGED(nccl4j_ll128_ring, LL128Primitives, RING)
-FLAGGED(nccl4j_ll128_one_shot, LL128Primitives, ONE_SHOT)
+#define FLAGGED_IN_ALL(NUMBER, KERNEL)                  \
+  FLAGGED(nccl4j_ll_##KERNEL, LLPrimitives, NUMBER)     \
+  FLAGGED(nccl4j_ll128_##KERNEL, LL128Primitives, NUMBER)
+
+#ifdef FAMILY_COPY
+#define FLAGGED_IN_REDUCING(NUMBER, KERNEL)
+#else
+#define FLAGGED_IN_REDUCING FLAGGED_IN_ALL
+#endif
+
+#define FLAGGED_ROW(NUMBER, KERNEL, FUNCTION, PEERS, FAMILIES) FLAGGED_IN_##FAMILIES(NUMBER, KERNEL)
+NCCL4J_ALGORITHMS(FLAGGED_ROW)
 
 extern "C" __global__ void __launch_bounds__(kSimpleThreads, 1)
     nccl4j_simple(const __grid_constant__ nccl4jCollectiveArguments a) {
@@ -42,12 +50,5 @@ extern "C" __global__ void nccl4j_copies_tell(const __grid_constant__ nccl4jCopy
 extern "C" __global__ void nccl4j_copies_await(const __grid_constant__ nccl4jCopyArguments a) {
   copies::await(a);
 }
-
-#else
-
-FLAGGED(nccl4j_ll_tree, LLPrimitives, TREE)
-FLAGGED(nccl4j_ll_two_shot, LLPrimitives, TWO_SHOT)
-FLAGGED(nccl4j_ll128_tree, LL128Primitives, TREE)
-FLAGGED(nccl4j_ll128_two_shot, LL128Primitives, TWO_SHOT)
 
 #endif

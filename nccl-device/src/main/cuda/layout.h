@@ -33,7 +33,6 @@
 #define NCCL4J_NONE 255
 
 enum nccl4jCollective { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
-enum nccl4jAlgorithm { TREE, RING, ONE_SHOT, TWO_SHOT, NVLS };
 enum nccl4jProtocol { LL, LL128, SIMPLE };
 enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG, PREMUL };
 enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };
@@ -113,7 +112,7 @@ typedef struct {
   uint64_t ringRanks;    // uint8_t[NCCL4J_CHANNELS][nRanks]: ranks in ring order
   uint64_t peerTable;    // nccl4jPeer[nRanks], if the inline table is too short
   uint32_t collective;
-  uint32_t algorithm;
+  uint32_t algorithm;    // nccl4jAlgorithm
   uint32_t op;
   uint32_t root;
   uint32_t nChannels;

@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 
 /**
  * The data movement of an operation, with the names in NCCL_ALGO and what each algorithm needs. The
- * order of the first six is the kernels' (layout.h, nccl4jAlgorithm).
+ * order of the first four is the kernels' (algorithms.h).
  */
 public enum Algorithm {
   /** Double binary tree. */

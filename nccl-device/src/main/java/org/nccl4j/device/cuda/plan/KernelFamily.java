@@ -1,8 +1,13 @@
 package org.nccl4j.device.cuda.plan;
 
 import java.util.List;
+import java.util.Locale;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
 
 /**
  * The kernels of one fatbin, which are loaded together.
@@ -12,14 +17,6 @@ import org.nccl4j.device.DataType;
  */
 record KernelFamily(String file, List<String> kernels) {
   private static final String COPY = "copy";
-
-  private static final List<String> FLAGGED =
-      List.of(
-          "nccl4j_simple",
-          "nccl4j_ll_ring",
-          "nccl4j_ll_one_shot",
-          "nccl4j_ll128_ring",
-          "nccl4j_ll128_one_shot");
 
   private static final List<String> DIRECT =
       List.of("nccl4j_direct_ll", "nccl4j_direct_window", "nccl4j_direct_beside");
@@ -31,24 +28,34 @@ record KernelFamily(String file, List<String> kernels) {
       new KernelFamily(
           COPY,
           with(
-              FLAGGED,
+              overConnections(operation -> !operation.reduces()),
               "nccl4j_p2p",
               "nccl4j_p2p_flagged",
               "nccl4j_copies_tell",
               "nccl4j_copies_await"));
 
-  private static final List<String> REDUCTIONS =
-      with(
-          FLAGGED,
-          "nccl4j_ll_tree",
-          "nccl4j_ll_two_shot",
-          "nccl4j_ll128_tree",
-          "nccl4j_ll128_two_shot");
+  private static final List<String> REDUCTIONS = overConnections(Operation::reduces);
 
   private static final KernelFamily DIRECT_COPIES =
       new KernelFamily(
           "direct-" + COPY,
           with(DIRECT, "nccl4j_direct_signal", "nccl4j_direct_wait", "nccl4j_direct_meet"));
+
+  /** The kernel of an algorithm over connections; Simple has one for all algorithms. */
+  static String kernel(Algorithm algorithm, Protocol protocol) {
+    String of = "nccl4j_" + protocol.name().toLowerCase(Locale.ROOT);
+    return protocol == Protocol.SIMPLE ? of : of + "_" + algorithm.name().toLowerCase(Locale.ROOT);
+  }
+
+  /** The kernels of some collectives by all algorithms that GPUs have over connections. */
+  private static List<String> overConnections(Predicate<Operation> which) {
+    return Operation.collectives().stream()
+        .filter(which)
+        .flatMap(operation -> Algorithm.overConnections(operation, /* all= */ true).stream())
+        .flatMap(algorithm -> Stream.of(Protocol.values()).map(p -> kernel(algorithm, p)))
+        .distinct()
+        .toList();
+  }
 
   /** Returns the kernels that only copy, over connections. */
   static KernelFamily copies() {

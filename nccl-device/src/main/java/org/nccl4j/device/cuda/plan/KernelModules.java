@@ -7,7 +7,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.nccl4j.device.DataType;
@@ -61,7 +60,8 @@ public final class KernelModules {
       checkArithmetic(type);
     }
     return function(
-        reduces ? KernelFamily.reductions(type) : KernelFamily.copies(), name(algorithm, protocol));
+        reduces ? KernelFamily.reductions(type) : KernelFamily.copies(),
+        KernelFamily.kernel(algorithm, protocol));
   }
 
   private void checkArithmetic(DataType type) {
@@ -128,13 +128,6 @@ public final class KernelModules {
    */
   synchronized boolean awaitsPredecessor(long kernel) {
     return waiting.contains(kernel);
-  }
-
-  private static String name(Algorithm algorithm, Protocol protocol) {
-    String of = protocol.name().toLowerCase(Locale.ROOT);
-    return protocol == Protocol.SIMPLE
-        ? "nccl4j_" + of
-        : "nccl4j_" + of + "_" + algorithm.name().toLowerCase(Locale.ROOT);
   }
 
   /**

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Set;
 import java.util.TreeSet;
@@ -151,11 +152,11 @@ class KernelModulesTest extends AgainstFakeCuda {
     }
   }
 
-  /** The names that the sources declare, but for what a macro makes them of. */
+  /** The names that the sources declare, those of rows of the table of algorithms among them. */
   @Test
   void familiesNameEveryKernelOfTheSources() throws IOException {
     Set<String> declared = new TreeSet<>();
-    Pattern kernel = Pattern.compile("(?:FLAGGED\\(|^ *|__global__ void )(nccl4j_[a-z0-9_]+)[(,]");
+    Pattern kernel = Pattern.compile("(?:^ *|__global__ void )(nccl4j_[a-z0-9_]+)[(,]");
     for (String source : new String[] {"family", "direct", "nvls", "nvls_tree"}) {
       Matcher found =
           Pattern.compile(kernel.pattern(), Pattern.MULTILINE)
@@ -164,6 +165,10 @@ class KernelModulesTest extends AgainstFakeCuda {
         declared.add(found.group(1));
       }
     }
+    assertTrue(KernelFamily.copies().kernels().containsAll(ofRows("ALL")));
+    assertTrue(Collections.disjoint(KernelFamily.copies().kernels(), ofRows("REDUCING")));
+    declared.addAll(ofRows("ALL"));
+    declared.addAll(ofRows("REDUCING"));
     Set<String> named = new TreeSet<>();
     Stream.of(
             KernelFamily.copies(),
@@ -176,5 +181,19 @@ class KernelModulesTest extends AgainstFakeCuda {
             KernelFamily.nvlsTree(DataType.FLOAT32, true))
         .forEach(family -> named.addAll(family.kernels()));
     assertEquals(declared, named);
+  }
+
+  /** The kernels of the algorithms whose rows name these families. */
+  private static Set<String> ofRows(String families) throws IOException {
+    Set<String> kernels = new TreeSet<>();
+    Matcher row =
+        Pattern.compile("ROW\\(\\w+, (\\w+), \\w+, \\w+, " + families + "\\)")
+            .matcher(Files.readString(NativeBuild.source("src/main/cuda/algorithms.h")));
+    while (row.find()) {
+      kernels.add("nccl4j_ll_" + row.group(1));
+      kernels.add("nccl4j_ll128_" + row.group(1));
+    }
+    assertFalse(kernels.isEmpty(), families);
+    return kernels;
   }
 }

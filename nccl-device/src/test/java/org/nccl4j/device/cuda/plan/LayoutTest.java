@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -81,6 +82,26 @@ public class LayoutTest {
     put("NVLS_ARGUMENTS_BYTES", "sizeof(nccl4jNvlsArguments)");
   }
 
+  @Test
+  void theTableOfAlgorithmsIsJavas() throws Exception {
+    String row = "printf(\"%s %s %d\\n\", #NUMBER, #KERNEL, NUMBER);";
+    String header = "algorithms.h";
+    String body =
+        "\n#define ROW(NUMBER, KERNEL, FUNCTION, PEERS, FAMILIES) %s\nNCCL4J_ALGORITHMS(ROW)\n"
+            .formatted(row);
+    List<Algorithm> inKernels =
+        Operation.collectives().stream()
+            .flatMap(operation -> Algorithm.overConnections(operation, /* all= */ true).stream())
+            .distinct()
+            .sorted()
+            .toList();
+    List<String> expected =
+        inKernels.stream()
+            .map(a -> "%s %s %d".formatted(a, a.name().toLowerCase(Locale.ROOT), a.ordinal()))
+            .toList();
+    assertEquals(expected, run(header, body).lines().toList());
+  }
+
   private static void put(String constant, String expression) {
     EXPRESSIONS.put(constant, expression);
   }
@@ -131,21 +152,11 @@ public class LayoutTest {
   @Test
   void enumsAndConnectionsAreTheHeaders() throws Exception {
     StringBuilder body = new StringBuilder();
-    Enum<?>[] algorithms =
-        Algorithm.overConnections().stream()
-            .filter(a -> a != Algorithm.PAT)
-            .toArray(Enum<?>[]::new);
     for (Enum<?>[] values :
         new Enum<?>[][] {
-          Operation.collectives().toArray(Enum<?>[]::new),
-          algorithms,
-          Protocol.values(),
-          RedOp.values()
+          Operation.collectives().toArray(Enum<?>[]::new), Protocol.values(), RedOp.values()
         }) {
       for (Enum<?> value : values) {
-        if (value == Algorithm.NVLS_TREE) {
-          continue; // its kernel has no algorithm among its arguments
-        }
         body.append("if (%s != %d) puts(\"%s\");\n".formatted(value, value.ordinal(), value));
       }
     }
