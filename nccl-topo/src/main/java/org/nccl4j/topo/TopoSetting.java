@@ -28,6 +28,11 @@ public record TopoSetting<T>(String name, T defaultValue, Function<String, T> pa
     return new TopoSetting<>(name, defaultValue, Function.identity());
   }
 
+  /** Lists of names, which are empty by default. */
+  static TopoSetting<NameLists> names(String name) {
+    return new TopoSetting<>(name, NameLists.parse(""), NameLists::parse);
+  }
+
   /** A level of distance, which is empty for the default. */
   static TopoSetting<Optional<PathType>> level(String name) {
     return new TopoSetting<>(name, Optional.empty(), PathType::level);

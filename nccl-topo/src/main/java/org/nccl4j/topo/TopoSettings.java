@@ -88,8 +88,8 @@ public final class TopoSettings {
       TopoSetting.level("NCCL_P2P_LEVEL");
   public static final TopoSetting<Optional<PathType>> NCCL_NET_GDR_LEVEL =
       TopoSetting.level("NCCL_NET_GDR_LEVEL");
-  public static final TopoSetting<String> NCCL_ALGO = TopoSetting.text("NCCL_ALGO", "");
-  public static final TopoSetting<String> NCCL_PROTO = TopoSetting.text("NCCL_PROTO", "");
+  public static final TopoSetting<NameLists> NCCL_ALGO = TopoSetting.names("NCCL_ALGO");
+  public static final TopoSetting<NameLists> NCCL_PROTO = TopoSetting.names("NCCL_PROTO");
   public static final TopoSetting<String> NCCL_NET_MERGE_LEVEL =
       TopoSetting.text("NCCL_NET_MERGE_LEVEL", "PORT");
   public static final TopoSetting<String> NCCL_NET_MERGE_POLICY =

@@ -8,7 +8,7 @@ import java.util.function.Predicate;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 

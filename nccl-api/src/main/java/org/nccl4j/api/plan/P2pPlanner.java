@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.KernelCommunicator;

@@ -14,6 +14,7 @@ import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.topo.NameLists;
 import org.nccl4j.topo.TopoSettings;
 
 /**
@@ -22,14 +23,14 @@ import org.nccl4j.topo.TopoSettings;
  */
 public final class Settings implements SettingValues {
   /** See {@link Setting#sentence()}, here and below. */
-  public static final Setting<String> NCCL_ALGO =
+  public static final Setting<NameLists> NCCL_ALGO =
       TopologySettings.of(
           TopoSettings.NCCL_ALGO,
           "names such as Ring,Tree; ^ in front forbids them; allreduce: in front limits them to"
               + " one collective",
           "The algorithms that the planner may choose.");
 
-  public static final Setting<String> NCCL_PROTO =
+  public static final Setting<NameLists> NCCL_PROTO =
       TopologySettings.of(
           TopoSettings.NCCL_PROTO,
           "names among LL, LL128, Simple; ^ in front forbids them",

@@ -38,7 +38,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Operation;

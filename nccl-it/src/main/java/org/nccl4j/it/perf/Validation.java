@@ -22,7 +22,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.topo.NameLists;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
@@ -346,7 +346,7 @@ final class Validation {
     if (text == null) {
       return Optional.empty();
     }
-    List<String> unknown = AlgorithmFilter.unknown(text, known);
+    List<String> unknown = NameLists.parse(text).unknownNames(known);
     if (text.isBlank() || !unknown.isEmpty()) {
       throw new InvalidArgumentException(
           ErrorId.OPTION,

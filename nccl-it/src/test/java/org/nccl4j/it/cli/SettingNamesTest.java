@@ -25,7 +25,7 @@ final class SettingNamesTest {
 
   /** Files below {@code api.settings} that name settings in messages. */
   private static final Set<String> MESSAGES =
-      Set.of("AlgorithmFilter.java", "Certificates.java", "TunedTable.java");
+      Set.of("Certificates.java", "TunedTable.java");
 
   @Test
   void eachNameIsWrittenInOneFile() throws IOException {

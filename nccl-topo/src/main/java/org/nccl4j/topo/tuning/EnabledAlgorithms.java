@@ -1,10 +1,11 @@
 package org.nccl4j.topo.tuning;
 
-import java.util.Arrays;
-import java.util.Locale;
-import java.util.function.Function;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
 import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Collective;
+import org.nccl4j.topo.NameLists;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopoSetting;
@@ -15,41 +16,34 @@ import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.search.GraphKind;
 
 /**
- * The algorithms and protocols that may be used, from NCCL_ALGO and NCCL_PROTO and the abilities of
- * the machine. The settings' grammar is {@code [collective:][^]name,name;...}: a list for all
- * collectives first, then lists for single ones; {@code ^} means all but these.
+ * The algorithms and protocols that NCCL would use, from NCCL_ALGO and NCCL_PROTO and the abilities
+ * of the machine.
  */
 final class EnabledAlgorithms {
-  private enum Choice {
-    YES,
-    NO,
-    BY_MACHINE
-  }
-
   private static final int HOPPER = 90;
   private static final int VOLTA = 70;
 
   private final CommGraph comm;
   private final boolean nvSwitch;
   private final boolean ll128OverC2c;
-  private final Choice[][] algorithms;
-  private final Choice[][] protocols;
+  private final NameLists algorithms;
+  private final NameLists protocols;
 
   EnabledAlgorithms(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
     this.nvSwitch = !comm.shape().nodes().get(0).graphs().routes().machine().nvSwitches().isEmpty();
     this.ll128OverC2c = settings.get(TopoSettings.NCCL_LL128_C2C);
-    this.algorithms = parse(settings, TopoSettings.NCCL_ALGO, Algorithm.values(), Algorithm::label);
-    this.protocols = parse(settings, TopoSettings.NCCL_PROTO, Protocol.values(), Protocol::label);
+    this.algorithms = settings.get(TopoSettings.NCCL_ALGO);
+    this.protocols = settings.get(TopoSettings.NCCL_PROTO);
+    check(TopoSettings.NCCL_ALGO, algorithms, Stream.of(Algorithm.values()).map(Algorithm::label));
+    check(TopoSettings.NCCL_PROTO, protocols, Stream.of(Protocol.values()).map(Protocol::label));
   }
 
   boolean allows(Collective collective, Algorithm algorithm, Protocol protocol) {
-    Choice chosen = protocols[collective.ordinal()][protocol.ordinal()];
+    boolean byMachine = protocol != Protocol.LL128 || ll128Works(algorithm);
     boolean byProtocol =
-        (chosen == Choice.BY_MACHINE && protocol == Protocol.LL128)
-            ? ll128Works(algorithm)
-            : chosen != Choice.NO;
-    boolean byAlgorithm = algorithms[collective.ordinal()][algorithm.ordinal()] != Choice.NO;
+        protocols.of(collective.label()).rule(protocol.label()).orElse(byMachine);
+    boolean byAlgorithm = algorithms.of(collective.label()).allows(algorithm.label());
     return byProtocol && byAlgorithm && works(algorithm);
   }
 
@@ -75,67 +69,18 @@ final class EnabledAlgorithms {
         && min >= VOLTA;
   }
 
-  private static <E> Choice[][] parse(
-      TopoSettings settings, TopoSetting<String> setting, E[] elements, Function<E, String> label) {
-    Choice[][] choices = new Choice[Collective.values().length][elements.length];
-    for (Choice[] row : choices) {
-      Arrays.fill(row, Choice.BY_MACHINE);
+  private static void check(
+      TopoSetting<NameLists> setting, NameLists value, Stream<String> knownNames) {
+    List<String> unknown = new ArrayList<>(value.unknownNames(knownNames.toList()));
+    unknown.addAll(
+        value.unknownOperations(Stream.of(Collective.values()).map(Collective::label).toList()));
+    if (!unknown.isEmpty()) {
+      throw new TopologyException(
+          "A setting cannot be read",
+          setting.name() + "=" + value,
+          "NCCL has no algorithm, protocol or collective '" + unknown.get(0) + "'",
+          "Write for example " + setting.name() + "=\"ring,tree;allreduce:^tree\" with known names");
     }
-    String[] entries = settings.get(setting).split(";");
-    for (int i = 0; i < entries.length; i++) {
-      if (!entries[i].isEmpty()) {
-        parseEntry(setting.name(), entries[i], i == 0, choices, elements, label);
-      }
-    }
-    return choices;
-  }
-
-  private static <E> void parseEntry(
-      String name,
-      String entry,
-      boolean first,
-      Choice[][] choices,
-      E[] elements,
-      Function<E, String> label) {
-    String[] parts = entry.split(":", 2);
-    if (parts.length == 1 && !first) {
-      throw error(name, entry, "only the first list may be for all collectives");
-    }
-    String list = parts[parts.length - 1];
-    Choice named = list.startsWith("^") ? Choice.NO : Choice.YES;
-    Choice others = named == Choice.NO ? Choice.YES : Choice.NO;
-    boolean known = false;
-    for (Collective collective : Collective.values()) {
-      if (parts.length == 2 && !collective.label().equalsIgnoreCase(parts[0])) {
-        continue;
-      }
-      known = true;
-      Choice[] row = choices[collective.ordinal()];
-      Arrays.fill(row, others);
-      for (String element : (named == Choice.NO ? list.substring(1) : list).split(",")) {
-        row[index(name, element, elements, label)] = named;
-      }
-    }
-    if (!known) {
-      throw error(name, entry, "'" + parts[0] + "' is not a collective");
-    }
-  }
-
-  private static <E> int index(String name, String text, E[] elements, Function<E, String> label) {
-    for (int i = 0; i < elements.length; i++) {
-      if (label.apply(elements[i]).toLowerCase(Locale.ROOT).equals(text.toLowerCase(Locale.ROOT))) {
-        return i;
-      }
-    }
-    throw error(name, text, "it is not among those known");
-  }
-
-  private static TopologyException error(String name, String text, String why) {
-    return new TopologyException(
-        "A setting cannot be read",
-        name + "=" + text,
-        why,
-        "Write for example " + name + "=\"ring,tree;allreduce:^tree\" with known names");
   }
 
   static GraphKind graphOf(Algorithm algorithm) {

@@ -7,7 +7,7 @@ import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 
@@ -37,7 +37,7 @@ public final class NvlsProvider implements MulticastProvider {
   }
 
   private static Offer automatic(Device device, SettingValues settings) {
-    if (!AlgorithmFilter.parse(settings.get(Settings.NCCL_ALGO), "").demandsNvls()) {
+    if (!AlgorithmFilter.of(settings).demandsNvls()) {
       return none(false, "neither NCCL_ALGO nor NCCL4J_NVLS_MODE asks for it");
     }
     return device.kind() == Device.Kind.HOST ? emulated() : driver(device, settings);

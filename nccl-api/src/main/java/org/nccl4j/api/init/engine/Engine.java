@@ -30,7 +30,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;

@@ -9,7 +9,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 
 /** The algorithms that a communicator may use for its order of reductions. */

@@ -8,7 +8,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.topo.TopoSettings;
 
 /**
@@ -43,8 +43,7 @@ public record TuningSettings(Map<String, String> values) {
 
   /** Returns the filter of NCCL_ALGO and NCCL_PROTO. */
   static AlgorithmFilter filter(Settings settings) {
-    return AlgorithmFilter.parse(
-        settings.get(Settings.NCCL_ALGO), settings.get(Settings.NCCL_PROTO));
+    return AlgorithmFilter.of(settings);
   }
 
   /** One line. */

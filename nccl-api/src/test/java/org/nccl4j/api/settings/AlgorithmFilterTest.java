@@ -1,4 +1,4 @@
-package org.nccl4j.device.kernel;
+package org.nccl4j.api.settings;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -10,6 +10,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Operation;
 
 /** The grammar of NCCL_ALGO and NCCL_PROTO. */
 class AlgorithmFilterTest {
@@ -92,8 +94,12 @@ class AlgorithmFilterTest {
   void namesThatDoNotExistAreRefusedWithThoseThatDo() {
     InvalidArgumentException e =
         assertThrows(InvalidArgumentException.class, () -> AlgorithmFilter.parse("ring,Star", ""));
-    assertTrue(e.getMessage().contains("NCCL_ALGO=ring,Star names 'Star'"), e.getMessage());
+    assertTrue(e.getMessage().contains("NCCL_ALGO=ring,star names 'Star'"), e.getMessage());
     assertTrue(e.getMessage().contains("DirectOneShot"), e.getMessage());
     assertThrows(InvalidArgumentException.class, () -> AlgorithmFilter.parse("", "allreduce:LL9"));
+    e =
+        assertThrows(
+            InvalidArgumentException.class, () -> AlgorithmFilter.parse("all_reduc:ring", ""));
+    assertTrue(e.getMessage().contains("names 'all_reduc'"), e.getMessage());
   }
 }

@@ -1,0 +1,156 @@
+package org.nccl4j.api.settings;
+
+import java.util.List;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.nccl4j.api.spi.SettingValues;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.topo.NameLists;
+import org.nccl4j.topo.NameLists.NameList;
+
+/**
+ * The algorithms and protocols that NCCL_ALGO and NCCL_PROTO allow. {@link NameLists} has the
+ * settings' grammar. In it {@code sendrecv} stands for sends and receives.
+ */
+public final class AlgorithmFilter {
+  /** Allows everything. */
+  public static final AlgorithmFilter ALL =
+      new AlgorithmFilter(NameLists.parse(""), NameLists.parse(""));
+
+  private static final String SEND_RECV = "sendrecv";
+
+  private final NameLists algorithms;
+  private final NameLists protocols;
+
+  private AlgorithmFilter(NameLists algorithms, NameLists protocols) {
+    this.algorithms = algorithms;
+    this.protocols = protocols;
+  }
+
+  /**
+   * The filter of both settings.
+   *
+   * @throws InvalidArgumentException for a name that does not exist
+   */
+  public static AlgorithmFilter of(SettingValues settings) {
+    return of(settings.get(Settings.NCCL_ALGO), settings.get(Settings.NCCL_PROTO));
+  }
+
+  /**
+   * The filter of two values.
+   *
+   * @param algo the value of NCCL_ALGO; empty allows all
+   * @param proto the value of NCCL_PROTO, likewise
+   * @throws InvalidArgumentException for a name that does not exist
+   */
+  public static AlgorithmFilter parse(String algo, String proto) {
+    return of(NameLists.parse(algo), NameLists.parse(proto));
+  }
+
+  private static AlgorithmFilter of(NameLists algo, NameLists proto) {
+    List<String> protocols = Stream.of(Protocol.values()).map(Protocol::label).toList();
+    check(Settings.NCCL_ALGO.name(), algo, Algorithm.names());
+    check(Settings.NCCL_PROTO.name(), proto, protocols);
+    return new AlgorithmFilter(algo, proto);
+  }
+
+  private static void check(String setting, NameLists value, List<String> names) {
+    refuse(setting, value, value.unknownNames(names), names);
+    List<String> operations =
+        Stream.of(Operation.values()).map(AlgorithmFilter::scope).distinct().toList();
+    refuse(setting, value, value.unknownOperations(operations), operations);
+  }
+
+  private static void refuse(
+      String setting, NameLists value, List<String> unknown, List<String> known) {
+    if (!unknown.isEmpty()) {
+      throw new InvalidArgumentException(
+          ErrorId.NAME,
+          "%s=%s names '%s', which does not exist".formatted(setting, value, unknown.get(0)),
+          "use some of " + String.join(", ", known));
+    }
+  }
+
+  private static String scope(Operation operation) {
+    return operation.isP2p() ? SEND_RECV : operation.key();
+  }
+
+  /**
+   * The able algorithms that are allowed for an operation; all of them if none is allowed, since
+   * one setting covers operations that do not have the named one.
+   */
+  public List<Algorithm> algorithms(Operation operation, List<Algorithm> able) {
+    return among(algorithms.of(scope(operation)), able, Algorithm::label);
+  }
+
+  /** The able protocols that are allowed for an operation; all of them if none is allowed. */
+  public List<Protocol> protocols(Operation operation, List<Protocol> able) {
+    return among(protocols.of(scope(operation)), able, Protocol::label);
+  }
+
+  private static <T> List<T> among(NameList names, List<T> able, Function<T, String> label) {
+    List<T> allowed = able.stream().filter(one -> names.allows(label.apply(one))).toList();
+    return allowed.isEmpty() ? able : allowed;
+  }
+
+  /** True if an algorithm between windows is allowed for an operation, with its protocol. */
+  public boolean allows(Operation operation, Algorithm algorithm) {
+    return algorithms.of(scope(operation)).allows(algorithm.label())
+        && protocols.of(scope(operation)).allows(algorithm.protocol().label());
+  }
+
+  /** True if an algorithm between windows is allowed for operations without a list of their own. */
+  public boolean allows(Algorithm algorithm) {
+    return algorithms.all().allows(algorithm.label());
+  }
+
+  /** True if an algorithm is asked for: listed for an operation, without a ^. */
+  public boolean demands(Operation operation, Algorithm algorithm) {
+    return algorithms.of(scope(operation)).lists(algorithm.label());
+  }
+
+  /** True if an algorithm is asked for, for any operation. */
+  public boolean demandsAnywhere(Algorithm algorithm) {
+    return algorithms.listsAnywhere(algorithm.label());
+  }
+
+  /** True if NVLS is asked for, in one of its forms, for any operation. */
+  public boolean demandsNvls() {
+    return demandsAnywhere(Algorithm.NVLS) || demandsAnywhere(Algorithm.NVLS_TREE);
+  }
+
+  /** True if no algorithm is named, so that all are allowed. */
+  public boolean allowsAllAlgorithms() {
+    return algorithms.isEmpty();
+  }
+
+  /** The same with one algorithm for an operation instead of its list. */
+  public AlgorithmFilter with(Operation operation, Algorithm algorithm) {
+    return new AlgorithmFilter(algorithms.with(scope(operation), algorithm.label()), protocols);
+  }
+
+  /** The same with some algorithms for all operations instead of all lists. */
+  public AlgorithmFilter withOnly(List<Algorithm> only) {
+    String names = String.join(",", only.stream().map(Algorithm::label).toList());
+    return new AlgorithmFilter(NameLists.parse(names), protocols);
+  }
+
+  /** NCCL_ALGO in one spelling, the same for values that mean the same. */
+  public String algorithmText() {
+    return algorithms.toString();
+  }
+
+  /** NCCL_PROTO in one spelling, the same for values that mean the same. */
+  public String protocolText() {
+    return protocols.toString();
+  }
+
+  @Override
+  public String toString() {
+    return "algorithms '%s', protocols '%s'".formatted(algorithms, protocols);
+  }
+}
