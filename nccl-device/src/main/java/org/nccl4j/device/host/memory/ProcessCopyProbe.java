@@ -1,34 +1,49 @@
 package org.nccl4j.device.host.memory;
 
-import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
 /**
- * Compares process_vm_readv with the two copies that take data through a slot, on this process's
- * own memory. Which is faster depends on the processor and the kernel: process_vm_readv looks up
- * and pins every page. Measured once in a process, in some milliseconds.
+ * Compares process_vm_readv with the two copies that take data through a slot. Which is faster
+ * depends on the processor and the kernel: process_vm_readv looks up and pins every page, and a
+ * slot's lines go from one core's cache to another's and back. So two threads of this process take
+ * the parts of a sender and a receiver. Measured once in a process, in some milliseconds.
  */
 public final class ProcessCopyProbe {
   /** The sizes that are measured. The largest is about a slot of Simple. */
   static final List<Integer> SIZES = List.of(32 << 10, 64 << 10, 128 << 10, 256 << 10);
 
-  /**
-   * A single copy may take so many times two copies' time and still be worth it. Here all memory is
-   * in one core's cache. Between ranks, a slot's lines also go from one core's cache to the other's
-   * and back. On an Intel Xeon both ways take the same time here, and ranks gain up to two times;
-   * on an AMD EPYC a single copy takes 1.7 to 2 times as long here, and ranks lose.
-   */
-  private static final double WORTH = 1.2;
-
   private static final int ROUNDS = 12;
+
+  /** Both threads need a core of their own; on a busy machine the measurement ends without one. */
+  private static final long DEADLINE_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+
+  private static final int SPINS = 1000;
+  private static final int LINE = 64;
+
+  private final int most = SIZES.get(SIZES.size() - 1);
+  private final ByteBuffer source = ByteBuffer.allocateDirect(most);
+  private final ByteBuffer slot = ByteBuffer.allocateDirect(most);
+  private final ByteBuffer target = ByteBuffer.allocateDirect(most);
+  private final long from = Windows.addressOf(source);
+  private final long through = Windows.addressOf(slot);
+  private final long to = Windows.addressOf(target);
+  private final long end = System.nanoTime() + DEADLINE_NANOS;
+
+  /** Turns that both threads have taken; even ones are the sender's. */
+  private volatile int turn;
+
+  /** The sender's last copy to the slot; written before its turn ends. */
+  private long sentNanos;
 
   private ProcessCopyProbe() {}
 
   /** The outcome; a class of its own measures late. */
   private static final class Outcome {
-    static final Times TIMES = measure();
+    static final Times TIMES = new ProcessCopyProbe().measure();
   }
 
   /**
@@ -46,7 +61,7 @@ public final class ProcessCopyProbe {
     public int leastBytes() {
       int least = Integer.MAX_VALUE;
       for (int s = single.size() - 1; s >= 0; s--) {
-        if (single.get(s) > WORTH * twice.get(s)) {
+        if (single.get(s) > twice.get(s)) {
           break;
         }
         least = SIZES.get(s);
@@ -59,7 +74,7 @@ public final class ProcessCopyProbe {
     public String toString() {
       int last = SIZES.size() - 1;
       return single.isEmpty()
-          ? "process_vm_readv does not work"
+          ? "process_vm_readv does not work, or there is no second core to measure it with"
           : "%d bytes take %.1f us by process_vm_readv and %.1f us by two copies"
               .formatted(SIZES.get(last), single.get(last) / 1e3, twice.get(last) / 1e3);
     }
@@ -70,39 +85,83 @@ public final class ProcessCopyProbe {
     return Outcome.TIMES;
   }
 
-  private static Times measure() {
-    int most = SIZES.get(SIZES.size() - 1);
-    ByteBuffer source = ByteBuffer.allocateDirect(most);
-    ByteBuffer slot = ByteBuffer.allocateDirect(most);
-    ByteBuffer target = ByteBuffer.allocateDirect(most);
-    ProcessMemory self = new ProcessMemory(ProcessHandle.current().pid());
-    long from = Windows.addressOf(source);
-    long through = Windows.addressOf(slot);
-    long to = Windows.addressOf(target);
-    for (int at = 0; at < most; at += 64) {
-      source.put(at, (byte) at);
+  private Times measure() {
+    Thread sender = new Thread(this::send, "nccl4j copy probe");
+    sender.setDaemon(true);
+    sender.start();
+    Times times = receive();
+    turn = Integer.MAX_VALUE; // ends the sender
+    return times;
+  }
+
+  /** Writes the source, and in each first turn of two also copies it to the slot. */
+  private void send() {
+    for (int round = 0; round < SIZES.size() * ROUNDS; round++) {
+      int bytes = SIZES.get(round / ROUNDS);
+      if (!await(4 * round)) {
+        return;
+      }
+      write(bytes, round);
+      long begin = System.nanoTime();
+      HostMemory.move(from, through, bytes);
+      sentNanos = System.nanoTime() - begin;
+      turn = 4 * round + 1;
+      if (!await(4 * round + 2)) {
+        return;
+      }
+      write(bytes, round);
+      turn = 4 * round + 3;
     }
+  }
+
+  private void write(int bytes, int round) {
+    for (int at = 0; at < bytes; at += LINE) {
+      source.put(at, (byte) (at + round));
+    }
+  }
+
+  /** Copies from the slot in the first turn of two, and from the source in the second. */
+  private Times receive() {
+    ProcessMemory self = new ProcessMemory(ProcessHandle.current().pid());
     long[] single = new long[SIZES.size()];
     long[] twice = new long[SIZES.size()];
-    for (int s = 0; s < single.length; s++) {
+    Arrays.fill(single, Long.MAX_VALUE);
+    Arrays.fill(twice, Long.MAX_VALUE);
+    for (int round = 0; round < SIZES.size() * ROUNDS; round++) {
+      int s = round / ROUNDS;
       int bytes = SIZES.get(s);
-      single[s] = Long.MAX_VALUE;
-      twice[s] = Long.MAX_VALUE;
-      for (int round = 0; round < ROUNDS; round++) {
-        long begin = System.nanoTime();
-        if (self.read(from, to, bytes) != 0) {
-          return new Times(List.of(), List.of());
-        }
-        long middle = System.nanoTime();
-        HostMemory.move(from, through, bytes);
-        HostMemory.move(through, to, bytes);
-        long end = System.nanoTime();
-        single[s] = Math.min(single[s], middle - begin);
-        twice[s] = Math.min(twice[s], end - middle);
+      if (!await(4 * round + 1)) {
+        return new Times(List.of(), List.of());
+      }
+      long begin = System.nanoTime();
+      HostMemory.move(through, to, bytes);
+      twice[s] = Math.min(twice[s], sentNanos + System.nanoTime() - begin);
+      turn = 4 * round + 2;
+      if (!await(4 * round + 3)) {
+        return new Times(List.of(), List.of());
+      }
+      begin = System.nanoTime();
+      if (self.read(from, to, bytes) != 0) {
+        return new Times(List.of(), List.of());
+      }
+      single[s] = Math.min(single[s], System.nanoTime() - begin);
+      turn = 4 * round + 4;
+    }
+    return new Times(list(single), list(twice));
+  }
+
+  /** Waits for a turn; false past the deadline or if the other thread has given up. */
+  private boolean await(int wanted) {
+    for (int spins = 0; turn < wanted; spins++) {
+      if (spins < SPINS) {
+        Thread.onSpinWait();
+      } else if (System.nanoTime() - end > 0) {
+        return false;
+      } else {
+        Thread.yield();
       }
     }
-    Reference.reachabilityFence(List.of(source, slot, target));
-    return new Times(list(single), list(twice));
+    return turn == wanted;
   }
 
   private static List<Long> list(long[] times) {
