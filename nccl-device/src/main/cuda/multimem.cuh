@@ -53,46 +53,20 @@ __device__ __forceinline__ void storePack(u64 p, Pack v) {
     return {v[0] | (u64)v[1] << 32, v[2] | (u64)v[3] << 32};                         \
   }
 
-#define NCCL4J_LOAD_64(NAME, INSTRUCTION, REGISTER)                                  \
+#define NCCL4J_LOAD_64(NAME, REGISTER, CONSTRAINT, INSTRUCTION)                      \
   __device__ __forceinline__ Pack NAME(u64 p) {                                      \
-    u64 v[2];                                                                        \
+    union {                                                                          \
+      REGISTER v;                                                                    \
+      u64 word;                                                                      \
+    } loaded[2];                                                                     \
     _Pragma("unroll") for (int i = 0; i < 2; i++)                                    \
         asm volatile("multimem.ld_reduce.relaxed.sys.global." INSTRUCTION            \
                      " %0, [%1];"                                                    \
-                     : "=l"(v[i])                                                    \
+                     : "=" CONSTRAINT(loaded[i].v)                                   \
                      : "l"(p + 8 * i)                                                \
                      : "memory");                                                    \
-    return {v[0], v[1]};                                                             \
+    return {loaded[0].word, loaded[1].word};                                         \
   }
-
-NCCL4J_LOAD_V4(addFloat, "add.v4.f32")
-NCCL4J_LOAD_V4(addHalf, "add.acc::f32.v4.f16x2")
-NCCL4J_LOAD_V4(minHalf, "min.v4.f16x2")
-NCCL4J_LOAD_V4(maxHalf, "max.v4.f16x2")
-NCCL4J_LOAD_V4(addBfloat16, "add.acc::f32.v4.bf16x2")
-NCCL4J_LOAD_V4(minBfloat16, "min.v4.bf16x2")
-NCCL4J_LOAD_V4(maxBfloat16, "max.v4.bf16x2")
-NCCL4J_LOAD_32(addU32, "add.u32")
-NCCL4J_LOAD_32(minS32, "min.s32")
-NCCL4J_LOAD_32(maxS32, "max.s32")
-NCCL4J_LOAD_32(minU32, "min.u32")
-NCCL4J_LOAD_32(maxU32, "max.u32")
-NCCL4J_LOAD_64(addU64, "add.u64", "l")
-NCCL4J_LOAD_64(minS64, "min.s64", "l")
-NCCL4J_LOAD_64(maxS64, "max.s64", "l")
-NCCL4J_LOAD_64(minU64, "min.u64", "l")
-NCCL4J_LOAD_64(maxU64, "max.u64", "l")
-
-__device__ __forceinline__ Pack addDouble(u64 p) {
-  double v[2];
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.f64 %0, [%1];"
-                 : "=d"(v[i])
-                 : "l"(p + 8 * i)
-                 : "memory");
-  return {(u64)__double_as_longlong(v[0]), (u64)__double_as_longlong(v[1])};
-}
 
 // Loads 16 bytes of all memories, combined.
 template <class T>
@@ -106,18 +80,36 @@ struct Load;
     }                                                                                \
   };
 
-// The switch only adds float and double; the planner asks for nothing else.
-NCCL4J_LOAD(float, addFloat, addFloat, addFloat)
-NCCL4J_LOAD(double, addDouble, addDouble, addDouble)
-NCCL4J_LOAD(__half, addHalf, minHalf, maxHalf)
-NCCL4J_LOAD(__nv_bfloat16, addBfloat16, minBfloat16, maxBfloat16)
-NCCL4J_LOAD(int32_t, addU32, minS32, maxS32)
-NCCL4J_LOAD(uint32_t, addU32, minU32, maxU32)
-NCCL4J_LOAD(long long, addU64, minS64, maxS64)
-NCCL4J_LOAD(unsigned long long, addU64, minU64, maxU64)
+// The groups of types.h. The switch only adds float and double; the planner asks for nothing else.
+#define NCCL4J_LOADS_NOTHING(FAMILY, ELEMENT, PTX)
+#define NCCL4J_LOADS_FLOATS(FAMILY, ELEMENT, PTX)                                    \
+  NCCL4J_LOAD_V4(add_##FAMILY, "add.v4." PTX)                                        \
+  NCCL4J_LOAD(ELEMENT, add_##FAMILY, add_##FAMILY, add_##FAMILY)
+#define NCCL4J_LOADS_DOUBLES(FAMILY, ELEMENT, PTX)                                   \
+  NCCL4J_LOAD_64(add_##FAMILY, double, "d", "add." PTX)                              \
+  NCCL4J_LOAD(ELEMENT, add_##FAMILY, add_##FAMILY, add_##FAMILY)
+#define NCCL4J_LOADS_PAIRS(FAMILY, ELEMENT, PTX)                                     \
+  NCCL4J_LOAD_V4(add_##FAMILY, "add.acc::f32.v4." PTX)                               \
+  NCCL4J_LOAD_V4(min_##FAMILY, "min.v4." PTX)                                        \
+  NCCL4J_LOAD_V4(max_##FAMILY, "max.v4." PTX)                                        \
+  NCCL4J_LOAD(ELEMENT, add_##FAMILY, min_##FAMILY, max_##FAMILY)
+#define NCCL4J_LOADS_WORDS(FAMILY, ELEMENT, PTX)                                     \
+  NCCL4J_LOAD_32(add_##FAMILY, "add.u32")                                            \
+  NCCL4J_LOAD_32(min_##FAMILY, "min." PTX)                                           \
+  NCCL4J_LOAD_32(max_##FAMILY, "max." PTX)                                           \
+  NCCL4J_LOAD(ELEMENT, add_##FAMILY, min_##FAMILY, max_##FAMILY)
+#define NCCL4J_LOADS_LONGS(FAMILY, ELEMENT, PTX)                                     \
+  NCCL4J_LOAD_64(add_##FAMILY, u64, "l", "add.u64")                                  \
+  NCCL4J_LOAD_64(min_##FAMILY, u64, "l", "min." PTX)                                 \
+  NCCL4J_LOAD_64(max_##FAMILY, u64, "l", "max." PTX)                                 \
+  NCCL4J_LOAD(ELEMENT, add_##FAMILY, min_##FAMILY, max_##FAMILY)
+
+#define NCCL4J_LOADS(FAMILY, ELEMENT, ARITHMETIC, SWITCH, PTX) \
+  NCCL4J_LOADS_##SWITCH(FAMILY, ELEMENT, PTX)
+NCCL4J_TYPES(NCCL4J_LOADS)
 
 template <>
-struct Load<uint8_t> {  // the family that only copies has no operator
+struct Load<family_copy> {  // the family that only copies has no operator
   __device__ static Pack at(u32, u64) { return {0, 0}; }
 };
 

@@ -2,66 +2,12 @@
 // thread's whole share of a step. All threads take the same branch, and a family has one kernel for each
 // protocol, not one for each protocol and operator.
 #pragma once
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-
 #include "layout.h"
 #include "mean.cuh"
 #include "memory.cuh"
+#include "types.h"
 
 namespace nccl4j {
-
-// The type of arithmetic: float for elements of 16 and 8 bits, else the element type.
-template <class T>
-struct Arithmetic {
-  using Wide = T;
-  static constexpr bool floating = false;
-  __device__ static Wide widen(T a) { return a; }
-  __device__ static T narrow(Wide a) { return a; }
-};
-template <>
-struct Arithmetic<float> {
-  using Wide = float;
-  static constexpr bool floating = true;
-  __device__ static float widen(float a) { return a; }
-  __device__ static float narrow(float a) { return a; }
-};
-template <>
-struct Arithmetic<double> {
-  using Wide = double;
-  static constexpr bool floating = true;
-  __device__ static double widen(double a) { return a; }
-  __device__ static double narrow(double a) { return a; }
-};
-template <>
-struct Arithmetic<__half> {
-  using Wide = float;
-  static constexpr bool floating = true;
-  __device__ static float widen(__half a) { return __half2float(a); }
-  __device__ static __half narrow(float a) { return __float2half_rn(a); }
-};
-template <>
-struct Arithmetic<__nv_bfloat16> {
-  using Wide = float;
-  static constexpr bool floating = true;
-  __device__ static float widen(__nv_bfloat16 a) { return __bfloat162float(a); }
-  __device__ static __nv_bfloat16 narrow(float a) { return __float2bfloat16_rn(a); }
-};
-template <>
-struct Arithmetic<__nv_fp8_e4m3> {
-  using Wide = float;
-  static constexpr bool floating = true;
-  __device__ static float widen(__nv_fp8_e4m3 a) { return float(a); }
-  __device__ static __nv_fp8_e4m3 narrow(float a) { return __nv_fp8_e4m3(a); }
-};
-template <>
-struct Arithmetic<__nv_fp8_e5m2> {
-  using Wide = float;
-  static constexpr bool floating = true;
-  __device__ static float widen(__nv_fp8_e5m2 a) { return float(a); }
-  __device__ static __nv_fp8_e5m2 narrow(float a) { return __nv_fp8_e5m2(a); }
-};
 
 __device__ __forceinline__ float greatest(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double greatest(double a, double b) { return fmax(a, b); }

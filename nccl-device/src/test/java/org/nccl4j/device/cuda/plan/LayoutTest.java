@@ -11,12 +11,15 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.NativeBuild;
 import org.nccl4j.device.cuda.window.DirectLayout;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.kernel.SharedConnections;
@@ -100,6 +103,22 @@ public class LayoutTest {
             .map(a -> "%s %s %d".formatted(a, a.name().toLowerCase(Locale.ROOT), a.ordinal()))
             .toList();
     assertEquals(expected, run(header, body).lines().toList());
+  }
+
+  @Test
+  void theTableOfTypesIsJavas() throws Exception {
+    String body =
+        "\n#define ROW(FAMILY, ELEMENT, ARITHMETIC, SWITCH, PTX) puts(#FAMILY \" \" #SWITCH);"
+            + "\nNCCL4J_TYPES(ROW)\n";
+    List<String> rows = run("types.h", body).lines().toList();
+    assertEquals(
+        Stream.of(DataType.values()).map(DataType::label).toList(),
+        rows.stream().map(row -> row.split(" ")[0]).toList());
+    for (DataType type : DataType.values()) {
+      boolean bySwitch = Nvls.has(Operation.ALL_REDUCE, type, RedOp.SUM);
+      String row = rows.get(type.ordinal());
+      assertEquals(bySwitch, !row.endsWith(" NOTHING"), row);
+    }
   }
 
   private static void put(String constant, String expression) {
