@@ -4,10 +4,8 @@ package org.nccl4j.device.bind;
  * The C library's functions, by their own names; see section 2 of the manual for each. What C calls
  * a pointer is an address here.
  */
+@SetsErrno
 public interface LibcFunctions {
-  /** The file name of the library. */
-  String LIBRARY = "libc.so.6";
-
   /** The last argument is none of mmap's, as at {@link CudaMulticast#cuMulticastBindMem}. */
   long mmap(long address, long bytes, int protection, int flags, int fd, long offset, long none);
 

@@ -1,20 +1,20 @@
 package org.nccl4j.device.bind;
 
 import java.lang.reflect.Proxy;
+import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.stream.Stream;
-import jnr.ffi.LibraryLoader;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
-/** Loads native libraries through jnr-ffi. */
+/** Loads native libraries, through the JDK's foreign functions from Java 22 on, else through jnr-ffi. */
 public final class NativeLibrary {
-  static {
-    // With its own x86 stubs jnr-ffi passes the return address as the sixth of exactly six integer
-    // arguments (every version up to 2.3.4); mmap and cuMulticastBindMem have six.
-    System.setProperty("jnr.ffi.x86asm.enabled", "false");
-    JffiCleaner.withoutThread();
-  }
+  static final String ALLOW =
+      "start java with --enable-native-access=ALL-UNNAMED if nccl4j is on the class path, or with"
+          + (NativeBackend.FOREIGN
+              ? " --enable-native-access=org.nccl4j.device if it is on the module path"
+              : " --enable-native-access=org.jnrproject.jffi if it is on the module path");
 
   private NativeLibrary() {}
 
@@ -26,32 +26,87 @@ public final class NativeLibrary {
    * @throws SystemErrorException if there is no such library
    */
   public static <T> T load(Class<T> type, String name) {
-    try {
-      return LibraryLoader.create(type).failImmediately().load(name);
-    } catch (UnsatisfiedLinkError e) {
-      throw failure(name, e);
+    return load(type, name, List.of(name));
+  }
+
+  /**
+   * The functions of a library under the first of its names that this machine has.
+   *
+   * @param type as for {@link #load(Class, String)}
+   * @throws SystemErrorException if there is no such library; it names all that was tried
+   */
+  public static <T> T load(Class<T> type, NativeNames names) {
+    return load(type, names.name().toLowerCase(Locale.ROOT), names.files());
+  }
+
+  private static <T> T load(Class<T> type, String library, List<String> files) {
+    UnsatisfiedLinkError first = null;
+    for (String file : files) {
+      try {
+        return NativeBackend.FOREIGN ? foreign(type, file) : jnr(type, file);
+      } catch (UnsatisfiedLinkError e) {
+        if (first == null) {
+          first = e;
+        }
+      } catch (IllegalCallerException | NoClassDefFoundError | ExceptionInInitializerError e) {
+        UnsatisfiedLinkError denied = new UnsatisfiedLinkError(e.toString());
+        denied.initCause(e);
+        throw failure(file.isEmpty() ? library : file, denied);
+      }
     }
+    if (first == null) {
+      first = new UnsatisfiedLinkError("there is none for " + System.getProperty("os.name"));
+    }
+    List<String> tried = files.stream().filter(file -> !file.isEmpty()).toList();
+    throw failure(tried.isEmpty() ? library : String.join(", ", tried), first);
+  }
+
+  private static <T> T foreign(Class<T> type, String file) {
+    Object library = ForeignAccess.open(file);
+    if (library == null) {
+      throw new UnsatisfiedLinkError(ForeignAccess.reason(file));
+    }
+    return ForeignLibrary.load(type, file, library);
+  }
+
+  private static <T> T jnr(Class<T> type, String file) {
+    if (file.isEmpty()) {
+      throw new UnsatisfiedLinkError("jnr-ffi needs a file name");
+    }
+    return Jffi.load(type, file);
+  }
+
+  /**
+   * The error number that the thread's last native call left, if its interface is marked {@link
+   * SetsErrno}.
+   */
+  public static int errno() {
+    return NativeBackend.FOREIGN ? ForeignAccess.errno() : Jffi.errno();
   }
 
   /**
    * The functions of a library that every machine has, for a constant of a class: where it cannot
    * be loaded, each call throws why. A class that cannot be initialised would say so once only.
    *
-   * @param type as for {@link #load}
-   * @param name as for {@link #load}
+   * @param type as for {@link #load(Class, String)}
    */
-  public static <T> T required(Class<T> type, String name) {
+  public static <T> T required(Class<T> type, NativeNames names) {
     try {
-      return load(type, name);
+      return load(type, names);
     } catch (SystemErrorException e) {
-      return type.cast(
-          Proxy.newProxyInstance(
-              type.getClassLoader(),
-              new Class<?>[] {type},
-              (proxy, method, arguments) -> {
-                throw e.again();
-              }));
+      return failing(type, e);
     }
+  }
+
+  /** Functions that all throw an error. */
+  static <T> T failing(Class<T> type, SystemErrorException error) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (proxy, method, arguments) -> {
+              throw error.again();
+            }));
   }
 
   static SystemErrorException failure(String name, UnsatisfiedLinkError e) {
@@ -61,9 +116,7 @@ public final class NativeLibrary {
     String remedy;
     if (all.contains("IllegalCallerException")) {
       why = "this JVM denies native access";
-      remedy =
-          "start java with --enable-native-access=ALL-UNNAMED if nccl4j is on the class path, or"
-              + " with --enable-native-access=org.jnrproject.jffi if it is on the module path";
+      remedy = ALLOW;
     } else if (all.contains("sun/misc/Unsafe") || all.contains("sun.misc.Unsafe")) {
       why = "this Java runtime has no module jdk.unsupported, which jffi needs";
       remedy = "add jdk.unsupported to the modules that jlink puts into the runtime";

@@ -5,8 +5,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.function.LongToIntFunction;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 
 /** Memory outside the heap with a known address, for structures that the driver reads or fills. */
 public final class Offheap {
@@ -17,7 +15,7 @@ public final class Offheap {
   public Offheap(int size) {
     ByteBuffer all = ByteBuffer.allocateDirect(size + 16);
     bytes = all.alignedSlice(16).slice(0, size).order(ByteOrder.nativeOrder());
-    address = Pointer.wrap(Runtime.getSystemRuntime(), bytes).address();
+    address = NativeMemory.addressOf(bytes);
   }
 
   /** A copy of some bytes. */
@@ -29,7 +27,7 @@ public final class Offheap {
 
   /** Returns the address of a direct buffer's next byte. It is valid while the buffer is in use. */
   public static long address(ByteBuffer direct) {
-    return Pointer.wrap(Runtime.getSystemRuntime(), direct.slice()).address();
+    return NativeMemory.addressOf(direct) + direct.position();
   }
 
   /** Valid as long as this object is used afterwards; see {@link #lend}. */

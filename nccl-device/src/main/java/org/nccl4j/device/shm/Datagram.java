@@ -1,15 +1,13 @@
 package org.nccl4j.device.shm;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.Offheap;
 
 /**
  * A message of a Unix datagram socket as the kernel reads and writes it: struct msghdr with the one
@@ -42,12 +40,13 @@ final class Datagram {
   private static final int SCM_CREDENTIALS = 2;
   private static final int CMSG_HEADER = 16;
 
-  private final Pointer block = zeros(BLOCK);
+  private final Offheap memory = new Offheap(BLOCK);
+  private final ByteBuffer block = memory.bytes();
 
   private Datagram() {
-    block.putLong(16, block.address() + IOVEC);
+    block.putLong(16, memory.address() + IOVEC);
     block.putLong(24, 1);
-    block.putLong(IOVEC, block.address() + PAYLOAD);
+    block.putLong(IOVEC, memory.address() + PAYLOAD);
   }
 
   /** Creates a datagram for binding and connecting, which need only a path. */
@@ -69,8 +68,8 @@ final class Datagram {
   /** To a socket, with a file descriptor. */
   static Datagram to(Path path, byte[] payload, int fd) {
     Datagram datagram = at(path);
-    Pointer block = datagram.block;
-    block.putLong(0, block.address() + ADDRESS);
+    ByteBuffer block = datagram.block;
+    block.putLong(0, datagram.memory.address() + ADDRESS);
     block.putInt(8, ADDRESS_BYTES);
     block.put(PAYLOAD, payload, 0, payload.length);
     block.putLong(IOVEC + 8, payload.length);
@@ -78,7 +77,7 @@ final class Datagram {
     block.putInt(CONTROL + 8, SOL_SOCKET);
     block.putInt(CONTROL + 12, SCM_RIGHTS);
     block.putInt(CONTROL + CMSG_HEADER, fd);
-    block.putLong(32, block.address() + CONTROL);
+    block.putLong(32, datagram.memory.address() + CONTROL);
     block.putLong(MSG_CONTROLLEN, CMSG_HEADER + Long.BYTES);
     return datagram;
   }
@@ -87,32 +86,19 @@ final class Datagram {
   static Datagram forReceiving() {
     Datagram datagram = new Datagram();
     datagram.block.putLong(IOVEC + 8, MAX_PAYLOAD);
-    datagram.block.putLong(32, datagram.block.address() + CONTROL);
+    datagram.block.putLong(32, datagram.memory.address() + CONTROL);
     datagram.block.putLong(MSG_CONTROLLEN, MAX_CONTROL);
     return datagram;
   }
 
-  /** Java's memory: jnr-ffi frees its own on a thread that keeps this class from being unloaded. */
-  private static Pointer zeros(int bytes) {
-    ByteBuffer memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
-    return Pointer.wrap(Runtime.getSystemRuntime(), memory);
-  }
-
-  /** A native int, for socket options. */
-  static Pointer word(int value) {
-    Pointer word = zeros(Integer.BYTES);
-    word.putInt(0, value);
-    return word;
-  }
-
   /** The address of its struct msghdr, valid for as long as this object is reachable. */
   long header() {
-    return block.address();
+    return memory.address();
   }
 
   /** The address of its struct sockaddr_un, valid for as long as this object is reachable. */
   long address() {
-    return block.address() + ADDRESS;
+    return memory.address() + ADDRESS;
   }
 
   byte[] payload(int bytes) {
@@ -134,24 +120,24 @@ final class Datagram {
   /** Returns the control data that the kernel added to a received payload. */
   Control control() {
     Control control = new Control();
-    long end = CONTROL + block.getLong(MSG_CONTROLLEN);
-    long at = CONTROL;
+    int end = CONTROL + (int) block.getLong(MSG_CONTROLLEN);
+    int at = CONTROL;
     while (at + CMSG_HEADER <= end) {
-      long length = block.getLong(at);
-      if (length < CMSG_HEADER || at + length > end) {
+      int length = (int) block.getLong(at);
+      if (length < CMSG_HEADER || length > end - at) {
         break;
       }
       if (block.getInt(at + 8) == SOL_SOCKET) {
         read(block.getInt(at + 12), at + CMSG_HEADER, length - CMSG_HEADER, control);
       }
-      at += (length + 7) & ~7L;
+      at += (length + 7) & ~7;
     }
     return control;
   }
 
-  private void read(int type, long at, long bytes, Control control) {
+  private void read(int type, int at, int bytes, Control control) {
     if (type == SCM_RIGHTS) {
-      for (long i = 0; i + Integer.BYTES <= bytes; i += Integer.BYTES) {
+      for (int i = 0; i + Integer.BYTES <= bytes; i += Integer.BYTES) {
         control.fds.add(block.getInt(at + i));
       }
     } else if (type == SCM_CREDENTIALS && bytes >= 3 * Integer.BYTES) {

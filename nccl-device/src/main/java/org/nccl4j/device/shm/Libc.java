@@ -1,14 +1,13 @@
 package org.nccl4j.device.shm;
 
 import java.lang.ref.Reference;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.LibcFunctions;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.Offheap;
 
 /**
@@ -53,7 +52,7 @@ final class Libc {
   private static final int MSG_DONTWAIT_CMSG_CLOEXEC = 0x40 | 0x40000000;
 
   private static final LibcFunctions C =
-      NativeLibrary.required(LibcFunctions.class, LibcFunctions.LIBRARY);
+      NativeLibrary.required(LibcFunctions.class, NativeNames.LIBC);
 
   /** A byte, from 16 on its iovec, and from 32 on the iovec of another byte. */
   private static final Offheap ONE_BYTE = new Offheap(48);
@@ -225,7 +224,7 @@ final class Libc {
       throw failed(
           ErrorId.OPEN_FILES, "creating a Unix socket", "raise ulimit -n, the limit on open files");
     }
-    Pointer on = Datagram.word(1);
+    Offheap on = new Offheap(Integer.BYTES).putInt(0, 1);
     try {
       if (C.setsockopt(fd, SOL_SOCKET, SO_PASSCRED, on.address(), Integer.BYTES) == 0) {
         return fd;
@@ -282,7 +281,7 @@ final class Libc {
 
   /** The error number of this thread's last call. */
   static int errno() {
-    return Runtime.getRuntime(C).getLastError();
+    return NativeLibrary.errno();
   }
 
   static String describe(int errno) {

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.NativeMemory;
 
 /**
  * Memory that other processes can map: they are given its file descriptor. It has no name anywhere,
@@ -120,8 +121,7 @@ public final class SharedSegment implements AutoCloseable {
           "a segment of %d bytes does not fit a buffer".formatted(region.bytes()),
           "use its address");
     }
-    return com.kenai.jffi.MemoryIO.getInstance()
-        .newDirectByteBuffer(region.address(), (int) region.bytes());
+    return NativeMemory.buffer(region.address(), (int) region.bytes());
   }
 
   /**

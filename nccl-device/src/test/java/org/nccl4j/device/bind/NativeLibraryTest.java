@@ -17,7 +17,11 @@ class NativeLibraryTest {
 
   @Test
   void eachCallOfAMissingLibrarySaysWhy() {
-    Nothing missing = NativeLibrary.required(Nothing.class, "libnccl4j-missing.so.1");
+    SystemErrorException why =
+        assertThrows(
+            SystemErrorException.class,
+            () -> NativeLibrary.load(Nothing.class, "libnccl4j-missing.so.1"));
+    Nothing missing = NativeLibrary.failing(Nothing.class, why);
     for (int time = 0; time < 2; time++) {
       SystemErrorException e = assertThrows(SystemErrorException.class, missing::nothing);
       assertEquals(ErrorId.LIBRARY, e.id());
@@ -30,7 +34,9 @@ class NativeLibraryTest {
     SystemErrorException e = failure(new IllegalCallerException("Illegal native access"));
     assertTrue(e.problem().contains("denies native access"), e.problem());
     assertTrue(e.remedy().contains("--enable-native-access=ALL-UNNAMED"), e.remedy());
-    assertTrue(e.remedy().contains("--enable-native-access=org.jnrproject.jffi"), e.remedy());
+    assertTrue(e.remedy().contains(NativeBackend.FOREIGN
+                ? "--enable-native-access=org.nccl4j.device"
+                : "--enable-native-access=org.jnrproject.jffi"), e.remedy());
   }
 
   @Test

@@ -20,6 +20,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.driver.GpuDirect;
 import org.nccl4j.device.cuda.driver.KernelBuild;
@@ -87,7 +88,7 @@ final class DeviceExaminations {
   private static Finding cuda() {
     CudaProbe driver;
     try {
-      driver = NativeLibrary.load(CudaProbe.class, "libcuda.so.1");
+      driver = NativeLibrary.load(CudaProbe.class, NativeNames.CUDA);
     } catch (NcclException | LinkageError e) {
       return Finding.missing(
           "cuda",

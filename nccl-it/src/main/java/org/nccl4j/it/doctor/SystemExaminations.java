@@ -9,6 +9,7 @@ import java.util.Locale;
 import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.it.doctor.bind.CProbe;
 
 /** Java, processor, memory, shared memory, and calls of native libraries. */
@@ -60,7 +61,7 @@ final class SystemExaminations {
 
   private static Finding libc() {
     try {
-      NativeLibrary.load(CProbe.class, "libc.so.6");
+      NativeLibrary.load(CProbe.class, NativeNames.LIBC);
       return Finding.ok("libc", "native functions can be called");
     } catch (NcclException | LinkageError e) {
       return Finding.broken(
@@ -72,7 +73,7 @@ final class SystemExaminations {
   }
 
   private static Finding memfd() {
-    CProbe libc = NativeLibrary.load(CProbe.class, "libc.so.6");
+    CProbe libc = NativeLibrary.load(CProbe.class, NativeNames.LIBC);
     int fd = libc.memfd_create("nccl4j-doctor", 0);
     if (fd < 0) {
       return Finding.warn(

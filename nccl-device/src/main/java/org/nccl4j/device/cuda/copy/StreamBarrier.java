@@ -4,9 +4,8 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -46,7 +45,7 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
   private final GpuStream releasing;
   private final long host;
   private final long hostOnDevice;
-  private final Pointer words;
+  private final NativeWords words;
   private volatile long number;
   private final StallDetector watch = new StallDetector();
   private volatile boolean released;
@@ -77,8 +76,8 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
       throw e;
     }
     hostOnDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
-    words = Pointer.wrap(Runtime.getSystemRuntime(), host, WORDS);
-    words.setMemory(0, WORDS, (byte) 0);
+    words = new NativeWords(host);
+    words.clear(WORDS);
   }
 
   @Override

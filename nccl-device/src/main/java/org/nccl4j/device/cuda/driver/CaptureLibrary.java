@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.driver;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.CudaCapture;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.Offheap;
 
 /** The only caller of {@link CudaCapture}, with results checked. */
@@ -17,7 +18,7 @@ public final class CaptureLibrary {
   private static final int NONE = 0; // CU_STREAM_CAPTURE_STATUS_NONE
   private static final int ACTIVE = 1; // CU_STREAM_CAPTURE_STATUS_ACTIVE
 
-  private static final CudaCapture CUDA = NativeLibrary.load(CudaCapture.class, "libcuda.so.1");
+  private static final CudaCapture CUDA = NativeLibrary.load(CudaCapture.class, NativeNames.CUDA);
 
   private static final int EXTERNAL = 1; // CU_EVENT_WAIT_EXTERNAL, CU_EVENT_RECORD_EXTERNAL
 

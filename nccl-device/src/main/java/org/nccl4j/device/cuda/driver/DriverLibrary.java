@@ -6,6 +6,7 @@ import java.util.Optional;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.bind.CudaDriver;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.Offheap;
 
 /**
@@ -40,7 +41,7 @@ public final class DriverLibrary {
 
   static final String FILE = "libcuda.so.1";
 
-  public static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, FILE);
+  public static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, NativeNames.CUDA);
 
   private DriverLibrary() {}
 

@@ -5,6 +5,7 @@ import jcuda.driver.CUresult;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.CudaStart;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 
 /** Starts the driver, once in a process, or says why it cannot be used. */
 public final class DriverStart {
@@ -26,7 +27,7 @@ public final class DriverStart {
   private static Optional<String> initialise() {
     CudaStart driver;
     try {
-      driver = NativeLibrary.load(CudaStart.class, DriverLibrary.FILE);
+      driver = NativeLibrary.load(CudaStart.class, NativeNames.CUDA);
     } catch (SystemErrorException e) {
       return Optional.of(
           e.problem().contains(DriverLibrary.FILE + ":")

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.driver;
 import java.lang.ref.Reference;
 import org.nccl4j.device.bind.CudaMulticast;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.Offheap;
 
 /**
@@ -18,7 +19,7 @@ public final class MulticastLibrary {
     RECOMMENDED
   }
 
-  private static final CudaMulticast CUDA = NativeLibrary.load(CudaMulticast.class, "libcuda.so.1");
+  private static final CudaMulticast CUDA = NativeLibrary.load(CudaMulticast.class, NativeNames.CUDA);
 
   private MulticastLibrary() {}
 

@@ -1,9 +1,8 @@
 package org.nccl4j.device.cuda.memory;
 
 import java.lang.invoke.VarHandle;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.kernel.PinnedMemory;
@@ -12,13 +11,13 @@ import org.nccl4j.device.kernel.PinnedMemory;
 public final class CudaPinnedMemory implements PinnedMemory {
   private final Gpu gpu;
   private final long address;
-  private final Pointer bytes;
+  private final NativeWords bytes;
   private final DeviceMemory memory;
 
   public CudaPinnedMemory(Gpu gpu, long size) {
     this.gpu = gpu;
     address = gpu.context().get(() -> CudaLibrary.allocateHost(size, gpu));
-    bytes = Pointer.wrap(Runtime.getSystemRuntime(), address, size);
+    bytes = new NativeWords(address);
     long there = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(address, gpu));
     memory = CudaMemory.wrap(gpu, there, size);
   }
@@ -30,7 +29,7 @@ public final class CudaPinnedMemory implements PinnedMemory {
 
   @Override
   public void put(byte[] from) {
-    bytes.put(0, from, 0, from.length);
+    bytes.put(0, from);
     VarHandle.fullFence(); // before whatever launches the kernel that reads it
   }
 
@@ -38,7 +37,7 @@ public final class CudaPinnedMemory implements PinnedMemory {
   public byte[] get() {
     VarHandle.fullFence(); // after the stream has said that the kernel has ended
     byte[] to = new byte[(int) memory.size()];
-    bytes.get(0, to, 0, to.length);
+    bytes.get(0, to);
     return to;
   }
 

@@ -2,13 +2,12 @@ package org.nccl4j.device.cuda.memory;
 
 import java.lang.invoke.VarHandle;
 import java.util.List;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
@@ -207,7 +206,7 @@ public final class RdmaMemory implements AutoCloseable {
 
     /** Has the GPU take words from the host's part to its own and back, elsewhere. */
     private void check() {
-      Pointer words = Pointer.wrap(Runtime.getSystemRuntime(), boundary - 2 * TRIAL, 2 * TRIAL);
+      NativeWords words = new NativeWords(boundary - 2 * TRIAL);
       words.putLong(0, 0);
       words.putLong(TRIAL, PATTERN);
       VarHandle.fullFence();

@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.NvmlFunctions;
 import org.nccl4j.device.bind.Offheap;
 
@@ -102,7 +103,7 @@ public final class Nvml {
   private static Nvml look() {
     NvmlFunctions nvml;
     try {
-      nvml = NativeLibrary.load(NvmlFunctions.class, NvmlFunctions.LIBRARY);
+      nvml = NativeLibrary.load(NvmlFunctions.class, NativeNames.NVML);
     } catch (SystemErrorException e) {
       return new Nvml(null, Optional.of(e.problem()));
     }

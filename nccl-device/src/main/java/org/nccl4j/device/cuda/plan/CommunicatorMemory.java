@@ -4,11 +4,10 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -33,7 +32,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   private final Place place;
   private final long controlHost;
   private final long controlDevice;
-  private final Pointer control;
+  private final NativeWords control;
   private final DeviceMemory cell; // null for a single rank, which only copies
 
   /**
@@ -77,8 +76,8 @@ public final class CommunicatorMemory implements AutoCloseable {
       throw e;
     }
     controlDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, gpu));
-    control = Pointer.wrap(Runtime.getSystemRuntime(), controlHost, KernelLayout.CONTROL_BYTES);
-    control.setMemory(0, KernelLayout.CONTROL_BYTES, (byte) 0);
+    control = new NativeWords(controlHost);
+    control.clear(KernelLayout.CONTROL_BYTES);
   }
 
   private ByteBuffer tables() {
@@ -249,7 +248,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   }
 
   /** Returns the host's view of the control words, for tests that act as the kernels. */
-  public Pointer control() {
+  public NativeWords control() {
     return control;
   }
 

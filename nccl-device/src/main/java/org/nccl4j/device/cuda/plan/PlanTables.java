@@ -7,10 +7,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import jcuda.driver.CUresult;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -118,7 +117,7 @@ public final class PlanTables implements AutoCloseable {
 
   /** The table of one plan at a time. */
   final class Table {
-    private final Pointer host;
+    private final NativeWords host;
     private final long hostAddress;
     private final long address;
     private final int size;
@@ -128,7 +127,7 @@ public final class PlanTables implements AutoCloseable {
     private boolean captured;
 
     private Table(long host, long address, int size) {
-      this.host = Pointer.wrap(Runtime.getSystemRuntime(), host, size);
+      this.host = new NativeWords(host);
       this.hostAddress = host;
       this.address = address;
       this.size = size;
@@ -140,7 +139,7 @@ public final class PlanTables implements AutoCloseable {
     }
 
     private void fill(byte[] contents) {
-      host.put(0, contents, 0, contents.length);
+      host.put(0, contents);
       filled = contents.length;
       there = false;
     }

@@ -1,8 +1,7 @@
 package org.nccl4j.device.cuda.rma;
 
 import java.lang.invoke.VarHandle;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
+import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.kernel.Connection;
@@ -14,8 +13,8 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  */
 final class HostVisibleEnd {
   private final ConnectionLayout layout;
-  private final Pointer data;
-  private final Pointer credit;
+  private final NativeWords data;
+  private final NativeWords credit;
 
   HostVisibleEnd(Gpu gpu, Connection connection, ConnectionLayout layout) {
     this.layout = layout;
@@ -23,9 +22,9 @@ final class HostVisibleEnd {
     credit = view(gpu, connection.credit().address(), ConnectionLayout.CREDIT_BYTES);
   }
 
-  private static Pointer view(Gpu gpu, long address, long bytes) {
+  private static NativeWords view(Gpu gpu, long address, long bytes) {
     long host = gpu.context().get(() -> DriverLibrary.hostAddress(address, gpu));
-    return Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
+    return new NativeWords(host);
   }
 
   /** Returns the number of filled steps. All data written into them are visible. */

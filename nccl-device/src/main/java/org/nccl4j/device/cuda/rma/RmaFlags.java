@@ -1,8 +1,7 @@
 package org.nccl4j.device.cuda.rma;
 
 import java.lang.invoke.VarHandle;
-import jnr.ffi.Pointer;
-import jnr.ffi.Runtime;
+import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 
@@ -27,7 +26,7 @@ final class RmaFlags implements AutoCloseable {
   private final int ranks;
   private final long host;
   private final long onDevice;
-  private final Pointer words;
+  private final NativeWords words;
 
   RmaFlags(Gpu gpu, int ranks) {
     this.gpu = gpu;
@@ -35,8 +34,8 @@ final class RmaFlags implements AutoCloseable {
     long bytes = (ranks + 1L) * STRIDE;
     host = gpu.context().get(() -> CudaLibrary.allocateHost(bytes, gpu));
     onDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
-    words = Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
-    words.setMemory(0, bytes, (byte) 0);
+    words = new NativeWords(host);
+    words.clear(bytes);
   }
 
   static long credit(int rank) {

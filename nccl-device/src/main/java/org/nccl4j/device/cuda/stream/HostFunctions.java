@@ -1,12 +1,9 @@
 package org.nccl4j.device.cuda.stream;
 
-import com.kenai.jffi.CallingConvention;
-import com.kenai.jffi.Closure;
-import com.kenai.jffi.ClosureManager;
-import com.kenai.jffi.Type;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import org.nccl4j.device.bind.NativeFunction;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 
 /**
@@ -17,10 +14,7 @@ public final class HostFunctions {
   private static final AtomicLong NUMBERS = new AtomicLong();
   private static final Map<Long, Entry> WAITING = new ConcurrentHashMap<>();
 
-  private static final Closure.Handle CALLED =
-      ClosureManager.getInstance()
-          .newClosure(
-              HostFunctions::call, Type.VOID, new Type[] {Type.POINTER}, CallingConvention.DEFAULT);
+  private static final long CALLED = NativeFunction.callback(HostFunctions::call);
 
   /** Captured: a graph calls it at each of its launches, so it stays. */
   private record Entry(Runnable function, boolean captured) {}
@@ -37,7 +31,7 @@ public final class HostFunctions {
     boolean captured = CudaLibrary.mayBeCapturing(stream, place);
     WAITING.put(number, new Entry(function, captured));
     try {
-      CudaLibrary.launchHostFunction(stream, CALLED.getAddress(), number, place);
+      CudaLibrary.launchHostFunction(stream, CALLED, number, place);
     } catch (RuntimeException e) {
       WAITING.remove(number);
       throw e;
@@ -49,8 +43,7 @@ public final class HostFunctions {
     return WAITING.size();
   }
 
-  private static void call(Closure.Buffer arguments) {
-    long number = arguments.getAddress(0);
+  private static void call(long number) {
     Entry entry = WAITING.get(number);
     if (!entry.captured()) {
       WAITING.remove(number);

@@ -1,21 +1,16 @@
 package org.nccl4j.device.host.memory;
 
-import com.kenai.jffi.CallContext;
-import com.kenai.jffi.CallingConvention;
-import com.kenai.jffi.Invoker;
-import com.kenai.jffi.LastError;
-import com.kenai.jffi.Library;
-import com.kenai.jffi.Type;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.Arrays;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.bind.LibcFunctions;
+import org.nccl4j.device.bind.NativeFunction;
+import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 
 /**
  * The memory of a process of this machine, read by its addresses where the kernel allows that. A
- * read allocates nothing, so it goes through jffi's invoker instead of an interface of jnr-ffi,
- * which makes an array for six arguments. One thread at a time.
+ * read allocates nothing, so it calls the function by its address: with an interface of jnr-ffi six
+ * arguments are an array. One thread at a time.
  */
 public final class ProcessMemory {
   /** Error number of a process that has ended. */
@@ -24,13 +19,9 @@ public final class ProcessMemory {
   /** Error number of a function that the C library does not have. */
   private static final int ENOSYS = 38;
 
-  private static final Invoker INVOKER = Invoker.getInstance();
-
-  /** Six integers, a signed long as result, and its errno. */
-  private static final CallContext CONTEXT = context();
-
   /** Address of process_vm_readv; 0 where there is none. */
-  private static final long FUNCTION = function();
+  private static final long FUNCTION =
+      NativeFunction.find(NativeNames.LIBC, "process_vm_readv");
 
   private final long process;
 
@@ -45,18 +36,6 @@ public final class ProcessMemory {
     this.process = process;
   }
 
-  private static CallContext context() {
-    Type[] integers = new Type[6];
-    Arrays.fill(integers, Type.SINT64);
-    return CallContext.getCallContext(
-        Type.SINT64, integers, CallingConvention.DEFAULT, /* saveErrno= */ true);
-  }
-
-  private static long function() {
-    Library library = Library.getCachedInstance(LibcFunctions.LIBRARY, Library.LAZY);
-    return library == null ? 0 : library.getSymbolAddress("process_vm_readv");
-  }
-
   /** Reads bytes of the process to an address of this one. 0, or the error number. */
   @HotPath
   public int read(long from, long to, int bytes) {
@@ -68,10 +47,10 @@ public final class ProcessMemory {
       iovecs.putLong(0, to + done).putLong(Long.BYTES, bytes - done);
       iovecs.putLong(2 * Long.BYTES, from + done).putLong(3 * Long.BYTES, bytes - done);
       long read =
-          INVOKER.invokeN6(
-              CONTEXT, FUNCTION, process, iovecsAddress, 1, iovecsAddress + 2 * Long.BYTES, 1, 0);
+          NativeFunction.call(
+              FUNCTION, process, iovecsAddress, 1, iovecsAddress + 2 * Long.BYTES, 1, 0);
       if (read <= 0) {
-        return LastError.getInstance().get();
+        return NativeLibrary.errno();
       }
       done += (int) read;
     }

@@ -1,11 +1,11 @@
 package org.nccl4j.device.host.memory;
 
-import com.kenai.jffi.MemoryIO;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.bind.NativeMemory;
 
 /** Overlapping byte buffers over a range of addresses. */
 final class Windows {
@@ -15,7 +15,6 @@ final class Windows {
   static final int MASK = (1 << SHIFT) - 1;
 
   private static final Cleaner CLEANER = Cleaner.create();
-  private static final MemoryIO IO = MemoryIO.getInstance();
 
   private Windows() {}
 
@@ -28,7 +27,7 @@ final class Windows {
       windows[w] =
           length == 0
               ? ByteBuffer.allocateDirect(0)
-              : IO.newDirectByteBuffer(address + begin, length);
+              : NativeMemory.buffer(address + begin, length);
       windows[w].order(ByteOrder.nativeOrder());
     }
     return windows;
@@ -46,10 +45,10 @@ final class Windows {
 
   @HotPath
   static void move(long from, long to, long bytes) {
-    IO.memmove(to, from, bytes);
+    NativeMemory.copy(from, to, bytes);
   }
 
   static long addressOf(ByteBuffer direct) {
-    return IO.getDirectBufferAddress(direct);
+    return NativeMemory.addressOf(direct);
   }
 }

@@ -11,6 +11,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.it.perf.rank.bind.Scheduling;
 
 /**
@@ -42,7 +43,7 @@ public final class CoreBinding {
     mask[core / 8] = (byte) (1 << core % 8);
     try (DeviceMemory memory = Devices.host().allocate(MASK_BYTES)) {
       memory.write(0, ByteBuffer.wrap(mask));
-      Scheduling libc = NativeLibrary.load(Scheduling.class, "libc.so.6");
+      Scheduling libc = NativeLibrary.load(Scheduling.class, NativeNames.LIBC);
       return libc.sched_setaffinity(0, MASK_BYTES, memory.address()) == 0;
     } catch (NcclException | LinkageError e) {
       return false;

@@ -5,9 +5,6 @@ package org.nccl4j.transport.net.ib.bind;
  * by the class Descriptors.
  */
 public interface DescriptorFunctions {
-  /** The file name of the library. */
-  String LIBRARY = "libc.so.6";
-
   int poll(long descriptors, long count, int milliseconds);
 
   String strerror(int error);

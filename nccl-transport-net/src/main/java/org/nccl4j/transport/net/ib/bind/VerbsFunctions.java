@@ -1,11 +1,14 @@
 package org.nccl4j.transport.net.ib.bind;
 
+import org.nccl4j.device.bind.SetsErrno;
+
 /**
  * The exported functions of libibverbs.so.1, by their own names; see section 3 of the manual for
  * each. What C calls a pointer is an address here. The functions that move data (post_send,
  * post_recv, poll_cq) are not exported: they are pointers in a context. Called only by the class
  * Verbs.
  */
+@SetsErrno
 public interface VerbsFunctions {
   /** The file name of the library. */
   String LIBRARY = "libibverbs.so.1";

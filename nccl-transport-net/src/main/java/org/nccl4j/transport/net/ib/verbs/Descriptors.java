@@ -1,13 +1,14 @@
 package org.nccl4j.transport.net.ib.verbs;
 
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.transport.net.ib.bind.DescriptorFunctions;
 
 /** Calls the C library for this package. */
 public final class Descriptors {
   private static final int POLLIN = 1;
   private static final DescriptorFunctions C =
-      NativeLibrary.required(DescriptorFunctions.class, DescriptorFunctions.LIBRARY);
+      NativeLibrary.required(DescriptorFunctions.class, NativeNames.LIBC);
 
   /** A struct pollfd: descriptor, wanted events, events. Owned by one thread at a time. */
   private final NativeBlock wanted = new NativeBlock(8);

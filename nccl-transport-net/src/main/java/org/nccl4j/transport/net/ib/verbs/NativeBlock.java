@@ -1,10 +1,10 @@
 package org.nccl4j.transport.net.ib.verbs;
 
-import com.kenai.jffi.MemoryIO;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.nccl4j.device.bind.NativeMemory;
 
 /**
  * Zeroed memory outside the heap with a known address, for structures that libibverbs reads or
@@ -21,7 +21,7 @@ public final class NativeBlock {
 
   public NativeBlock(int size) {
     ByteBuffer all = ByteBuffer.allocateDirect(size + PAGE);
-    long begin = MemoryIO.getInstance().getDirectBufferAddress(all);
+    long begin = NativeMemory.addressOf(all);
     int skipped = (int) (-begin & PAGE - 1);
     bytes = all.slice(skipped, size).order(ByteOrder.nativeOrder());
     address = begin + skipped;

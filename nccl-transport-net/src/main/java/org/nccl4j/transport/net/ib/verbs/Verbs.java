@@ -2,22 +2,18 @@ package org.nccl4j.transport.net.ib.verbs;
 
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
-import com.kenai.jffi.CallContext;
-import com.kenai.jffi.CallingConvention;
-import com.kenai.jffi.Invoker;
-import com.kenai.jffi.MemoryIO;
-import com.kenai.jffi.Type;
 import java.lang.ref.Reference;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import jnr.ffi.Runtime;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.NativeFunction;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NativeMemory;
+import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
 
 /**
@@ -26,21 +22,6 @@ import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
  */
 public final class Verbs {
   private static final Map<String, Verbs> LOADED = new ConcurrentHashMap<>();
-  private static final Invoker INVOKER = Invoker.getInstance();
-  private static final MemoryIO MEMORY = MemoryIO.getInstance();
-  private static final CallContext POST =
-      CallContext.getCallContext(
-          Type.SINT,
-          new Type[] {Type.POINTER, Type.POINTER, Type.POINTER},
-          CallingConvention.DEFAULT,
-          false);
-  private static final CallContext POLL =
-      CallContext.getCallContext(
-          Type.SINT,
-          new Type[] {Type.POINTER, Type.SINT, Type.POINTER},
-          CallingConvention.DEFAULT,
-          false);
-
   private static final int ENOSYS = 38;
   private static final int ENOTSUP = 95;
   private static final int EPROTONOSUPPORT = 93;
@@ -48,7 +29,10 @@ public final class Verbs {
   private final VerbsFunctions library;
 
   private Verbs(String name) {
-    library = NativeLibrary.load(VerbsFunctions.class, name);
+    library =
+        name.equals(VerbsFunctions.LIBRARY)
+            ? NativeLibrary.load(VerbsFunctions.class, NativeNames.VERBS)
+            : NativeLibrary.load(VerbsFunctions.class, name);
   }
 
   /**
@@ -76,7 +60,7 @@ public final class Verbs {
     List<Long> devices = new ArrayList<>();
     devices.add(list);
     for (int i = 0; i < count.getInt(0); i++) {
-      devices.add(MEMORY.getLong(list + (long) i * Long.BYTES));
+      devices.add(NativeMemory.getLong(list + (long) i * Long.BYTES));
     }
     return devices;
   }
@@ -95,13 +79,12 @@ public final class Verbs {
   }
 
   public int deviceTransport(long device) {
-    return MEMORY.getInt(device + DEVICE_TRANSPORT_TYPE);
+    return NativeMemory.getInt(device + DEVICE_TRANSPORT_TYPE);
   }
 
   /** The device's directory below /sys/class/infiniband. */
   public String devicePath(long device) {
-    return new String(
-        MEMORY.getZeroTerminatedByteArray(device + DEVICE_IBDEV_PATH, 255), StandardCharsets.UTF_8);
+    return NativeMemory.string(device + DEVICE_IBDEV_PATH);
   }
 
   public long openDevice(long device, String name) {
@@ -117,7 +100,7 @@ public final class Verbs {
   }
 
   public int asyncDescriptor(long context) {
-    return MEMORY.getInt(context + CONTEXT_ASYNC_FD);
+    return NativeMemory.getInt(context + CONTEXT_ASYNC_FD);
   }
 
   public void queryDevice(long context, NativeBlock attributes) {
@@ -227,11 +210,11 @@ public final class Verbs {
   }
 
   public int localKey(long region) {
-    return MEMORY.getInt(region + MR_LKEY);
+    return NativeMemory.getInt(region + MR_LKEY);
   }
 
   public int remoteKey(long region) {
-    return MEMORY.getInt(region + MR_RKEY);
+    return NativeMemory.getInt(region + MR_RKEY);
   }
 
   public long createCompletionQueue(long context, int entries) {
@@ -253,7 +236,7 @@ public final class Verbs {
   }
 
   public int queuePairNumber(long pair) {
-    return MEMORY.getInt(pair + QP_NUM);
+    return NativeMemory.getInt(pair + QP_NUM);
   }
 
   /** Moves a queue pair to a state. 0, or the error number. */
@@ -269,29 +252,29 @@ public final class Verbs {
 
   /** The function that posts to a queue pair's send queue. */
   public long postSendFunction(long pair) {
-    return MEMORY.getLong(MEMORY.getLong(pair + QP_CONTEXT) + CONTEXT_POST_SEND);
+    return NativeMemory.getLong(NativeMemory.getLong(pair + QP_CONTEXT) + CONTEXT_POST_SEND);
   }
 
   /** The function that posts to a queue pair's receive queue. */
   public long postReceiveFunction(long pair) {
-    return MEMORY.getLong(MEMORY.getLong(pair + QP_CONTEXT) + CONTEXT_POST_RECV);
+    return NativeMemory.getLong(NativeMemory.getLong(pair + QP_CONTEXT) + CONTEXT_POST_RECV);
   }
 
   /** The function that polls a completion queue. */
   public long pollFunction(long queue) {
-    return MEMORY.getLong(MEMORY.getLong(queue + CQ_CONTEXT) + CONTEXT_POLL_CQ);
+    return NativeMemory.getLong(NativeMemory.getLong(queue + CQ_CONTEXT) + CONTEXT_POLL_CQ);
   }
 
   /** Calls post_send or post_recv. 0, or the error number. */
   @HotPath
   public static int post(long function, long pair, long request, long bad) {
-    return (int) INVOKER.invokeN3(POST, function, pair, request, bad);
+    return NativeFunction.call(function, pair, request, bad);
   }
 
   /** Calls poll_cq. How many completions it filled in, negative if the queue is broken. */
   @HotPath
   public static int poll(long function, long queue, int most, long completions) {
-    return (int) INVOKER.invokeN3(POLL, function, queue, most, completions);
+    return NativeFunction.call(function, queue, most, completions);
   }
 
   /** Takes an event that is there; false if there was none after all. */
@@ -315,7 +298,7 @@ public final class Verbs {
   }
 
   private int errno() {
-    return Runtime.getRuntime(library).getLastError();
+    return NativeLibrary.errno();
   }
 
   private long notNull(long handle, String what, String remedy) {

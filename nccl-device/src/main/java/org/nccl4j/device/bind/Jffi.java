@@ -1,0 +1,127 @@
+package org.nccl4j.device.bind;
+
+import com.kenai.jffi.CallContext;
+import com.kenai.jffi.CallingConvention;
+import com.kenai.jffi.Closure;
+import com.kenai.jffi.ClosureManager;
+import com.kenai.jffi.Invoker;
+import com.kenai.jffi.LastError;
+import com.kenai.jffi.Library;
+import com.kenai.jffi.MemoryIO;
+import com.kenai.jffi.Type;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.function.LongConsumer;
+import jnr.ffi.LibraryLoader;
+import org.nccl4j.device.HotPath;
+
+/** Native calls and memory through jnr-ffi and jffi. Not loaded with foreign functions. */
+final class Jffi {
+  static {
+    // With its own x86 stubs jnr-ffi passes the return address as the sixth of exactly six integer
+    // arguments (every version up to 2.3.4); mmap and cuMulticastBindMem have six.
+    System.setProperty("jnr.ffi.x86asm.enabled", "false");
+    JffiCleaner.withoutThread();
+  }
+
+  private static final MemoryIO MEMORY = MemoryIO.getInstance();
+  private static final Invoker INVOKER = Invoker.getInstance();
+  private static final CallContext THREE =
+      context(Type.SINT, /* errno= */ false, Type.SINT64, Type.SINT64, Type.SINT64);
+  private static final CallContext INT_SECOND =
+      context(Type.SINT, /* errno= */ false, Type.SINT64, Type.SINT, Type.SINT64);
+  private static final CallContext SIX = context(Type.SINT64, /* errno= */ true, six());
+
+  private Jffi() {}
+
+  private static Type[] six() {
+    Type[] integers = new Type[6];
+    Arrays.fill(integers, Type.SINT64);
+    return integers;
+  }
+
+  private static CallContext context(Type result, boolean errno, Type... arguments) {
+    return CallContext.getCallContext(result, arguments, CallingConvention.DEFAULT, errno);
+  }
+
+  static Object probe() {
+    return MEMORY;
+  }
+
+  static <T> T load(Class<T> type, String name) {
+    return LibraryLoader.create(type).failImmediately().load(name);
+  }
+
+  static int errno() {
+    return LastError.getInstance().get();
+  }
+
+  static long symbol(String file, String name) {
+    Library library = Library.getCachedInstance(file, Library.LAZY);
+    return library == null ? 0 : library.getSymbolAddress(name);
+  }
+
+  @HotPath
+  static int call(long function, long first, long second, long third) {
+    return (int) INVOKER.invokeN3(THREE, function, first, second, third);
+  }
+
+  @HotPath
+  static int call(long function, long first, int second, long third) {
+    return (int) INVOKER.invokeN3(INT_SECOND, function, first, second, third);
+  }
+
+  @HotPath
+  static long call(long function, long a, long b, long c, long d, long e, long f) {
+    return INVOKER.invokeN6(SIX, function, a, b, c, d, e, f);
+  }
+
+  static long callback(LongConsumer target) {
+    Closure.Handle handle =
+        ClosureManager.getInstance()
+            .newClosure(
+                arguments -> target.accept(arguments.getAddress(0)),
+                Type.VOID,
+                new Type[] {Type.POINTER},
+                CallingConvention.DEFAULT);
+    handle.setAutoRelease(false);
+    return handle.getAddress();
+  }
+
+  static long addressOf(ByteBuffer direct) {
+    return MEMORY.getDirectBufferAddress(direct);
+  }
+
+  static ByteBuffer buffer(long address, int bytes) {
+    return MEMORY.newDirectByteBuffer(address, bytes);
+  }
+
+  @HotPath
+  static void copy(long from, long to, long bytes) {
+    MEMORY.memmove(to, from, bytes);
+  }
+
+  static byte getByte(long address) {
+    return MEMORY.getByte(address);
+  }
+
+  static int getInt(long address) {
+    return MEMORY.getInt(address);
+  }
+
+  static long getLong(long address) {
+    return MEMORY.getLong(address);
+  }
+
+  static void putByte(long address, byte value) {
+    MEMORY.putByte(address, value);
+  }
+
+  static void putInt(long address, int value) {
+    MEMORY.putInt(address, value);
+  }
+
+  static void putLong(long address, long value) {
+    MEMORY.putLong(address, value);
+  }
+}

@@ -1,0 +1,113 @@
+package org.nccl4j.device.bind;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.function.LongConsumer;
+import org.nccl4j.device.HotPath;
+
+/** Native functions by their addresses, and functions of Java that native code calls. Any thread. */
+public final class NativeFunction {
+  private static final boolean FOREIGN = NativeBackend.FOREIGN;
+  private static final MethodHandle THREE =
+      handle(int.class, /* errno= */ false, long.class, long.class, long.class);
+  private static final MethodHandle INT_SECOND =
+      handle(int.class, /* errno= */ false, long.class, int.class, long.class);
+  private static final MethodHandle SIX =
+      handle(
+          long.class,
+          /* errno= */ true,
+          long.class,
+          long.class,
+          long.class,
+          long.class,
+          long.class,
+          long.class);
+
+  private NativeFunction() {}
+
+  private static MethodHandle handle(Class<?> result, boolean errno, Class<?>... arguments) {
+    return FOREIGN && NativeBackend.ADDRESSES
+        ? ForeignAccess.downcall(MethodType.methodType(result, arguments), errno)
+        : null;
+  }
+
+  /** The address of a library's function; 0 if there is none. */
+  public static long find(NativeNames names, String function) {
+    if (!NativeBackend.ADDRESSES) {
+      return 0;
+    }
+    for (String file : names.files()) {
+      long found = 0;
+      if (FOREIGN) {
+        Object library = ForeignAccess.open(file);
+        found = library == null ? 0 : ForeignAccess.symbol(library, function);
+      } else if (!file.isEmpty()) {
+        found = Jffi.symbol(file, function);
+      }
+      if (found != 0) {
+        return found;
+      }
+    }
+    return 0;
+  }
+
+  /** Calls a function of three words. */
+  @HotPath
+  public static int call(long function, long first, long second, long third) {
+    if (!FOREIGN) {
+      return Jffi.call(function, first, second, third);
+    }
+    try {
+      return (int) THREE.invokeExact(function, first, second, third);
+    } catch (Throwable e) {
+      throw NativeMemory.unexpected(e);
+    }
+  }
+
+  /** Calls a function of a word, an int and a word. */
+  @HotPath
+  public static int call(long function, long first, int second, long third) {
+    if (!FOREIGN) {
+      return Jffi.call(function, first, second, third);
+    }
+    try {
+      return (int) INT_SECOND.invokeExact(function, first, second, third);
+    } catch (Throwable e) {
+      throw NativeMemory.unexpected(e);
+    }
+  }
+
+  /** Calls a function of six words that sets {@link NativeLibrary#errno}. */
+  @HotPath
+  public static long call(long function, long a, long b, long c, long d, long e, long f) {
+    if (!FOREIGN) {
+      return Jffi.call(function, a, b, c, d, e, f);
+    }
+    try {
+      return (long) SIX.invokeExact(function, a, b, c, d, e, f);
+    } catch (Throwable thrown) {
+      throw NativeMemory.unexpected(thrown);
+    }
+  }
+
+  /**
+   * A C function of one word, without a result, for as long as the process lives.
+   *
+   * @param target must throw nothing
+   */
+  public static long callback(LongConsumer target) {
+    if (!FOREIGN) {
+      return Jffi.callback(target);
+    }
+    try {
+      return ForeignAccess.upcall(
+          MethodHandles.lookup()
+              .findVirtual(
+                  LongConsumer.class, "accept", MethodType.methodType(void.class, long.class))
+              .bindTo(target));
+    } catch (ReflectiveOperationException e) {
+      throw new LinkageError("a callback cannot be made", e);
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package org.nccl4j.device.bind;
+
+import java.util.List;
+import java.util.Locale;
+
+/** File names of the native libraries on each platform, in the order in which they are tried. */
+public enum NativeNames {
+  /** The C library; empty: the functions that the process has in any case. */
+  LIBC(
+      List.of("", "libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1", "libc.so"),
+      List.of("", "libSystem.B.dylib"),
+      List.of()),
+  /** The CUDA driver. */
+  CUDA(List.of("libcuda.so.1", "libcuda.so"), List.of(), List.of("nvcuda.dll")),
+  /** NVIDIA's management library. */
+  NVML(List.of("libnvidia-ml.so.1", "libnvidia-ml.so"), List.of(), List.of("nvml.dll")),
+  /** InfiniBand verbs. */
+  VERBS(List.of("libibverbs.so.1", "libibverbs.so"), List.of(), List.of());
+
+  private final List<String> linux;
+  private final List<String> mac;
+  private final List<String> windows;
+
+  NativeNames(List<String> linux, List<String> mac, List<String> windows) {
+    this.linux = linux;
+    this.mac = mac;
+    this.windows = windows;
+  }
+
+  /** The names on this platform; none where there is no such library. */
+  public List<String> files() {
+    return files(System.getProperty("os.name", ""));
+  }
+
+  List<String> files(String system) {
+    String name = system.toLowerCase(Locale.ROOT);
+    if (name.startsWith("windows")) {
+      return windows;
+    }
+    return name.startsWith("mac") ? mac : linux;
+  }
+}
