@@ -333,6 +333,17 @@ final class ForeignAccess {
     return everything();
   }
 
+  /**
+   * Refuses where calls would be refused: the process's own functions are found without access.
+   *
+   * @throws IllegalCallerException if native access is denied
+   */
+  static void requireAccess() {
+    if (!NativeBackend.ADDRESSES) {
+      everything();
+    }
+  }
+
   /** (Buffer)long: the address of a direct buffer's position. */
   static MethodHandle addressOfBuffer() {
     return MethodHandles.filterReturnValue(OF_BUFFER, ADDRESS_OF);

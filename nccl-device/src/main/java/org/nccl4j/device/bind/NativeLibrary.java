@@ -18,6 +18,11 @@ public final class NativeLibrary {
 
   private NativeLibrary() {}
 
+  /** True if the JDK's foreign functions are used, false if jnr-ffi is. */
+  public static boolean isForeign() {
+    return NativeBackend.FOREIGN;
+  }
+
   /**
    * The functions of a library.
    *
@@ -62,6 +67,7 @@ public final class NativeLibrary {
   }
 
   private static <T> T foreign(Class<T> type, String file) {
+    ForeignAccess.requireAccess();
     Object library = ForeignAccess.open(file);
     if (library == null) {
       throw new UnsatisfiedLinkError(ForeignAccess.reason(file));

@@ -5,10 +5,13 @@ import java.util.Locale;
 
 /** File names of the native libraries on each platform, in the order in which they are tried. */
 public enum NativeNames {
-  /** The C library; empty: the functions that the process has in any case. */
+  /**
+   * The C library of Linux; empty: the functions that the process has in any case. Callers pass
+   * Linux's numbers, so other systems have none.
+   */
   LIBC(
       List.of("", "libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1", "libc.so"),
-      List.of("", "libSystem.B.dylib"),
+      List.of(),
       List.of()),
   /** The CUDA driver. */
   CUDA(List.of("libcuda.so.1", "libcuda.so"), List.of(), List.of("nvcuda.dll")),

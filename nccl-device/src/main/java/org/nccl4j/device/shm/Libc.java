@@ -1,6 +1,7 @@
 package org.nccl4j.device.shm;
 
 import java.lang.ref.Reference;
+import java.lang.reflect.Proxy;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
@@ -54,10 +55,28 @@ final class Libc {
   private static final LibcFunctions C =
       NativeLibrary.required(LibcFunctions.class, NativeNames.LIBC);
 
+  /** False where each call throws. */
+  private static final boolean AVAILABLE = !Proxy.isProxyClass(C.getClass()) || answers();
+
   /** A byte, from 16 on its iovec, and from 32 on the iovec of another byte. */
   private static final Offheap ONE_BYTE = new Offheap(48);
 
   private Libc() {}
+
+  /** True if jnr-ffi's functions, which may be a proxy too, can be called. */
+  private static boolean answers() {
+    try {
+      C.getuid();
+      return true;
+    } catch (SystemErrorException e) {
+      return false;
+    }
+  }
+
+  /** False if there is no C library of Linux, or this JVM denies native access. */
+  static boolean isAvailable() {
+    return AVAILABLE;
+  }
 
   /** Maps all of a file, shared. */
   static long mapShared(int fd, long bytes) {

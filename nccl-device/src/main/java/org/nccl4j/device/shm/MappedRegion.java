@@ -3,11 +3,15 @@ package org.nccl4j.device.shm;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.NativeMemory;
 
 /**
  * A range of this process's addresses with memory behind it, zeroed when new, page-aligned.
@@ -17,15 +21,43 @@ import org.nccl4j.device.InvalidArgumentException;
  */
 public final class MappedRegion implements AutoCloseable {
   private static final Cleaner CLEANER = Cleaner.create();
+  private static final int PAGE = 4096;
 
   private final long address;
   private final long bytes;
   private final Cleaner.Cleanable mapping;
 
   private MappedRegion(long address, long bytes) {
+    this(address, bytes, new Unmap(address, bytes));
+  }
+
+  private MappedRegion(long address, long bytes, Runnable release) {
     this.address = address;
     this.bytes = bytes;
-    mapping = CLEANER.register(this, new Unmap(address, bytes));
+    mapping = CLEANER.register(this, release);
+  }
+
+  /** Memory of Java's, for a system without the C library's functions. */
+  private static MappedRegion direct(long bytes) {
+    if (bytes > Integer.MAX_VALUE - 2 * PAGE) {
+      throw new SystemErrorException(
+          ErrorId.MEMORY,
+          "%d bytes are asked for where native functions cannot be called".formatted(bytes),
+          "ask for less than 2 GiB at once, or use Linux and allow native access");
+    }
+    ByteBuffer all;
+    try {
+      all = ByteBuffer.allocateDirect((int) (bytes + 2 * PAGE - 1) & -PAGE);
+    } catch (OutOfMemoryError e) {
+      throw new SystemErrorException(
+          ErrorId.MEMORY,
+          "allocating %d bytes failed: %s".formatted(bytes, e.getMessage()),
+          "raise -XX:MaxDirectMemorySize, or use less memory",
+          e);
+    }
+    ByteBuffer pages = all.alignedSlice(PAGE);
+    return new MappedRegion(
+        NativeMemory.addressOf(pages), bytes, () -> Reference.reachabilityFence(pages));
   }
 
   /**
@@ -36,7 +68,9 @@ public final class MappedRegion implements AutoCloseable {
    */
   public static MappedRegion anonymous(long bytes) {
     checkSize(bytes);
-    return new MappedRegion(Libc.mapAnonymous(bytes), bytes);
+    return Libc.isAvailable()
+        ? new MappedRegion(Libc.mapAnonymous(bytes), bytes)
+        : direct(bytes);
   }
 
   /**
@@ -70,7 +104,7 @@ public final class MappedRegion implements AutoCloseable {
    */
   public static boolean isReadable(long address) {
     // The call refuses memory that a driver maps, such as CUDA's pinned memory: the list has it.
-    return Libc.isReadable(address) || isMapped(address);
+    return Libc.isAvailable() && Libc.isReadable(address) || isMapped(address);
   }
 
   /** True if the kernel's list of mappings has an address as readable, or cannot be read. */
@@ -101,7 +135,7 @@ public final class MappedRegion implements AutoCloseable {
 
   /** Asks the kernel for huge pages and says whether it will try. */
   public boolean preferHugePages() {
-    return Libc.adviseHugePages(address, bytes);
+    return Libc.isAvailable() && Libc.adviseHugePages(address, bytes);
   }
 
   /** Unmaps it: any later access to its addresses may end the process. Again does nothing. */

@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import java.util.ServiceLoader;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.bind.NativeLibrary;
 
 /**
  * Loads the classes that creating a communicator needs, and runs every {@link StartupHook}, while
@@ -55,11 +56,17 @@ final class ClassPreloader {
       if (list != null) {
         new String(list.readAllBytes(), StandardCharsets.UTF_8)
             .lines()
+            .filter(ClassPreloader::isOfThisJvm)
             .forEach(name -> load(name, loader));
       }
     } catch (IOException e) {
       // They are loaded when they are needed.
     }
+  }
+
+  /** False for classes of jnr-ffi where the JDK's own foreign functions are used. */
+  private static boolean isOfThisJvm(String name) {
+    return !NativeLibrary.isForeign() || !name.startsWith("jnr.") && !name.startsWith("com.kenai.");
   }
 
   private static void load(String name, ClassLoader loader) {

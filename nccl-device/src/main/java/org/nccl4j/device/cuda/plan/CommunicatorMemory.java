@@ -7,7 +7,7 @@ import java.util.Arrays;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
-import org.nccl4j.device.bind.NativeWords;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -32,7 +32,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   private final Place place;
   private final long controlHost;
   private final long controlDevice;
-  private final NativeWords control;
+  private final ByteBuffer control;
   private final DeviceMemory cell; // null for a single rank, which only copies
 
   /**
@@ -76,8 +76,10 @@ public final class CommunicatorMemory implements AutoCloseable {
       throw e;
     }
     controlDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, gpu));
-    control = new NativeWords(controlHost);
-    control.clear(KernelLayout.CONTROL_BYTES);
+    control =
+        NativeMemory.buffer(controlHost, KernelLayout.CONTROL_BYTES)
+            .order(ByteOrder.nativeOrder());
+    control.put(0, new byte[KernelLayout.CONTROL_BYTES]);
   }
 
   private ByteBuffer tables() {
@@ -248,7 +250,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   }
 
   /** Returns the host's view of the control words, for tests that act as the kernels. */
-  public NativeWords control() {
+  public ByteBuffer control() {
     return control;
   }
 

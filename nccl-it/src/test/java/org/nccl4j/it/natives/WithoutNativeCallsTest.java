@@ -1,0 +1,111 @@
+package org.nccl4j.it.natives;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Collectives of the host device in JVMs that lack some or all ways to call native functions. */
+@Timeout(120)
+class WithoutNativeCallsTest {
+  private static final int JAVA = Runtime.version().feature();
+
+  @Test
+  void foreignFunctionsNeedNoJnr() throws Exception {
+    assumeTrue(JAVA >= 22, "java.lang.foreign came with Java 22");
+    String output =
+        ended(
+            start(
+                classPath(/* jnr= */ false),
+                options(JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "", "-verbose:class"),
+                "2",
+                "0",
+                "2"));
+    assertFalse(output.contains(" com.kenai.jffi."), "jffi is loaded");
+    assertFalse(output.contains(" jnr.ffi."), "jnr-ffi is loaded");
+  }
+
+  @Test
+  void jnrIsThereToGoBackTo() throws Exception {
+    String output =
+        ended(
+            start(
+                classPath(/* jnr= */ true),
+                options(
+                    JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "",
+                    "-Dnccl4j.native=jnr",
+                    "-verbose:class"),
+                "2",
+                "0",
+                "2"));
+    assertTrue(output.contains(" com.kenai.jffi."), "jffi is not loaded");
+  }
+
+  @Test
+  void threadsNeedNoNativeAccess() throws Exception {
+    assumeTrue(JAVA >= 24, "access can be denied from Java 24 on");
+    ended(
+        start(
+            classPath(/* jnr= */ true), options("--illegal-native-access=deny"), "3", "0", "3"));
+  }
+
+  @Test
+  void threadsNeedNoLinux() throws Exception {
+    ended(
+        start(
+            classPath(/* jnr= */ true),
+            options(
+                JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "", "-Dos.name=Windows 11"),
+            "3",
+            "0",
+            "3"));
+  }
+
+  private static List<String> options(String... options) {
+    return Arrays.stream(options).filter(option -> !option.isEmpty()).toList();
+  }
+
+  private static String ended(Process process) throws Exception {
+    String output = process.inputReader().lines().collect(Collectors.joining("\n"));
+    assertEquals(0, process.waitFor(), output);
+    assertTrue(output.endsWith("correct") || output.contains("\ncorrect\n"), output);
+    return output;
+  }
+
+  private static Process start(String classPath, List<String> options, String... arguments)
+      throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-Xmx256m", "-XX:TieredStopAtLevel=1"));
+    command.addAll(options);
+    command.addAll(List.of("-cp", classPath, EveryCollective.class.getName()));
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
+    return builder.start();
+  }
+
+  private static String classPath(boolean jnr) {
+    return Stream.of(
+            "target/test-classes",
+            "target/classes",
+            System.getProperty("jdk.module.path"),
+            System.getProperty("java.class.path"))
+        .filter(Objects::nonNull)
+        .flatMap(path -> Arrays.stream(path.split(File.pathSeparator)))
+        .filter(entry -> jnr || !Path.of(entry).getFileName().toString().matches("(jnr|jffi)-.*"))
+        .collect(Collectors.joining(File.pathSeparator));
+  }
+}
