@@ -88,7 +88,7 @@ class WithoutNativeCallsTest {
       throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx256m", "-XX:TieredStopAtLevel=1"));
+    command.addAll(List.of("-XX:MaxDirectMemorySize=2g", "-XX:TieredStopAtLevel=1"));
     command.addAll(options);
     command.addAll(List.of("-cp", classPath, EveryCollective.class.getName()));
     command.addAll(List.of(arguments));
