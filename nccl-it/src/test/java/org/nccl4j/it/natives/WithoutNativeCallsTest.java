@@ -63,6 +63,7 @@ class WithoutNativeCallsTest {
 
   @Test
   void threadsNeedNoLinux() throws Exception {
+    assumeTrue(JAVA >= 22, "older JDKs look for Windows' socket options by os.name");
     ended(
         start(
             classPath(/* jnr= */ true),
