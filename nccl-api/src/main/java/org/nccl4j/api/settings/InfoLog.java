@@ -5,6 +5,7 @@ import java.lang.System.Logger.Level;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.device.DebugLog;
 
 /**
@@ -22,7 +23,7 @@ public record InfoLog(Settings settings, String who) {
    *
    * @param subsystems whose matter it is
    */
-  public static Level level(Settings settings, String... subsystems) {
+  public static Level level(SettingValues settings, String... subsystems) {
     boolean wanted = settings.get(DebugSettings.NCCL_DEBUG_SUBSYS).logAny(subsystems);
     return switch (settings.get(DebugSettings.NCCL_DEBUG)) {
       case "INFO", "ABORT", "TRACE" -> wanted ? Level.INFO : Level.DEBUG;

@@ -178,6 +178,14 @@ public final class Settings implements SettingValues {
           "names of networks, best first, such as Socket",
           "The networks of the NET transport; if unset all, by priority and name.");
 
+  public static final Setting<String> NCCL_NET_PLUGIN =
+      Setting.text(
+          "NCCL_NET_PLUGIN",
+          "",
+          "names NAME of files libnccl-net-NAME.so, or files, separated by commas; none: no plug-in",
+          "Network plug-ins made for NCCL, of which the first that can be loaded is used; if unset"
+              + " libnccl-net.so, if there is one.");
+
   public static final Setting<String> NCCL4J_SHM =
       Setting.of(
           "NCCL4J_SHM",
@@ -304,6 +312,7 @@ public final class Settings implements SettingValues {
           NCCL4J_NVLS_MODE,
           NCCL4J_TRANSPORTS,
           NCCL_NET,
+          NCCL_NET_PLUGIN,
           NCCL4J_SHM,
           NCCL4J_SINGLE_COPY,
           NCCL_WIN_STRIDE,

@@ -3,7 +3,7 @@ package org.nccl4j.api.spi;
 /** Waits for one connection of another rank. Called by one thread at a time. */
 public interface NetListener extends AutoCloseable {
   /** Most bytes of a handle. */
-  int HANDLE_BYTES = 128;
+  int HANDLE_BYTES = 136;
 
   /** The data that the sender needs to connect; at most {@link #HANDLE_BYTES} bytes. */
   byte[] handle();

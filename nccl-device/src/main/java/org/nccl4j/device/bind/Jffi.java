@@ -4,6 +4,7 @@ import com.kenai.jffi.CallContext;
 import com.kenai.jffi.CallingConvention;
 import com.kenai.jffi.Closure;
 import com.kenai.jffi.ClosureManager;
+import com.kenai.jffi.HeapInvocationBuffer;
 import com.kenai.jffi.Invoker;
 import com.kenai.jffi.LastError;
 import com.kenai.jffi.Library;
@@ -30,12 +31,14 @@ final class Jffi {
       context(Type.SINT, /* errno= */ false, Type.SINT64, Type.SINT64, Type.SINT64);
   private static final CallContext INT_SECOND =
       context(Type.SINT, /* errno= */ false, Type.SINT64, Type.SINT, Type.SINT64);
-  private static final CallContext SIX = context(Type.SINT64, /* errno= */ true, six());
+  private static final CallContext SIX = context(Type.SINT64, /* errno= */ true, integers(6));
+
+  private static final CallContext EIGHT = context(Type.SINT, /* errno= */ false, integers(8));
 
   private Jffi() {}
 
-  private static Type[] six() {
-    Type[] integers = new Type[6];
+  private static Type[] integers(int n) {
+    Type[] integers = new Type[n];
     Arrays.fill(integers, Type.SINT64);
     return integers;
   }
@@ -61,6 +64,15 @@ final class Jffi {
     return library == null ? 0 : library.getSymbolAddress(name);
   }
 
+  /** The same, with the loader's reason if there is no library. */
+  static long symbolOrReason(String file, String name) {
+    Library library = Library.openLibrary(file, Library.LAZY | Library.LOCAL);
+    if (library == null) {
+      throw new UnsatisfiedLinkError(Library.getLastError());
+    }
+    return library.getSymbolAddress(name);
+  }
+
   @HotPath
   static int call(long function, long first, long second, long third) {
     return (int) INVOKER.invokeN3(THREE, function, first, second, third);
@@ -74,6 +86,41 @@ final class Jffi {
   @HotPath
   static long call(long function, long a, long b, long c, long d, long e, long f) {
     return INVOKER.invokeN6(SIX, function, a, b, c, d, e, f);
+  }
+
+  /** Allocates: jffi has no call of plain numbers with more than six. */
+  static int call(long function, long a, long b, long c, long d, long e, long f, long g, long h) {
+    HeapInvocationBuffer words = new HeapInvocationBuffer(EIGHT);
+    words.putLong(a);
+    words.putLong(b);
+    words.putLong(c);
+    words.putLong(d);
+    words.putLong(e);
+    words.putLong(f);
+    words.putLong(g);
+    words.putLong(h);
+    return INVOKER.invokeInt(EIGHT, function, words);
+  }
+
+  static long callback(NativeFunction.FiveWords target) {
+    Type[] words = new Type[5];
+    Arrays.fill(words, Type.SINT64);
+    Closure.Handle handle =
+        ClosureManager.getInstance()
+            .newClosure(
+                arguments ->
+                    arguments.setIntReturn(
+                        target.call(
+                            arguments.getLong(0),
+                            arguments.getLong(1),
+                            arguments.getLong(2),
+                            arguments.getLong(3),
+                            arguments.getLong(4))),
+                Type.SINT,
+                words,
+                CallingConvention.DEFAULT);
+    handle.setAutoRelease(false);
+    return handle.getAddress();
   }
 
   static long callback(LongConsumer target) {

@@ -3,10 +3,14 @@ package org.nccl4j.device.bind;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.util.Arrays;
 import java.util.function.LongConsumer;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.SystemErrorException;
 
-/** Native functions by their addresses, and functions of Java that native code calls. Any thread. */
+/**
+ * Native functions by their addresses, and functions of Java that native code calls. Any thread.
+ */
 public final class NativeFunction {
   private static final boolean FOREIGN = NativeBackend.FOREIGN;
   private static final MethodHandle THREE =
@@ -24,7 +28,15 @@ public final class NativeFunction {
           long.class,
           long.class);
 
+  private static final MethodHandle EIGHT = handle(int.class, /* errno= */ false, eight());
+
   private NativeFunction() {}
+
+  private static Class<?>[] eight() {
+    Class<?>[] words = new Class<?>[8];
+    Arrays.fill(words, long.class);
+    return words;
+  }
 
   private static MethodHandle handle(Class<?> result, boolean errno, Class<?>... arguments) {
     return FOREIGN && NativeBackend.ADDRESSES
@@ -50,6 +62,16 @@ public final class NativeFunction {
       }
     }
     return 0;
+  }
+
+  /**
+   * The address of a function or of data in a library; 0 if it has none of this name.
+   *
+   * @param file the library's file name or path
+   * @throws SystemErrorException if there is no such library, or it cannot be loaded
+   */
+  public static long find(String file, String symbol) {
+    return NativeLibrary.symbol(file, symbol);
   }
 
   /** Calls a function of three words. */
@@ -88,6 +110,42 @@ public final class NativeFunction {
       return (long) SIX.invokeExact(function, a, b, c, d, e, f);
     } catch (Throwable thrown) {
       throw NativeMemory.unexpected(thrown);
+    }
+  }
+
+  /** Calls a function of at most eight words, which leaves those that it does not have alone. */
+  @HotPath
+  public static int call(
+      long function, long a, long b, long c, long d, long e, long f, long g, long h) {
+    if (!FOREIGN) {
+      return Jffi.call(function, a, b, c, d, e, f, g, h);
+    }
+    try {
+      return (int) EIGHT.invokeExact(function, a, b, c, d, e, f, g, h);
+    } catch (Throwable thrown) {
+      throw NativeMemory.unexpected(thrown);
+    }
+  }
+
+  /** A function of Java that native code calls with five words. */
+  public interface FiveWords {
+    /** Must throw nothing. */
+    int call(long a, long b, long c, long d, long e);
+  }
+
+  /** A C function of five words or fewer, for as long as the process lives. */
+  public static long callback(FiveWords target) {
+    if (!FOREIGN) {
+      return Jffi.callback(target);
+    }
+    try {
+      MethodType type =
+          MethodType.methodType(
+              int.class, long.class, long.class, long.class, long.class, long.class);
+      return ForeignAccess.upcall(
+          MethodHandles.lookup().findVirtual(FiveWords.class, "call", type).bindTo(target));
+    } catch (ReflectiveOperationException e) {
+      throw new LinkageError("a callback cannot be made", e);
     }
   }
 

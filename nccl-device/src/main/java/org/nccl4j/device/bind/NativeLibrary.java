@@ -8,7 +8,10 @@ import java.util.stream.Stream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
-/** Loads native libraries, through the JDK's foreign functions from Java 22 on, else through jnr-ffi. */
+/**
+ * Loads native libraries, through the JDK's foreign functions from Java 22 on, else through
+ * jnr-ffi.
+ */
 public final class NativeLibrary {
   static final String ALLOW =
       "start java with --enable-native-access=ALL-UNNAMED if nccl4j is on the class path, or with"
@@ -80,6 +83,27 @@ public final class NativeLibrary {
       throw new UnsatisfiedLinkError("jnr-ffi needs a file name");
     }
     return Jffi.load(type, file);
+  }
+
+  /** The address of a symbol; see {@link NativeFunction#find(String, String)}. */
+  static long symbol(String file, String symbol) {
+    try {
+      if (!NativeBackend.FOREIGN) {
+        return Jffi.symbolOrReason(file, symbol);
+      }
+      ForeignAccess.requireAccess();
+      Object library = ForeignAccess.open(file);
+      if (library == null) {
+        throw new UnsatisfiedLinkError(ForeignAccess.reason(file));
+      }
+      return ForeignAccess.symbol(library, symbol);
+    } catch (UnsatisfiedLinkError e) {
+      throw failure(file, e);
+    } catch (IllegalCallerException | NoClassDefFoundError | ExceptionInInitializerError e) {
+      UnsatisfiedLinkError denied = new UnsatisfiedLinkError(e.toString());
+      denied.initCause(e);
+      throw failure(file, denied);
+    }
   }
 
   /**

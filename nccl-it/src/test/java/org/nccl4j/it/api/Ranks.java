@@ -12,6 +12,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.function.IntFunction;
 import java.util.function.IntToDoubleFunction;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -67,13 +68,22 @@ final class Ranks implements AutoCloseable {
    * @param devices that the ranks have by turns
    */
   static Ranks onHosts(String hosts, List<? extends Device> devices, CommunicatorConfig config) {
+    return onHosts(hosts, devices, rank -> config);
+  }
+
+  /** As above, with a configuration for each rank. */
+  static Ranks onHosts(
+      String hosts, List<? extends Device> devices, IntFunction<CommunicatorConfig> configs) {
     // Else the process's own memory would connect them.
-    CommunicatorConfig local =
-        bounded(config).with("NCCL_SOCKET_IFNAME", "lo").with("NCCL_P2P_DISABLE", "1");
-    UniqueId id = UniqueId.create(local);
+    IntFunction<CommunicatorConfig> local =
+        rank ->
+            bounded(configs.apply(rank))
+                .with("NCCL_SOCKET_IFNAME", "lo")
+                .with("NCCL_P2P_DISABLE", "1");
+    UniqueId id = UniqueId.create(local.apply(0));
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();
     for (int rank = 0; rank < hosts.length(); rank++) {
-      CommunicatorConfig own = local.with("NCCL_HOSTID", "host " + hosts.charAt(rank));
+      CommunicatorConfig own = local.apply(rank).with("NCCL_HOSTID", "host " + hosts.charAt(rank));
       Device device = devices.get(rank % devices.size());
       joining.add(Communicator.initRankAsync(hosts.length(), id, rank, device, own));
     }
