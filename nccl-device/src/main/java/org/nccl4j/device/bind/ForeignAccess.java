@@ -15,8 +15,8 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * The JDK's foreign functions (java.lang.foreign, Java 22), which code for Java 17 cannot name. Only
- * the set-up is reflective: calls and accesses are method handles of plain numbers.
+ * The JDK's foreign functions (java.lang.foreign, Java 22), which code for Java 17 cannot name.
+ * Only the set-up is reflective: calls and accesses are method handles of plain numbers.
  */
 final class ForeignAccess {
   /** A pointer's address, at which any number of bytes may be read. */
@@ -166,7 +166,7 @@ final class ForeignAccess {
       String why = (String) failure.invokeExact();
       return handle == 0 && why != null ? why : file + ": the JVM does not open it";
     } catch (Throwable e) {
-      throw NativeMemory.unexpected(e);
+      throw unexpected(e);
     }
   }
 
@@ -247,7 +247,7 @@ final class ForeignAccess {
             MethodHandles.filterReturnValue(
                 handle,
                 here.findStatic(
-                    NativeMemory.class,
+                    ForeignAccess.class,
                     "string",
                     MethodType.methodType(String.class, long.class)));
       }
@@ -255,6 +255,24 @@ final class ForeignAccess {
     } catch (ReflectiveOperationException e) {
       throw new LinkageError("a handle for texts", e);
     }
+  }
+
+  /** The C text at an address; null at address 0. */
+  private static String string(long address) {
+    if (address == 0) {
+      return null;
+    }
+    Object segment = call(SEGMENT, "ofAddress", null, long.class, address);
+    Object all = call(SEGMENT, "reinterpret", segment, long.class, EVERYTHING - address);
+    return (String) call(SEGMENT, "getString", all, long.class, 0L);
+  }
+
+  /** An exception of a method handle, of which none declares one. */
+  static RuntimeException unexpected(Throwable e) {
+    if (e instanceof Error error) {
+      throw error;
+    }
+    return e instanceof RuntimeException known ? known : new IllegalStateException(e);
   }
 
   /** A C text in memory that the segment keeps. */
@@ -288,9 +306,7 @@ final class ForeignAccess {
     }
     Object options = Array.newInstance(OPTION, 1);
     Array.set(
-        options,
-        0,
-        call(OPTION, "captureCallState", null, String[].class, new String[] {"errno"}));
+        options, 0, call(OPTION, "captureCallState", null, String[].class, new String[] {"errno"}));
     return options;
   }
 
@@ -339,9 +355,7 @@ final class ForeignAccess {
    * @throws IllegalCallerException if native access is denied
    */
   static void requireAccess() {
-    if (!NativeBackend.ADDRESSES) {
-      everything();
-    }
+    everything();
   }
 
   /** (Buffer)long: the address of a direct buffer's position. */
@@ -370,8 +384,7 @@ final class ForeignAccess {
   static MethodHandle copy() {
     Object all = everything();
     MethodHandle copy =
-        find(
-            SEGMENT, "copy", void.class, SEGMENT, long.class, SEGMENT, long.class, long.class);
+        find(SEGMENT, "copy", void.class, SEGMENT, long.class, SEGMENT, long.class, long.class);
     return MethodHandles.insertArguments(MethodHandles.insertArguments(copy, 2, all), 0, all);
   }
 

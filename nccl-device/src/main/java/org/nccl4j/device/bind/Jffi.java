@@ -102,7 +102,7 @@ final class Jffi {
     return INVOKER.invokeInt(EIGHT, function, words);
   }
 
-  static long callback(NativeFunction.FiveWords target) {
+  static long callback(NativeCallback target) {
     Type[] words = new Type[5];
     Arrays.fill(words, Type.SINT64);
     Closure.Handle handle =

@@ -17,6 +17,13 @@ final class NativeBackend {
   /** False if addresses cannot be read and written: native access is denied, or jffi is absent. */
   static final boolean ADDRESSES = FOREIGN ? works(ForeignAccess::probe) : works(Jffi::probe);
 
+  /** The remedy where native access is denied. */
+  static final String ALLOW =
+      "start java with --enable-native-access=ALL-UNNAMED if nccl4j is on the class path, or with"
+          + (FOREIGN
+              ? " --enable-native-access=org.nccl4j.device if it is on the module path"
+              : " --enable-native-access=org.jnrproject.jffi if it is on the module path");
+
   private NativeBackend() {}
 
   private static boolean works(Supplier<Object> probe) {

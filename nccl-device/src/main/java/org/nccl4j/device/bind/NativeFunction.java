@@ -83,7 +83,7 @@ public final class NativeFunction {
     try {
       return (int) THREE.invokeExact(function, first, second, third);
     } catch (Throwable e) {
-      throw NativeMemory.unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -96,7 +96,7 @@ public final class NativeFunction {
     try {
       return (int) INT_SECOND.invokeExact(function, first, second, third);
     } catch (Throwable e) {
-      throw NativeMemory.unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -109,7 +109,7 @@ public final class NativeFunction {
     try {
       return (long) SIX.invokeExact(function, a, b, c, d, e, f);
     } catch (Throwable thrown) {
-      throw NativeMemory.unexpected(thrown);
+      throw ForeignAccess.unexpected(thrown);
     }
   }
 
@@ -123,18 +123,12 @@ public final class NativeFunction {
     try {
       return (int) EIGHT.invokeExact(function, a, b, c, d, e, f, g, h);
     } catch (Throwable thrown) {
-      throw NativeMemory.unexpected(thrown);
+      throw ForeignAccess.unexpected(thrown);
     }
   }
 
-  /** A function of Java that native code calls with five words. */
-  public interface FiveWords {
-    /** Must throw nothing. */
-    int call(long a, long b, long c, long d, long e);
-  }
-
   /** A C function of five words or fewer, for as long as the process lives. */
-  public static long callback(FiveWords target) {
+  public static long callback(NativeCallback target) {
     if (!FOREIGN) {
       return Jffi.callback(target);
     }
@@ -143,7 +137,7 @@ public final class NativeFunction {
           MethodType.methodType(
               int.class, long.class, long.class, long.class, long.class, long.class);
       return ForeignAccess.upcall(
-          MethodHandles.lookup().findVirtual(FiveWords.class, "call", type).bindTo(target));
+          MethodHandles.lookup().findVirtual(NativeCallback.class, "call", type).bindTo(target));
     } catch (ReflectiveOperationException e) {
       throw new LinkageError("a callback cannot be made", e);
     }

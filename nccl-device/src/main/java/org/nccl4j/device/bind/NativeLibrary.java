@@ -13,12 +13,6 @@ import org.nccl4j.device.SystemErrorException;
  * jnr-ffi.
  */
 public final class NativeLibrary {
-  static final String ALLOW =
-      "start java with --enable-native-access=ALL-UNNAMED if nccl4j is on the class path, or with"
-          + (NativeBackend.FOREIGN
-              ? " --enable-native-access=org.nccl4j.device if it is on the module path"
-              : " --enable-native-access=org.jnrproject.jffi if it is on the module path");
-
   private NativeLibrary() {}
 
   /** True if the JDK's foreign functions are used, false if jnr-ffi is. */
@@ -146,7 +140,7 @@ public final class NativeLibrary {
     String remedy;
     if (all.contains("IllegalCallerException")) {
       why = "this JVM denies native access";
-      remedy = ALLOW;
+      remedy = NativeBackend.ALLOW;
     } else if (all.contains("sun/misc/Unsafe") || all.contains("sun.misc.Unsafe")) {
       why = "this Java runtime has no module jdk.unsupported, which jffi needs";
       remedy = "add jdk.unsupported to the modules that jlink puts into the runtime";

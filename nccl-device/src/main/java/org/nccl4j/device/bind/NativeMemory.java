@@ -44,7 +44,7 @@ public final class NativeMemory {
       }
       return address;
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -67,7 +67,7 @@ public final class NativeMemory {
       try {
         Handles.COPY.invokeExact(from, to, bytes);
       } catch (Throwable e) {
-        throw unexpected(e);
+        throw ForeignAccess.unexpected(e);
       }
     }
   }
@@ -79,7 +79,7 @@ public final class NativeMemory {
     try {
       return (byte) Handles.GET_BYTE.invokeExact(address);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -90,7 +90,7 @@ public final class NativeMemory {
     try {
       return (int) Handles.GET_INT.invokeExact(address);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -101,7 +101,7 @@ public final class NativeMemory {
     try {
       return (long) Handles.GET_LONG.invokeExact(address);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -113,7 +113,7 @@ public final class NativeMemory {
     try {
       Handles.SET_BYTE.invokeExact(address, value);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -125,7 +125,7 @@ public final class NativeMemory {
     try {
       Handles.SET_INT.invokeExact(address, value);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -137,7 +137,7 @@ public final class NativeMemory {
     try {
       Handles.SET_LONG.invokeExact(address, value);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw ForeignAccess.unexpected(e);
     }
   }
 
@@ -155,12 +155,5 @@ public final class NativeMemory {
       text[i] = getByte(address + i);
     }
     return new String(text, StandardCharsets.UTF_8);
-  }
-
-  static RuntimeException unexpected(Throwable e) {
-    if (e instanceof Error error) {
-      throw error;
-    }
-    return e instanceof RuntimeException known ? known : new IllegalStateException(e);
   }
 }

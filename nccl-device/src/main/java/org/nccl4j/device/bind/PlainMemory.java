@@ -17,7 +17,9 @@ final class PlainMemory {
 
   private PlainMemory() {}
 
-  /** Makes a buffer known for as long as it is reachable. Of two at an address the larger counts. */
+  /**
+   * Makes a buffer known for as long as it is reachable. Of two at an address the larger counts.
+   */
   static void register(long address, ByteBuffer direct) {
     BUFFERS.merge(
         address,
@@ -43,7 +45,7 @@ final class PlainMemory {
         ErrorId.LIBRARY,
         "memory at 0x%x cannot be used by its address: this JVM denies native access"
             .formatted(address),
-        NativeLibrary.ALLOW);
+        NativeBackend.ALLOW);
   }
 
   static void copy(long from, long to, long bytes) {

@@ -68,9 +68,7 @@ public final class MappedRegion implements AutoCloseable {
    */
   public static MappedRegion anonymous(long bytes) {
     checkSize(bytes);
-    return Libc.isAvailable()
-        ? new MappedRegion(Libc.mapAnonymous(bytes), bytes)
-        : direct(bytes);
+    return Libc.isAvailable() ? new MappedRegion(Libc.mapAnonymous(bytes), bytes) : direct(bytes);
   }
 
   /**

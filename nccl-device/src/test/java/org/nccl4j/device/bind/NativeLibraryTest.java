@@ -34,9 +34,13 @@ class NativeLibraryTest {
     SystemErrorException e = failure(new IllegalCallerException("Illegal native access"));
     assertTrue(e.problem().contains("denies native access"), e.problem());
     assertTrue(e.remedy().contains("--enable-native-access=ALL-UNNAMED"), e.remedy());
-    assertTrue(e.remedy().contains(NativeBackend.FOREIGN
-                ? "--enable-native-access=org.nccl4j.device"
-                : "--enable-native-access=org.jnrproject.jffi"), e.remedy());
+    assertTrue(
+        e.remedy()
+            .contains(
+                NativeBackend.FOREIGN
+                    ? "--enable-native-access=org.nccl4j.device"
+                    : "--enable-native-access=org.jnrproject.jffi"),
+        e.remedy());
   }
 
   @Test

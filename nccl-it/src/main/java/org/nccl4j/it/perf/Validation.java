@@ -22,7 +22,6 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.topo.NameLists;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
@@ -30,6 +29,7 @@ import org.nccl4j.it.perf.rank.Registered;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
+import org.nccl4j.topo.NameLists;
 
 /** Turns options into settings, or says which option is wrong, why, and what would be right. */
 final class Validation {

@@ -24,8 +24,7 @@ final class SettingNamesTest {
       Pattern.compile("(?m)^(?! *(?:/?\\*|//)).*?\"(NCCL[A-Z0-9_]+)\"");
 
   /** Files below {@code api.settings} that name settings in messages. */
-  private static final Set<String> MESSAGES =
-      Set.of("Certificates.java", "TunedTable.java");
+  private static final Set<String> MESSAGES = Set.of("Certificates.java", "TunedTable.java");
 
   @Test
   void eachNameIsWrittenInOneFile() throws IOException {

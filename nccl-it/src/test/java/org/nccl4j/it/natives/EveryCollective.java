@@ -18,9 +18,9 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /**
- * Runs each collective and checks each element, on ranks of this process. Arguments: all ranks, this
- * process's first rank, how many it has, and the id; without an id, makes one and prints it. Prints
- * "correct" at the end.
+ * Runs each collective and checks each element, on ranks of this process. Arguments: all ranks,
+ * this process's first rank, how many it has, and the id; without an id, makes one and prints it.
+ * Prints "correct" at the end.
  */
 public final class EveryCollective {
   private static final int COUNT = 3000;
@@ -46,7 +46,8 @@ public final class EveryCollective {
     if (args.length == 3) {
       System.out.println("id " + id);
     }
-    ExecutorService threads = Executors.newFixedThreadPool(
+    ExecutorService threads =
+        Executors.newFixedThreadPool(
             own,
             task -> {
               Thread thread = new Thread(task);
@@ -133,8 +134,7 @@ public final class EveryCollective {
 
   private void check(String what, DeviceMemory memory, int elements, Expected expected) {
     stream.synchronize();
-    ByteBuffer read =
-        ByteBuffer.allocate(elements * Integer.BYTES).order(ByteOrder.nativeOrder());
+    ByteBuffer read = ByteBuffer.allocate(elements * Integer.BYTES).order(ByteOrder.nativeOrder());
     memory.read(0, read);
     for (int i = 0; i < elements; i++) {
       if (read.getInt(i * Integer.BYTES) != expected.of(i)) {

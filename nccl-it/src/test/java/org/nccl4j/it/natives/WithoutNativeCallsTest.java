@@ -57,8 +57,7 @@ class WithoutNativeCallsTest {
   void threadsNeedNoNativeAccess() throws Exception {
     assumeTrue(JAVA >= 24, "access can be denied from Java 24 on");
     ended(
-        start(
-            classPath(/* jnr= */ true), options("--illegal-native-access=deny"), "3", "0", "3"));
+        start(classPath(/* jnr= */ true), options("--illegal-native-access=deny"), "3", "0", "3"));
   }
 
   @Test
@@ -67,8 +66,7 @@ class WithoutNativeCallsTest {
     ended(
         start(
             classPath(/* jnr= */ true),
-            options(
-                JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "", "-Dos.name=Windows 11"),
+            options(JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "", "-Dos.name=Windows 11"),
             "3",
             "0",
             "3"));

@@ -41,8 +41,7 @@ final class EnabledAlgorithms {
 
   boolean allows(Collective collective, Algorithm algorithm, Protocol protocol) {
     boolean byMachine = protocol != Protocol.LL128 || ll128Works(algorithm);
-    boolean byProtocol =
-        protocols.of(collective.label()).rule(protocol.label()).orElse(byMachine);
+    boolean byProtocol = protocols.of(collective.label()).rule(protocol.label()).orElse(byMachine);
     boolean byAlgorithm = algorithms.of(collective.label()).allows(algorithm.label());
     return byProtocol && byAlgorithm && works(algorithm);
   }
@@ -79,7 +78,9 @@ final class EnabledAlgorithms {
           "A setting cannot be read",
           setting.name() + "=" + value,
           "NCCL has no algorithm, protocol or collective '" + unknown.get(0) + "'",
-          "Write for example " + setting.name() + "=\"ring,tree;allreduce:^tree\" with known names");
+          "Write for example "
+              + setting.name()
+              + "=\"ring,tree;allreduce:^tree\" with known names");
     }
   }
 

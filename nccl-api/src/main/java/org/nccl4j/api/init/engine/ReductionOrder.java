@@ -3,13 +3,13 @@ package org.nccl4j.api.init.engine;
 import java.util.List;
 import org.nccl4j.api.plan.AlgorithmChoice;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 
 /** The algorithms that a communicator may use for its order of reductions. */

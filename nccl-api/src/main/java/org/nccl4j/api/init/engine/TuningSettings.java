@@ -3,12 +3,12 @@ package org.nccl4j.api.init.engine;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.topo.TopoSettings;
 
 /**

@@ -19,7 +19,8 @@ public final class MulticastLibrary {
     RECOMMENDED
   }
 
-  private static final CudaMulticast CUDA = NativeLibrary.load(CudaMulticast.class, NativeNames.CUDA);
+  private static final CudaMulticast CUDA =
+      NativeLibrary.load(CudaMulticast.class, NativeNames.CUDA);
 
   private MulticastLibrary() {}
 

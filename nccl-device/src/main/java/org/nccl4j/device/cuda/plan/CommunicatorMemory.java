@@ -77,8 +77,7 @@ public final class CommunicatorMemory implements AutoCloseable {
     }
     controlDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, gpu));
     control =
-        NativeMemory.buffer(controlHost, KernelLayout.CONTROL_BYTES)
-            .order(ByteOrder.nativeOrder());
+        NativeMemory.buffer(controlHost, KernelLayout.CONTROL_BYTES).order(ByteOrder.nativeOrder());
     control.put(0, new byte[KernelLayout.CONTROL_BYTES]);
   }
 

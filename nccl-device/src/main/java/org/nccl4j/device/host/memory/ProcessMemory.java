@@ -20,8 +20,7 @@ public final class ProcessMemory {
   private static final int ENOSYS = 38;
 
   /** Address of process_vm_readv; 0 where there is none. */
-  private static final long FUNCTION =
-      NativeFunction.find(NativeNames.LIBC, "process_vm_readv");
+  private static final long FUNCTION = NativeFunction.find(NativeNames.LIBC, "process_vm_readv");
 
   private final long process;
 

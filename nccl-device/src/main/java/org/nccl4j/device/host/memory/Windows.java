@@ -25,9 +25,7 @@ final class Windows {
       long begin = (long) w << SHIFT;
       int length = (int) Math.min(bytes - begin, Integer.MAX_VALUE);
       windows[w] =
-          length == 0
-              ? ByteBuffer.allocateDirect(0)
-              : NativeMemory.buffer(address + begin, length);
+          length == 0 ? ByteBuffer.allocateDirect(0) : NativeMemory.buffer(address + begin, length);
       windows[w].order(ByteOrder.nativeOrder());
     }
     return windows;
