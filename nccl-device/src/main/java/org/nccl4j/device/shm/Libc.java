@@ -78,6 +78,16 @@ final class Libc {
     return AVAILABLE;
   }
 
+  /** The reason why {@link #isAvailable} is false. */
+  static String obstacle() {
+    try {
+      C.getuid();
+      return "";
+    } catch (SystemErrorException e) {
+      return e.problem() + "; " + e.remedy();
+    }
+  }
+
   /** Maps all of a file, shared. */
   static long mapShared(int fd, long bytes) {
     return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0, 0), bytes);

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Optional;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
@@ -18,6 +19,15 @@ import org.nccl4j.device.bind.NativeMemory;
  * <p>Any thread; its memory is used by none after close.
  */
 public final class SharedSegment implements AutoCloseable {
+  /** The reason why processes cannot share memory here; empty if they can. */
+  public static Optional<String> obstacle() {
+    return Libc.isAvailable()
+        ? Optional.empty()
+        : Optional.of(
+            "processes share memory by calls of Linux's C library, which this JVM cannot make: "
+                + Libc.obstacle());
+  }
+
   private static final String ENLARGE =
       "give it more (docker run --shm-size=1g; in Kubernetes a volume emptyDir with medium: Memory"
           + " mounted there), or unset NCCL4J_SHM to use memory that is not bounded by it";

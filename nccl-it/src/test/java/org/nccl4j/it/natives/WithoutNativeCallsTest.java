@@ -2,9 +2,11 @@ package org.nccl4j.it.natives;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -58,6 +60,23 @@ class WithoutNativeCallsTest {
     assumeTrue(JAVA >= 24, "access can be denied from Java 24 on");
     ended(
         start(classPath(/* jnr= */ true), options("--illegal-native-access=deny"), "3", "0", "3"));
+  }
+
+  /** Processes share memory by native calls, so without these they use sockets. */
+  @Test
+  void processesWithoutNativeAccessUseSockets() throws Exception {
+    assumeTrue(JAVA >= 24, "access can be denied from Java 24 on");
+    List<String> denied = options("--illegal-native-access=deny");
+    Process first = start(classPath(/* jnr= */ true), denied, "2", "0", "1");
+    BufferedReader output = first.inputReader();
+    String line = output.readLine();
+    while (line != null && !line.startsWith("id ")) {
+      line = output.readLine();
+    }
+    assertNotNull(line, "the first process says no id");
+    String id = line.substring("id ".length());
+    ended(start(classPath(/* jnr= */ true), denied, "2", "1", "1", id));
+    ended(first);
   }
 
   @Test

@@ -1,11 +1,13 @@
 package org.nccl4j.transport.p2p;
 
+import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.shm.SharedSegment;
 
 /** Finds the peers that share memory with a rank. */
 final class PeerReachability {
@@ -32,6 +34,10 @@ final class PeerReachability {
     Support machine = sameMachine(self, peer);
     if (!machine.possible()) {
       return machine;
+    }
+    Optional<String> obstacle = SharedSegment.obstacle();
+    if (obstacle.isPresent()) {
+      return Support.no(obstacle.get());
     }
     return self.deviceKind() == Device.Kind.CUDA && peer.deviceKind() == Device.Kind.CUDA
         ? Support.yes("same machine, through pinned memory of the host")
