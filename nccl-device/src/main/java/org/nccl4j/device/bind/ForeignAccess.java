@@ -131,7 +131,7 @@ final class ForeignAccess {
     return ((ByteBuffer) STATE.get()[0]).getInt(ERRNO_OFFSET);
   }
 
-  private static Object stateSegment() {
+  static Object stateSegment() {
     return STATE.get()[1];
   }
 
@@ -258,7 +258,7 @@ final class ForeignAccess {
   }
 
   /** The C text at an address; null at address 0. */
-  private static String string(long address) {
+  static String string(long address) {
     if (address == 0) {
       return null;
     }
@@ -276,7 +276,7 @@ final class ForeignAccess {
   }
 
   /** A C text in memory that the segment keeps. */
-  private static Object text(String text) {
+  static Object text(String text) {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     ByteBuffer copy = ByteBuffer.allocateDirect(bytes.length + 1).put(bytes).rewind();
     return call(SEGMENT, "ofBuffer", null, Buffer.class, copy);

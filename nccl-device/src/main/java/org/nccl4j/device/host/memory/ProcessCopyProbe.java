@@ -28,9 +28,9 @@ public final class ProcessCopyProbe {
   private final ByteBuffer source = ByteBuffer.allocateDirect(most);
   private final ByteBuffer slot = ByteBuffer.allocateDirect(most);
   private final ByteBuffer target = ByteBuffer.allocateDirect(most);
-  private final long from = Windows.addressOf(source);
-  private final long through = Windows.addressOf(slot);
-  private final long to = Windows.addressOf(target);
+  private final long from = BufferViews.addressOf(source);
+  private final long through = BufferViews.addressOf(slot);
+  private final long to = BufferViews.addressOf(target);
   private final long end = System.nanoTime() + DEADLINE_NANOS;
 
   /** Turns that both threads have taken; even ones are the sender's. */

@@ -8,7 +8,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.NativeMemory;
 
 /** Overlapping byte buffers over a range of addresses. */
-final class Windows {
+final class BufferViews {
   /** A window begins every 2 to the SHIFT bytes. */
   static final int SHIFT = 30;
 
@@ -16,7 +16,7 @@ final class Windows {
 
   private static final Cleaner CLEANER = Cleaner.create();
 
-  private Windows() {}
+  private BufferViews() {}
 
   static ByteBuffer[] over(long address, long bytes) {
     int count = (int) Math.max(1, (bytes + MASK) >>> SHIFT);
