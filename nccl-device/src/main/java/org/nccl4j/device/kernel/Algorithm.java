@@ -32,6 +32,15 @@ public enum Algorithm {
    * host device alone.
    */
   PAT("PAT", Needs.LONE_RANKS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER), Traffic.PAT),
+  /**
+   * With ranks at distances 1, 2, 4, ...: along a binomial tree from the root or to it. On the host
+   * device alone.
+   */
+  DOUBLING(
+      "Doubling",
+      Needs.HOST_MEMORY,
+      Set.of(Operation.BROADCAST, Operation.REDUCE),
+      Traffic.DOUBLING),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
   DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.UNROOTED, Protocol.LL),
   /** Between barriers, each rank takes or gives all that it needs or has. */
@@ -96,6 +105,8 @@ public enum Algorithm {
     CONNECTIONS_OF_ALL,
     /** Connections, and one rank on each host; GPUs do not have it. */
     LONE_RANKS,
+    /** Connections to all other ranks, all in memory of the host; GPUs do not have it. */
+    HOST_MEMORY,
     /** A multicast object of the communicator. */
     MULTICAST,
     /** Windows, or the library's own. */
@@ -110,12 +121,20 @@ public enum Algorithm {
    * The traffic of an algorithm over connections.
    *
    * @param steps the longest chain of hand-overs from rank to rank
+   * @param messages that the busiest rank sends or receives; where it does as much of both, those
+   *     of one direction
    * @param sent how many times the busiest rank sends the whole data
    */
-  private record Traffic(Amount steps, Amount sent) {
+  private record Traffic(Amount steps, Amount messages, Amount sent) {
     static final Traffic RING =
         new Traffic(
             (operation, n) -> (operation == Operation.ALL_REDUCE ? 2 : 1) * (n - 1),
+            (operation, n) ->
+                switch (operation) {
+                  case ALL_REDUCE -> 2 * (n - 1);
+                  case ALL_GATHER, REDUCE_SCATTER -> n - 1;
+                  default -> Math.min(2, n - 1);
+                },
             (operation, n) ->
                 switch (operation) {
                   case ALL_REDUCE -> 2 * share(n);
@@ -124,11 +143,12 @@ public enum Algorithm {
                 });
 
     static final Traffic TREE =
-        new Traffic((operation, n) -> 2 * levels(n) + 1, (operation, n) -> 3);
+        new Traffic((operation, n) -> 2 * levels(n) + 1, (operation, n) -> 6, (operation, n) -> 3);
 
     static final Traffic ONE_SHOT =
         new Traffic(
             (operation, n) -> 1,
+            (operation, n) -> n - 1,
             (operation, n) ->
                 switch (operation) {
                   case ALL_GATHER, REDUCE_SCATTER -> share(n);
@@ -136,9 +156,16 @@ public enum Algorithm {
                 });
 
     static final Traffic TWO_SHOT =
-        new Traffic((operation, n) -> 2, (operation, n) -> 2 * share(n));
+        new Traffic(
+            (operation, n) -> 2, (operation, n) -> 2 * (n - 1), (operation, n) -> 2 * share(n));
 
-    static final Traffic PAT = new Traffic((operation, n) -> levels(n), (operation, n) -> share(n));
+    static final Traffic PAT =
+        new Traffic(
+            (operation, n) -> levels(n), (operation, n) -> levels(n), (operation, n) -> share(n));
+
+    static final Traffic DOUBLING =
+        new Traffic(
+            (operation, n) -> levels(n), (operation, n) -> levels(n), (operation, n) -> levels(n));
 
     /** An amount of an operation among n ranks. */
     interface Amount {
@@ -255,9 +282,9 @@ public enum Algorithm {
     return needs == Needs.CONNECTIONS_OF_ALL;
   }
 
-  /** True if it is for ranks on hosts of their own, which GPUs do not have. */
-  public boolean needsLoneRanks() {
-    return needs == Needs.LONE_RANKS;
+  /** True if GPUs do not have it. */
+  public boolean isOfHostAlone() {
+    return needs == Needs.LONE_RANKS || needs == Needs.HOST_MEMORY;
   }
 
   /**
@@ -267,6 +294,11 @@ public enum Algorithm {
    */
   public double steps(Operation operation, int nRanks) {
     return traffic().steps.of(operation, nRanks);
+  }
+
+  /** Returns the messages that the busiest rank sends or receives; throws as {@link #steps}. */
+  public double messages(Operation operation, int nRanks) {
+    return traffic().messages.of(operation, nRanks);
   }
 
   /** Returns how many times the busiest rank sends the whole data; throws as {@link #steps}. */

@@ -5,6 +5,7 @@ import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.kernel.algorithm.Alone;
+import org.nccl4j.device.host.kernel.algorithm.BinomialTree;
 import org.nccl4j.device.host.kernel.algorithm.OneShot;
 import org.nccl4j.device.host.kernel.algorithm.PatAllGather;
 import org.nccl4j.device.host.kernel.algorithm.PatReduceScatter;
@@ -100,6 +101,7 @@ final class Kernels {
       case NVLS -> nvls(work);
       case NVLS_TREE -> nvlsTree(work);
       case PAT -> pat(work);
+      case DOUBLING -> doubling(work);
       default -> throw none(work);
     };
   }
@@ -138,6 +140,19 @@ final class Kernels {
               scratch,
               bytes,
               chunk);
+      default -> throw none(work);
+    };
+  }
+
+  private Kernel doubling(CollectiveWork work) {
+    BinomialTree tree = new BinomialTree(spec.rank(), work.root(), spec.nRanks());
+    Parts whole = parts(work, work.count(), 1);
+    return switch (work.operation()) {
+      case BROADCAST ->
+          new BinomialTree.Broadcast(primitives(work, tree.parent(), tree.children(), null), whole);
+      case REDUCE ->
+          new BinomialTree.Reduce(
+              primitives(work, tree.children(), tree.parent(), reduction(work)), whole);
       default -> throw none(work);
     };
   }
