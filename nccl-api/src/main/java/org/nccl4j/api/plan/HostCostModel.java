@@ -24,10 +24,14 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double LL128_GIGABYTES = 15;
   private static final double SIMPLE_GIGABYTES = 20;
 
-  private static final double PEER = 0.02;
+  /** One message of the busiest rank beside the chain of hand-overs. */
+  private static final double PEER = 0.04;
 
   /** One message of a rank, in calls that do not wait for each other. */
   private static final double MESSAGE = 0.12;
+
+  /** A step of a reduce-scatter by halving has an element of each rank at least. */
+  private static final int MOST_DOUBLING = 512;
 
   /** Up to here a send takes LL128: its latency counts for more than its bandwidth. */
   private static final long LL_SEND_BYTES = 512;
@@ -39,7 +43,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   public List<Algorithm> algorithms(Operation operation) {
     List<Algorithm> algorithms =
         new ArrayList<>(Algorithm.overConnections(operation, /* all= */ true));
-    if (Algorithm.DOUBLING.has(operation)) {
+    if (Algorithm.DOUBLING.has(operation) && nRanks <= MOST_DOUBLING) {
       algorithms.add(Algorithm.DOUBLING);
     }
     return algorithms;
@@ -72,10 +76,11 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
    * rank's messages, one after the other. What counts is the mean of both.
    */
   private double latency(Operation operation, Algorithm algorithm) {
-    double chain = algorithm.steps(operation, nRanks) * HOP;
+    double steps = algorithm.steps(operation, nRanks);
+    double chain = steps * HOP;
     return operation.isRooted()
         ? (chain + algorithm.messages(operation, nRanks) * MESSAGE) / 2
-        : chain + (nRanks - 1) * PEER;
+        : chain + Math.max(0, algorithm.messages(operation, nRanks) - steps) * PEER;
   }
 
   /**
@@ -88,7 +93,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     return switch (algorithm) {
       case RING -> parts ? 2.2 * sent : 2 * sent;
       case TREE -> 5;
-      case DOUBLING -> 1 + sent;
+      case DOUBLING -> operation.isRooted() ? 1 + sent : parts ? 2 * sent : 2.4 * sent;
       case ONE_SHOT -> parts ? 2 * sent : operation == Operation.ALL_REDUCE ? 2.4 * sent : 1 + sent;
       default -> 2 * sent;
     };

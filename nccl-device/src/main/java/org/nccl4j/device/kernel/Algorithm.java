@@ -33,13 +33,13 @@ public enum Algorithm {
    */
   PAT("PAT", Needs.LONE_RANKS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER), Traffic.PAT),
   /**
-   * With ranks at distances 1, 2, 4, ...: along a binomial tree from the root or to it. On the host
-   * device alone.
+   * With ranks at distances 1, 2, 4, ...: along a binomial tree from the root or to it; all-reduce
+   * by recursive doubling, reduce-scatter by recursive halving. On the host device alone.
    */
   DOUBLING(
       "Doubling",
       Needs.HOST_MEMORY,
-      Set.of(Operation.BROADCAST, Operation.REDUCE),
+      Set.of(Operation.BROADCAST, Operation.REDUCE, Operation.ALL_REDUCE, Operation.REDUCE_SCATTER),
       Traffic.DOUBLING),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
   DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.UNROOTED, Protocol.LL),
@@ -155,9 +155,10 @@ public enum Algorithm {
                   default -> n - 1;
                 });
 
+    /** Messages that are only copied, as all ranks' at the same time, count half. */
     static final Traffic TWO_SHOT =
         new Traffic(
-            (operation, n) -> 2, (operation, n) -> 2 * (n - 1), (operation, n) -> 2 * share(n));
+            (operation, n) -> 2, (operation, n) -> 1.5 * (n - 1), (operation, n) -> 2 * share(n));
 
     static final Traffic PAT =
         new Traffic(
@@ -165,7 +166,12 @@ public enum Algorithm {
 
     static final Traffic DOUBLING =
         new Traffic(
-            (operation, n) -> levels(n), (operation, n) -> levels(n), (operation, n) -> levels(n));
+            Traffic::exchanges,
+            Traffic::exchanges,
+            (operation, n) ->
+                operation == Operation.REDUCE_SCATTER
+                    ? share(n) + spares(n)
+                    : exchanges(operation, n));
 
     /** An amount of an operation among n ranks. */
     interface Amount {
@@ -174,6 +180,18 @@ public enum Algorithm {
 
     private static double share(int n) {
       return (double) (n - 1) / n;
+    }
+
+    /** Hand-overs with ranks at distances of powers of two. */
+    private static double exchanges(Operation operation, int n) {
+      return operation.isRooted()
+          ? levels(n)
+          : Integer.numberOfTrailingZeros(Integer.highestOneBit(n)) + 2 * spares(n);
+    }
+
+    /** Returns 1 if some ranks leave their work to others, to and fro, else 0. */
+    private static int spares(int n) {
+      return Integer.bitCount(n) == 1 ? 0 : 1;
     }
 
     private static double levels(int n) {
@@ -296,7 +314,10 @@ public enum Algorithm {
     return traffic().steps.of(operation, nRanks);
   }
 
-  /** Returns the messages that the busiest rank sends or receives; throws as {@link #steps}. */
+  /**
+   * Returns the messages that the busiest rank sends or receives, as they count; throws as {@link
+   * #steps}.
+   */
   public double messages(Operation operation, int nRanks) {
     return traffic().messages.of(operation, nRanks);
   }

@@ -85,7 +85,7 @@ class DeterminismTest {
 
   @Test
   void everyAlgorithmGivesTheSameBitsAgain() throws Exception {
-    for (String algorithm : List.of("", "Ring", "Tree", "OneShot", "TwoShot")) {
+    for (String algorithm : List.of("", "Ring", "Tree", "OneShot", "TwoShot", "Doubling")) {
       for (String protocol : List.of("Simple", "LL")) {
         CommunicatorConfig config =
             CommunicatorConfig.defaults().with("NCCL_ALGO", algorithm).with("NCCL_PROTO", protocol);
@@ -180,6 +180,62 @@ class DeterminismTest {
             }
           });
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4, 6, 7, 8, 9})
+  void doublingAddsSumsOfNeighboursInRankOrder(int n) throws Exception {
+    int part = 700;
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_ALGO", "Doubling");
+    float[][] all = new float[n][];
+    for (int rank = 0; rank < n; rank++) {
+      all[rank] = numbers(rank);
+    }
+    try (Ranks ranks = new Ranks(n, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            int whole = n * part;
+            try (DeviceMemory send = Ranks.floats(whole, i -> all[rank][i]);
+                DeviceMemory recv = Ranks.floats(whole, i -> 0);
+                DeviceMemory sums = Ranks.floats(whole, i -> exchanged(all, i, false));
+                DeviceMemory own = Ranks.floats(part, i -> 0);
+                DeviceMemory ownSums =
+                    Ranks.floats(part, i -> exchanged(all, rank * part + i, true))) {
+              comm.allReduce(send, recv, whole, DataType.FLOAT32, RedOp.SUM, stream);
+              comm.reduceScatter(send, own, part, DataType.FLOAT32, RedOp.SUM, stream);
+              stream.synchronize();
+              assertArrayEquals(bits(sums), bits(recv));
+              assertArrayEquals(bits(ownSums), bits(own));
+            }
+          });
+    }
+  }
+
+  /**
+   * The sum that partners at distances of powers of two make, beginning with the farthest or not.
+   */
+  private static float exchanged(float[][] all, int element, boolean farthestFirst) {
+    int members = Integer.highestOneBit(all.length);
+    int spares = all.length - members;
+    List<Float> sums = new ArrayList<>();
+    for (int member = 0; member < members; member++) {
+      int rank = member < spares ? 2 * member : member + spares;
+      float own = all[rank][element];
+      sums.add(member < spares ? own + all[rank + 1][element] : own);
+    }
+    while (sums.size() > 1) {
+      int half = sums.size() / 2;
+      List<Float> next = new ArrayList<>();
+      for (int pair = 0; pair < half; pair++) {
+        next.add(
+            farthestFirst
+                ? sums.get(pair) + sums.get(pair + half)
+                : sums.get(2 * pair) + sums.get(2 * pair + 1));
+      }
+      sums = next;
+    }
+    return sums.get(0);
   }
 
   /** The sum of the subtree of a rank some places after the root. */
