@@ -17,6 +17,9 @@ import org.nccl4j.device.kernel.Protocol;
 record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double HOP = 0.11;
 
+  /** What a hand-over takes longer where ranks share cores: another rank has the core. */
+  private static final double SWITCH = 1;
+
   /** What a hand-over by Simple takes longer: its tail and its data come one after the other. */
   private static final double TAIL = 0.03;
 
@@ -77,10 +80,15 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
    */
   private double latency(Operation operation, Algorithm algorithm) {
     double steps = algorithm.steps(operation, nRanks);
-    double chain = steps * HOP;
+    double chain = steps * (HOP + switching(nRanks, cores));
     return operation.isRooted()
         ? (chain + algorithm.messages(operation, nRanks) * MESSAGE) / 2
         : chain + Math.max(0, algorithm.messages(operation, nRanks) - steps) * PEER;
+  }
+
+  /** What each wait for other ranks takes longer where these need cores that others have. */
+  static double switching(int nRanks, int cores) {
+    return nRanks > cores ? SWITCH : 0;
   }
 
   /**
