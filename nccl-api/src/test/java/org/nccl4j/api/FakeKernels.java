@@ -9,12 +9,12 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** Kernels that record what the engine asks of them, and move no data. */
@@ -42,13 +42,13 @@ public final class FakeKernels implements KernelCommunicator {
     }
 
     /** Returns the operation between windows. */
-    public DirectWork direct() {
-      return (DirectWork) work;
+    public WindowWork direct() {
+      return (WindowWork) work;
     }
 
     /** True if it goes straight between windows. */
     public boolean isDirect() {
-      return work instanceof DirectWork;
+      return work instanceof WindowWork;
     }
 
     /** Returns the operator that a user has made; null where it is one of the library's. */
@@ -113,7 +113,7 @@ public final class FakeKernels implements KernelCommunicator {
   }
 
   @Override
-  public KernelPlan prepare(DirectWork work) {
+  public KernelPlan prepare(WindowWork work) {
     return plan(work, null);
   }
 

@@ -36,7 +36,7 @@ final class GroupTasks {
   private static final int LARGE = 100;
 
   private final List<Task> tasks = new ArrayList<>();
-  private final List<Part> parts = new ArrayList<>();
+  private final List<DeviceBatch> parts = new ArrayList<>();
   private int nTasks;
   private int nParts;
 
@@ -81,16 +81,16 @@ final class GroupTasks {
   }
 
   /** There are few, so they are looked through. */
-  private Part part(Object order) {
+  private DeviceBatch part(Object order) {
     for (int p = nParts - 1; p >= 0; p--) {
       if (parts.get(p).order() == order) {
         return parts.get(p);
       }
     }
     if (nParts == parts.size()) {
-      parts.add(new Part());
+      parts.add(new DeviceBatch());
     }
-    Part found = parts.get(nParts++);
+    DeviceBatch found = parts.get(nParts++);
     found.begin(order);
     return found;
   }
@@ -148,7 +148,7 @@ final class GroupTasks {
     if (several) {
       startStreams();
     }
-    Part.rethrow(failure);
+    DeviceBatch.rethrow(failure);
   }
 
   /** Launches all parts; returns the error that the launch threw, or null. */
@@ -169,22 +169,22 @@ final class GroupTasks {
     }
     Throwable failure = null;
     for (int p = 0; p < nParts; p++) {
-      failure = Part.with(failure, launch(parts.get(p)));
+      failure = DeviceBatch.with(failure, launch(parts.get(p)));
     }
     return failure;
   }
 
   /** Prepares all parts, then launches the first unit of each, the second of each, and so on. */
   private Throwable inTurns() {
-    List<Iterator<Part.Unit>> turns = new ArrayList<>();
+    List<Iterator<DeviceBatch.Unit>> turns = new ArrayList<>();
     for (int p = 0; p < nParts; p++) {
       parts.get(p).prepare();
       turns.add(parts.get(p).units().iterator());
     }
     Throwable failure = null;
     while (turns.stream().anyMatch(Iterator::hasNext)) {
-      for (Iterator<Part.Unit> units : turns) {
-        failure = Part.with(failure, units.hasNext() ? launch(units.next()) : null);
+      for (Iterator<DeviceBatch.Unit> units : turns) {
+        failure = DeviceBatch.with(failure, units.hasNext() ? launch(units.next()) : null);
       }
     }
     return failure;
@@ -198,10 +198,10 @@ final class GroupTasks {
     }
     Throwable failure = null;
     for (int p = own; p >= 0; p--) {
-      failure = Part.with(failure, parts.get(p).isHanded() ? null : launch(parts.get(p)));
+      failure = DeviceBatch.with(failure, parts.get(p).isHanded() ? null : launch(parts.get(p)));
     }
     for (int p = 0; p < own; p++) {
-      failure = Part.with(failure, parts.get(p).isHanded() ? parts.get(p).await() : null);
+      failure = DeviceBatch.with(failure, parts.get(p).isHanded() ? parts.get(p).await() : null);
     }
     return failure;
   }

@@ -215,7 +215,7 @@ public final class ChildCommunicators {
           "communicator %s is closed while it is split".formatted(parent.name()),
           "close a communicator after its last use");
     }
-    Undo undo = new Undo();
+    CleanupStack undo = new CleanupStack();
     undo.push(() -> old.resources().leave(parent.operationDeadline(), /* idle= */ true));
     undo.push(bootstrap::close);
     return undo.made(

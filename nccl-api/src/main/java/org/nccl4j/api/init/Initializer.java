@@ -55,7 +55,7 @@ public final class Initializer {
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final List<Routes.NamedTransport> transports = new ArrayList<>();
-  private final Undo undo = new Undo();
+  private final CleanupStack undo = new CleanupStack();
 
   /** Null until they are opened. */
   private Profilers profilers;

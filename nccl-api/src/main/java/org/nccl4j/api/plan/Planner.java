@@ -17,11 +17,11 @@ import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /**
  * Turns operations into kernel plans, over connections or straight between the windows that the
@@ -179,7 +179,7 @@ public final class Planner {
     Operation operation = CallShape.operation(shape);
     tell(operation.key(), CallShape.bytes(shape, count), algorithm.label() + " between windows");
     return kernels.prepare(
-        new DirectWork(
+        new WindowWork(
             operation,
             algorithm,
             CallShape.type(shape),

@@ -42,7 +42,6 @@ import org.nccl4j.device.cuda.stream.StreamUser;
 import org.nccl4j.device.cuda.window.DirectPlans;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -50,6 +49,7 @@ import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.SharedConnections;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
@@ -242,7 +242,7 @@ final class CudaKernelCommunicator
   }
 
   @Override
-  public KernelPlan prepare(DirectWork work) {
+  public KernelPlan prepare(WindowWork work) {
     checkUsable();
     return direct.prepare(work);
   }

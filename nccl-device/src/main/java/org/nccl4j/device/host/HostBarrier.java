@@ -4,8 +4,8 @@ import java.time.Duration;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.stream.Backoff;
 
 /**
@@ -37,12 +37,12 @@ public final class HostBarrier {
   public boolean await(Duration patience) {
     epoch++;
     for (HostMemory peer : peers) {
-      Words.storeRelease(peer, offset + place * STRIDE, epoch);
+      AtomicWords.storeRelease(peer, offset + place * STRIDE, epoch);
     }
     long endNanos = Patience.end(patience);
     Backoff backoff = new Backoff(Backoff.SPINS);
     for (int other = 0; other < peers.size(); other++) {
-      while (Words.loadAcquire(peers.get(place), offset + other * STRIDE) < epoch) {
+      while (AtomicWords.loadAcquire(peers.get(place), offset + other * STRIDE) < epoch) {
         backoff.idle();
         if (backoff.isSlow() && System.nanoTime() - endNanos > 0) {
           return false;

@@ -56,7 +56,7 @@ public final class CallSignature {
   }
 
   /** Returns the signature of an operation between windows. */
-  public static int of(DirectWork work) {
+  public static int of(WindowWork work) {
     return of(work.operation(), work.type(), work.op().ordinal(), work.root(), work.count());
   }
 

@@ -43,7 +43,7 @@ public final class CallText {
   }
 
   /** An operation between windows. */
-  public static String of(DirectWork work) {
+  public static String of(WindowWork work) {
     return of(work.operation(), work.count(), work.type(), work.op().label(), work.root());
   }
 

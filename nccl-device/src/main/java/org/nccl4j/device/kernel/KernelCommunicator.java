@@ -61,7 +61,7 @@ public interface KernelCommunicator extends AutoCloseable {
   }
 
   /** Prepares an operation straight between the ranks' buffers, all of whom are in the team. */
-  KernelPlan prepare(DirectWork work);
+  KernelPlan prepare(WindowWork work);
 
   /** Prepares a one-sided operation on windows. */
   KernelPlan prepare(OneSidedWork work);

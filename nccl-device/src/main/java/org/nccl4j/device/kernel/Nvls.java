@@ -79,11 +79,11 @@ public record Nvls(
   }
 
   /** True if a direct algorithm by multicast has an operation for a type and an operator. */
-  public static boolean has(DirectWork work) {
+  public static boolean has(WindowWork work) {
     return has(work.operation(), work.algorithm(), work.type(), work.op());
   }
 
-  /** Same as {@link #has(DirectWork)}, and also true for algorithms without multicast. */
+  /** Same as {@link #has(WindowWork)}, and also true for algorithms without multicast. */
   public static boolean has(Operation operation, Algorithm algorithm, DataType type, RedOp op) {
     if (!algorithm.isMulticast()) {
       return true;

@@ -19,8 +19,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /** Kernels beside copy engines, between two ranks. Needs two GPUs. */
 @Tag("gpu")
@@ -107,8 +107,8 @@ class BesideGpuTest {
     var communicator = ranks.communicators.get(rank);
     var send = back ? windows.recvs : windows.sends;
     var recv = back ? windows.sends : windows.recvs;
-    DirectWork work =
-        new DirectWork(
+    WindowWork work =
+        new WindowWork(
             operation,
             Algorithm.COPY_ENGINE,
             DataType.INT32,

@@ -18,11 +18,11 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.copy.BesideArguments;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.WindowWork;
 
 /** Plans take no more blocks than works let them, against the recording driver. */
 class BlockLimitPlansTest extends AgainstFakeCuda {
@@ -117,8 +117,8 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
         work.kind(), work.peer(), work.buffer(), offset, work.bytes(), work.protocol());
   }
 
-  private DirectWork direct(Operation operation, Algorithm way, int most) {
-    return new DirectWork(
+  private WindowWork direct(Operation operation, Algorithm way, int most) {
+    return new WindowWork(
         operation,
         way,
         DataType.INT8,

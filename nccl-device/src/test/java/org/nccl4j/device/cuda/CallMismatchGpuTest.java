@@ -24,11 +24,11 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.WindowWork;
 
 /**
  * Two ranks whose calls differ get an error, soon and not by the deadline. Needs GPUs; both prepare
@@ -114,8 +114,8 @@ class CallMismatchGpuTest {
   void betweenWindows(Algorithm way) {
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, BYTES)) {
-      DirectWork first = direct(windows, 0, way, RedOp.SUM, 1000);
-      DirectWork second = direct(windows, 1, way, RedOp.MAX, 1000);
+      WindowWork first = direct(windows, 0, way, RedOp.SUM, 1000);
+      WindowWork second = direct(windows, 1, way, RedOp.MAX, 1000);
       List<KernelPlan> both = List.of(prepare(ranks, 0, first), prepare(ranks, 1, second));
       for (int rank = 0; rank < 2; rank++) {
         launch(ranks, rank, both.get(rank), windows.send.get(rank), windows.recv.get(rank));
@@ -221,7 +221,7 @@ class CallMismatchGpuTest {
     return ranks.communicators.get(rank).prepare(work);
   }
 
-  private static KernelPlan prepare(GpuRanks ranks, int rank, DirectWork work) {
+  private static KernelPlan prepare(GpuRanks ranks, int rank, WindowWork work) {
     return ranks.communicators.get(rank).prepare(work);
   }
 
@@ -239,9 +239,9 @@ class CallMismatchGpuTest {
         operation, each.algorithm, each.protocol, type, op, root, count, 2, 1 << 20);
   }
 
-  private static DirectWork direct(
+  private static WindowWork direct(
       DirectRanks windows, int rank, Algorithm way, RedOp op, int count) {
-    return new DirectWork(
+    return new WindowWork(
         Operation.ALL_REDUCE,
         way,
         DataType.INT32,

@@ -10,9 +10,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.window.DirectLayout;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /** Two ranks whose buffers hold their number, and after it for each rank one more. */
 public final class CopyPair implements AutoCloseable {
@@ -38,8 +38,8 @@ public final class CopyPair implements AutoCloseable {
 
   public void launch(int rank, Operation operation, Algorithm way) {
     var communicator = ranks.communicators.get(rank);
-    DirectWork work =
-        new DirectWork(
+    WindowWork work =
+        new WindowWork(
             operation,
             way,
             DataType.INT8,

@@ -18,10 +18,10 @@ import org.nccl4j.device.cuda.window.DirectLayout;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.WindowWork;
 
 /** Kernels that have been launched so often that counts of theirs wrap around. Needs GPUs. */
 @Tag("gpu")
@@ -92,8 +92,8 @@ class CountersGpuTest {
 
   /** All blocks that there are. */
   private static void launchSum(GpuRanks ranks, DirectRanks windows, int rank) {
-    DirectWork work =
-        new DirectWork(
+    WindowWork work =
+        new WindowWork(
             Operation.ALL_REDUCE,
             Algorithm.DIRECT_TWO_SHOT,
             DataType.INT32,

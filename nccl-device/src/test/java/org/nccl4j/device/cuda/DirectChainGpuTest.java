@@ -15,8 +15,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /** Direct kernels that take what others have just left in the windows. Needs GPUs. */
 @Tag("gpu")
@@ -68,8 +68,8 @@ class DirectChainGpuTest {
     for (int i = 0; i < kernels; i++) {
       boolean back = i % 2 == 1;
       Algorithm way = random.nextBoolean() ? Algorithm.DIRECT_LL : Algorithm.DIRECT_ONE_SHOT;
-      DirectWork work =
-          new DirectWork(
+      WindowWork work =
+          new WindowWork(
               Operation.ALL_TO_ALL,
               way,
               DataType.INT32,
@@ -131,8 +131,8 @@ class DirectChainGpuTest {
     var communicator = ranks.communicators.get(rank);
     for (int i = 0; i < kernels; i++) {
       boolean back = i % 2 == 1;
-      DirectWork work =
-          new DirectWork(
+      WindowWork work =
+          new WindowWork(
               Operation.ALL_REDUCE,
               random.nextInt(3) == 0 ? Algorithm.DIRECT_TWO_SHOT : Algorithm.DIRECT_ONE_SHOT,
               DataType.INT32,

@@ -21,10 +21,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /** Every direct kernel against random data, with poison around the outputs. Needs GPUs. */
 @Tag("gpu")
@@ -159,8 +159,8 @@ class DirectGpuTest {
     for (int rank = 0; rank < n; rank++) {
       var communicator = ranks.communicators.get(rank);
       var send = inPlace && kind.operation == Operation.ALL_REDUCE ? windows.recvs : windows.sends;
-      DirectWork work =
-          new DirectWork(
+      WindowWork work =
+          new WindowWork(
               kind.operation,
               kind.way,
               type,
@@ -287,8 +287,8 @@ class DirectGpuTest {
   /** The same on all ranks, so the result is the input. */
   private static void launchMaximum(
       GpuRanks ranks, DirectRanks windows, int rank, DeviceMemory buffer, int count) {
-    DirectWork work =
-        new DirectWork(
+    WindowWork work =
+        new WindowWork(
             Operation.ALL_REDUCE,
             Algorithm.DIRECT_LL,
             DataType.INT32,

@@ -11,9 +11,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /**
  * Times of the direct ways on this machine's GPUs, as lines for a file of measured costs: {@code
@@ -126,7 +126,7 @@ final class DirectTimes {
               .communicators
               .get(rank)
               .prepare(
-                  new DirectWork(
+                  new WindowWork(
                       operation,
                       way,
                       DataType.FLOAT32,

@@ -94,12 +94,12 @@ class CallSignatureTest {
           new CollectiveWork(
               operation, Algorithm.RING, Protocol.LL, DataType.INT8, RedOp.MAX, 3, 77, 0, 1024);
       var direct =
-          new DirectWork(
+          new WindowWork(
               operation, Algorithm.DIRECT_ONE_SHOT, DataType.INT8, RedOp.MAX, 3, 77, null, null, 0);
       assertEquals(work.signature(), direct.signature());
     }
     var exchange =
-        new DirectWork(
+        new WindowWork(
             Operation.ALL_TO_ALL,
             Algorithm.COPY_ENGINE,
             DataType.FLOAT32,

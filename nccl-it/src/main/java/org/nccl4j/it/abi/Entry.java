@@ -368,8 +368,8 @@ final class Entry {
     try {
       RankHandle owner = RankHandle.find(comm);
       return window
-          ? Windows.register(owner, address, bytes)
-          : Windows.registerLocal(owner, address, bytes);
+          ? WindowHandle.register(owner, address, bytes)
+          : WindowHandle.registerLocal(owner, address, bytes);
     } catch (Throwable e) {
       return -Results.of(e);
     }
@@ -379,9 +379,9 @@ final class Entry {
     try {
       RankHandle owner = RankHandle.find(comm);
       if (window) {
-        Windows.deregister(owner, handle);
+        WindowHandle.deregister(owner, handle);
       } else {
-        Windows.deregisterLocal(owner, handle);
+        WindowHandle.deregisterLocal(owner, handle);
       }
       return Results.SUCCESS;
     } catch (Throwable e) {
@@ -392,7 +392,7 @@ final class Entry {
   /** The address that was registered as a window. */
   static long windowAddress(long window) {
     try {
-      return Windows.address(window);
+      return WindowHandle.address(window);
     } catch (Throwable e) {
       return -Results.of(e);
     }
@@ -406,8 +406,8 @@ final class Entry {
   static long peerAddress(long window, long offset, int peer, boolean local) {
     try {
       return local
-          ? Windows.localAddress(window, peer, offset)
-          : Windows.peerAddress(window, peer, offset);
+          ? WindowHandle.localAddress(window, peer, offset)
+          : WindowHandle.peerAddress(window, peer, offset);
     } catch (Throwable e) {
       return -Results.of(e);
     }
@@ -416,7 +416,7 @@ final class Entry {
   /** The multicast address of a window; 0 if it has none. */
   static long multicastAddress(long window, long offset) {
     try {
-      long address = Windows.window(window).multimemAddress().orElse(0);
+      long address = WindowHandle.window(window).multimemAddress().orElse(0);
       return address == 0 ? 0 : address + offset;
     } catch (Throwable e) {
       return -Results.of(e);
@@ -440,7 +440,7 @@ final class Entry {
           count,
           type,
           CallShape.root(shape),
-          Windows.window(target[0]),
+          WindowHandle.window(target[0]),
           target[1],
           in);
       handle.finish(in);

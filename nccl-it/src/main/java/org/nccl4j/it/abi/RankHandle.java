@@ -286,7 +286,7 @@ final class RankHandle {
       throw Wrong.communicator(handle);
     }
     Operators.forget(this);
-    Windows.forget(this);
+    WindowHandle.forget(this);
     if (creation.cancel(true) || making.isCompletedExceptionally()) {
       return;
     }

@@ -3,12 +3,12 @@ package org.nccl4j.it.perf;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.it.perf.check.Verdict;
-import org.nccl4j.it.perf.rank.Answer;
+import org.nccl4j.it.perf.check.CheckResult;
+import org.nccl4j.it.perf.rank.Command;
+import org.nccl4j.it.perf.rank.IterationPlan;
 import org.nccl4j.it.perf.rank.Library;
-import org.nccl4j.it.perf.rank.Order;
-import org.nccl4j.it.perf.rank.Pace;
 import org.nccl4j.it.perf.rank.Ranks;
+import org.nccl4j.it.perf.rank.Reply;
 import org.nccl4j.it.perf.workload.Cell;
 
 /** Has the ranks time and check cells. Used by one thread. */
@@ -37,30 +37,32 @@ final class CellTimer {
   double micros(Cell cell, int warmup, int wanted, double expected, Library library) {
     int graph = Math.min(how.graph(), wanted);
     int iterations = graph > 0 ? wanted / graph * graph : wanted;
-    Order order =
-        new Order.Measure(
-            cell, new Pace(warmup, iterations, how.aggregate(), how.blocking(), graph), library);
+    Command order =
+        new Command.Measure(
+            cell,
+            new IterationPlan(warmup, iterations, how.aggregate(), how.blocking(), graph),
+            library);
     List<Long> nanos = new ArrayList<>();
     double seconds = expected * (warmup + (double) iterations * how.aggregate()) / 1e6;
-    for (Answer answer : ranks.all(order, patience(seconds))) {
-      nanos.add(((Answer.Took) answer).nanos());
+    for (Reply answer : ranks.all(order, patience(seconds))) {
+      nanos.add(((Reply.Took) answer).nanos());
     }
     return how.averaging().of(nanos) / 1e3 / ((double) iterations * how.aggregate());
   }
 
   /** Checks all ranks together; null if checks are off. */
-  Verdict check(Cell cell) {
+  CheckResult check(Cell cell) {
     if (how.checks() == 0) {
       return null;
     }
-    Verdict sum = Verdict.RIGHT;
+    CheckResult sum = CheckResult.RIGHT;
     for (int check = 0; check < how.checks(); check++) {
-      Order order = new Order.Check(cell, ++seed);
+      Command order = new Command.Check(cell, ++seed);
       int rank = 0;
-      for (Answer answer : ranks.all(order, patience(0))) {
-        Verdict verdict = ((Answer.Checked) answer).verdict();
+      for (Reply answer : ranks.all(order, patience(0))) {
+        CheckResult verdict = ((Reply.Checked) answer).verdict();
         String first = verdict.first().isEmpty() ? "" : "rank " + rank + ": " + verdict.first();
-        sum = sum.and(new Verdict(verdict.wrong(), verdict.outside(), first));
+        sum = sum.and(new CheckResult(verdict.wrong(), verdict.outside(), first));
         rank++;
       }
     }
@@ -68,8 +70,8 @@ final class CellTimer {
   }
 
   /** Returns the planner's choice for a cell. */
-  Answer.Explained explanation(Cell cell) {
-    return (Answer.Explained) ranks.one(0, new Order.Explain(cell), patience(0));
+  Reply.Explained explanation(Cell cell) {
+    return (Reply.Explained) ranks.one(0, new Command.Explain(cell), patience(0));
   }
 
   /** The engine's own deadline comes first; this one is for ranks that say nothing at all. */

@@ -7,10 +7,10 @@ import java.util.function.ToDoubleFunction;
 import java.util.function.ToLongFunction;
 import org.nccl4j.it.perf.peer.NcclPeer;
 import org.nccl4j.it.perf.peer.Peer;
-import org.nccl4j.it.perf.rank.Answer;
+import org.nccl4j.it.perf.rank.Command;
 import org.nccl4j.it.perf.rank.Library;
-import org.nccl4j.it.perf.rank.Order;
 import org.nccl4j.it.perf.rank.Ranks;
+import org.nccl4j.it.perf.rank.Reply;
 import org.nccl4j.it.perf.report.Costs;
 
 /** Has the ranks make communicators of libnccl, beside ours. Used by one thread. */
@@ -35,32 +35,32 @@ final class LibncclRanks {
 
   private Costs costs(Library library, String name) {
     List<String> ids = List.of(id(library, "first"), id(library, "later"));
-    List<Answer.Costs> all =
-        ranks.all(new Order.Costs(library, ids), PATIENCE).stream()
-            .map(Answer.Costs.class::cast)
+    List<Reply.Costs> all =
+        ranks.all(new Command.Costs(library, ids), PATIENCE).stream()
+            .map(Reply.Costs.class::cast)
             .toList();
     return new Costs(
         name,
-        most(all, Answer.Costs::firstMillis),
-        most(all, Answer.Costs::laterMillis),
-        most(all, Answer.Costs::closeMillis),
-        mostBytes(all, Answer.Costs::createdBytes),
-        mostBytes(all, Answer.Costs::usedBytes),
-        most(all, Answer.Costs::callMicros));
+        most(all, Reply.Costs::firstMillis),
+        most(all, Reply.Costs::laterMillis),
+        most(all, Reply.Costs::closeMillis),
+        mostBytes(all, Reply.Costs::createdBytes),
+        mostBytes(all, Reply.Costs::usedBytes),
+        most(all, Reply.Costs::callMicros));
   }
 
   /** Ranks of one process need no id of ours, only one that is not used twice. */
   private String id(Library library, String otherwise) {
     return library == Library.OURS && !processes
         ? otherwise
-        : ((Answer.Text) ranks.one(0, new Order.CreateId(library), PATIENCE)).text();
+        : ((Reply.Text) ranks.one(0, new Command.CreateId(library), PATIENCE)).text();
   }
 
-  private static double most(List<Answer.Costs> all, ToDoubleFunction<Answer.Costs> what) {
+  private static double most(List<Reply.Costs> all, ToDoubleFunction<Reply.Costs> what) {
     return all.stream().mapToDouble(what).max().orElse(0);
   }
 
-  private static long mostBytes(List<Answer.Costs> all, ToLongFunction<Answer.Costs> what) {
+  private static long mostBytes(List<Reply.Costs> all, ToLongFunction<Reply.Costs> what) {
     return all.stream().mapToLong(what).max().orElse(0);
   }
 
@@ -82,7 +82,7 @@ final class LibncclRanks {
 
   private String join(Library library) {
     String id = id(library, "");
-    Answer first = ranks.all(new Order.JoinLibnccl(library, id), PATIENCE).get(0);
-    return ((Answer.Text) first).text();
+    Reply first = ranks.all(new Command.JoinLibnccl(library, id), PATIENCE).get(0);
+    return ((Reply.Text) first).text();
   }
 }

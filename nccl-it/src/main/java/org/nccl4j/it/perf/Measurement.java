@@ -7,12 +7,12 @@ import java.util.List;
 import java.util.TreeSet;
 import org.nccl4j.it.perf.peer.MpiPeer;
 import org.nccl4j.it.perf.peer.Peer;
-import org.nccl4j.it.perf.rank.Answer;
+import org.nccl4j.it.perf.rank.Command;
 import org.nccl4j.it.perf.rank.Library;
-import org.nccl4j.it.perf.rank.Order;
 import org.nccl4j.it.perf.rank.ProcessRanks;
 import org.nccl4j.it.perf.rank.RankSpec;
 import org.nccl4j.it.perf.rank.Ranks;
+import org.nccl4j.it.perf.rank.Reply;
 import org.nccl4j.it.perf.rank.ThreadRanks;
 import org.nccl4j.it.perf.report.Costs;
 import org.nccl4j.it.perf.report.Machine;
@@ -44,7 +44,7 @@ final class Measurement {
   List<Result> run() {
     long bytes = largestBuffer();
     try (Ranks ranks = start(bytes)) {
-      List<Answer.Joined> joined = join(ranks);
+      List<Reply.Joined> joined = join(ranks);
       CellTimer timer = new CellTimer(ranks, settings.how(), settings.ranks().deadlineSeconds());
       return switch (settings.outputs().comparison().with()) {
         case NOTHING -> run(ranks, joined, timer, List.of());
@@ -72,8 +72,8 @@ final class Measurement {
   }
 
   private List<Result> run(
-      Ranks ranks, List<Answer.Joined> joined, CellTimer timer, List<Peer> peers) {
-    Heading heading = new Heading(settings, version, machine, out);
+      Ranks ranks, List<Reply.Joined> joined, CellTimer timer, List<Peer> peers) {
+    TableHeader heading = new TableHeader(settings, version, machine, out);
     String transport = String.join(",", new TreeSet<>(joined.get(0).transports().values()));
     List<Result> results = new ArrayList<>();
     for (Workload workload : settings.what().workloads()) {
@@ -108,15 +108,15 @@ final class Measurement {
         : ThreadRanks.start(spec);
   }
 
-  private List<Answer.Joined> join(Ranks ranks) {
+  private List<Reply.Joined> join(Ranks ranks) {
     PerfSettings.Who who = settings.ranks();
     String id =
         who.processes()
-            ? ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), JOIN_PATIENCE)).text()
+            ? ((Reply.Text) ranks.one(0, new Command.CreateId(Library.OURS), JOIN_PATIENCE)).text()
             : "perf";
-    Order join =
-        new Order.Join(id, who.settings(), who.transports(), who.deadlineSeconds(), who.bound());
-    return ranks.all(join, JOIN_PATIENCE).stream().map(Answer.Joined.class::cast).toList();
+    Command join =
+        new Command.Join(id, who.settings(), who.transports(), who.deadlineSeconds(), who.bound());
+    return ranks.all(join, JOIN_PATIENCE).stream().map(Reply.Joined.class::cast).toList();
   }
 
   private long largestBuffer() {

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.it.perf.rank.Registered;
+import org.nccl4j.it.perf.rank.RegistrationMode;
 import org.nccl4j.it.perf.report.HtmlReport;
 import org.nccl4j.it.perf.report.JsonReport;
 import org.nccl4j.it.perf.report.Machine;
@@ -41,7 +41,7 @@ public final class PerfCommand implements Callable<Integer> {
   @Spec
   void setSpec(CommandSpec newSpec) {
     spec = newSpec;
-    ForeignOptions.addTo(newSpec);
+    UnsupportedOptions.addTo(newSpec);
   }
 
   @Override
@@ -63,7 +63,7 @@ public final class PerfCommand implements Callable<Integer> {
                 who.processes() ? "processes" : "threads",
                 who.kind() == Device.Kind.CUDA ? "cuda" : "host",
                 settings.how().graph() > 0,
-                who.registration() != Registered.NOT),
+                who.registration() != RegistrationMode.NOT),
             results,
             measurement.costs());
     settings.outputs().json().ifPresent(file -> JsonReport.write(report, file));
@@ -88,7 +88,7 @@ public final class PerfCommand implements Callable<Integer> {
 
   private PerfSettings settings() {
     try {
-      ForeignOptions.refuse(spec);
+      UnsupportedOptions.refuse(spec);
       return new Validation(options).settings(watching());
     } catch (NcclException e) {
       throw new ParameterException(spec.commandLine(), e.problem(), e);

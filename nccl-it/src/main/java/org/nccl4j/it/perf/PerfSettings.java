@@ -8,7 +8,7 @@ import java.util.OptionalInt;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.perf.rank.Registered;
+import org.nccl4j.it.perf.rank.RegistrationMode;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
@@ -77,7 +77,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
       Map<String, String> settings,
       List<String> transports,
       int deadlineSeconds,
-      Registered registration,
+      RegistrationMode registration,
       boolean bound) {}
 
   /**

@@ -9,9 +9,9 @@ import java.util.Map;
 import java.util.TreeSet;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.peer.Peer;
-import org.nccl4j.it.perf.rank.Answer;
+import org.nccl4j.it.perf.rank.Reply;
 import org.nccl4j.it.perf.report.Choice;
 import org.nccl4j.it.perf.report.Progress;
 import org.nccl4j.it.perf.report.Reference;
@@ -113,7 +113,7 @@ final class Sweep {
     }
     for (Result result : right == null ? List.of(left) : List.of(left, right)) {
       if (!result.right()) {
-        Verdict verdict = result.verdict();
+        CheckResult verdict = result.verdict();
         String place = result.cell().inPlace() ? "in place" : "out of place";
         out.printf(
             "# WRONG %s: %d elements; %d bytes outside; %s%n",
@@ -137,7 +137,7 @@ final class Sweep {
             .add(peer.micros(cell, repetition.warmup(), repetition.iterations()));
       }
     }
-    Answer.Explained told = timer.explanation(cell);
+    Reply.Explained told = timer.explanation(cell);
     Choice choice = new Choice(told.algorithm(), told.protocol(), transport);
     List<Reference> references =
         theirs.entrySet().stream()

@@ -87,7 +87,7 @@ public final class TuneCommand implements Callable<Integer> {
     lines.add("# ranks, collective, algorithm, protocol, then bytes:microseconds");
     lines.add("device " + devices.get(0).name());
     PrintWriter out = spec.commandLine().getOut();
-    try (WayTimes times = new WayTimes(devices, to)) {
+    try (AlgorithmTimes times = new AlgorithmTimes(devices, to)) {
       times
           .noWindows()
           .ifPresent(why -> out.println("# ways through windows are left out: " + why));

@@ -26,7 +26,7 @@ import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
-import org.nccl4j.it.perf.rank.Registered;
+import org.nccl4j.it.perf.rank.RegistrationMode;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
@@ -117,7 +117,7 @@ final class Validation {
           "--processes and -g " + options.gpus + ": each process drives one GPU",
           "leave -g out");
     }
-    between("-R", options.register, 0, Registered.values().length - 1);
+    between("-R", options.register, 0, RegistrationMode.values().length - 1);
   }
 
   private static void refuseMissingGpus(int nRanks) {
@@ -174,7 +174,7 @@ final class Validation {
         settings,
         List.of(options.transports),
         options.timeout,
-        Registered.values()[options.register],
+        RegistrationMode.values()[options.register],
         options.binding.equals("core")
             && kind == Device.Kind.HOST
             && (processes || options.gpus == 1));

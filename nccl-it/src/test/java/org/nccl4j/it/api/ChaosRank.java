@@ -157,7 +157,7 @@ public final class ChaosRank {
       play(id, plan, rank, in);
       return;
     }
-    try (Cables cables = new Cables()) {
+    try (CuttableForwarder cables = new CuttableForwarder()) {
       CuttableNet.cables = cables;
       play(id, plan, rank, in);
     } finally {

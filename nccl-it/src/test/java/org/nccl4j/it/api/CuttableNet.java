@@ -17,7 +17,7 @@ import org.nccl4j.it.net.OverSockets;
 
 /**
  * The socket network, where those connections that this process begins or awaits lead through
- * {@link Cables} while it has some. It is found by name only.
+ * {@link CuttableForwarder} while it has some. It is found by name only.
  */
 public final class CuttableNet extends OverSockets {
   static final String NAME = "Cuttable";
@@ -28,7 +28,7 @@ public final class CuttableNet extends OverSockets {
   private static final int ADDRESSES = 20;
 
   /** This process's; null where its connections are direct. */
-  static volatile Cables cables;
+  static volatile CuttableForwarder cables;
 
   /** For the service loader. */
   public CuttableNet() {}
@@ -91,7 +91,7 @@ public final class CuttableNet extends OverSockets {
 
   /** The handle of a forwarder to a handle's first address. */
   private static byte[] detour(byte[] handle) {
-    Cables through = cables;
+    CuttableForwarder through = cables;
     if (through == null) {
       return handle;
     }

@@ -41,104 +41,107 @@ class MisuseOfMakingTest {
   private static final CommunicatorConfig DEFAULTS = CommunicatorConfig.defaults();
   private static final CallOptions OPTIONS = CallOptions.defaults();
 
-  private static Stream<Wrong> making() {
+  private static Stream<MisuseCase> making() {
     Class<InvalidArgumentException> arg = InvalidArgumentException.class;
     Class<InvalidUsageException> use = InvalidUsageException.class;
     Device host = Devices.host();
     return Stream.of(
-        new Wrong(arg, "by color -5", (c, m, s) -> c.split(-5, 0)),
-        new Wrong(arg, "of 2 ranks is grown to 2", (c, m, s) -> c.grow(2, null, DEFAULTS)),
-        new Wrong(arg, "without ranks [0]", (c, m, s) -> c.shrink(Set.of(0), ShrinkMode.WAIT)),
-        new Wrong(arg, "without ranks [9]", (c, m, s) -> c.shrink(Set.of(9), ShrinkMode.ABORT)),
-        new Wrong(use, "is not suspended", (c, m, s) -> c.resume()),
-        new Wrong(arg, "Rign", (c, m, s) -> c.withOptions(OPTIONS.withAlgorithm("Rign"))),
-        new Wrong(arg, "LL256", (c, m, s) -> c.withOptions(OPTIONS.withProtocol("LL256"))),
-        new Wrong(arg, "the most CTAs are 0", (c, m, s) -> OPTIONS.withMaxCtas(0)),
-        new Wrong(arg, "the fewest CTAs are -1", (c, m, s) -> DEFAULTS.withMinCtas(-1)),
-        new Wrong(
+        new MisuseCase(arg, "by color -5", (c, m, s) -> c.split(-5, 0)),
+        new MisuseCase(arg, "of 2 ranks is grown to 2", (c, m, s) -> c.grow(2, null, DEFAULTS)),
+        new MisuseCase(arg, "without ranks [0]", (c, m, s) -> c.shrink(Set.of(0), ShrinkMode.WAIT)),
+        new MisuseCase(
+            arg, "without ranks [9]", (c, m, s) -> c.shrink(Set.of(9), ShrinkMode.ABORT)),
+        new MisuseCase(use, "is not suspended", (c, m, s) -> c.resume()),
+        new MisuseCase(arg, "Rign", (c, m, s) -> c.withOptions(OPTIONS.withAlgorithm("Rign"))),
+        new MisuseCase(arg, "LL256", (c, m, s) -> c.withOptions(OPTIONS.withProtocol("LL256"))),
+        new MisuseCase(arg, "the most CTAs are 0", (c, m, s) -> OPTIONS.withMaxCtas(0)),
+        new MisuseCase(arg, "the fewest CTAs are -1", (c, m, s) -> DEFAULTS.withMinCtas(-1)),
+        new MisuseCase(
             arg,
             "the setting NCCL_CGA_CLUSTER_SIZE is \"9\"",
             (c, m, s) -> c.split(Communicator.NO_COLOR, 0, DEFAULTS.withCgaClusterSize(9))),
-        new Wrong(
+        new MisuseCase(
             arg,
             "the setting NCCL_NVLS_NCHANNELS is \"65\"",
             (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withNvlsCtas(65))),
-        new Wrong(
+        new MisuseCase(
             arg,
             "the setting NCCL_NCHANNELS_PER_NET_PEER is \"-1\"",
             (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withChannelsPerNetPeer(-1))),
-        new Wrong(
+        new MisuseCase(
             arg,
             "the setting NCCL_P2P_MAX_PEERS is \"-2\"",
             (c, m, s) -> UniqueId.create(DEFAULTS.with("NCCL_P2P_MAX_PEERS", "-2"))),
-        new Wrong(
+        new MisuseCase(
             arg,
             "the setting NCCL_IB_TC is \"256\"",
             (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withTrafficClass(256))),
-        new Wrong(
+        new MisuseCase(
             arg,
             "the init deadline is PT0S",
             (c, m, s) -> DEFAULTS.withInitDeadline(Duration.ZERO)),
-        new Wrong(
+        new MisuseCase(
             arg,
             "the operation deadline is PT-1S",
             (c, m, s) -> DEFAULTS.withOperationDeadline(Duration.ofSeconds(-1))),
-        new Wrong(
+        new MisuseCase(
             arg, "a communicator of no devices", (c, m, s) -> Communicator.initAll(List.of())),
-        new Wrong(
+        new MisuseCase(
             arg,
             "rank 2 of 2 ranks",
             (c, m, s) -> Communicator.initRank(2, List.of(), 2, host, DEFAULTS)),
-        new Wrong(
+        new MisuseCase(
             arg,
             "0 unique ids for 2 ranks",
             (c, m, s) -> Communicator.initRank(2, List.of(), 0, host, DEFAULTS)),
-        new Wrong(arg, "is not a unique id", (c, m, s) -> UniqueId.parse("not hexadecimal")),
-        new Wrong(arg, "null was passed for the text", (c, m, s) -> UniqueId.parse(null)),
-        new Wrong(
+        new MisuseCase(arg, "is not a unique id", (c, m, s) -> UniqueId.parse("not hexadecimal")),
+        new MisuseCase(arg, "null was passed for the text", (c, m, s) -> UniqueId.parse(null)),
+        new MisuseCase(
             arg,
             "a heap buffer of 8 bytes cannot be wrapped",
             (c, m, s) -> Devices.wrap(ByteBuffer.allocate(8))),
-        new Wrong(arg, "the count is -1", (c, m, s) -> c.explain("all_reduce", -1, F32)),
-        new Wrong(arg, "the count is -2", (c, m, s) -> c.chosenAlgorithm("all_reduce", -2, F32)),
-        new Wrong(
+        new MisuseCase(arg, "the count is -1", (c, m, s) -> c.explain("all_reduce", -1, F32)),
+        new MisuseCase(
+            arg, "the count is -2", (c, m, s) -> c.chosenAlgorithm("all_reduce", -2, F32)),
+        new MisuseCase(
             arg, "the count is -3", (c, m, s) -> c.chosenAlgorithmInWindows("reduce", -3, F32)),
-        new Wrong(arg, "it has 3 bytes", (c, m, s) -> UniqueId.fromBytes(new byte[3])));
+        new MisuseCase(arg, "it has 3 bytes", (c, m, s) -> UniqueId.fromBytes(new byte[3])));
   }
 
-  private static Stream<Wrong> parts() {
+  private static Stream<MisuseCase> parts() {
     Class<InvalidArgumentException> arg = InvalidArgumentException.class;
     long[] one = {1};
     long[] negative = {1, -1};
     long[] large = {1, 100};
     long[] fine = {1, 1};
     return Stream.of(
-        new Wrong(
+        new MisuseCase(
             arg,
             "counts has 1 entries for 2 ranks",
             (c, m, s) -> c.allGatherV(m, m, one, null, F32, s)),
-        new Wrong(
+        new MisuseCase(
             arg,
             "counts has -1 for rank 1",
             (c, m, s) -> c.allGatherV(m, m, negative, null, F32, s)),
-        new Wrong(
+        new MisuseCase(
             arg,
             "sendCounts gives rank 1 100 elements at",
             (c, m, s) -> c.allToAllV(m, large, null, m, fine, null, F32, s)),
-        new Wrong(
+        new MisuseCase(
             arg, "type is null", (c, m, s) -> c.reduceScatterV(m, m, fine, null, RedOp.SUM, s)),
-        new Wrong(arg, "recv buffer is null", (c, m, s) -> c.gather(m, null, 1, F32, c.rank(), s)),
-        new Wrong(arg, "root 5 is not a rank", (c, m, s) -> c.scatter(m, m, 1, F32, 5, s)),
-        new Wrong(arg, "peer -1 is not a rank", (c, m, s) -> c.recv(m, 1, F32, -1, s)),
-        new Wrong(arg, "9", (c, m, s) -> c.signal(9, s)),
-        new Wrong(arg, "9", (c, m, s) -> c.waitSignal(Map.of(9, 1), s)));
+        new MisuseCase(
+            arg, "recv buffer is null", (c, m, s) -> c.gather(m, null, 1, F32, c.rank(), s)),
+        new MisuseCase(arg, "root 5 is not a rank", (c, m, s) -> c.scatter(m, m, 1, F32, 5, s)),
+        new MisuseCase(arg, "peer -1 is not a rank", (c, m, s) -> c.recv(m, 1, F32, -1, s)),
+        new MisuseCase(arg, "9", (c, m, s) -> c.signal(9, s)),
+        new MisuseCase(arg, "9", (c, m, s) -> c.waitSignal(Map.of(9, 1), s)));
   }
 
-  private static Wrong nothing(String what, Wrong.Call call) {
-    return new Wrong(InvalidArgumentException.class, "null was passed for the " + what, call);
+  private static MisuseCase nothing(String what, MisuseCase.Call call) {
+    return new MisuseCase(InvalidArgumentException.class, "null was passed for the " + what, call);
   }
 
-  private static Stream<Wrong> nulls() {
+  private static Stream<MisuseCase> nulls() {
     Set<Integer> one = Set.of(1);
     return Stream.of(
         nothing("configuration", (c, m, s) -> c.split(0, 0, null)),
@@ -167,13 +170,13 @@ class MisuseOfMakingTest {
         .map(wrong -> dynamicTest(wrong.message(), wrong::assertNamed));
   }
 
-  private static Wrong inGroup(String what, Wrong.Call call) {
+  private static MisuseCase inGroup(String what, MisuseCase.Call call) {
     String message = what + " is called in a group, and would wait for ranks";
-    Wrong.Call grouped = (c, m, s) -> Group.run(() -> call.run(c, m, s));
-    return new Wrong(InvalidUsageException.class, message, grouped);
+    MisuseCase.Call grouped = (c, m, s) -> Group.run(() -> call.run(c, m, s));
+    return new MisuseCase(InvalidUsageException.class, message, grouped);
   }
 
-  private static Stream<Wrong> groups() {
+  private static Stream<MisuseCase> groups() {
     UniqueId id = UniqueId.create();
     return Stream.of(
         inGroup("initRank", (c, m, s) -> Communicator.initRank(2, id, 0, Devices.host())),
@@ -223,7 +226,7 @@ class MisuseOfMakingTest {
               assertTrue(said.matcher(e.getMessage()).find(), e.getMessage());
             }
           });
-      Wrong.assertWorks(ranks);
+      MisuseCase.assertWorks(ranks);
     }
   }
 }

@@ -40,28 +40,29 @@ import org.nccl4j.device.TimeoutException;
 class MisuseTest {
   private static final DataType F32 = DataType.FLOAT32;
 
-  private static Stream<Wrong> wrongCalls() {
+  private static Stream<MisuseCase> wrongCalls() {
     Class<InvalidArgumentException> arg = InvalidArgumentException.class;
     Class<InvalidUsageException> use = InvalidUsageException.class;
     return Stream.of(
-        new Wrong(
+        new MisuseCase(
             arg, "send buffer is null", (c, m, s) -> c.allReduce(null, m, 1, F32, RedOp.SUM, s)),
-        new Wrong(arg, "root 2 is not a rank of 2", (c, m, s) -> c.broadcast(m, m, 1, F32, 2, s)),
-        new Wrong(arg, "peer 7 is not a rank", (c, m, s) -> c.send(m, 1, F32, 7, s)),
-        new Wrong(use, "not started on this thread", (c, m, s) -> Group.end()),
-        new Wrong(
+        new MisuseCase(
+            arg, "root 2 is not a rank of 2", (c, m, s) -> c.broadcast(m, m, 1, F32, 2, s)),
+        new MisuseCase(arg, "peer 7 is not a rank", (c, m, s) -> c.send(m, 1, F32, 7, s)),
+        new MisuseCase(use, "not started on this thread", (c, m, s) -> Group.end()),
+        new MisuseCase(
             use,
             "signal is called in a group that is simulated",
             (c, m, s) -> Group.simulate(() -> c.signal(1, s))),
-        new Wrong(
+        new MisuseCase(
             use,
             "registerWindow is called in a group that is simulated",
             (c, m, s) -> Group.simulate(() -> c.registerWindow(m))),
-        new Wrong(
+        new MisuseCase(
             use,
             "a group is simulated inside another",
             (c, m, s) -> Group.run(() -> Group.simulate(() -> {}))),
-        new Wrong(
+        new MisuseCase(
             arg, "there is no operation", (c, m, s) -> c.chosenAlgorithm("all_redoce", 1, F32)));
   }
 

@@ -25,8 +25,8 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.check.DataSet;
-import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.workload.Segment;
 
 /**
@@ -98,7 +98,7 @@ class NvlsTreeNetGpuTest {
       comm.withOptions(options)
           .allReduce(from.slice(0, bytes), to.slice(0, bytes), count, type, op, stream);
       stream.synchronize();
-      Verdict verdict = data.verify(new Segment(0, count, Segment.COMBINED, 0), to);
+      CheckResult verdict = data.verify(new Segment(0, count, Segment.COMBINED, 0), to);
       assertEquals("", verdict.first(), () -> this + " by " + options + " on rank " + comm.rank());
       int after = (int) Math.min(256, to.size() - bytes);
       assertEquals(0, DataSet.damage(to.slice(bytes, after)), "bytes behind the result of " + this);

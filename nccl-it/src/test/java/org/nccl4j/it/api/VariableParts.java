@@ -17,8 +17,8 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.check.DataSet;
-import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.workload.Segment;
 
 /**
@@ -278,7 +278,7 @@ abstract class VariableParts {
       String where =
           "%s of %s %s, round %d, rank %d of %d, counts %s"
               .formatted(what, type, op, number, me, n, rows());
-      Verdict verdict = Verdict.RIGHT;
+      CheckResult verdict = CheckResult.RIGHT;
       long done = 0;
       long end = edge + out.size();
       long damaged =

@@ -17,12 +17,12 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.peer.Peer;
-import org.nccl4j.it.perf.rank.Answer;
-import org.nccl4j.it.perf.rank.Order;
+import org.nccl4j.it.perf.rank.Command;
 import org.nccl4j.it.perf.rank.Ranks;
-import org.nccl4j.it.perf.rank.Registered;
+import org.nccl4j.it.perf.rank.RegistrationMode;
+import org.nccl4j.it.perf.rank.Reply;
 import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Summary;
 import org.nccl4j.it.perf.workload.Cell;
@@ -34,7 +34,7 @@ final class SweepTest {
   private static final int RANKS = 2;
 
   private static final class FormulaRanks implements Ranks {
-    final List<Order.Measure> measured = new ArrayList<>();
+    final List<Command.Measure> measured = new ArrayList<>();
     long wrongFrom = Long.MAX_VALUE;
 
     @Override
@@ -48,22 +48,23 @@ final class SweepTest {
     }
 
     @Override
-    public Answer one(int rank, Order order, Duration patience) {
-      return new Answer.Explained("Ring", "LL", "a table");
+    public Reply one(int rank, Command order, Duration patience) {
+      return new Reply.Explained("Ring", "LL", "a table");
     }
 
     @Override
-    public List<Answer> all(Order order, Duration patience) {
-      if (order instanceof Order.Measure measure) {
+    public List<Reply> all(Command order, Duration patience) {
+      if (order instanceof Command.Measure measure) {
         measured.add(measure);
         long nanos = (1000 + measure.cell().elements()) * measure.pace().iterations();
         return List.of(
-            new Answer.Took(nanos * measure.pace().aggregate()), new Answer.Took(3 * nanos));
+            new Reply.Took(nanos * measure.pace().aggregate()), new Reply.Took(3 * nanos));
       }
-      Cell cell = ((Order.Check) order).cell();
+      Cell cell = ((Command.Check) order).cell();
       boolean wrong = cell.elements() >= wrongFrom;
-      Verdict verdict = wrong ? new Verdict(5, 0, "element 0 is 1, expected 2") : Verdict.RIGHT;
-      return List.of(new Answer.Checked(Verdict.RIGHT), new Answer.Checked(verdict));
+      CheckResult verdict =
+          wrong ? new CheckResult(5, 0, "element 0 is 1, expected 2") : CheckResult.RIGHT;
+      return List.of(new Reply.Checked(CheckResult.RIGHT), new Reply.Checked(verdict));
     }
 
     @Override
@@ -128,7 +129,7 @@ final class SweepTest {
                 Map.of(),
                 List.of(),
                 60,
-                Registered.NOT,
+                RegistrationMode.NOT,
                 false),
             new PerfSettings.Outputs(
                 Optional.empty(),
@@ -182,7 +183,7 @@ final class SweepTest {
   @Test
   void automaticIterationsFollowTheTime() {
     sweep(Workload.ALL_REDUCE, Averaging.RANK0, 0, null);
-    Order.Measure last = ranks.measured.get(ranks.measured.size() - 1);
+    Command.Measure last = ranks.measured.get(ranks.measured.size() - 1);
     assertEquals((int) (15_000 / 2.024), last.pace().iterations());
     assertEquals(last.pace().iterations() / 5, last.pace().warmup());
   }

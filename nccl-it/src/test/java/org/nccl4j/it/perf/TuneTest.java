@@ -67,7 +67,7 @@ class TuneTest {
     }
     for (String line : lines.subList(3, lines.size())) {
       assertTrue(
-          line.contains(" 4096:") || WayTimes.isHopeless(last(line), 0),
+          line.contains(" 4096:") || AlgorithmTimes.isHopeless(last(line), 0),
           "what is slow at a small size is measured at the next: " + line);
     }
     List<Communicator> ranks =
@@ -84,9 +84,9 @@ class TuneTest {
 
   @Test
   void onlyLongTimesAreSpared() {
-    assertFalse(WayTimes.isHopeless(28.5, 0.45), "another program had the core");
-    assertFalse(WayTimes.isHopeless(10_000, 2000), "others are not much better");
-    assertTrue(WayTimes.isHopeless(13_000, 2000));
+    assertFalse(AlgorithmTimes.isHopeless(28.5, 0.45), "another program had the core");
+    assertFalse(AlgorithmTimes.isHopeless(10_000, 2000), "others are not much better");
+    assertTrue(AlgorithmTimes.isHopeless(13_000, 2000));
   }
 
   /** A table that says the opposite of what is true is believed. */

@@ -21,7 +21,7 @@ import org.nccl4j.device.kernel.MulticastObject;
 final class DescriptorExchange {
 
   private final TransportContext context;
-  private final Agreement agreement;
+  private final CollectiveSteps agreement;
 
   /** Ranks of the members. */
   private final List<Integer> members;
@@ -29,7 +29,7 @@ final class DescriptorExchange {
   /** Number of this rank among the members. */
   private final int member;
 
-  DescriptorExchange(TransportContext context, List<Integer> members, Agreement agreement) {
+  DescriptorExchange(TransportContext context, List<Integer> members, CollectiveSteps agreement) {
     this.context = context;
     this.agreement = agreement;
     this.members = members;
@@ -37,7 +37,7 @@ final class DescriptorExchange {
   }
 
   /** Gives and takes all that the members want. */
-  void meet(MulticastObject object) throws Agreement.Refused {
+  void meet(MulticastObject object) throws CollectiveSteps.Refused {
     FdExchange[] mailbox = new FdExchange[1];
     try {
       List<String> letters =
@@ -70,12 +70,12 @@ final class DescriptorExchange {
     return letters.toString();
   }
 
-  private void checkReach() throws Agreement.Refused {
+  private void checkReach() throws CollectiveSteps.Refused {
     PeerInfo self = context.peers().get(context.rank());
     for (int rank : members) {
       PeerInfo peer = context.peers().get(rank);
       if (!peer.ipcNamespace().equals(self.ipcNamespace()) || peer.userId() != self.userId()) {
-        throw new Agreement.Refused(
+        throw new CollectiveSteps.Refused(
             "rank %d runs as another user or in another container".formatted(peer.rank()));
       }
     }
@@ -83,7 +83,7 @@ final class DescriptorExchange {
 
   /** Gives up in half of the time that is left: the other half is for all to hear of it. */
   private void exchange(MulticastObject object, FdExchange mailbox, List<String> letters)
-      throws Agreement.Refused {
+      throws CollectiveSteps.Refused {
     int n = members.size();
     Map<Integer, String> takers = new HashMap<>();
     Set<Integer> givers = new HashSet<>();
@@ -101,7 +101,7 @@ final class DescriptorExchange {
     FdExchange.Missing missing =
         mailbox.swap(member, own, takers, givers, System.nanoTime() + patience);
     if (!missing.isEmpty()) {
-      throw new Agreement.Refused(
+      throw new CollectiveSteps.Refused(
           "after %s nothing came from ranks %s and ranks %s take nothing"
               .formatted(
                   Patience.text(Duration.ofNanos(patience)),

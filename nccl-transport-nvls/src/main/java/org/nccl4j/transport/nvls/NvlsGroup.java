@@ -30,9 +30,9 @@ final class NvlsGroup {
   private final TransportContext context;
   private final Team team;
   private final Form form;
-  private final Agreement agreement;
+  private final CollectiveSteps agreement;
 
-  NvlsGroup(TransportContext context, Team team, Form form, Agreement agreement) {
+  NvlsGroup(TransportContext context, Team team, Form form, CollectiveSteps agreement) {
     this.context = context;
     this.team = team;
     this.form = form;
@@ -62,7 +62,7 @@ final class NvlsGroup {
               List.of(),
               1);
       return new NvlsMulticast(this, nvls, reason(layout), object[0]);
-    } catch (Agreement.Refused e) {
+    } catch (CollectiveSteps.Refused e) {
       undo(object[0]);
       return new NvlsMulticast(this, null, e.getMessage(), null);
     } catch (RuntimeException | Error e) {
@@ -75,11 +75,11 @@ final class NvlsGroup {
    * Makes a multicast object of the driver of memory that the members have.
    *
    * @param bytes of the memory of the member that has least
-   * @throws Agreement.Refused the same on all ranks; then nothing is left of it
+   * @throws CollectiveSteps.Refused the same on all ranks; then nothing is left of it
    */
   MulticastObject coverOf(ShareableMemory own, long bytes, Exchange exchange)
-      throws Agreement.Refused {
-    Agreement steps = new Agreement(exchange);
+      throws CollectiveSteps.Refused {
+    CollectiveSteps steps = new CollectiveSteps(exchange);
     MulticastObject[] object = new MulticastObject[1];
     try {
       steps.take(
@@ -91,7 +91,7 @@ final class NvlsGroup {
           });
       finish(object[0], steps);
       return object[0];
-    } catch (Agreement.Refused | RuntimeException | Error e) {
+    } catch (CollectiveSteps.Refused | RuntimeException | Error e) {
       undo(object[0]);
       throw e;
     }
@@ -103,7 +103,8 @@ final class NvlsGroup {
   }
 
   /** The steps after each member has made its part. */
-  private void finish(MulticastObject object, Agreement steps) throws Agreement.Refused {
+  private void finish(MulticastObject object, CollectiveSteps steps)
+      throws CollectiveSteps.Refused {
     new DescriptorExchange(context, team.members(), steps).meet(object);
     steps.take("add its device to the multicast object", step(object::addDevice));
     steps.take("bind its memory to the multicast object", step(object::bind));
@@ -114,7 +115,7 @@ final class NvlsGroup {
     return form == Form.EMULATED;
   }
 
-  private static Agreement.Step step(Runnable step) {
+  private static CollectiveSteps.Step step(Runnable step) {
     return () -> {
       step.run();
       return "";
@@ -141,7 +142,7 @@ final class NvlsGroup {
   }
 
   /** The layout of all ranks. */
-  private NvlsLayout layout() throws Agreement.Refused {
+  private NvlsLayout layout() throws CollectiveSteps.Refused {
     NvlsLayout[] mine = new NvlsLayout[1];
     List<String> all =
         agreement.take(
@@ -164,7 +165,7 @@ final class NvlsGroup {
             });
     for (int rank = 0; rank < all.size(); rank++) {
       if (!all.get(rank).equals(all.get(0))) {
-        throw new Agreement.Refused(
+        throw new CollectiveSteps.Refused(
             "rank %d lays buffers out as %s, rank 0 as %s; set NCCL_NVLS_* and NCCL_*_CTAS alike on all ranks"
                 .formatted(rank, all.get(rank), all.get(0)));
       }
@@ -172,9 +173,9 @@ final class NvlsGroup {
     return mine[0];
   }
 
-  private static void check(String which, int ranks) throws Agreement.Refused {
+  private static void check(String which, int ranks) throws CollectiveSteps.Refused {
     if (ranks > MOST_HEADS) {
-      throw new Agreement.Refused(
+      throw new CollectiveSteps.Refused(
           "there are %d ranks %s, and NVLS has at most %d".formatted(ranks, which, MOST_HEADS));
     }
   }

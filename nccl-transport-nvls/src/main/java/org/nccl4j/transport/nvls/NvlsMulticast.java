@@ -59,7 +59,7 @@ final class NvlsMulticast implements Multicast {
         covers.add(bound);
       }
       return bound;
-    } catch (Agreement.Refused e) {
+    } catch (CollectiveSteps.Refused e) {
       return new None(e.getMessage());
     }
   }

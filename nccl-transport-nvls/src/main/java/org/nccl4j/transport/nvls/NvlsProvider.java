@@ -63,6 +63,6 @@ public final class NvlsProvider implements MulticastProvider {
 
   @Override
   public Multicast open(TransportContext context, Team team, Form form, Exchange exchange) {
-    return new NvlsGroup(context, team, form, new Agreement(exchange)).make();
+    return new NvlsGroup(context, team, form, new CollectiveSteps(exchange)).make();
   }
 }

@@ -183,7 +183,7 @@ class NvlsGroupTest {
     List<String> said =
         all(
             rank -> {
-              Agreement agreement = new Agreement(new Meeting(rank));
+              CollectiveSteps agreement = new CollectiveSteps(new Meeting(rank));
               try {
                 List<String> answers = agreement.take("say its name", () -> "rank " + rank);
                 assertEquals(List.of("rank 0", "rank 1", "rank 2"), answers);
@@ -196,7 +196,7 @@ class NvlsGroupTest {
                       return "";
                     });
                 return "all are the first";
-              } catch (Agreement.Refused e) {
+              } catch (CollectiveSteps.Refused e) {
                 return e.getMessage();
               }
             });

@@ -1,7 +1,7 @@
 package org.nccl4j.device.cuda.copy;
 
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -10,14 +10,14 @@ import org.nccl4j.device.symmetric.WindowView;
  * It uses the user's addresses for its own buffers, and the windows' addresses for the others.
  */
 final class CopyAddresses {
-  private final DirectWork work;
+  private final WindowWork work;
   private final int rank;
   private final long bytes;
   private final long stride;
   private final long sendFlat;
   private final long recvFlat;
 
-  CopyAddresses(DirectWork work, SymmetricSpace space) {
+  CopyAddresses(WindowWork work, SymmetricSpace space) {
     this.work = work;
     this.rank = space.place();
     this.bytes = work.count() * work.type().bytes();

@@ -9,8 +9,8 @@ import org.nccl4j.device.cuda.plan.CudaPlan;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
@@ -152,7 +152,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   public CopyEngineOverlapPlan(
       CopyPlan.Move move, Launches launches, IntFunction<CudaKernelPlan> kernels, long words) {
     SymmetricSpace space = move.space();
-    DirectWork work = move.work();
+    WindowWork work = move.work();
     this.owner = move.owner();
     this.operation = work.operation();
     this.sides = move.sides();

@@ -7,7 +7,7 @@ import org.nccl4j.device.cuda.plan.CudaPlan;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
-import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
@@ -35,7 +35,7 @@ public abstract class CopyPlan implements CudaPlan {
    */
   public record Move(
       PlanContext owner,
-      DirectWork work,
+      WindowWork work,
       SymmetricSpace space,
       InternalStreams sides,
       CudaKernelPlan.Needs needs) {}

@@ -17,10 +17,10 @@ import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -64,7 +64,7 @@ public final class DirectPlans implements AutoCloseable {
     return space;
   }
 
-  public CudaPlan prepare(DirectWork work) {
+  public CudaPlan prepare(WindowWork work) {
     check(work);
     return switch (work.algorithm()) {
       case COPY_ENGINE ->
@@ -89,11 +89,11 @@ public final class DirectPlans implements AutoCloseable {
   }
 
   /** Between two ranks copy engines have a kernel beside them. */
-  private boolean isBeside(DirectWork work) {
+  private boolean isBeside(WindowWork work) {
     return space.size() == 2 && !work.operation().isRooted();
   }
 
-  private CopyEngineOverlapPlan beside(DirectWork work) {
+  private CopyEngineOverlapPlan beside(WindowWork work) {
     if (waitingSides == null) {
       waitingSides = new InternalStreams(context.gpu(), GpuStream::waiting);
     }
@@ -101,7 +101,7 @@ public final class DirectPlans implements AutoCloseable {
         move(work, waitingSides), launches, blocks -> besideKernel(work, blocks), layout.engine());
   }
 
-  private CudaKernelPlan besideKernel(DirectWork work, int blocks) {
+  private CudaKernelPlan besideKernel(WindowWork work, int blocks) {
     Offheap arguments = arguments(BesideArguments.SIZE);
     put(arguments, work);
     return new CudaKernelPlan(
@@ -112,14 +112,14 @@ public final class DirectPlans implements AutoCloseable {
         needs(work));
   }
 
-  private CopyPlan.Move copies(DirectWork work) {
+  private CopyPlan.Move copies(WindowWork work) {
     if (sides == null) {
       sides = new InternalStreams(context.gpu());
     }
     return move(work, sides);
   }
 
-  private CopyPlan.Move move(DirectWork work, InternalStreams of) {
+  private CopyPlan.Move move(WindowWork work, InternalStreams of) {
     return new CopyPlan.Move(context, work, space, of, needs(work));
   }
 
@@ -159,7 +159,7 @@ public final class DirectPlans implements AutoCloseable {
     }
   }
 
-  private void check(DirectWork work) {
+  private void check(WindowWork work) {
     Operation operation = work.operation();
     boolean lines = work.algorithm().isLines();
     boolean known =
@@ -185,7 +185,7 @@ public final class DirectPlans implements AutoCloseable {
     }
   }
 
-  private CudaKernelPlan kernel(DirectWork work) {
+  private CudaKernelPlan kernel(WindowWork work) {
     long bytes = work.count() * work.type().bytes();
     boolean multicast = work.algorithm().isMulticast();
     Offheap arguments = arguments(multicast ? NvlsDirectArguments.SIZE : DirectArguments.SIZE);
@@ -205,7 +205,7 @@ public final class DirectPlans implements AutoCloseable {
         needs(work));
   }
 
-  private long function(DirectWork work) {
+  private long function(WindowWork work) {
     return context
         .kernels()
         .direct(
@@ -215,7 +215,7 @@ public final class DirectPlans implements AutoCloseable {
   }
 
   /** Blocks where the planner leaves it to the device. */
-  private int blocks(DirectWork work, long bytes) {
+  private int blocks(WindowWork work, long bytes) {
     if (work.algorithm().isLines()) {
       return (int) Math.max(1, Math.min(MOST_LL_BLOCKS, bytes / LL_BLOCK_BYTES));
     }
@@ -229,12 +229,12 @@ public final class DirectPlans implements AutoCloseable {
   /**
    * Returns the number of blocks per processor, as in the launch bounds in direct.cu and nvls.cu.
    */
-  private static int together(DirectWork work) {
+  private static int together(WindowWork work) {
     boolean small = work.algorithm() == Algorithm.DIRECT_LL || !work.operation().reduces();
     return small && !work.algorithm().isMulticast() ? 2 : 1;
   }
 
-  private static int threads(DirectWork work, long bytes) {
+  private static int threads(WindowWork work, long bytes) {
     if (!work.algorithm().isLines()) {
       return THREADS;
     }
@@ -242,7 +242,7 @@ public final class DirectPlans implements AutoCloseable {
     return (int) Math.max(32, Math.min(THREADS, (lines + 31) / 32 * 32));
   }
 
-  private CudaKernelPlan.Needs needs(DirectWork work) {
+  private CudaKernelPlan.Needs needs(WindowWork work) {
     long bytes = work.count() * work.type().bytes();
     boolean root = work.root() == spec.rank();
     return CudaKernelPlan.Needs.of(work.operation(), root, space.size(), bytes);
@@ -263,7 +263,7 @@ public final class DirectPlans implements AutoCloseable {
   }
 
   /** Writes a work into the kernel's arguments. */
-  private static void put(Offheap arguments, DirectWork work) {
+  private static void put(Offheap arguments, WindowWork work) {
     put(arguments, DirectArguments.SEND_FLAT, work.send());
     put(arguments, DirectArguments.RECV_FLAT, work.recv());
     arguments
@@ -277,7 +277,7 @@ public final class DirectPlans implements AutoCloseable {
   }
 
   /** Returns the buffers that must lie at the same place of all ranks' windows. */
-  private static int alike(DirectWork work) {
+  private static int alike(WindowWork work) {
     return (work.algorithm().needsSend(work.operation()) ? KernelLayout.ALIKE_SEND : 0)
         | (work.algorithm().needsRecv(work.operation()) ? KernelLayout.ALIKE_RECV : 0);
   }
@@ -288,7 +288,7 @@ public final class DirectPlans implements AutoCloseable {
   }
 
   /** All ranks meet for a call: a kernel of its own. */
-  private CudaKernelPlan meeting(DirectWork work) {
+  private CudaKernelPlan meeting(WindowWork work) {
     Offheap arguments = arguments(DirectArguments.SIZE);
     put(arguments, work);
     return small("nccl4j_direct_meet", arguments);

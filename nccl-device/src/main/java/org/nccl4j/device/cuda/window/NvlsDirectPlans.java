@@ -4,8 +4,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.KernelModules;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
@@ -28,7 +28,7 @@ final class NvlsDirectPlans {
   }
 
   /** Throws unless all that a work touches is reached by multicast, and it has the operation. */
-  void check(DirectWork work) {
+  void check(WindowWork work) {
     boolean lines = work.algorithm().isLines();
     boolean reached =
         nvls != null
@@ -59,7 +59,7 @@ final class NvlsDirectPlans {
   }
 
   /** Completes arguments of {@link NvlsDirectArguments#SIZE}. */
-  void put(Offheap arguments, DirectWork work) {
+  void put(Offheap arguments, WindowWork work) {
     put(arguments, NvlsDirectArguments.SEND_MULTICAST, work.send(), true);
     put(arguments, NvlsDirectArguments.RECV_MULTICAST, work.recv(), true);
     put(arguments, NvlsDirectArguments.RESOURCES_MULTICAST, space.resources(), false);
@@ -77,7 +77,7 @@ final class NvlsDirectPlans {
     }
   }
 
-  long kernel(DirectWork work) {
+  long kernel(WindowWork work) {
     return kernels.nvls(
         work.operation().reduces(),
         work.type(),

@@ -20,25 +20,25 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.kernel.algorithm.SendRecv;
 import org.nccl4j.device.host.kernel.nvls.NvlsInPlace;
 import org.nccl4j.device.host.kernel.nvls.NvlsLines;
-import org.nccl4j.device.host.kernel.protocol.Ends;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
-import org.nccl4j.device.host.kernel.window.Arrivals;
-import org.nccl4j.device.host.kernel.window.Direct;
-import org.nccl4j.device.host.kernel.window.OneSided;
-import org.nccl4j.device.host.kernel.window.RemoteArrivals;
-import org.nccl4j.device.host.kernel.window.RemotePuts;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.kernel.window.RmaKernels;
+import org.nccl4j.device.host.kernel.window.RmaReceiver;
+import org.nccl4j.device.host.kernel.window.RmaSender;
+import org.nccl4j.device.host.kernel.window.TeamBarrier;
+import org.nccl4j.device.host.kernel.window.WindowKernels;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
@@ -57,16 +57,16 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   private final KernelCommunicatorSpec spec;
-  private final Waiter waiter;
-  private final Turns turns;
-  private final Ends ends;
+  private final SpinWait waiter;
+  private final KernelSerializer turns;
+  private final ConnectionTable ends;
   private final HostMemory scratch;
   private final Kernels kernels;
   private volatile SymmetricSpace space;
-  private volatile OneSided oneSided;
-  private volatile RemotePuts remotePuts;
+  private volatile RmaKernels oneSided;
+  private volatile RmaSender remotePuts;
   private volatile HostMemory remoteSignals;
-  private volatile Arrivals arrivals;
+  private volatile TeamBarrier arrivals;
 
   /** Null where no window is reached by multicast. */
   private volatile NvlsLines nvlsLines;
@@ -85,9 +85,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     this.spec = spec;
     boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
     this.waiter =
-        new Waiter(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
-    this.ends = new Ends(spec);
-    this.turns = new Turns(waiter, spec.progress(), ends);
+        new SpinWait(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
+    this.ends = new ConnectionTable(spec);
+    this.turns = new KernelSerializer(waiter, spec.progress(), ends);
     this.scratch = HostMemory.of(device.allocate(Kernels.scratchBytes(spec)));
     this.kernels = new Kernels(spec, ends, waiter, scratch);
     this.root = this;
@@ -104,7 +104,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
     this.waiter = parent.waiter.child(spec.name(), spec.rank(), spec.deadline(), coresForAll);
     this.turns = parent.turns;
-    this.ends = new Ends(spec, parent.ends, parentRanks, path);
+    this.ends = new ConnectionTable(spec, parent.ends, parentRanks, path);
     this.scratch = parent.scratch;
     this.kernels = new Kernels(spec, ends, waiter, scratch);
   }
@@ -186,14 +186,14 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   /** The plan of a kernel, once the ends that it uses have their connections. */
   private KernelPlan connected(Kernel kernel) {
     ends.connect();
-    return new Turns.Plan(turns, ends, kernel);
+    return new KernelSerializer.Plan(turns, ends, kernel);
   }
 
   @Override
   public void attach(SymmetricSpace given) {
     space = given;
-    oneSided = new OneSided(given, waiter);
-    arrivals = new Arrivals(given, waiter);
+    oneSided = new RmaKernels(given, waiter);
+    arrivals = new TeamBarrier(given, waiter);
     nvlsLines =
         spec.nvls() == null || given.resources().multicast() == null
             ? null
@@ -203,22 +203,22 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public Optional<RmaSpace.Arrivals> attach(RmaSpace remote) {
     Device device = scratch.device();
-    HostMemory signals = HostMemory.of(device.allocate(RemotePuts.signal(spec.nRanks())));
-    RemotePuts puts = new RemotePuts(remote, spec.layout(), signals, waiter);
+    HostMemory signals = HostMemory.of(device.allocate(RmaSender.signal(spec.nRanks())));
+    RmaSender puts = new RmaSender(remote, spec.layout(), signals, waiter);
     remoteSignals = signals;
     remotePuts = puts;
-    return Optional.of(new RemoteArrivals(spec.rank(), remote, spec.layout(), signals, puts));
+    return Optional.of(new RmaReceiver(spec.rank(), remote, spec.layout(), signals, puts));
   }
 
   @Override
-  public KernelPlan prepare(DirectWork work) {
+  public KernelPlan prepare(WindowWork work) {
     Kernel kernel =
         switch (work.algorithm()) {
           case DIRECT_NVLS -> new NvlsInPlace(work, spec.nvls(), space, arrivals, scratch);
           case DIRECT_NVLS_LL -> nvlsLines.of(work);
-          default -> new Direct(work, space, arrivals, scratch);
+          default -> new WindowKernels(work, space, arrivals, scratch);
         };
-    return new Turns.Plan(turns, ends, kernel);
+    return new KernelSerializer.Plan(turns, ends, kernel);
   }
 
   @Override
@@ -227,7 +227,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         work instanceof OneSidedWork.RemotePut put
             ? remotePuts.of(put)
             : oneSided.of(work, remotePuts);
-    return new Turns.Plan(turns, ends, kernel);
+    return new KernelSerializer.Plan(turns, ends, kernel);
   }
 
   private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {
@@ -270,7 +270,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     TICKETS.setRelease(all, ticket + 1);
     boolean launched = false;
     try {
-      into.launch((Turns.Plan) plan, from, to, ticket);
+      into.launch((KernelSerializer.Plan) plan, from, to, ticket);
       launched = true;
     } finally {
       if (!launched) {

@@ -4,7 +4,6 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.ReductionOperator;
-import org.nccl4j.device.host.kernel.algorithm.Alone;
 import org.nccl4j.device.host.kernel.algorithm.BinomialTree;
 import org.nccl4j.device.host.kernel.algorithm.Doubling;
 import org.nccl4j.device.host.kernel.algorithm.OneShot;
@@ -17,23 +16,24 @@ import org.nccl4j.device.host.kernel.algorithm.RingAllReduce;
 import org.nccl4j.device.host.kernel.algorithm.RingBroadcast;
 import org.nccl4j.device.host.kernel.algorithm.RingReduce;
 import org.nccl4j.device.host.kernel.algorithm.RingReduceScatter;
+import org.nccl4j.device.host.kernel.algorithm.SingleRankReduction;
 import org.nccl4j.device.host.kernel.algorithm.TreeAllReduce;
 import org.nccl4j.device.host.kernel.algorithm.TwoShotAllReduce;
 import org.nccl4j.device.host.kernel.nvls.NvlsEnds;
 import org.nccl4j.device.host.kernel.nvls.NvlsKernels;
 import org.nccl4j.device.host.kernel.nvls.NvlsTreeAllReduce;
 import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
 import org.nccl4j.device.host.kernel.protocol.Copies;
-import org.nccl4j.device.host.kernel.protocol.Ends;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.LlPrimitives;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SlotPrimitives;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
-import org.nccl4j.device.host.kernel.window.Direct;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.kernel.window.WindowKernels;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.PartialReduction;
 import org.nccl4j.device.host.reduce.PreparedReduction;
@@ -54,8 +54,8 @@ final class Kernels {
   private static final int WORK_BYTES = 8 << 10;
 
   private final KernelCommunicatorSpec spec;
-  private final Ends ends;
-  private final Waiter waiter;
+  private final ConnectionTable ends;
+  private final SpinWait waiter;
   private final HostMemory scratch;
 
   /** Sums on their way, which primitives leave alone. */
@@ -72,7 +72,7 @@ final class Kernels {
    *
    * @param memory of {@link #scratchBytes}
    */
-  Kernels(KernelCommunicatorSpec spec, Ends ends, Waiter waiter, HostMemory memory) {
+  Kernels(KernelCommunicatorSpec spec, ConnectionTable ends, SpinWait waiter, HostMemory memory) {
     this.spec = spec;
     this.ends = ends;
     this.waiter = waiter;
@@ -97,7 +97,7 @@ final class Kernels {
   /** Bytes of memory that kernels need beside the connections. */
   static int scratchBytes(KernelCommunicatorSpec spec) {
     int llData = spec.layout().llSlotBytes() / 2;
-    return spec.nRanks() == 1 ? 0 : WORK_BYTES + Math.max(Direct.scratchBytes(), 3 * llData);
+    return spec.nRanks() == 1 ? 0 : WORK_BYTES + Math.max(WindowKernels.scratchBytes(), 3 * llData);
   }
 
   Kernel of(CollectiveWork work, ReductionOperator other) {
@@ -112,7 +112,7 @@ final class Kernels {
       long bytes = work.count() * work.type().bytes();
       Reduction alone = reduction(work);
       if (operator != null && alone.hasPrepare()) {
-        return new Alone(alone, work.type().bytes(), bytes);
+        return new SingleRankReduction(alone, work.type().bytes(), bytes);
       }
       return (send, recv) -> Copies.copyAll(send, 0, recv, 0, bytes);
     }
@@ -172,7 +172,7 @@ final class Kernels {
       return exchanges(work);
     }
     BinomialTree tree = new BinomialTree(spec.rank(), work.root(), spec.nRanks());
-    Parts whole = parts(work, work.count(), 1);
+    Chunking whole = parts(work, work.count(), 1);
     return switch (work.operation()) {
       case BROADCAST ->
           new BinomialTree.Broadcast(primitives(work, tree.parent(), tree.children(), null), whole);
@@ -196,7 +196,7 @@ final class Kernels {
     int size = work.type().bytes();
     switch (work.operation()) {
       case ALL_REDUCE -> {
-        Parts parts = parts(work, work.count(), 1);
+        Chunking parts = parts(work, work.count(), 1);
         return new Doubling.AllReduce(place, partners, spare, whole, size, parts);
       }
       case REDUCE_SCATTER -> {
@@ -205,7 +205,7 @@ final class Kernels {
           throw none(work);
         }
         long bytes = work.count() * size;
-        Parts parts = new Parts(bytes, 1, size, chunk);
+        Chunking parts = new Chunking(bytes, 1, size, chunk);
         return new Doubling.ReduceScatter(place, partners, spare, whole, size, parts, bytes, sums);
       }
       default -> throw none(work);
@@ -217,7 +217,7 @@ final class Kernels {
     long bytes = work.count() * work.type().bytes();
     Primitives along =
         primitives(work, List.of(ring.previous()), List.of(ring.next()), reduction(work));
-    Parts whole = parts(work, work.count(), 1);
+    Chunking whole = parts(work, work.count(), 1);
     return switch (work.operation()) {
       case ALL_REDUCE -> new RingAllReduce(ring, along, parts(work, work.count(), ring.size()));
       case ALL_GATHER -> new RingAllGather(ring, along, whole, bytes);
@@ -232,7 +232,7 @@ final class Kernels {
     long bytes = work.count() * work.type().bytes();
     List<Integer> others = others();
     Primitives all = primitives(work, others, others, reduction(work));
-    Parts whole = parts(work, work.count(), 1);
+    Chunking whole = parts(work, work.count(), 1);
     boolean isRoot = spec.rank() == work.root();
     return switch (work.operation()) {
       case ALL_REDUCE -> new OneShot.AllReduce(all, whole);
@@ -257,7 +257,7 @@ final class Kernels {
       case ALL_REDUCE -> {
         List<Integer> others = others();
         Primitives all = primitives(work, others, others, reduction(work));
-        Parts parts = parts(work, work.count(), spec.nRanks());
+        Chunking parts = parts(work, work.count(), spec.nRanks());
         yield new TwoShotAllReduce(all, to(work), from(work), parts, spec.rank());
       }
       default -> throw none(work);
@@ -303,14 +303,14 @@ final class Kernels {
           new NvlsKernels.AllReduce(
               nvls,
               call(work),
-              new Parts(bytes, spec.nvls().heads().size(), size, chunk),
+              new Chunking(bytes, spec.nvls().heads().size(), size, chunk),
               reduction,
               size);
       case REDUCE_SCATTER ->
           new NvlsKernels.ReduceScatter(
-              nvls, call(work), new Parts(bytes, 1, size, chunk), bytes, reduction, size);
+              nvls, call(work), new Chunking(bytes, 1, size, chunk), bytes, reduction, size);
       case ALL_GATHER ->
-          new NvlsKernels.AllGather(nvls, call(work), new Parts(bytes, 1, size, chunk), bytes);
+          new NvlsKernels.AllGather(nvls, call(work), new Chunking(bytes, 1, size, chunk), bytes);
       default -> throw none(work);
     };
   }
@@ -325,7 +325,8 @@ final class Kernels {
     int size = work.type().bytes();
     int slot = Math.min(spec.nvls().layout().chunkBytes(), spec.layout().simpleSlotBytes());
     int heads = spec.nvls().heads().size();
-    Parts parts = new Parts(work.count() * size, heads, size, Math.min(work.chunkBytes(), slot));
+    Chunking parts =
+        new Chunking(work.count() * size, heads, size, Math.min(work.chunkBytes(), slot));
     Reduction reduction = reduction(work);
     Reduction prepared = new PreparedReduction(reduction);
     List<Tree> trees = spec.nvls().trees();
@@ -396,9 +397,9 @@ final class Kernels {
         : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator));
   }
 
-  private Parts parts(CollectiveWork work, long count, int owners) {
+  private Chunking parts(CollectiveWork work, long count, int owners) {
     int elementBytes = work.type().bytes();
-    return new Parts(count * elementBytes, owners, elementBytes, work.chunkBytes());
+    return new Chunking(count * elementBytes, owners, elementBytes, work.chunkBytes());
   }
 
   /** Primitives whose peers may read from this rank's buffers until the kernel ends, if it pays. */

@@ -22,7 +22,7 @@ import org.nccl4j.device.Leases;
  */
 public final class HostMemory extends DeviceMemory {
   /** Most bytes of one access. */
-  public static final int MAX_ACCESS = 1 << Windows.SHIFT;
+  public static final int MAX_ACCESS = 1 << BufferViews.SHIFT;
 
   private final Device device;
 
@@ -47,7 +47,7 @@ public final class HostMemory extends DeviceMemory {
     super(bytes, Leases.freeing(release));
     this.device = device;
     this.release = release;
-    this.windows = Windows.over(address, bytes);
+    this.windows = BufferViews.over(address, bytes);
     this.viewed = new AtomicBoolean();
     this.base = 0;
     this.address = address;
@@ -65,12 +65,12 @@ public final class HostMemory extends DeviceMemory {
 
   /** The window that holds the bytes from an offset on. */
   public ByteBuffer window(long offset) {
-    return windows[(int) ((base + offset) >>> Windows.SHIFT)];
+    return windows[(int) ((base + offset) >>> BufferViews.SHIFT)];
   }
 
   /** Returns the index of an offset in its window. */
   public int index(long offset) {
-    return (int) (base + offset) & Windows.MASK;
+    return (int) (base + offset) & BufferViews.MASK;
   }
 
   /**
@@ -81,13 +81,13 @@ public final class HostMemory extends DeviceMemory {
     int bytes = (int) size();
     ByteBuffer window = window(0);
     if (bytes > window.capacity() - index(0)) {
-      ByteBuffer own = Windows.over(address, bytes)[0];
-      Windows.keep(own, release);
+      ByteBuffer own = BufferViews.over(address, bytes)[0];
+      BufferViews.keep(own, release);
       return own;
     }
     if (viewed.compareAndSet(false, true)) {
       for (ByteBuffer each : windows) {
-        Windows.keep(each, release);
+        BufferViews.keep(each, release);
       }
     }
     return window.slice(index(0), bytes).order(ByteOrder.nativeOrder());
@@ -180,13 +180,13 @@ public final class HostMemory extends DeviceMemory {
 
   /** The address of a direct buffer's first byte. */
   public static long addressOf(ByteBuffer direct) {
-    return Windows.addressOf(direct);
+    return BufferViews.addressOf(direct);
   }
 
   /** Copies bytes from address to address, by the C library. */
   @HotPath
   public static void move(long from, long to, long bytes) {
-    Windows.move(from, to, bytes);
+    BufferViews.move(from, to, bytes);
   }
 
   /** This memory, if it is of the host; for kernels, whose launches have been checked. */

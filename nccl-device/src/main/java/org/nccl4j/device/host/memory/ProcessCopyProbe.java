@@ -76,9 +76,9 @@ public final class ProcessCopyProbe {
     ByteBuffer slot = ByteBuffer.allocateDirect(most);
     ByteBuffer target = ByteBuffer.allocateDirect(most);
     ProcessMemory self = new ProcessMemory(ProcessHandle.current().pid());
-    long from = Windows.addressOf(source);
-    long through = Windows.addressOf(slot);
-    long to = Windows.addressOf(target);
+    long from = BufferViews.addressOf(source);
+    long through = BufferViews.addressOf(slot);
+    long to = BufferViews.addressOf(target);
     for (int at = 0; at < most; at += 64) {
       source.put(at, (byte) at);
     }

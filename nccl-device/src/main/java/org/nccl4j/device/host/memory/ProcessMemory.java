@@ -38,7 +38,7 @@ public final class ProcessMemory {
   private final ByteBuffer iovecs =
       ByteBuffer.allocateDirect(4 * Long.BYTES).order(ByteOrder.nativeOrder());
 
-  private final long iovecsAddress = Windows.addressOf(iovecs);
+  private final long iovecsAddress = BufferViews.addressOf(iovecs);
 
   /** The memory of a process by its number. */
   public ProcessMemory(long process) {

@@ -23,9 +23,9 @@ import org.nccl4j.device.cuda.CopyPair;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /**
  * Large copies, which part a rank's streams or have a kernel beside them, against the recording
@@ -153,8 +153,8 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
       var communicator = pair.ranks.communicators().get(0);
-      DirectWork work =
-          new DirectWork(
+      WindowWork work =
+          new WindowWork(
               Operation.ALL_GATHER,
               Algorithm.COPY_ENGINE,
               DataType.INT8,

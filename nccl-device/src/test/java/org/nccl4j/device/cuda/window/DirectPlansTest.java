@@ -26,9 +26,9 @@ import org.nccl4j.device.cuda.copy.BesideArguments;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 
 /** Direct plans against the recording driver, and their arguments against the kernels' header. */
 class DirectPlansTest extends AgainstFakeCuda {
@@ -106,8 +106,8 @@ class DirectPlansTest extends AgainstFakeCuda {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       var communicator = ranks.communicators().get(1);
-      DirectWork work =
-          new DirectWork(
+      WindowWork work =
+          new WindowWork(
               Operation.ALL_REDUCE,
               Algorithm.DIRECT_TWO_SHOT,
               DataType.FLOAT32,
@@ -145,8 +145,8 @@ class DirectPlansTest extends AgainstFakeCuda {
       for (int rank = 0; rank < 3; rank++) {
         windows.send.get(rank).slice(0, 100).fill((byte) (rank + 1));
         var communicator = ranks.communicators().get(rank);
-        DirectWork work =
-            new DirectWork(
+        WindowWork work =
+            new WindowWork(
                 Operation.ALL_GATHER,
                 Algorithm.COPY_ENGINE,
                 DataType.INT8,
@@ -203,8 +203,8 @@ class DirectPlansTest extends AgainstFakeCuda {
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       for (Operation operation : new Operation[] {Operation.ALL_REDUCE, Operation.ALL_GATHER}) {
         var communicator = ranks.communicators().get(0);
-        DirectWork work =
-            new DirectWork(
+        WindowWork work =
+            new WindowWork(
                 operation,
                 Algorithm.DIRECT_ONE_SHOT,
                 DataType.FLOAT32,
@@ -231,8 +231,8 @@ class DirectPlansTest extends AgainstFakeCuda {
   void whatThereIsNotIsRefused() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
-      for (DirectWork work :
-          new DirectWork[] {
+      for (WindowWork work :
+          new WindowWork[] {
             work(Operation.REDUCE, Algorithm.DIRECT_LL, 1),
             work(Operation.BROADCAST, Algorithm.DIRECT_ONE_SHOT, 1),
             work(Operation.REDUCE, Algorithm.COPY_ENGINE, 1),
@@ -244,7 +244,7 @@ class DirectPlansTest extends AgainstFakeCuda {
     }
   }
 
-  private static DirectWork work(Operation operation, Algorithm way, int count) {
-    return new DirectWork(operation, way, DataType.FLOAT32, RedOp.SUM, 0, count, null, null, 0);
+  private static WindowWork work(Operation operation, Algorithm way, int count) {
+    return new WindowWork(operation, way, DataType.FLOAT32, RedOp.SUM, 0, count, null, null, 0);
   }
 }

@@ -24,10 +24,10 @@ import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.memory.CudaMemory;
 import org.nccl4j.device.cuda.plan.LayoutTest;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
@@ -64,9 +64,9 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
             """));
   }
 
-  private static DirectWork work(
+  private static WindowWork work(
       Operation operation, Algorithm way, WindowView send, WindowView recv) {
-    return new DirectWork(
+    return new WindowWork(
         operation,
         way,
         DataType.FLOAT32,
@@ -84,7 +84,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
     assumeTrue(CudaDevice.class.getResource("kernels/nvls_float.fatbin") != null, "without nvcc");
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), null, LAYOUT);
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
-      DirectWork work = work(Operation.ALL_REDUCE, way, windows.sends.get(0), windows.recvs.get(0));
+      WindowWork work = work(Operation.ALL_REDUCE, way, windows.sends.get(0), windows.recvs.get(0));
       var communicator = ranks.communicators().get(0);
       communicator.launch(
           communicator.prepare(work),
@@ -132,10 +132,10 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
       var communicator = ranks.communicators().get(0);
       WindowView send = windows.sends.get(0);
       WindowView far = new WindowView(9, send.address(), send.peers());
-      DirectWork unreached = work(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, send, far);
+      WindowWork unreached = work(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, send, far);
       var error = assertThrows(InvalidUsageException.class, () -> communicator.prepare(unreached));
       assertTrue(error.problem().contains("which no multicast object reaches"), error.problem());
-      DirectWork absent = work(Operation.REDUCE_SCATTER, Algorithm.DIRECT_NVLS_LL, send, send);
+      WindowWork absent = work(Operation.REDUCE_SCATTER, Algorithm.DIRECT_NVLS_LL, send, send);
       error = assertThrows(InvalidUsageException.class, () -> communicator.prepare(absent));
       assertTrue(error.problem().contains("which does not have it"), error.problem());
     }

@@ -21,7 +21,7 @@ import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SlotPrimitives;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
@@ -54,7 +54,7 @@ class ConnectionStressTest {
     final Primitives[] byProtocol = new Primitives[Protocol.values().length];
 
     Side(int rank, RecvEnd[] recvs, SendEnd[] sends) {
-      Waiter waiter = new Waiter("stress", rank, Duration.ofSeconds(30), true, Progress.NONE);
+      SpinWait waiter = new SpinWait("stress", rank, Duration.ofSeconds(30), true, Progress.NONE);
       Call call = new Call(CallSignature.ofMessage(MOST), () -> "a step");
       byProtocol[Protocol.LL.ordinal()] =
           new LlPrimitives(rank, waiter, call, recvs, sends, null, 1, scratch);

@@ -22,9 +22,9 @@ import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SlotPrimitives;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -44,7 +44,8 @@ class LateStepsTest {
   private final Connection connection = new Connection(data, credit);
   private final SendEnd sender = new SendEnd(1, connection, LAYOUT);
   private final RecvEnd receiver = new RecvEnd(0, connection, LAYOUT);
-  private final Waiter waiter = new Waiter("late", 0, Duration.ofSeconds(10), true, Progress.NONE);
+  private final SpinWait waiter =
+      new SpinWait("late", 0, Duration.ofSeconds(10), true, Progress.NONE);
   private final HostMemory scratch = HostMemory.of(device.allocate(3 * BYTES));
 
   @AfterEach
@@ -56,8 +57,8 @@ class LateStepsTest {
 
   /** Both sides have done so many steps, and all was taken. */
   private void goOnAt(long step) {
-    Words.storeRelease(HostMemory.of(data), ConnectionLayout.TAIL, step);
-    Words.storeRelease(HostMemory.of(credit), ConnectionLayout.HEAD, step);
+    AtomicWords.storeRelease(HostMemory.of(data), ConnectionLayout.TAIL, step);
+    AtomicWords.storeRelease(HostMemory.of(credit), ConnectionLayout.HEAD, step);
     sender.goOnAt(step);
     receiver.goOnAt(step);
   }

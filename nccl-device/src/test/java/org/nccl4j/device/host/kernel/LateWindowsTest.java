@@ -17,15 +17,15 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ResourceLayout;
 import org.nccl4j.device.symmetric.SymmetricSpace;
@@ -71,8 +71,8 @@ class LateWindowsTest {
       communicator.attach(new SymmetricSpace(0, N, rank, N, window(0, resources, rank), 0, 0));
       HostMemory words = HostMemory.of(resources.get(rank));
       for (int place = 0; place < N; place++) {
-        Words.storeRelease(words, layout.arrival(place), step);
-        Words.storeRelease(words, layout.signal(place), step);
+        AtomicWords.storeRelease(words, layout.arrival(place), step);
+        AtomicWords.storeRelease(words, layout.signal(place), step);
       }
       LocalRanks.set(LocalRanks.field(communicator, "arrivals"), "count", step);
       LocalRanks.set(LocalRanks.field(communicator, "nvlsLines"), "operations", step);
@@ -113,8 +113,8 @@ class LateWindowsTest {
       write(from.get(rank), rank + base, count);
     }
     for (int rank = 0; rank < N; rank++) {
-      DirectWork work =
-          new DirectWork(
+      WindowWork work =
+          new WindowWork(
               operation,
               algorithm,
               DataType.INT32,

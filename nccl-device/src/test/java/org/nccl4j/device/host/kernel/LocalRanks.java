@@ -12,11 +12,11 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.kernel.nvls.NvlsConnection;
 import org.nccl4j.device.host.kernel.protocol.ConnectionEnd;
-import org.nccl4j.device.host.kernel.protocol.Ends;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -179,7 +179,7 @@ final class LocalRanks implements AutoCloseable {
   void goOnAt(long step) {
     for (int rank = 0; rank < n; rank++) {
       KernelCommunicator communicator = communicators.get(rank);
-      Ends ends = (Ends) field(communicator, "ends");
+      ConnectionTable ends = (ConnectionTable) field(communicator, "ends");
       for (SendEnd end : (SendEnd[]) field(ends, "sends")) {
         goOnAt(end, step);
       }
@@ -203,15 +203,15 @@ final class LocalRanks implements AutoCloseable {
 
   private static void goOnAt(ConnectionEnd end, long step) {
     if (end != null) {
-      Words.storeRelease(end.memory(), ConnectionLayout.TAIL, step);
-      Words.storeRelease(end.creditMemory(), ConnectionLayout.HEAD, step);
+      AtomicWords.storeRelease(end.memory(), ConnectionLayout.TAIL, step);
+      AtomicWords.storeRelease(end.creditMemory(), ConnectionLayout.HEAD, step);
       end.goOnAt(step);
     }
   }
 
   private static void goOnAt(Connection connection, long step) {
-    Words.storeRelease(HostMemory.of(connection.data()), ConnectionLayout.TAIL, step);
-    Words.storeRelease(HostMemory.of(connection.credit()), ConnectionLayout.HEAD, step);
+    AtomicWords.storeRelease(HostMemory.of(connection.data()), ConnectionLayout.TAIL, step);
+    AtomicWords.storeRelease(HostMemory.of(connection.credit()), ConnectionLayout.HEAD, step);
   }
 
   private static void goOnAt(NvlsConnection[] connections, long step) {
@@ -219,8 +219,8 @@ final class LocalRanks implements AutoCloseable {
       HostMemory own = (HostMemory) field(connection, "own");
       NvlsLayout layout = (NvlsLayout) field(connection, "layout");
       long base = (long) field(connection, "base");
-      Words.storeRelease(own, base + layout.head(), step);
-      Words.storeRelease(own, base + layout.tail(), step);
+      AtomicWords.storeRelease(own, base + layout.head(), step);
+      AtomicWords.storeRelease(own, base + layout.tail(), step);
       set(connection, "filled", step);
       set(connection, "emptied", step);
     }

@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.host.kernel.protocol.Ends;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -50,9 +50,9 @@ class TurnsStressTest {
 
   @RepeatedTest(3)
   void kernelsTakeTurns() throws Exception {
-    Waiter waiter = new Waiter("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
-    Ends ends = new Ends(alone());
-    Turns turns = new Turns(waiter, Progress.NONE, ends);
+    SpinWait waiter = new SpinWait("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
+    ConnectionTable ends = new ConnectionTable(alone());
+    KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, ends);
     inThreads(
         first -> {
           for (long ticket = first; ticket < TICKETS; ticket += THREADS) {
@@ -67,9 +67,9 @@ class TurnsStressTest {
 
   @RepeatedTest(3)
   void afterAFailureNoneRuns() throws Exception {
-    Waiter waiter = new Waiter("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
-    Ends ends = new Ends(alone());
-    Turns turns = new Turns(waiter, Progress.NONE, ends);
+    SpinWait waiter = new SpinWait("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
+    ConnectionTable ends = new ConnectionTable(alone());
+    KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, ends);
     int failing = 1000;
     inThreads(
         first -> {

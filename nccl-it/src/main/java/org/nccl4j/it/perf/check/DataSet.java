@@ -67,9 +67,9 @@ public final class DataSet {
   }
 
   /** Compares a part of a receive buffer. */
-  public Verdict verify(Segment segment, DeviceMemory recv) {
+  public CheckResult verify(Segment segment, DeviceMemory recv) {
     Pattern expected = pattern(segment.source());
-    Verdict verdict = Verdict.RIGHT;
+    CheckResult verdict = CheckResult.RIGHT;
     for (long done = 0; done < segment.count(); ) {
       long left = Math.min(segment.count() - done, stage.capacity() / type.bytes());
       ByteBuffer want = expected.run(segment.from() + done, left);
@@ -81,10 +81,10 @@ public final class DataSet {
     return verdict;
   }
 
-  private Verdict compare(ByteBuffer want, ByteBuffer got, long index) {
+  private CheckResult compare(ByteBuffer want, ByteBuffer got, long index) {
     int mismatch = want.mismatch(got);
     if (mismatch < 0) {
-      return Verdict.RIGHT;
+      return CheckResult.RIGHT;
     }
     long wrong = 0;
     String first = "";
@@ -99,7 +99,7 @@ public final class DataSet {
         wrong++;
       }
     }
-    return new Verdict(wrong, 0, first);
+    return new CheckResult(wrong, 0, first);
   }
 
   private boolean close(long want, long got) {

@@ -72,7 +72,7 @@ final class CommunicatorCosts {
    * @param join makes a communicator for an id
    * @param uniqueIds two
    */
-  Answer.Costs measure(Function<String, Made> join, List<String> uniqueIds) {
+  Reply.Costs measure(Function<String, Made> join, List<String> uniqueIds) {
     CudaDevice device = (CudaDevice) lane.device();
     long free = device.memoryInfo()[0];
     long start = System.nanoTime();
@@ -92,7 +92,7 @@ final class CommunicatorCosts {
     second.close();
     double closeMillis = millisSince(start);
     first.close();
-    return new Answer.Costs(firstMillis, laterMillis, closeMillis, created, used, callMicros);
+    return new Reply.Costs(firstMillis, laterMillis, closeMillis, created, used, callMicros);
   }
 
   private static Cell small() {

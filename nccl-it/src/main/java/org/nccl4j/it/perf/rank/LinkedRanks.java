@@ -33,13 +33,13 @@ final class LinkedRanks implements Ranks {
   }
 
   @Override
-  public Answer one(int rank, Order order, Duration patience) {
+  public Reply one(int rank, Command order, Duration patience) {
     give(rank, order);
     return collect(List.of(rank), patience).get(0);
   }
 
   @Override
-  public List<Answer> all(Order order, Duration patience) {
+  public List<Reply> all(Command order, Duration patience) {
     List<Integer> everyone = new ArrayList<>();
     for (int rank = 0; rank < links.size(); rank++) {
       give(rank, order);
@@ -48,7 +48,7 @@ final class LinkedRanks implements Ranks {
     return collect(everyone, patience);
   }
 
-  private void give(int rank, Order order) {
+  private void give(int rank, Command order) {
     try {
       links.get(rank).give(order);
     } catch (NcclException e) {
@@ -56,8 +56,8 @@ final class LinkedRanks implements Ranks {
     }
   }
 
-  private List<Answer> collect(List<Integer> ranks, Duration patience) {
-    Answer[] answers = new Answer[ranks.size()];
+  private List<Reply> collect(List<Integer> ranks, Duration patience) {
+    Reply[] answers = new Reply[ranks.size()];
     long deadline = System.nanoTime() + patience.toNanos();
     NcclException failure = null;
     int open = ranks.size();
@@ -85,7 +85,7 @@ final class LinkedRanks implements Ranks {
     return List.of(answers);
   }
 
-  private Answer pollOnce(int rank, long leftNanos, int open) {
+  private Reply pollOnce(int rank, long leftNanos, int open) {
     try {
       long turn = open == 1 ? leftNanos : Math.min(leftNanos, TURN.toNanos());
       return links.get(rank).poll(Duration.ofNanos(turn));
@@ -101,8 +101,8 @@ final class LinkedRanks implements Ranks {
     }
   }
 
-  private static NcclException failureOf(int rank, Answer answer) {
-    return answer instanceof Answer.Failed failed ? failed.at(rank) : null;
+  private static NcclException failureOf(int rank, Reply answer) {
+    return answer instanceof Reply.Failed failed ? failed.at(rank) : null;
   }
 
   private static NcclException firstCause(NcclException known, NcclException told) {
@@ -112,7 +112,7 @@ final class LinkedRanks implements Ranks {
   }
 
   private NcclException silent(
-      List<Integer> ranks, Answer[] answers, Duration patience, NcclException failure) {
+      List<Integer> ranks, Reply[] answers, Duration patience, NcclException failure) {
     StringBuilder who = new StringBuilder();
     for (int i = 0; i < answers.length; i++) {
       if (answers[i] == null) {
@@ -137,7 +137,7 @@ final class LinkedRanks implements Ranks {
   public void close() {
     if (!broken) {
       try {
-        all(new Order.Leave(), GRACE);
+        all(new Command.Leave(), GRACE);
       } finally {
         links.forEach(RankLink::close);
       }

@@ -8,7 +8,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.device.NcclException;
 
 /** Ranks of one process: the first to come with an id makes the communicators of all. */
-final class LocalEntrance implements Entrance {
+final class LocalEntrance implements CommunicatorSource {
   private final Map<String, List<Communicator>> made = new HashMap<>();
   private NcclException failure;
 

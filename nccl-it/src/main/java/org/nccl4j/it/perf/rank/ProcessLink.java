@@ -33,7 +33,7 @@ final class ProcessLink implements RankLink {
   private final RankSpec spec;
   private final Process process;
   private final ObjectOutputStream orders;
-  private final BlockingQueue<Answer> answers = new ArrayBlockingQueue<>(2);
+  private final BlockingQueue<Reply> answers = new ArrayBlockingQueue<>(2);
   private final Deque<String> lastLines = new ArrayDeque<>();
   private final Thread errorReader;
   private volatile boolean ended;
@@ -72,7 +72,7 @@ final class ProcessLink implements RankLink {
   private void readAnswers() {
     try (ObjectInputStream in = new ObjectInputStream(process.getInputStream())) {
       while (!ended) {
-        answers.put((Answer) in.readObject());
+        answers.put((Reply) in.readObject());
       }
     } catch (EOFException e) {
       ended = true;
@@ -107,7 +107,7 @@ final class ProcessLink implements RankLink {
   }
 
   @Override
-  public void give(Order order) {
+  public void give(Command order) {
     try {
       orders.writeObject(order);
       orders.flush();
@@ -117,12 +117,12 @@ final class ProcessLink implements RankLink {
   }
 
   @Override
-  public Answer poll(Duration patience) throws InterruptedException {
+  public Reply poll(Duration patience) throws InterruptedException {
     long deadline = System.nanoTime() + patience.toNanos();
     while (true) {
       long left = deadline - System.nanoTime();
       long turn = Math.max(0, Math.min(left, TimeUnit.MILLISECONDS.toNanos(250)));
-      Answer answer = answers.poll(turn, TimeUnit.NANOSECONDS);
+      Reply answer = answers.poll(turn, TimeUnit.NANOSECONDS);
       if (answer != null || left <= 0) {
         return answer;
       }

@@ -35,7 +35,7 @@ final class RankBuffers implements AutoCloseable {
   RankBuffers(Device device, RankSpec spec) {
     this.spec = spec;
     long bytes = spec.bufferBytes() + GUARD_BYTES;
-    boolean mapped = spec.registration() != Registered.NOT;
+    boolean mapped = spec.registration() != RegistrationMode.NOT;
     first = mapped ? device.memAlloc(bytes) : device.allocate(bytes);
     second = mapped ? device.memAlloc(bytes) : device.allocate(bytes);
     release = () -> {};

@@ -39,7 +39,7 @@ final class RankLane implements AutoCloseable {
     makeCurrent();
     stream = device.createStream();
     barrier = device.allocate(DataType.INT32.bytes());
-    boolean shared = nccl != null && spec.registration() == Registered.NOT;
+    boolean shared = nccl != null && spec.registration() == RegistrationMode.NOT;
     buffers = shared ? new RankBuffers(device, spec, nccl) : new RankBuffers(device, spec);
     theirs = shared || nccl == null ? buffers : new RankBuffers(device, spec, nccl);
   }

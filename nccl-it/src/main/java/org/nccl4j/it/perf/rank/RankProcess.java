@@ -39,12 +39,12 @@ public final class RankProcess {
       out.flush();
       ObjectInputStream orders = new ObjectInputStream(in);
       try (RankWorker worker = new RankWorker((RankSpec) orders.readObject(), RankProcess::join)) {
-        Order order;
+        Command order;
         do {
-          order = (Order) orders.readObject();
+          order = (Command) orders.readObject();
           out.writeObject(worker.obey(order));
           out.flush();
-        } while (!(order instanceof Order.Leave));
+        } while (!(order instanceof Command.Leave));
         return 0;
       }
     } catch (EOFException e) {

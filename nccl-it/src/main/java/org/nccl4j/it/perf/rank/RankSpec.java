@@ -24,11 +24,11 @@ public record RankSpec(
     long bufferBytes,
     Device.Kind kind,
     String libnccl,
-    Registered registration)
+    RegistrationMode registration)
     implements Serializable {
   /** One rank on the host device. */
   public static RankSpec host(int rank, int nRanks, long bufferBytes) {
-    return new RankSpec(rank, nRanks, 1, bufferBytes, Device.Kind.HOST, "", Registered.NOT);
+    return new RankSpec(rank, nRanks, 1, bufferBytes, Device.Kind.HOST, "", RegistrationMode.NOT);
   }
 
   /** The same as if its ranks were others. */

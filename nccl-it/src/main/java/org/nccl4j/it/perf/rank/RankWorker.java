@@ -16,8 +16,8 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.check.DataSet;
-import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.PreparedCall;
@@ -26,7 +26,7 @@ import org.nccl4j.it.perf.workload.Segment;
 /** Does the orders of the ranks that one thread drives, each with a communicator of its own. */
 public final class RankWorker implements AutoCloseable {
   private final RankSpec spec;
-  private final Entrance entrance;
+  private final CommunicatorSource entrance;
   private final List<RankLane> lanes = new ArrayList<>();
   private CommunicatorConfig config = CommunicatorConfig.defaults().withName("perf");
   private Libnccl nccl;
@@ -36,41 +36,41 @@ public final class RankWorker implements AutoCloseable {
    *
    * @param entrance where they will
    */
-  RankWorker(RankSpec spec, Entrance entrance) {
+  RankWorker(RankSpec spec, CommunicatorSource entrance) {
     this.spec = spec;
     this.entrance = entrance;
   }
 
   /** Does an order; whatever goes wrong is in the answer. */
-  public Answer obey(Order order) {
+  public Reply obey(Command order) {
     try {
       return answer(order);
     } catch (NcclException e) {
-      return new Answer.Failed(e.id(), e.problem(), e.remedy(), trace(e));
+      return new Reply.Failed(e.id(), e.problem(), e.remedy(), trace(e));
     } catch (RuntimeException | LinkageError | OutOfMemoryError e) {
-      return new Answer.Failed(ErrorId.INTERNAL, e.toString(), "report this as a defect", trace(e));
+      return new Reply.Failed(ErrorId.INTERNAL, e.toString(), "report this as a defect", trace(e));
     }
   }
 
-  private Answer answer(Order order) {
-    if (order instanceof Order.Measure measure) {
-      return new Answer.Took(measure(measure));
-    } else if (order instanceof Order.Check check) {
-      return new Answer.Checked(check(check.cell(), check.seed()));
-    } else if (order instanceof Order.Join join) {
+  private Reply answer(Command order) {
+    if (order instanceof Command.Measure measure) {
+      return new Reply.Took(measure(measure));
+    } else if (order instanceof Command.Check check) {
+      return new Reply.Checked(check(check.cell(), check.seed()));
+    } else if (order instanceof Command.Join join) {
       return join(join);
-    } else if (order instanceof Order.Explain explain) {
+    } else if (order instanceof Command.Explain explain) {
       return explain(explain.cell());
-    } else if (order instanceof Order.CreateId create) {
-      return new Answer.Text(
+    } else if (order instanceof Command.CreateId create) {
+      return new Reply.Text(
           create.library() == Library.OURS ? UniqueId.create().toString() : nccl().uniqueId());
-    } else if (order instanceof Order.JoinLibnccl join) {
+    } else if (order instanceof Command.JoinLibnccl join) {
       return join(join);
-    } else if (order instanceof Order.Costs costs) {
+    } else if (order instanceof Command.Costs costs) {
       return costs(costs);
     }
     close();
-    return new Answer.Left();
+    return new Reply.Left();
   }
 
   private Libnccl nccl() {
@@ -80,15 +80,15 @@ public final class RankWorker implements AutoCloseable {
     return nccl;
   }
 
-  private Answer explain(Cell cell) {
+  private Reply explain(Cell cell) {
     String operation = cell.workload().operation();
     long count = cell.layout(spec.nRanks()).count();
     Communicator communicator = lanes.get(0).communicator();
     ChosenAlgorithm decision =
-        spec.registration() == Registered.NOT
+        spec.registration() == RegistrationMode.NOT
             ? communicator.chosenAlgorithm(operation, count, cell.type())
             : communicator.chosenAlgorithmInWindows(operation, count, cell.type());
-    return new Answer.Explained(
+    return new Reply.Explained(
         decision.algorithm(),
         decision.protocol(),
         communicator.explain(operation, count, cell.type()));
@@ -100,7 +100,7 @@ public final class RankWorker implements AutoCloseable {
     }
   }
 
-  private Answer join(Order.Join order) {
+  private Reply join(Command.Join order) {
     config = config.withOperationDeadline(Duration.ofSeconds(order.deadlineSeconds()));
     order.settings().forEach((key, value) -> config = config.with(key, value));
     if (!order.transports().isEmpty()) {
@@ -114,7 +114,7 @@ public final class RankWorker implements AutoCloseable {
     }
     Group.run(() -> lanes.forEach(RankLane::register));
     boolean bound = order.bound() && bind();
-    return new Answer.Joined(
+    return new Reply.Joined(
         ProcessHandle.current().pid(),
         List.copyOf(devices),
         lanes.get(0).communicator().transports(),
@@ -130,10 +130,10 @@ public final class RankWorker implements AutoCloseable {
     return CoreBinding.bind(spec);
   }
 
-  private Answer join(Order.JoinLibnccl order) {
+  private Reply join(Command.JoinLibnccl order) {
     makeLanes();
     atOnce(lane -> lane.join(order.library(), order.uniqueId()));
-    return new Answer.Text(nccl.version());
+    return new Reply.Text(nccl.version());
   }
 
   /** Does something that waits for the other ranks, for all lanes of this thread. */
@@ -159,7 +159,7 @@ public final class RankWorker implements AutoCloseable {
     }
   }
 
-  private Answer costs(Order.Costs order) {
+  private Reply costs(Command.Costs order) {
     makeLanes();
     RankLane lane = lanes.get(0);
     lane.makeCurrent();
@@ -172,8 +172,8 @@ public final class RankWorker implements AutoCloseable {
             order.uniqueIds());
   }
 
-  private long measure(Order.Measure order) {
-    Pace pace = order.pace();
+  private long measure(Command.Measure order) {
+    IterationPlan pace = order.pace();
     List<PreparedCall> operations = new ArrayList<>();
     for (RankLane lane : lanes) {
       lane.makeCurrent();
@@ -195,7 +195,7 @@ public final class RankWorker implements AutoCloseable {
     }
   }
 
-  private long clock(Launches launches, Pace pace) {
+  private long clock(Launches launches, IterationPlan pace) {
     long start = System.nanoTime();
     if (pace.blocking()) {
       for (int i = 0; i < pace.iterations(); i++) {
@@ -229,7 +229,7 @@ public final class RankWorker implements AutoCloseable {
     synchronize();
   }
 
-  private Verdict check(Cell cell, long seed) {
+  private CheckResult check(Cell cell, long seed) {
     List<RankBuffers.Checked> all = new ArrayList<>();
     List<PreparedCall> operations = new ArrayList<>();
     List<DataSet> data = new ArrayList<>();
@@ -248,10 +248,10 @@ public final class RankWorker implements AutoCloseable {
       launches.run(1);
     }
     synchronize();
-    Verdict verdict = Verdict.RIGHT;
+    CheckResult verdict = CheckResult.RIGHT;
     for (int lane = 0; lane < all.size(); lane++) {
       RankBuffers.Checked checked = all.get(lane);
-      verdict = verdict.and(new Verdict(0, DataSet.damage(checked.guard()), ""));
+      verdict = verdict.and(new CheckResult(0, DataSet.damage(checked.guard()), ""));
       for (Segment segment : checked.expected()) {
         verdict = verdict.and(data.get(lane).verify(segment, checked.buffers().recv()));
       }

@@ -16,7 +16,7 @@ public interface Ranks extends AutoCloseable {
    *
    * @throws org.nccl4j.device.NcclException if it failed, died, or did not answer in time
    */
-  Answer one(int rank, Order order, Duration patience);
+  Reply one(int rank, Command order, Duration patience);
 
   /**
    * Has all ranks do an order at once.
@@ -25,7 +25,7 @@ public interface Ranks extends AutoCloseable {
    * @throws org.nccl4j.device.NcclException naming the rank that failed, died, or did not answer in
    *     time, with the first cause
    */
-  List<Answer> all(Order order, Duration patience);
+  List<Reply> all(Command order, Duration patience);
 
   /** Ends the ranks, by force if they do not go by themselves. */
   @Override

@@ -18,7 +18,7 @@ public final class ThreadRanks {
    */
   public static Ranks start(RankSpec all) {
     List<RankLink> links = new ArrayList<>();
-    Entrance entrance = new LocalEntrance();
+    CommunicatorSource entrance = new LocalEntrance();
     for (int rank = 0; rank < all.nRanks(); rank += all.drives()) {
       links.add(new Link(all.at(rank, all.drives()), entrance));
     }
@@ -26,35 +26,35 @@ public final class ThreadRanks {
   }
 
   private static final class Link implements RankLink {
-    private final BlockingQueue<Order> orders = new ArrayBlockingQueue<>(1);
-    private final BlockingQueue<Answer> answers = new ArrayBlockingQueue<>(1);
+    private final BlockingQueue<Command> orders = new ArrayBlockingQueue<>(1);
+    private final BlockingQueue<Reply> answers = new ArrayBlockingQueue<>(1);
     private final Thread thread;
 
-    Link(RankSpec spec, Entrance entrance) {
+    Link(RankSpec spec, CommunicatorSource entrance) {
       thread = new Thread(() -> work(spec, entrance), "rank " + spec.rank());
       thread.setDaemon(true);
       thread.start();
     }
 
-    private void work(RankSpec spec, Entrance entrance) {
+    private void work(RankSpec spec, CommunicatorSource entrance) {
       try (RankWorker worker = new RankWorker(spec, entrance)) {
-        Order order;
+        Command order;
         do {
           order = orders.take();
           answers.put(worker.obey(order));
-        } while (!(order instanceof Order.Leave));
+        } while (!(order instanceof Command.Leave));
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
       }
     }
 
     @Override
-    public void give(Order order) {
+    public void give(Command order) {
       orders.add(order);
     }
 
     @Override
-    public Answer poll(Duration patience) throws InterruptedException {
+    public Reply poll(Duration patience) throws InterruptedException {
       return answers.poll(patience.toNanos(), TimeUnit.NANOSECONDS);
     }
 

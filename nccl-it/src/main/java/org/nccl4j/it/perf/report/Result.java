@@ -1,7 +1,7 @@
 package org.nccl4j.it.perf.report;
 
 import java.util.List;
-import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 
@@ -19,7 +19,7 @@ public record Result(
     Cell cell,
     int nRanks,
     double timeUs,
-    Verdict verdict,
+    CheckResult verdict,
     Choice choice,
     List<Reference> references) {
   /** The size as in nccl-tests' table, in bytes. */

@@ -23,8 +23,8 @@ final class DataSetTest {
     DataSet data = new DataSet(type, RedOp.SUM, 3, COUNT, 1);
     try (DeviceMemory memory = Devices.host().allocate((long) COUNT * type.bytes())) {
       data.fillSend(2, memory);
-      assertEquals(Verdict.RIGHT, data.verify(new Segment(0, COUNT, 2, 0), memory));
-      assertEquals(Verdict.RIGHT, data.verify(new Segment(5, COUNT - 5, 2, 5), memory));
+      assertEquals(CheckResult.RIGHT, data.verify(new Segment(0, COUNT, 2, 0), memory));
+      assertEquals(CheckResult.RIGHT, data.verify(new Segment(5, COUNT - 5, 2, 5), memory));
     }
   }
 
@@ -33,7 +33,7 @@ final class DataSetTest {
     DataSet data = new DataSet(DataType.FLOAT32, RedOp.SUM, 3, COUNT, 1);
     try (DeviceMemory memory = Devices.host().allocate(COUNT * 4L)) {
       data.fillSend(2, memory);
-      Verdict verdict = data.verify(new Segment(0, 65536, 2, 65536), memory);
+      CheckResult verdict = data.verify(new Segment(0, 65536, 2, 65536), memory);
       assertTrue(verdict.wrong() > 60_000, verdict.toString());
     }
   }
@@ -44,7 +44,7 @@ final class DataSetTest {
     try (DeviceMemory memory = Devices.host().allocate(COUNT * 4L)) {
       data.fillSend(0, memory);
       memory.write(4L * 150_001, ByteBuffer.wrap(new byte[] {1, 2, 3, 4}));
-      Verdict verdict = data.verify(new Segment(0, COUNT, 0, 0), memory);
+      CheckResult verdict = data.verify(new Segment(0, COUNT, 0, 0), memory);
       assertEquals(1, verdict.wrong());
       assertTrue(
           verdict.first().startsWith("element 150001 is 67305985, expected"), verdict.first());
@@ -58,7 +58,7 @@ final class DataSetTest {
       try (DeviceMemory memory = Devices.host().allocate(1000L * type.bytes())) {
         DataSet.poison(memory);
         assertEquals(0, DataSet.damage(memory));
-        Verdict verdict = data.verify(new Segment(0, 1000, Segment.COMBINED, 0), memory);
+        CheckResult verdict = data.verify(new Segment(0, 1000, Segment.COMBINED, 0), memory);
         assertTrue(verdict.wrong() > 900, type + " " + verdict);
       }
     }
@@ -79,7 +79,7 @@ final class DataSetTest {
           results.putShort(2 * i, (short) (value < 0 ? bits | 0x8000 : bits));
         }
         memory.write(0, results);
-        Verdict verdict = data.verify(new Segment(0, 100, Segment.COMBINED, 0), memory);
+        CheckResult verdict = data.verify(new Segment(0, 100, Segment.COMBINED, 0), memory);
         assertEquals(off > 2 ? 100 : 0, verdict.wrong());
       }
     }

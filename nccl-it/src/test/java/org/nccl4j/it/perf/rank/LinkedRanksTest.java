@@ -22,14 +22,14 @@ final class LinkedRanksTest {
   private static final Duration SHORT = Duration.ofSeconds(1);
 
   private static final class Fake implements RankLink {
-    final Deque<Answer> answers = new ArrayDeque<>();
+    final Deque<Reply> answers = new ArrayDeque<>();
     NcclException death;
     boolean takesNoOrder;
-    Order order;
+    Command order;
     boolean closed;
 
     @Override
-    public void give(Order newOrder) {
+    public void give(Command newOrder) {
       if (takesNoOrder) {
         throw death;
       }
@@ -37,7 +37,7 @@ final class LinkedRanksTest {
     }
 
     @Override
-    public Answer poll(Duration patience) throws InterruptedException {
+    public Reply poll(Duration patience) throws InterruptedException {
       if (death != null) {
         throw death;
       }
@@ -62,25 +62,25 @@ final class LinkedRanksTest {
   private final Fake second = new Fake();
   private final LinkedRanks ranks = new LinkedRanks("threads", List.of(first, second));
 
-  private static Answer.Failed failed(ErrorId id, String problem) {
-    return new Answer.Failed(id, problem, "mend it", "");
+  private static Reply.Failed failed(ErrorId id, String problem) {
+    return new Reply.Failed(id, problem, "mend it", "");
   }
 
   @Test
   void answersComeByRank() {
-    first.answers.add(new Answer.Took(1));
-    second.answers.add(new Answer.Took(2));
+    first.answers.add(new Reply.Took(1));
+    second.answers.add(new Reply.Took(2));
     assertEquals(
-        List.of(new Answer.Took(1), new Answer.Took(2)),
-        ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
+        List.of(new Reply.Took(1), new Reply.Took(2)),
+        ranks.all(new Command.CreateId(Library.OURS), PATIENCE));
   }
 
   @Test
   void silentRankIsNamedWithWhereItIs() {
-    first.answers.add(new Answer.Took(1));
+    first.answers.add(new Reply.Took(1));
     TimeoutException e =
         assertThrows(
-            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), SHORT));
+            TimeoutException.class, () -> ranks.all(new Command.CreateId(Library.OURS), SHORT));
     assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
     assertTrue(!e.problem().contains("rank 0"), e.problem());
   }
@@ -92,7 +92,7 @@ final class LinkedRanksTest {
     InvalidArgumentException e =
         assertThrows(
             InvalidArgumentException.class,
-            () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
+            () -> ranks.all(new Command.CreateId(Library.OURS), PATIENCE));
     assertEquals("rank 1: the buffer is too small", e.problem());
     assertEquals("mend it", e.remedy());
   }
@@ -102,7 +102,7 @@ final class LinkedRanksTest {
     first.answers.add(failed(ErrorId.TIMEOUT, "waited for rank 1"));
     TimeoutException e =
         assertThrows(
-            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), SHORT));
+            TimeoutException.class, () -> ranks.all(new Command.CreateId(Library.OURS), SHORT));
     assertTrue(e.problem().contains("rank 0: waited for rank 1"), e.problem());
     assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
   }
@@ -113,7 +113,7 @@ final class LinkedRanksTest {
     RemoteException e =
         assertThrows(
             RemoteException.class,
-            () -> ranks.all(new Order.CreateId(Library.OURS), Duration.ofMinutes(9)));
+            () -> ranks.all(new Command.CreateId(Library.OURS), Duration.ofMinutes(9)));
     assertTrue(e.problem().contains("process 7"), e.problem());
   }
 
@@ -121,10 +121,10 @@ final class LinkedRanksTest {
   void brokenRanksAreEndedWithoutAsking() {
     second.death = new RemoteException("rank 1 died", "look");
     assertThrows(
-        RemoteException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
+        RemoteException.class, () -> ranks.all(new Command.CreateId(Library.OURS), PATIENCE));
     ranks.close();
     assertTrue(first.closed && second.closed);
-    assertTrue(first.order instanceof Order.CreateId);
+    assertTrue(first.order instanceof Command.CreateId);
   }
 
   @Test
@@ -132,16 +132,16 @@ final class LinkedRanksTest {
     second.death = new RemoteException("rank 1 died", "look");
     second.takesNoOrder = true;
     assertThrows(
-        RemoteException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
+        RemoteException.class, () -> ranks.all(new Command.CreateId(Library.OURS), PATIENCE));
     ranks.close();
     assertTrue(first.closed && second.closed);
   }
 
   @Test
   void soundRanksAreAskedToLeave() {
-    first.answers.add(new Answer.Left());
-    second.answers.add(new Answer.Left());
+    first.answers.add(new Reply.Left());
+    second.answers.add(new Reply.Left());
     ranks.close();
-    assertTrue(first.order instanceof Order.Leave && first.closed && second.closed);
+    assertTrue(first.order instanceof Command.Leave && first.closed && second.closed);
   }
 }

@@ -33,16 +33,18 @@ class NetGpuTest {
   /** Processes that take each other for ranks of such hosts. */
   private Ranks start(List<String> hosts, Map<String, String> settings) {
     Placement placement = new Placement(hosts, List.of("env", "NCCL_HOSTID={host}"));
-    RankSpec spec = new RankSpec(0, gpus, 1, MOST_BYTES, Device.Kind.CUDA, "", Registered.NOT);
+    RankSpec spec =
+        new RankSpec(0, gpus, 1, MOST_BYTES, Device.Kind.CUDA, "", RegistrationMode.NOT);
     PrintWriter err = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
     Ranks ranks = ProcessRanks.start(spec, placement, err);
     String id =
-        ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), RandomCells.PATIENCE)).text();
+        ((Reply.Text) ranks.one(0, new Command.CreateId(Library.OURS), RandomCells.PATIENCE))
+            .text();
     Map<String, String> all = new HashMap<>(settings);
     all.put("NCCL_SOCKET_IFNAME", "lo");
-    for (Answer answer :
-        ranks.all(new Order.Join(id, all, List.of(), 20, false), RandomCells.PATIENCE)) {
-      System.out.println(((Answer.Joined) answer).transports());
+    for (Reply answer :
+        ranks.all(new Command.Join(id, all, List.of(), 20, false), RandomCells.PATIENCE)) {
+      System.out.println(((Reply.Joined) answer).transports());
     }
     return ranks;
   }

@@ -15,7 +15,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
@@ -29,24 +29,26 @@ final class ProcessRanksTest {
 
   private final StringWriter err = new StringWriter();
 
-  private List<Answer.Joined> join(Ranks ranks) {
-    String id = ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE)).text();
-    Order join = new Order.Join(id, Map.of(), List.of(), 10, true);
-    return ranks.all(join, PATIENCE).stream().map(Answer.Joined.class::cast).toList();
+  private List<Reply.Joined> join(Ranks ranks) {
+    String id = ((Reply.Text) ranks.one(0, new Command.CreateId(Library.OURS), PATIENCE)).text();
+    Command join = new Command.Join(id, Map.of(), List.of(), 10, true);
+    return ranks.all(join, PATIENCE).stream().map(Reply.Joined.class::cast).toList();
   }
 
   @Test
   void theyMeasureAndCheck() {
     try (Ranks ranks =
         ProcessRanks.start(RankSpec.host(0, 2, 4096), Placement.HERE, new PrintWriter(err))) {
-      List<Answer.Joined> joined = join(ranks);
+      List<Reply.Joined> joined = join(ranks);
       assertTrue(joined.get(0).pid() != joined.get(1).pid());
-      for (Answer answer :
-          ranks.all(new Order.Measure(CELL, new Pace(2, 10, 2, true, 0), Library.OURS), PATIENCE)) {
-        assertTrue(((Answer.Took) answer).nanos() > 0);
+      for (Reply answer :
+          ranks.all(
+              new Command.Measure(CELL, new IterationPlan(2, 10, 2, true, 0), Library.OURS),
+              PATIENCE)) {
+        assertTrue(((Reply.Took) answer).nanos() > 0);
       }
-      Answer right = new Answer.Checked(Verdict.RIGHT);
-      assertEquals(List.of(right, right), ranks.all(new Order.Check(CELL, 1), PATIENCE));
+      Reply right = new Reply.Checked(CheckResult.RIGHT);
+      assertEquals(List.of(right, right), ranks.all(new Command.Check(CELL, 1), PATIENCE));
     }
   }
 
@@ -61,7 +63,8 @@ final class ProcessRanksTest {
               RemoteException.class,
               () ->
                   ranks.all(
-                      new Order.Measure(CELL, new Pace(0, 100, 1, false, 0), Library.OURS),
+                      new Command.Measure(
+                          CELL, new IterationPlan(0, 100, 1, false, 0), Library.OURS),
                       PATIENCE));
       assertTrue(e.problem().contains("rank 1"), e.problem());
       assertTrue(e.problem().contains("process " + pid), e.problem());
@@ -77,7 +80,8 @@ final class ProcessRanksTest {
           assertThrows(
               NcclException.class,
               () ->
-                  ranks.all(new Order.Join("not an id", Map.of(), List.of(), 10, true), PATIENCE));
+                  ranks.all(
+                      new Command.Join("not an id", Map.of(), List.of(), 10, true), PATIENCE));
       assertEquals(NcclException.Code.INVALID_ARGUMENT, e.code());
       assertTrue(e.problem().startsWith("rank 0: "), e.problem());
     }

@@ -31,8 +31,8 @@ final class RandomCells {
   }
 
   static void check(Ranks ranks, Cell cell, long seed) {
-    for (Answer answer : ranks.all(new Order.Check(cell, seed), PATIENCE)) {
-      var verdict = ((Answer.Checked) answer).verdict();
+    for (Reply answer : ranks.all(new Command.Check(cell, seed), PATIENCE)) {
+      var verdict = ((Reply.Checked) answer).verdict();
       assertEquals(0, verdict.wrong() + verdict.outside(), () -> cell + ": " + verdict.first());
     }
   }

@@ -35,11 +35,11 @@ class RandomOperationsGpuTest {
   private final int gpus = Devices.cuda().list().size();
 
   private RankSpec spec(long bytes) {
-    return new RankSpec(0, gpus, 1, bytes, Device.Kind.CUDA, "", Registered.NOT);
+    return new RankSpec(0, gpus, 1, bytes, Device.Kind.CUDA, "", RegistrationMode.NOT);
   }
 
   private static void join(Ranks ranks, String id) {
-    ranks.all(new Order.Join(id, Map.of(), List.of(), 20, false), RandomCells.PATIENCE);
+    ranks.all(new Command.Join(id, Map.of(), List.of(), 20, false), RandomCells.PATIENCE);
   }
 
   private Cell random(Random random) {
@@ -72,8 +72,8 @@ class RandomOperationsGpuTest {
     PrintWriter err =
         new PrintWriter(OutputStream.nullOutputStream(), true, StandardCharsets.UTF_8);
     try (Ranks ranks = ProcessRanks.start(spec(MOST_BYTES), Placement.HERE, err)) {
-      Answer id = ranks.one(0, new Order.CreateId(Library.OURS), RandomCells.PATIENCE);
-      join(ranks, ((Answer.Text) id).text());
+      Reply id = ranks.one(0, new Command.CreateId(Library.OURS), RandomCells.PATIENCE);
+      join(ranks, ((Reply.Text) id).text());
       operations(ranks, 1000, SEED);
     }
   }

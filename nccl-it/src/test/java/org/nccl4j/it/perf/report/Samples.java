@@ -3,7 +3,7 @@ package org.nccl4j.it.perf.report;
 import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 
@@ -20,7 +20,7 @@ final class Samples {
         cell,
         4,
         micros,
-        new Verdict(wrong, 0, first),
+        new CheckResult(wrong, 0, first),
         new Choice("Ring", "LL", "P2P"),
         inPlace ? List.of() : List.of(new Reference("mpi", "Open MPI 4.1.4", 2 * micros)));
   }

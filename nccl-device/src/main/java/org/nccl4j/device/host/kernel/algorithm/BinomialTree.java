@@ -3,8 +3,8 @@ package org.nccl4j.device.host.kernel.algorithm;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -37,7 +37,7 @@ public record BinomialTree(int rank, int root, int nRanks) {
   }
 
   /** Broadcast: the root's data down the tree. */
-  public record Broadcast(Primitives down, Parts parts) implements Kernel {
+  public record Broadcast(Primitives down, Chunking parts) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
@@ -61,7 +61,7 @@ public record BinomialTree(int rank, int root, int nRanks) {
   }
 
   /** Reduce: every rank's own data and those of the ranks below it up the tree. */
-  public record Reduce(Primitives up, Parts parts) implements Kernel {
+  public record Reduce(Primitives up, Chunking parts) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {

@@ -1,9 +1,9 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
@@ -69,7 +69,7 @@ public record Doubling(int rank, int nRanks) {
       Primitives spare,
       Reduction reduction,
       int elementBytes,
-      Parts parts)
+      Chunking parts)
       implements Kernel {
     @Override
     @HotPath
@@ -122,7 +122,7 @@ public record Doubling(int rank, int nRanks) {
       Primitives spare,
       Reduction reduction,
       int elementBytes,
-      Parts parts,
+      Chunking parts,
       long partBytes,
       HostMemory work)
       implements Kernel {

@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -15,7 +15,7 @@ public final class OneShot {
    * front of it is awaited, so that what is awaited is under way while this rank sends: over
    * sockets ranks otherwise wait for each other's system calls, a fifth of the time at 512 KiB.
    */
-  public record AllReduce(Primitives all, Parts parts) implements Kernel {
+  public record AllReduce(Primitives all, Chunking parts) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
@@ -38,7 +38,7 @@ public final class OneShot {
   }
 
   /** Broadcast: the root's data to all. */
-  public record Broadcast(Primitives all, Parts parts, boolean isRoot) implements Kernel {
+  public record Broadcast(Primitives all, Chunking parts, boolean isRoot) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
@@ -57,7 +57,7 @@ public final class OneShot {
   }
 
   /** Reduce: everybody's data to the root. */
-  public record Reduce(Primitives all, Parts parts, boolean isRoot) implements Kernel {
+  public record Reduce(Primitives all, Chunking parts, boolean isRoot) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
@@ -73,7 +73,8 @@ public final class OneShot {
   }
 
   /** All-gather: everybody's part to all, a chunk ahead as in the all-reduce. */
-  public record AllGather(Primitives all, Primitives[] from, Parts parts, long partBytes, int rank)
+  public record AllGather(
+      Primitives all, Primitives[] from, Chunking parts, long partBytes, int rank)
       implements Kernel {
     @Override
     @HotPath
@@ -109,7 +110,7 @@ public final class OneShot {
 
   /** Reduce-scatter: everybody's part straight to its owner. */
   public record ReduceScatter(
-      Primitives all, Primitives[] to, Parts parts, long partBytes, int rank) implements Kernel {
+      Primitives all, Primitives[] to, Chunking parts, long partBytes, int rank) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {

@@ -6,7 +6,7 @@ import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /**
@@ -21,7 +21,7 @@ import org.nccl4j.device.host.memory.HostMemory;
  */
 public record PatAllGather(
     PatTrees trees,
-    Waiter waiter,
+    SpinWait waiter,
     Call call,
     SendEnd[] to,
     RecvEnd[] from,

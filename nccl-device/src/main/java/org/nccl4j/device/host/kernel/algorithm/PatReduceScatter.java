@@ -6,7 +6,7 @@ import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -25,7 +25,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  */
 public record PatReduceScatter(
     PatTrees trees,
-    Waiter waiter,
+    SpinWait waiter,
     Call call,
     SendEnd[] to,
     RecvEnd[] from,

@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -10,7 +10,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 public final class RingAllGather implements Kernel {
   private final Ring ring;
   private final Primitives primitives;
-  private final Parts parts;
+  private final Chunking parts;
   private final long partBytes;
 
   /**
@@ -18,7 +18,7 @@ public final class RingAllGather implements Kernel {
    *
    * @param parts of one part, with one owner
    */
-  public RingAllGather(Ring ring, Primitives primitives, Parts parts, long partBytes) {
+  public RingAllGather(Ring ring, Primitives primitives, Chunking parts, long partBytes) {
     this.ring = ring;
     this.primitives = primitives;
     this.parts = parts;

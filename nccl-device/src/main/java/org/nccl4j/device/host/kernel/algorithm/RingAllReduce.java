@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -13,9 +13,9 @@ import org.nccl4j.device.host.memory.HostMemory;
 public final class RingAllReduce implements Kernel {
   private final Ring ring;
   private final Primitives primitives;
-  private final Parts parts;
+  private final Chunking parts;
 
-  public RingAllReduce(Ring ring, Primitives primitives, Parts parts) {
+  public RingAllReduce(Ring ring, Primitives primitives, Chunking parts) {
     this.ring = ring;
     this.primitives = primitives;
     this.parts = parts;

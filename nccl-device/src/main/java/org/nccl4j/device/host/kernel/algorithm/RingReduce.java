@@ -1,19 +1,19 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /** Ring reduce: chunks follow each other from the rank after the root to the root. */
 public final class RingReduce implements Kernel {
   private final Primitives primitives;
-  private final Parts parts;
+  private final Chunking parts;
   private final boolean first;
   private final boolean last;
 
-  public RingReduce(Ring ring, Primitives primitives, Parts parts, int root) {
+  public RingReduce(Ring ring, Primitives primitives, Chunking parts, int root) {
     this.primitives = primitives;
     this.parts = parts;
     this.first = ring.previous() == root;

@@ -6,7 +6,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.P2pWork;
 
@@ -27,10 +27,10 @@ public final class SendRecv implements Kernel {
   private final boolean few;
 
   private final SelfCopy[] copies;
-  private final Waiter waiter;
+  private final SpinWait waiter;
 
   /** A kernel for lanes and what stays on the rank, in pairs of a send and a receive. */
-  public SendRecv(List<Lane.Out> outs, List<Lane> ins, List<P2pWork> own, Waiter waiter) {
+  public SendRecv(List<Lane.Out> outs, List<Lane> ins, List<P2pWork> own, SpinWait waiter) {
     this.outs = outs.toArray(Lane.Out[]::new);
     this.ins = ins.toArray(Lane[]::new);
     long sends = outs.stream().mapToLong(Lane::works).sum();

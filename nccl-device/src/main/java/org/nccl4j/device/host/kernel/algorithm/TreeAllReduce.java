@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -19,7 +19,7 @@ public final class TreeAllReduce implements Kernel {
 
   private final Primitives up;
   private final Primitives down;
-  private final Parts parts;
+  private final Chunking parts;
   private final long begin;
 
   /**
@@ -30,7 +30,7 @@ public final class TreeAllReduce implements Kernel {
    * @param parts of the share, with one owner
    * @param begin where the share begins, in bytes
    */
-  public TreeAllReduce(Primitives up, Primitives down, Parts parts, long begin) {
+  public TreeAllReduce(Primitives up, Primitives down, Chunking parts, long begin) {
     this.up = up;
     this.down = down;
     this.parts = parts;

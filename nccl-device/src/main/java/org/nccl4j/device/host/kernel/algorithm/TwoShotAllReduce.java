@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -11,7 +11,8 @@ import org.nccl4j.device.host.memory.HostMemory;
  * Chunks are combined in the order of the ranks.
  */
 public record TwoShotAllReduce(
-    Primitives all, Primitives[] to, Primitives[] from, Parts parts, int rank) implements Kernel {
+    Primitives all, Primitives[] to, Primitives[] from, Chunking parts, int rank)
+    implements Kernel {
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {

@@ -6,9 +6,9 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.LlLines;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.Nvls;
 
@@ -84,7 +84,7 @@ final class MulticastAccess {
   @HotPath
   void storeRelease(long offset, long value) {
     for (HostMemory view : views) {
-      Words.storeRelease(view, offset, value);
+      AtomicWords.storeRelease(view, offset, value);
     }
   }
 
@@ -98,7 +98,7 @@ final class MulticastAccess {
 
   /** Throws if the signature at a place of a memory is another call's. */
   @HotPath
-  void compare(Waiter waiter, long offset, Call call) {
+  void compare(SpinWait waiter, long offset, Call call) {
     for (int v = 0; v < views.length; v++) {
       if (views[v].window(offset).getShort(views[v].index(offset)) != call.signature) {
         throw waiter.differs(call, ranks[v]);
@@ -111,7 +111,7 @@ final class MulticastAccess {
    * polling by multimem.ld_reduce.min.
    */
   @HotPath
-  long awaitLeastGreater(Waiter waiter, long offset, long value, String what) {
+  long awaitLeastGreater(SpinWait waiter, long offset, long value, String what) {
     long least = Long.MAX_VALUE;
     for (int v = 0; v < views.length; v++) {
       least = Math.min(least, waiter.awaitGreater(views[v], offset, value, ranks[v], what));

@@ -2,9 +2,9 @@ package org.nccl4j.device.host.kernel.nvls;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Call;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
@@ -53,7 +53,7 @@ public final class NvlsConnection {
 
   /** Waits until this rank's slot of the next step is free, and returns its offset. */
   @HotPath
-  long awaitFree(Waiter waiter) {
+  long awaitFree(SpinWait waiter) {
     long wanted = filled - ConnectionLayout.STEPS;
     if (freed <= wanted) {
       freed = waiter.awaitGreater(own, base + layout.head(), wanted, peer, "a free NVLS buffer");
@@ -63,7 +63,7 @@ public final class NvlsConnection {
 
   /** Waits until all ranks' slots of the next step are free, and returns their offset. */
   @HotPath
-  long awaitAllFree(Waiter waiter) {
+  long awaitAllFree(SpinWait waiter) {
     long wanted = filled - ConnectionLayout.STEPS;
     if (freed <= wanted) {
       freed = all.awaitLeastGreater(waiter, base + layout.head(), wanted, "a free NVLS buffer");
@@ -83,7 +83,7 @@ public final class NvlsConnection {
     long at = base + layout.signature(filled);
     own.window(at).putShort(own.index(at), call.signature);
     filled++;
-    Words.storeRelease(own, base + layout.tail(), filled);
+    AtomicWords.storeRelease(own, base + layout.tail(), filled);
   }
 
   /** All ranks' slots are full. */
@@ -96,7 +96,7 @@ public final class NvlsConnection {
 
   /** Waits until this rank's slot of the next step is full, and returns its offset. */
   @HotPath
-  long awaitFull(Waiter waiter, Call call) {
+  long awaitFull(SpinWait waiter, Call call) {
     if (full <= emptied) {
       full = waiter.awaitGreater(own, base + layout.tail(), emptied, peer, "data");
     }
@@ -109,7 +109,7 @@ public final class NvlsConnection {
 
   /** Waits until all ranks' slots of the next step are full, and returns their offset. */
   @HotPath
-  long awaitAllFull(Waiter waiter, Call call) {
+  long awaitAllFull(SpinWait waiter, Call call) {
     if (full <= emptied) {
       full = all.awaitLeastGreater(waiter, base + layout.tail(), emptied, "data");
     }
@@ -121,7 +121,7 @@ public final class NvlsConnection {
   @HotPath
   void release() {
     emptied++;
-    Words.storeRelease(own, base + layout.head(), emptied);
+    AtomicWords.storeRelease(own, base + layout.head(), emptied);
   }
 
   /** All ranks' slots are free again. */

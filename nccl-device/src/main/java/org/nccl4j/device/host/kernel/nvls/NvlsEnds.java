@@ -2,9 +2,9 @@ package org.nccl4j.device.host.kernel.nvls;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Copies;
-import org.nccl4j.device.host.kernel.protocol.Parts;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.Nvls;
@@ -24,7 +24,7 @@ public final class NvlsEnds {
   private static final int PIECE = 16 << 10;
 
   final Nvls nvls;
-  private final Waiter waiter;
+  private final SpinWait waiter;
   private final HostMemory own;
   private final MulticastAccess all;
   private final HostMemory scratch;
@@ -39,7 +39,7 @@ public final class NvlsEnds {
    *
    * @param scratch at least 16 KiB
    */
-  public NvlsEnds(Nvls nvls, Waiter waiter, HostMemory scratch) {
+  public NvlsEnds(Nvls nvls, SpinWait waiter, HostMemory scratch) {
     this.nvls = nvls;
     this.waiter = waiter;
     this.own = HostMemory.of(nvls.unicast());
@@ -67,7 +67,7 @@ public final class NvlsEnds {
    * @return chunks of the turn
    */
   @HotPath
-  int scatterTurn(Parts parts, Reduction reduction, HostMemory source, int size) {
+  int scatterTurn(Chunking parts, Reduction reduction, HostMemory source, int size) {
     long turn = parts.begin();
     int chunks = 0;
     boolean more;
@@ -89,7 +89,7 @@ public final class NvlsEnds {
    * @return whether there is another turn
    */
   @HotPath
-  boolean gatherTurn(Parts parts, int chunks, HostMemory target) {
+  boolean gatherTurn(Chunking parts, int chunks, HostMemory target) {
     boolean more = false;
     for (int chunk = 0; chunk < chunks; chunk++) {
       for (int head = 0; head < down.length; head++) {

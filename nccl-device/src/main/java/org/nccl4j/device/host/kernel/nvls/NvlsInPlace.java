@@ -5,14 +5,14 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.window.Arrivals;
-import org.nccl4j.device.host.kernel.window.Direct;
+import org.nccl4j.device.host.kernel.window.TeamBarrier;
+import org.nccl4j.device.host.kernel.window.WindowKernels;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.CallText;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -25,11 +25,11 @@ import org.nccl4j.device.symmetric.WindowView;
 public final class NvlsInPlace implements Kernel {
   private static final int PIECE = 16 << 10;
 
-  private final DirectWork work;
+  private final WindowWork work;
   private final Call call;
   private final Nvls nvls;
   private final int self;
-  private final Arrivals arrivals;
+  private final TeamBarrier arrivals;
   private final Reduction reduction;
   private final HostMemory scratch;
 
@@ -47,7 +47,7 @@ public final class NvlsInPlace implements Kernel {
    * @param scratch of a piece
    */
   public NvlsInPlace(
-      DirectWork work, Nvls nvls, SymmetricSpace space, Arrivals arrivals, HostMemory scratch) {
+      WindowWork work, Nvls nvls, SymmetricSpace space, TeamBarrier arrivals, HostMemory scratch) {
     this.work = work;
     this.call = new Call(work.signature(), () -> CallText.of(work));
     this.nvls = nvls;
@@ -73,7 +73,7 @@ public final class NvlsInPlace implements Kernel {
   public void run(HostMemory send, HostMemory recv) {
     long sendAt = sends == null ? -1 : send.address() - work.send().address();
     long recvAt = recvs == null ? -1 : recv.address() - work.recv().address();
-    arrivals.begin(Direct.signature(work, sendAt, recvAt), call);
+    arrivals.begin(WindowKernels.signature(work, sendAt, recvAt), call);
     if (nvls.headRank() >= 0) {
       switch (work.operation()) {
         case ALL_REDUCE -> allReduce(sendAt, recvAt);

@@ -2,8 +2,8 @@ package org.nccl4j.device.host.kernel.nvls;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 
@@ -15,7 +15,7 @@ public final class NvlsKernels {
   private NvlsKernels() {}
 
   /** All-reduce: each head combines a part of every loop. */
-  public record AllReduce(NvlsEnds ends, Call call, Parts parts, Reduction reduction, int size)
+  public record AllReduce(NvlsEnds ends, Call call, Chunking parts, Reduction reduction, int size)
       implements Kernel {
     @Override
     @HotPath
@@ -36,7 +36,7 @@ public final class NvlsKernels {
 
   /** Reduce-scatter: every rank is the head of its own part. */
   public record ReduceScatter(
-      NvlsEnds ends, Call call, Parts parts, long partBytes, Reduction reduction, int size)
+      NvlsEnds ends, Call call, Chunking parts, long partBytes, Reduction reduction, int size)
       implements Kernel {
     @Override
     @HotPath
@@ -64,7 +64,8 @@ public final class NvlsKernels {
   }
 
   /** All-gather: every rank gives out its own part. */
-  public record AllGather(NvlsEnds ends, Call call, Parts parts, long partBytes) implements Kernel {
+  public record AllGather(NvlsEnds ends, Call call, Chunking parts, long partBytes)
+      implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {

@@ -8,13 +8,13 @@ import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.kernel.protocol.LlLines;
 import org.nccl4j.device.host.kernel.protocol.Sender;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.CallText;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
@@ -27,7 +27,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  */
 public final class NvlsLines implements Sender {
   private final Nvls nvls;
-  private final Waiter waiter;
+  private final SpinWait waiter;
   private final LineSlots slots;
   private final int self;
   private final MulticastAccess all;
@@ -49,7 +49,7 @@ public final class NvlsLines implements Sender {
    * @param space with a window of its own that is reached by multicast
    * @param scratch of three times {@link LineSlots#DATA_BYTES}
    */
-  public NvlsLines(Nvls nvls, SymmetricSpace space, Waiter waiter, HostMemory scratch) {
+  public NvlsLines(Nvls nvls, SymmetricSpace space, SpinWait waiter, HostMemory scratch) {
     this.nvls = nvls;
     this.waiter = waiter;
     this.slots = new LineSlots(space.size());
@@ -62,7 +62,7 @@ public final class NvlsLines implements Sender {
   }
 
   /** The kernel of an operation. */
-  public Kernel of(DirectWork work) {
+  public Kernel of(WindowWork work) {
     int size = work.type().bytes();
     long bytes = work.count() * size;
     if (bytes > LineSlots.DATA_BYTES || !Nvls.has(work)) {

@@ -2,8 +2,8 @@ package org.nccl4j.device.host.kernel.nvls;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Parts;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
@@ -21,7 +21,7 @@ import org.nccl4j.device.host.reduce.Reduction;
 public final class NvlsTreeAllReduce implements Kernel {
   private final NvlsEnds ends;
   private final Call call;
-  private final Parts parts;
+  private final Chunking parts;
   private final Reduction reduction;
   private final int size;
   private final Primitives[] up;
@@ -39,7 +39,7 @@ public final class NvlsTreeAllReduce implements Kernel {
   public NvlsTreeAllReduce(
       NvlsEnds ends,
       Call call,
-      Parts parts,
+      Chunking parts,
       Reduction reduction,
       int size,
       Primitives[] up,

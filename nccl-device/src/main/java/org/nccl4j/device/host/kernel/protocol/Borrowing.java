@@ -8,10 +8,10 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.host.memory.ProcessMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 
@@ -57,7 +57,7 @@ final class Borrowing {
   /** Answers the sender's offer if there is one, and no answer yet. */
   @HotPath
   void answer() {
-    if (answer == 0 && Words.loadAcquire(data, Lending.OFFER) != 0) {
+    if (answer == 0 && AtomicWords.loadAcquire(data, Lending.OFFER) != 0) {
       decide();
     }
   }
@@ -75,7 +75,7 @@ final class Borrowing {
     if (answer == 0) {
       answer = Lending.BY_SLOTS;
     }
-    Words.storeRelease(credit, Lending.ANSWER, Lending.answer(answer, least));
+    AtomicWords.storeRelease(credit, Lending.ANSWER, Lending.answer(answer, least));
     if (LOG.isLoggable(sizes.level())) {
       LOG.log(sizes.level(), "{0}", text(obstacle));
     }
@@ -99,7 +99,7 @@ final class Borrowing {
   }
 
   private long offered(long word) {
-    return Words.loadAcquire(data, word);
+    return AtomicWords.loadAcquire(data, word);
   }
 
   /** Buffers that the sender lends, by slot, if it is in this process; null if it is not. */
@@ -147,10 +147,10 @@ final class Borrowing {
   /** Tells the sender that a step is being read; false if the sender has revoked it. */
   @HotPath
   boolean begin(long step) {
-    Words.storeRelease(credit, Lending.READING, step + 1);
+    AtomicWords.storeRelease(credit, Lending.READING, step + 1);
     reading = true;
     VarHandle.fullFence();
-    return Words.loadAcquire(data, Lending.REVOKED) == 0;
+    return AtomicWords.loadAcquire(data, Lending.REVOKED) == 0;
   }
 
   /** The step was read; the head says so too. */
@@ -163,7 +163,7 @@ final class Borrowing {
   void abandon() {
     if (reading) {
       reading = false;
-      Words.storeRelease(credit, Lending.READING, 0);
+      AtomicWords.storeRelease(credit, Lending.READING, 0);
     }
   }
 
@@ -182,7 +182,7 @@ final class Borrowing {
 
   /** Reads lent data of another process. */
   @HotPath
-  void fetch(long from, long to, int bytes, Waiter waiter, int peer) {
+  void fetch(long from, long to, int bytes, SpinWait waiter, int peer) {
     int error = process.read(from, to, bytes);
     if (error != 0) {
       fail(error, bytes, waiter, peer);
@@ -190,8 +190,8 @@ final class Borrowing {
   }
 
   /** A sender that has failed is heard of in another way, with the reason. */
-  private void fail(int error, int bytes, Waiter waiter, int peer) {
-    if (error == ProcessMemory.ESRCH || Words.loadAcquire(data, Lending.REVOKED) != 0) {
+  private void fail(int error, int bytes, SpinWait waiter, int peer) {
+    if (error == ProcessMemory.ESRCH || AtomicWords.loadAcquire(data, Lending.REVOKED) != 0) {
       waiter.awaitFailure(peer);
     }
     throw new SystemErrorException(

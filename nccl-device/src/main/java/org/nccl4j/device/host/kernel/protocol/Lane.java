@@ -200,9 +200,9 @@ public abstract class Lane {
   /** Receives. */
   public static final class In extends Lane {
     private final RecvEnd end;
-    private final Waiter waiter;
+    private final SpinWait waiter;
 
-    public In(RecvEnd end, List<P2pWork> works, Waiter waiter) {
+    public In(RecvEnd end, List<P2pWork> works, SpinWait waiter) {
       super(end, works);
       this.end = end;
       this.waiter = waiter;

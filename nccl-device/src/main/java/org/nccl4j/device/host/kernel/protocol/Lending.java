@@ -2,8 +2,8 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 
@@ -80,11 +80,11 @@ final class Lending {
     this.credit = credit;
     this.sizes = sizes;
     this.number = LentMemory.add(lent);
-    Words.storeRelease(data, PROCESS, ProcessHandle.current().pid());
-    Words.storeRelease(data, PATTERN_ADDRESS, LentMemory.patternAddress());
-    Words.storeRelease(data, PATTERN, LentMemory.pattern(0));
-    Words.storeRelease(data, PATTERN + Long.BYTES, LentMemory.pattern(1));
-    Words.storeRelease(data, OFFER, number);
+    AtomicWords.storeRelease(data, PROCESS, ProcessHandle.current().pid());
+    AtomicWords.storeRelease(data, PATTERN_ADDRESS, LentMemory.patternAddress());
+    AtomicWords.storeRelease(data, PATTERN, LentMemory.pattern(0));
+    AtomicWords.storeRelease(data, PATTERN + Long.BYTES, LentMemory.pattern(1));
+    AtomicWords.storeRelease(data, OFFER, number);
   }
 
   /** True if a step of so many bytes is to be lent. */
@@ -104,7 +104,7 @@ final class Lending {
 
   @HotPath
   private void hear() {
-    long heard = Words.loadAcquire(credit, ANSWER);
+    long heard = AtomicWords.loadAcquire(credit, ANSWER);
     answer = heard & WAY;
     if (answer == IN_PROCESS) {
       least = sizes.inProcess();
@@ -138,14 +138,14 @@ final class Lending {
 
   /** From now on the receiver begins to read nothing that is lent. */
   void revoke() {
-    Words.storeRelease(data, REVOKED, 1);
+    AtomicWords.storeRelease(data, REVOKED, 1);
     VarHandle.fullFence();
   }
 
   /** True while the receiver reads something that was lent. */
   boolean isBeingRead() {
-    long reading = Words.loadAcquire(credit, READING);
-    return reading > Words.loadAcquire(credit, ConnectionLayout.HEAD);
+    long reading = AtomicWords.loadAcquire(credit, READING);
+    return reading > AtomicWords.loadAcquire(credit, ConnectionLayout.HEAD);
   }
 
   /** Keeps what is lent for good, since the receiver does not stop reading. */

@@ -3,8 +3,8 @@ package org.nccl4j.device.host.kernel.protocol;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.CallSignature;
 
 /**
@@ -26,7 +26,7 @@ public final class LlLines {
 
   /** True if a slot's first word has a flag of the awaited one's step, but of another call. */
   public static boolean isOther(HostMemory lines, long offset, int awaited) {
-    long word = Words.loadOpaque(lines.window(offset), lines.index(offset));
+    long word = AtomicWords.loadOpaque(lines.window(offset), lines.index(offset));
     int flag = (int) (word >>> 32);
     return flag != awaited
         && (flag & STEP_MASK) == (awaited & STEP_MASK)
@@ -48,7 +48,7 @@ public final class LlLines {
   /** Clears a slot, before all that is stored afterwards. */
   public static void clear(HostMemory lines, long offset, int bytes) {
     for (int at = 0; at < bytes; at += 8) {
-      Words.storeOpaque(lines.window(offset + at), lines.index(offset + at), 0);
+      AtomicWords.storeOpaque(lines.window(offset + at), lines.index(offset + at), 0);
     }
     VarHandle.releaseFence();
   }
@@ -68,19 +68,19 @@ public final class LlLines {
       for (int at = bytes - 1; at >= whole; at--) {
         low = low << 8 | (from.get(fromIndex + at) & 0xff);
       }
-      Words.storeOpaque(to, toIndex + 2 * whole, high | low);
+      AtomicWords.storeOpaque(to, toIndex + 2 * whole, high | low);
     }
     // The receiver polls the first word: written last, it comes with the rest of its cache line.
     for (int at = whole - 4; at >= 0; at -= 4) {
       long low = from.getInt(fromIndex + at) & 0xffffffffL;
-      Words.storeOpaque(to, toIndex + 2 * at, high | low);
+      AtomicWords.storeOpaque(to, toIndex + 2 * at, high | low);
     }
   }
 
   /** Reads data from a slot, waiting for each word. */
   @HotPath
   public static void unpack(
-      RecvEnd end, HostMemory target, long targetOffset, int bytes, Call call, Waiter waiter) {
+      RecvEnd end, HostMemory target, long targetOffset, int bytes, Call call, SpinWait waiter) {
     int flag = end.llFlag(call);
     unpack(
         end.memory(), end.llSlot(), target, targetOffset, bytes, flag, call, end.awaited(), waiter);
@@ -101,14 +101,14 @@ public final class LlLines {
       int flag,
       Call call,
       Sender from,
-      Waiter waiter) {
+      SpinWait waiter) {
     ByteBuffer words = lines.window(offset);
     int first = lines.index(offset);
     ByteBuffer to = target.window(targetOffset);
     int toIndex = target.index(targetOffset);
     int whole = bytes & ~3;
     for (int at = 0; at < whole; at += 4) {
-      long word = Words.loadOpaque(words, first + 2 * at);
+      long word = AtomicWords.loadOpaque(words, first + 2 * at);
       if ((int) (word >>> 32) != flag) {
         word = await(words, first + 2 * at, flag, call, from, waiter);
       }
@@ -130,7 +130,7 @@ public final class LlLines {
     ByteBuffer from = lines.window(end.llSlot());
     int fromIndex = lines.index(end.llSlot());
     for (int at = (bytes - 1) & ~3; at >= 0; at -= 4) {
-      if ((int) (Words.loadOpaque(from, fromIndex + 2 * at) >>> 32) != flag) {
+      if ((int) (AtomicWords.loadOpaque(from, fromIndex + 2 * at) >>> 32) != flag) {
         return false;
       }
     }
@@ -138,11 +138,11 @@ public final class LlLines {
   }
 
   private static long await(
-      ByteBuffer from, int index, int flag, Call call, Sender sender, Waiter waiter) {
+      ByteBuffer from, int index, int flag, Call call, Sender sender, SpinWait waiter) {
     waiter.begin();
     while (true) {
       boolean other = waiter.isSlow() && sender.sentAnother(call);
-      long word = Words.loadOpaque(from, index);
+      long word = AtomicWords.loadOpaque(from, index);
       if ((int) (word >>> 32) == flag) {
         return word;
       }

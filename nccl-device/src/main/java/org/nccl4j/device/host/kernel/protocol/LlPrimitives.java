@@ -23,7 +23,7 @@ public final class LlPrimitives extends Primitives {
    */
   public LlPrimitives(
       int rank,
-      Waiter waiter,
+      SpinWait waiter,
       Call call,
       RecvEnd[] recvs,
       SendEnd[] sends,

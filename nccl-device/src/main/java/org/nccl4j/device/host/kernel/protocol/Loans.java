@@ -37,7 +37,7 @@ final class Loans {
 
   /** Waits until all that was lent was read. */
   @HotPath
-  void settle(Waiter waiter) {
+  void settle(SpinWait waiter) {
     while (count > 0) {
       lenders[count - 1].awaitReturn(waiter);
       count--;

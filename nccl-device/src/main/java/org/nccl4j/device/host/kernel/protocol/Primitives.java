@@ -20,7 +20,7 @@ public abstract class Primitives {
   /** In a mode: the target is a place for what goes to the peers, and is not finished. */
   static final int PARTIAL = 4;
 
-  final Waiter waiter;
+  final SpinWait waiter;
   final Call call;
   public final RecvEnd[] recvs;
   public final SendEnd[] sends;
@@ -35,7 +35,7 @@ public abstract class Primitives {
 
   Primitives(
       int rank,
-      Waiter waiter,
+      SpinWait waiter,
       Call call,
       RecvEnd[] recvs,
       SendEnd[] sends,

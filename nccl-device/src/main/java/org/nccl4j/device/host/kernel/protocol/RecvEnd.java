@@ -2,8 +2,8 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
@@ -74,18 +74,18 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   /** Returns the sender's last report of its communicator, as of when the received data came. */
   long told() {
     VarHandle.loadLoadFence();
-    return Words.loadAcquire(data, SharedConnections.TOLD);
+    return AtomicWords.loadAcquire(data, SharedConnections.TOLD);
   }
 
   /** In Simple: waits until the slot of the current step is full. */
   @HotPath
-  public void awaitData(Waiter waiter, Call call) {
+  public void awaitData(SpinWait waiter, Call call) {
     awaitData(waiter, call, 0);
   }
 
   /** In Simple: waits until the slot of a step after the current one is full. */
   @HotPath
-  public void awaitData(Waiter waiter, Call call, int ahead) {
+  public void awaitData(SpinWait waiter, Call call, int ahead) {
     if (tail <= step + ahead) {
       awaited = step + ahead;
       tail = waiter.awaitTail(data, ConnectionLayout.TAIL, step + ahead, call, this);
@@ -95,7 +95,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   /** In Simple: throws if the data of a step that is there are another call's. */
   @HotPath
-  private void compare(Waiter waiter, Call call, long full) {
+  private void compare(SpinWait waiter, Call call, long full) {
     long at = ConnectionLayout.signature(full);
     short signature = data.window(at).getShort(data.index(at));
     if (signature != call.signature && signature != 0) {
@@ -111,7 +111,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   /** In LL128: finds the slot of the current step, and waits until it is full. */
   @HotPath
-  void awaitLl128(Waiter waiter, Call call, int bytes) {
+  void awaitLl128(SpinWait waiter, Call call, int bytes) {
     findLl128(bytes);
     waiter.awaitFlag(data, ll128Flag, call.flag(step), call, awaited());
   }
@@ -120,7 +120,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   @HotPath
   boolean hasLl128(Call call, int bytes) {
     findLl128(bytes);
-    return Words.loadAcquire(data, ll128Flag) == call.flag(step);
+    return AtomicWords.loadAcquire(data, ll128Flag) == call.flag(step);
   }
 
   @Override
@@ -136,11 +136,11 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
         || Call.isOther(ll128Flag(Ll128Slots.LINE_DATA), flag)
         || Call.isOther(ll128Flag(Ll128Slots.TRIPLE_DATA), flag)
         || layout.ll128SlotBytes() > 0 && Call.isOther(ll128Flag(Integer.MAX_VALUE), flag)
-        || Words.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
+        || AtomicWords.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
   }
 
   private long ll128Flag(int bytes) {
-    return Words.loadAcquire(data, Ll128Slots.slot(layout, awaited, bytes));
+    return AtomicWords.loadAcquire(data, Ll128Slots.slot(layout, awaited, bytes));
   }
 
   /** The current step is awaited. */
@@ -154,14 +154,14 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   @HotPath
   public boolean hasData() {
     if (tail <= step) {
-      tail = Words.loadAcquire(data, ConnectionLayout.TAIL);
+      tail = AtomicWords.loadAcquire(data, ConnectionLayout.TAIL);
     }
     return tail > step;
   }
 
   /** Same as {@link #hasData()}, but throws if the data belong to another call. */
   @HotPath
-  public boolean hasData(Waiter waiter, Call call) {
+  public boolean hasData(SpinWait waiter, Call call) {
     if (!hasData()) {
       return false;
     }
@@ -174,7 +174,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    * to the release nothing waits: a sender that fails waits for the end of the reading.
    */
   @HotPath
-  void locate(Waiter waiter) {
+  void locate(SpinWait waiter) {
     if (borrowing != null) {
       borrowing.answer();
       if (borrowing.isLent(step)) {
@@ -192,7 +192,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   /** In Simple: copies a part of the current step's data, which were located. */
   @HotPath
-  void copy(int at, HostMemory target, long targetOffset, int bytes, Waiter waiter) {
+  void copy(int at, HostMemory target, long targetOffset, int bytes, SpinWait waiter) {
     if (from == null) {
       borrowing.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
     } else {
@@ -230,7 +230,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
       borrowing.end();
     }
     step++;
-    Words.storeRelease(credit, ConnectionLayout.HEAD, step);
+    AtomicWords.storeRelease(credit, ConnectionLayout.HEAD, step);
   }
 
   /** Frees LL's slot of old flags before steps in flags repeat, whatever the protocol is now. */
@@ -247,7 +247,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     clearLast();
     step++;
     if ((step & (HEAD_STEPS - 1)) == 0) {
-      Words.storeRelease(credit, ConnectionLayout.HEAD, step);
+      AtomicWords.storeRelease(credit, ConnectionLayout.HEAD, step);
     }
   }
 }

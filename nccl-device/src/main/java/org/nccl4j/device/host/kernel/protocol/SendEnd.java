@@ -2,8 +2,8 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
@@ -62,24 +62,24 @@ public final class SendEnd extends ConnectionEnd {
 
   /** Tells the receiver for which communicator it sends from now on, before all that it sends. */
   void tell(long told) {
-    Words.storeRelease(data, SharedConnections.TOLD, told);
+    AtomicWords.storeRelease(data, SharedConnections.TOLD, told);
     VarHandle.storeStoreFence();
   }
 
   /** Waits until the slot of the current step is empty. */
   @HotPath
-  public void awaitCredit(Waiter waiter) {
+  public void awaitCredit(SpinWait waiter) {
     awaitHead(waiter, step - ConnectionLayout.STEPS);
   }
 
   /** In LL128: finds the slot of the current step, and waits until it is empty. */
   @HotPath
-  void awaitLl128Credit(Waiter waiter, int bytes) {
+  void awaitLl128Credit(SpinWait waiter, int bytes) {
     findLl128(bytes);
     awaitHead(waiter, step - Ll128Slots.count(bytes));
   }
 
-  private void awaitHead(Waiter waiter, long taken) {
+  private void awaitHead(SpinWait waiter, long taken) {
     if (head <= taken) {
       head = waiter.awaitGreater(credit, ConnectionLayout.HEAD, taken, peer, "a free buffer");
     }
@@ -100,7 +100,7 @@ public final class SendEnd extends ConnectionEnd {
 
   private boolean isHeadBeyond(long taken) {
     if (head <= taken) {
-      head = Words.loadAcquire(credit, ConnectionLayout.HEAD);
+      head = AtomicWords.loadAcquire(credit, ConnectionLayout.HEAD);
     }
     return head > taken;
   }
@@ -145,7 +145,7 @@ public final class SendEnd extends ConnectionEnd {
 
   /** Waits until the receiver has read what the current kernel has lent. */
   @HotPath
-  void awaitReturn(Waiter waiter) {
+  void awaitReturn(SpinWait waiter) {
     if (head <= lastLent) {
       head =
           waiter.awaitGreater(credit, ConnectionLayout.HEAD, lastLent, peer, "the end of a read");
@@ -172,7 +172,7 @@ public final class SendEnd extends ConnectionEnd {
     long signature = ConnectionLayout.signature(step);
     data.window(signature).putShort(data.index(signature), call.signature);
     step++;
-    Words.storeRelease(data, ConnectionLayout.TAIL, step);
+    AtomicWords.storeRelease(data, ConnectionLayout.TAIL, step);
   }
 
   /**
@@ -180,7 +180,7 @@ public final class SendEnd extends ConnectionEnd {
    */
   @HotPath
   void postLl128(Call call) {
-    Words.storeRelease(data, ll128Flag, call.flag(step));
+    AtomicWords.storeRelease(data, ll128Flag, call.flag(step));
     step++;
   }
 

@@ -37,7 +37,7 @@ public final class SlotPrimitives extends Primitives {
    */
   public SlotPrimitives(
       int rank,
-      Waiter waiter,
+      SpinWait waiter,
       Call call,
       RecvEnd[] recvs,
       SendEnd[] sends,

@@ -20,9 +20,9 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.ProcessCopyProbe;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -47,7 +47,7 @@ class LoanTest {
   private final HostMemory source = HostMemory.of(device.allocate(2 * BYTES));
   private final HostMemory target = HostMemory.of(device.allocate(BYTES));
   private final HostMemory scratch = HostMemory.of(device.allocate(3 * BYTES));
-  private final Waiter waiter = waiter(Duration.ofSeconds(30));
+  private final SpinWait waiter = waiter(Duration.ofSeconds(30));
   private final Loans loans = new Loans(2);
   private SendEnd sender;
   private RecvEnd receiver;
@@ -56,8 +56,8 @@ class LoanTest {
     return Stream.of(IN_PROCESS, BETWEEN_PROCESSES);
   }
 
-  private static Waiter waiter(Duration deadline) {
-    return new Waiter("loans", 0, deadline, true, Progress.NONE);
+  private static SpinWait waiter(Duration deadline) {
+    return new SpinWait("loans", 0, deadline, true, Progress.NONE);
   }
 
   @AfterEach
@@ -90,7 +90,7 @@ class LoanTest {
     to.send(source, 3, bytes);
   }
 
-  private void receive(Waiter whose, int bytes) {
+  private void receive(SpinWait whose, int bytes) {
     new SlotPrimitives(
             1, whose, CALL, new RecvEnd[] {receiver}, new SendEnd[0], null, 1, scratch, false)
         .recv(target, 0, bytes);
@@ -126,7 +126,7 @@ class LoanTest {
   void theReceiversMeasurementDecidesBetweenProcesses() {
     connect(new SingleCopy(SingleCopy.NEVER, SingleCopy.MEASURED, Level.DEBUG));
     int least = ProcessCopyProbe.times().leastBytes();
-    long answer = Words.loadAcquire(HostMemory.of(credit), Lending.ANSWER);
+    long answer = AtomicWords.loadAcquire(HostMemory.of(credit), Lending.ANSWER);
     long expected =
         least == SingleCopy.NEVER
             ? Lending.BY_SLOTS
@@ -154,13 +154,13 @@ class LoanTest {
   @Test
   void aSenderOfAnotherProcessThatCannotBeReadGoesOnThroughSlots() {
     sender = sender(BETWEEN_PROCESSES);
-    Words.storeRelease(HostMemory.of(data), Lending.PATTERN, LentMemory.pattern(0) + 1);
+    AtomicWords.storeRelease(HostMemory.of(data), Lending.PATTERN, LentMemory.pattern(0) + 1);
     receiver = receiver(BETWEEN_PROCESSES);
     assertEquals(1, arrivesAfterChange(BYTES), "another pattern");
-    Words.storeRelease(HostMemory.of(credit), Lending.ANSWER, 0);
+    AtomicWords.storeRelease(HostMemory.of(credit), Lending.ANSWER, 0);
     sender = sender(BETWEEN_PROCESSES);
     sender.goOnAt(1);
-    Words.storeRelease(HostMemory.of(data), Lending.PROCESS, Integer.MAX_VALUE);
+    AtomicWords.storeRelease(HostMemory.of(data), Lending.PROCESS, Integer.MAX_VALUE);
     receiver = receiver(BETWEEN_PROCESSES);
     receiver.goOnAt(1);
     assertEquals(1, arrivesAfterChange(BYTES), "no such process");
@@ -192,7 +192,7 @@ class LoanTest {
     send(BYTES);
     loans.revoke(Long.MAX_VALUE);
     source.close();
-    Waiter theirs = waiter(Duration.ofSeconds(30));
+    SpinWait theirs = waiter(Duration.ofSeconds(30));
     NcclException cause = new SystemErrorException(ErrorId.SHARED_MEMORY, "rank 0 failed", "look");
     theirs.fail(cause);
     NcclException thrown = assertThrows(NcclException.class, () -> receive(theirs, BYTES));
@@ -208,7 +208,7 @@ class LoanTest {
     receiver.locate(waiter);
     Thread failing = new Thread(() -> loans.revoke(Long.MAX_VALUE));
     failing.start();
-    while (Words.loadAcquire(HostMemory.of(data), Lending.REVOKED) == 0) {
+    while (AtomicWords.loadAcquire(HostMemory.of(data), Lending.REVOKED) == 0) {
       Thread.onSpinWait();
     }
     assertTrue(failing.isAlive());

@@ -5,8 +5,8 @@ import java.util.Collections;
 import java.util.List;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.host.kernel.protocol.Ends;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -47,13 +47,13 @@ public final class TurnsStress {
 
   /** Two communicators that share connections. */
   static class Shared {
-    final Waiter waiter = new Waiter("turns", 0, Duration.ofSeconds(30), true, Progress.NONE);
-    final Ends first = new Ends(SPEC);
-    final Ends second = new Ends(SPEC, first, List.of(0), "second");
-    final Turns turns = new Turns(waiter, Progress.NONE, first);
+    final SpinWait waiter = new SpinWait("turns", 0, Duration.ofSeconds(30), true, Progress.NONE);
+    final ConnectionTable first = new ConnectionTable(SPEC);
+    final ConnectionTable second = new ConnectionTable(SPEC, first, List.of(0), "second");
+    final KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, first);
     int done;
 
-    void run(Ends ends, long ticket) {
+    void run(ConnectionTable ends, long ticket) {
       try {
         turns.run((send, recv) -> done = 2 * done + 1 + (int) ticket, ends, null, null, ticket);
       } catch (NcclException failed) {

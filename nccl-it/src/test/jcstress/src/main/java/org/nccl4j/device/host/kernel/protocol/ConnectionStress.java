@@ -4,7 +4,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -153,8 +153,8 @@ public final class ConnectionStress {
       if (LlLines.isComplete(recv, BYTES, recv.llFlag(CALL))) {
         r.r1 = 1;
         long first = recv.llSlot();
-        int low = (int) Words.loadOpaque(recv.data.window(first), recv.data.index(first));
-        int high = (int) Words.loadOpaque(recv.data.window(first + 8), recv.data.index(first + 8));
+        int low = (int) AtomicWords.loadOpaque(recv.data.window(first), recv.data.index(first));
+        int high = (int) AtomicWords.loadOpaque(recv.data.window(first + 8), recv.data.index(first + 8));
         r.r2 = low == 0x01010101 && high == low ? 1 : 2;
       }
     }
@@ -205,7 +205,7 @@ public final class ConnectionStress {
 
     /** At the last step before flags repeat, which is there. */
     public Clear() {
-      Words.storeRelease(recv.credit, ConnectionLayout.HEAD, LAST);
+      AtomicWords.storeRelease(recv.credit, ConnectionLayout.HEAD, LAST);
       send.goOnAt(LAST);
       recv.goOnAt(LAST);
       LlLines.pack(SOURCE, 0, BYTES, send.memory(), send.llSlot(), send.llFlag(CALL));

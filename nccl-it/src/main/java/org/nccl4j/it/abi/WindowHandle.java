@@ -8,10 +8,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** An ncclWindow_t, or the handle of ncclCommRegister. Any thread. */
-final class Windows {
-  private static final Handles<Windows> WINDOWS = new Handles<>(2);
-  private static final Handles<Windows> REGISTRATIONS = new Handles<>(3);
-  private static final Set<Windows> LIVE = ConcurrentHashMap.newKeySet();
+final class WindowHandle {
+  private static final Handles<WindowHandle> WINDOWS = new Handles<>(2);
+  private static final Handles<WindowHandle> REGISTRATIONS = new Handles<>(3);
+  private static final Set<WindowHandle> LIVE = ConcurrentHashMap.newKeySet();
 
   private final long handle;
   private final RankHandle owner;
@@ -19,7 +19,7 @@ final class Windows {
   private final Registration registration;
   private final long address;
 
-  private Windows(
+  private WindowHandle(
       long handle, RankHandle owner, Window window, Registration registration, long address) {
     this.handle = handle;
     this.owner = owner;
@@ -32,14 +32,14 @@ final class Windows {
   static long register(RankHandle owner, long address, long bytes) {
     DeviceMemory memory = memory(owner, address, bytes);
     Window window = owner.communicator().registerWindow(memory);
-    return keep(WINDOWS.add(handle -> new Windows(handle, owner, window, null, address)));
+    return keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, window, null, address)));
   }
 
   /** Registers one rank's memory. */
   static long registerLocal(RankHandle owner, long address, long bytes) {
     DeviceMemory memory = memory(owner, address, bytes);
     Registration made = owner.communicator().register(memory);
-    return keep(REGISTRATIONS.add(handle -> new Windows(handle, owner, null, made, address)));
+    return keep(REGISTRATIONS.add(handle -> new WindowHandle(handle, owner, null, made, address)));
   }
 
   private static DeviceMemory memory(RankHandle owner, long address, long bytes) {
@@ -47,20 +47,20 @@ final class Windows {
     return owner.place().device().wrap(address, bytes);
   }
 
-  private static long keep(Windows made) {
+  private static long keep(WindowHandle made) {
     LIVE.add(made);
     return made.handle;
   }
 
   static void deregister(RankHandle owner, long handle) {
-    Windows found = find(WINDOWS, handle, "window");
+    WindowHandle found = find(WINDOWS, handle, "window");
     owner.communicator().deregisterWindow(found.window);
     WINDOWS.remove(handle);
     LIVE.remove(found);
   }
 
   static void deregisterLocal(RankHandle owner, long handle) {
-    Windows found = find(REGISTRATIONS, handle, "registration");
+    WindowHandle found = find(REGISTRATIONS, handle, "registration");
     owner.communicator().deregister(found.registration);
     REGISTRATIONS.remove(handle);
     LIVE.remove(found);
@@ -90,7 +90,7 @@ final class Windows {
    * @param place the number of the rank among those whose parts can be addressed
    */
   static long localAddress(long handle, int place, long offset) {
-    Windows found = find(WINDOWS, handle, "window");
+    WindowHandle found = find(WINDOWS, handle, "window");
     int nRanks = found.owner.communicator().nRanks();
     int left = place;
     for (int rank = 0; rank < nRanks && left >= 0; rank++) {
@@ -109,8 +109,8 @@ final class Windows {
         "pass 0 to the number of the machine's ranks - 1");
   }
 
-  private static Windows find(Handles<Windows> all, long handle, String what) {
-    Windows found = all.find(handle);
+  private static WindowHandle find(Handles<WindowHandle> all, long handle, String what) {
+    WindowHandle found = all.find(handle);
     if (found == null) {
       throw Wrong.argument(
           "0x%x is not a %s, or was deregistered".formatted(handle, what),
@@ -121,7 +121,7 @@ final class Windows {
 
   /** Forgets what a communicator has registered; its close deregisters it. */
   static void forget(RankHandle owner) {
-    for (Windows each : LIVE) {
+    for (WindowHandle each : LIVE) {
       if (each.owner == owner) {
         WINDOWS.remove(each.handle);
         REGISTRATIONS.remove(each.handle);

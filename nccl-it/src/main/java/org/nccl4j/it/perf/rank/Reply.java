@@ -6,12 +6,12 @@ import java.util.Map;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReceivedError;
-import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.check.CheckResult;
 
-/** A rank's answer to an {@link Order}. */
-public sealed interface Answer extends Serializable {
+/** A rank's answer to an {@link Command}. */
+public sealed interface Reply extends Serializable {
   /** Text that was asked for. */
-  record Text(String text) implements Answer {}
+  record Text(String text) implements Reply {}
 
   /**
    * The identity of a rank or of several ranks.
@@ -22,7 +22,7 @@ public sealed interface Answer extends Serializable {
    * @param bound whether it stays on a core of its own
    */
   record Joined(long pid, List<String> devices, Map<Integer, String> transports, boolean bound)
-      implements Answer {}
+      implements Reply {}
 
   /**
    * The costs of communicators.
@@ -41,26 +41,26 @@ public sealed interface Answer extends Serializable {
       long createdBytes,
       long usedBytes,
       double callMicros)
-      implements Answer {}
+      implements Reply {}
 
   /**
    * The planner's decision.
    *
    * @param table the alternatives and the reason
    */
-  record Explained(String algorithm, String protocol, String table) implements Answer {}
+  record Explained(String algorithm, String protocol, String table) implements Reply {}
 
   /** The time of all timed operations together. */
-  record Took(long nanos) implements Answer {}
+  record Took(long nanos) implements Reply {}
 
   /** The result of a check. */
-  record Checked(Verdict verdict) implements Answer {}
+  record Checked(CheckResult verdict) implements Reply {}
 
   /** The end. */
-  record Left() implements Answer {}
+  record Left() implements Reply {}
 
   /** The order failed. */
-  record Failed(ErrorId id, String problem, String remedy, String trace) implements Answer {
+  record Failed(ErrorId id, String problem, String remedy, String trace) implements Reply {
     /** The failure as an exception, with the rank's name in it. */
     public NcclException at(int rank) {
       return ReceivedError.of(id, "rank " + rank + ": " + problem, remedy);

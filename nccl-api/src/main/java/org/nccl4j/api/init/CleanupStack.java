@@ -11,7 +11,7 @@ import org.nccl4j.device.NcclException;
  * Frees the created parts of a communicator if its creation fails: a stack of clean-up steps, the
  * last step first. One thread.
  */
-final class Undo {
+final class CleanupStack {
   private final Deque<Runnable> steps = new ArrayDeque<>();
 
   /** Something has been made, which a step frees. */

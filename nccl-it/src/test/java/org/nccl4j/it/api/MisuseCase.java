@@ -17,7 +17,7 @@ import org.nccl4j.device.RedOp;
  *
  * @param message what is in its message
  */
-record Wrong(Class<? extends NcclException> type, String message, Call call) {
+record MisuseCase(Class<? extends NcclException> type, String message, Call call) {
   /** With a buffer of 64 bytes. */
   interface Call {
     void run(Communicator comm, DeviceMemory ok, DeviceStream stream);

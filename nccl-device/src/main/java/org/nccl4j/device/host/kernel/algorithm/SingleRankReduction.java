@@ -5,7 +5,8 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 
 /** A reduction of one rank: its own elements, as they enter the combination. */
-public record Alone(Reduction reduction, int elementBytes, long bytes) implements Kernel {
+public record SingleRankReduction(Reduction reduction, int elementBytes, long bytes)
+    implements Kernel {
   private static final long PIECE_BYTES = 1 << 20;
 
   @Override

@@ -7,7 +7,7 @@ import org.nccl4j.device.HotPath;
  * loop covers {@code owners} x chunk bytes; the last loop, which has less, is cut evenly into
  * smaller chunks, so that no owner waits for another's rest.
  */
-public final class Parts {
+public final class Chunking {
   private final long bytes;
   private final int owners;
   private final int fullChunk;
@@ -20,7 +20,7 @@ public final class Parts {
 
   private long chunk;
 
-  public Parts(long bytes, int owners, int elementBytes, int chunkBytes) {
+  public Chunking(long bytes, int owners, int elementBytes, int chunkBytes) {
     this.bytes = bytes;
     this.owners = owners;
     this.fullChunk = chunkBytes - chunkBytes % elementBytes;

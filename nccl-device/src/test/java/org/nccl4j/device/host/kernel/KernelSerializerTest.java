@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.host.kernel.protocol.Ends;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -26,17 +26,17 @@ import org.nccl4j.device.kernel.Tree;
 
 /** Connections' memory is freed when all turns have ended. */
 @Timeout(60)
-class TurnsTest {
+class KernelSerializerTest {
   private final CountDownLatch begun = new CountDownLatch(1);
   private final CountDownLatch goOn = new CountDownLatch(1);
 
-  private static Waiter waiter(Progress progress) {
-    return new Waiter("turns", 0, Duration.ofSeconds(30), false, progress);
+  private static SpinWait waiter(Progress progress) {
+    return new SpinWait("turns", 0, Duration.ofSeconds(30), false, progress);
   }
 
-  private static Ends ends() {
+  private static ConnectionTable ends() {
     List<Connection> none = Collections.nCopies(1, null);
-    return new Ends(
+    return new ConnectionTable(
         new KernelCommunicatorSpec(
             "turns",
             0,
@@ -62,9 +62,9 @@ class TurnsTest {
 
   @Test
   void aKernelThatFailsBeforeItsTurnDoesNotEndTheOneThatRuns() throws Exception {
-    Waiter waiter = waiter(Progress.NONE);
-    Ends ends = ends();
-    Turns turns = new Turns(waiter, Progress.NONE, ends);
+    SpinWait waiter = waiter(Progress.NONE);
+    ConnectionTable ends = ends();
+    KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, ends);
     CompletableFuture<Void> first =
         CompletableFuture.runAsync(() -> turns.run((send, recv) -> slowly(), ends, null, null, 0));
     try {
@@ -88,7 +88,7 @@ class TurnsTest {
   /** Memory that a turn uses is freed when the turn has ended. */
   @Test
   void theTurnEndsAfterTheProxyWasToldOfTheEnd() {
-    AtomicReference<Turns> turns = new AtomicReference<>();
+    AtomicReference<KernelSerializer> turns = new AtomicReference<>();
     AtomicReference<Boolean> ended = new AtomicReference<>();
     Progress progress =
         new Progress() {
@@ -102,8 +102,8 @@ class TurnsTest {
             ended.set(turns.get().reached(1));
           }
         };
-    Ends ends = ends();
-    turns.set(new Turns(waiter(progress), progress, ends));
+    ConnectionTable ends = ends();
+    turns.set(new KernelSerializer(waiter(progress), progress, ends));
     turns.get().run((send, recv) -> {}, ends, null, null, 0);
     assertEquals(false, ended.get());
     assertTrue(turns.get().reached(1));

@@ -9,7 +9,7 @@ import org.nccl4j.device.DeviceStream;
  * A group's operations of one rank, by one communicator or by several that launch in one order.
  * Used again for later groups, as {@link Task}s are.
  */
-final class Part implements Runnable {
+final class DeviceBatch implements Runnable {
   private final List<Share> shares = new ArrayList<>(1);
   private int used;
   private Object order;
@@ -104,7 +104,7 @@ final class Part implements Runnable {
   }
 
   /** Throws if a rank of one of the same communicators has operations in the same stream. */
-  void checkStreams(Part other) {
+  void checkStreams(DeviceBatch other) {
     for (int s = 0; s < used; s++) {
       for (int o = 0; o < other.used; o++) {
         shares.get(s).checkStreams(other.shares.get(o));

@@ -4,9 +4,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.kernel.protocol.Call;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.symmetric.ResourceLayout;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
@@ -18,18 +18,18 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * <p>The word that says at what is written at the first barrier of a pair only: nobody writes the
  * next one before all have passed the second, and so have read this one.
  */
-public final class Arrivals {
+public final class TeamBarrier {
   private static final long AT_WHAT = 8;
 
   private final SymmetricSpace space;
-  private final Waiter waiter;
+  private final SpinWait waiter;
   private final HostMemory own;
   private final HostMemory[] peers;
   private final long[] offsets;
   private final long mine;
   private long count;
 
-  public Arrivals(SymmetricSpace space, Waiter waiter) {
+  public TeamBarrier(SymmetricSpace space, SpinWait waiter) {
     this.space = space;
     this.waiter = waiter;
     ResourceLayout layout = new ResourceLayout(space.size());
@@ -54,13 +54,14 @@ public final class Arrivals {
   public void begin(long what, Call call) {
     for (int place = 0; place < peers.length; place++) {
       if (place != space.place()) {
-        Words.storeOpaque(
+        AtomicWords.storeOpaque(
             peers[place].window(mine + AT_WHAT), peers[place].index(mine + AT_WHAT), what);
       }
     }
     meet();
     for (int place = 0; place < peers.length; place++) {
-      if (place != space.place() && Words.loadAcquire(own, offsets[place] + AT_WHAT) != what) {
+      if (place != space.place()
+          && AtomicWords.loadAcquire(own, offsets[place] + AT_WHAT) != what) {
         throw differs(space.first() + place, call);
       }
     }
@@ -86,7 +87,7 @@ public final class Arrivals {
     count++;
     for (int distance = 1; distance < peers.length; distance++) {
       int place = (space.place() + distance) % peers.length;
-      Words.storeRelease(peers[place], mine, count);
+      AtomicWords.storeRelease(peers[place], mine, count);
     }
     for (int place = 0; place < peers.length; place++) {
       if (place != space.place()) {

@@ -9,11 +9,11 @@ import java.nio.ByteOrder;
  * Words that threads and processes share. What was written before a release is seen by who reads
  * the released value with an acquire.
  */
-public final class Words {
+public final class AtomicWords {
   private static final VarHandle LONG =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
-  private Words() {}
+  private AtomicWords() {}
 
   /** A 64-bit word, and all that its writer wrote before it. */
   public static long loadAcquire(ByteBuffer window, int index) {

@@ -26,12 +26,12 @@ import org.nccl4j.device.kernel.SharedConnections;
  * an end without one, and {@link #connect} makes all that were asked for. The thread that runs
  * kernels takes new ends into use before the first kernel that needs them.
  */
-public final class Ends {
+public final class ConnectionTable {
   private static final VarHandle ENDED;
 
   static {
     try {
-      ENDED = MethodHandles.lookup().findVarHandle(Ends.class, "ended", long.class);
+      ENDED = MethodHandles.lookup().findVarHandle(ConnectionTable.class, "ended", long.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -74,7 +74,7 @@ public final class Ends {
   private final PeerConnector connector;
 
   /** The communicator whose connections these ends use; null for the first. */
-  private final Ends parent;
+  private final ConnectionTable parent;
 
   /** This communicator's ranks as ranks of the parent; null for the first. */
   private final int[] parentRanks;
@@ -87,7 +87,7 @@ public final class Ends {
   /** This communicator's ranks as ranks of the first. */
   private final int[] firstRanks;
 
-  private final Users users;
+  private final SharingCheck users;
 
   /** This communicator among them. */
   private final int user;
@@ -101,7 +101,8 @@ public final class Ends {
    * @param parentRanks this communicator's ranks as ranks of the parent
    * @param path where this communicator comes from: the same on all its ranks
    */
-  public Ends(KernelCommunicatorSpec spec, Ends parent, List<Integer> parentRanks, String path) {
+  public ConnectionTable(
+      KernelCommunicatorSpec spec, ConnectionTable parent, List<Integer> parentRanks, String path) {
     this.parent = parent;
     this.parentRanks = parentRanks.stream().mapToInt(Integer::intValue).toArray();
     name = spec.name();
@@ -129,14 +130,14 @@ public final class Ends {
     }
   }
 
-  public Ends(KernelCommunicatorSpec spec) {
+  public ConnectionTable(KernelCommunicatorSpec spec) {
     parent = null;
     parentRanks = null;
     name = spec.name();
     rank = spec.rank();
     layout = spec.layout();
     connector = spec.connector();
-    users = new Users(spec.nRanks());
+    users = new SharingCheck(spec.nRanks());
     user = SharedConnections.FIRST;
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
@@ -175,7 +176,7 @@ public final class Ends {
 
   /** Waits at a kernel's end until all that it has lent was read. */
   @HotPath
-  public void settle(Waiter waiter) {
+  public void settle(SpinWait waiter) {
     if (loans.exist()) {
       loans.settle(waiter);
     }
@@ -216,7 +217,7 @@ public final class Ends {
    *
    * @throws OrderMismatchException if those got what was sent for yet another
    */
-  public void takeOver(Ends other) {
+  public void takeOver(ConnectionTable other) {
     for (int peer = 0; peer < other.used.length; peer++) {
       if (other.used[peer]) {
         other.sendSteps[other.firstRanks[peer]] = other.sends[peer].step();
@@ -256,7 +257,7 @@ public final class Ends {
     }
   }
 
-  private void goOn(int peer, int first, Ends other) {
+  private void goOn(int peer, int first, ConnectionTable other) {
     sends[peer].goOnAt(sendSteps[first]);
     recvs[peer].goOnAt(recvSteps[first]);
     users.sends(sends[peer], first, user);

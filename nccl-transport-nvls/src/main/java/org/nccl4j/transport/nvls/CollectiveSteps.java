@@ -9,7 +9,7 @@ import org.nccl4j.device.NcclException;
  * Steps that all ranks take together: after each, everybody knows whether all succeeded, and all
  * give up where one did not. One thread.
  */
-final class Agreement {
+final class CollectiveSteps {
   /** Somebody could not take a step. */
   static final class Refused extends Exception {
     private static final long serialVersionUID = 1;
@@ -24,7 +24,7 @@ final class Agreement {
 
   private final Exchange exchange;
 
-  Agreement(Exchange exchange) {
+  CollectiveSteps(Exchange exchange) {
     this.exchange = exchange;
   }
 

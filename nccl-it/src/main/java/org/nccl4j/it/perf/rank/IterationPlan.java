@@ -11,5 +11,5 @@ import java.io.Serializable;
  * @param blocking whether to wait for each iteration and for the other ranks
  * @param graph iterations in one CUDA graph, of which {@code iterations} is a multiple; 0 for none
  */
-public record Pace(int warmup, int iterations, int aggregate, boolean blocking, int graph)
+public record IterationPlan(int warmup, int iterations, int aggregate, boolean blocking, int graph)
     implements Serializable {}

@@ -4,8 +4,8 @@ import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.RmaMessage;
@@ -13,19 +13,19 @@ import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.RmaTargets;
 
 /**
- * Puts the messages of {@link RemotePuts} into this rank's windows and counts their signals. Owned
+ * Puts the messages of {@link RmaSender} into this rank's windows and counts their signals. Owned
  * by the thread that gives the communicator's proxy its turn.
  */
-public final class RemoteArrivals implements RmaSpace.Arrivals {
+public final class RmaReceiver implements RmaSpace.Arrivals {
   private final RecvEnd[] recvs;
-  private final RemotePuts puts;
+  private final RmaSender puts;
   private final RmaSpace.Windows windows;
   private final HostMemory signals;
   private final RmaTargets targets;
   private final long[] signalled;
 
-  public RemoteArrivals(
-      int rank, RmaSpace space, ConnectionLayout layout, HostMemory signals, RemotePuts puts) {
+  public RmaReceiver(
+      int rank, RmaSpace space, ConnectionLayout layout, HostMemory signals, RmaSender puts) {
     this.puts = puts;
     this.windows = space.windows();
     this.signals = signals;
@@ -73,7 +73,7 @@ public final class RemoteArrivals implements RmaSpace.Arrivals {
     end.release();
     if (signal != 0) {
       signalled[end.peer] += signal;
-      Words.storeRelease(signals, RemotePuts.signal(end.peer), signalled[end.peer]);
+      AtomicWords.storeRelease(signals, RmaSender.signal(end.peer), signalled[end.peer]);
     }
     return 1;
   }
@@ -87,6 +87,6 @@ public final class RemoteArrivals implements RmaSpace.Arrivals {
   public long arrived(int peer) {
     return recvs[peer] == null
         ? 0
-        : Words.loadAcquire(recvs[peer].creditMemory(), ConnectionLayout.HEAD);
+        : AtomicWords.loadAcquire(recvs[peer].creditMemory(), ConnectionLayout.HEAD);
   }
 }

@@ -3,26 +3,26 @@ package org.nccl4j.it.perf;
 import java.io.PrintWriter;
 import java.util.List;
 import org.nccl4j.device.Device;
-import org.nccl4j.it.perf.rank.Answer;
-import org.nccl4j.it.perf.rank.Registered;
+import org.nccl4j.it.perf.rank.RegistrationMode;
+import org.nccl4j.it.perf.rank.Reply;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 
 /** The lines above a workload's table, as nccl-tests prints them. */
-final class Heading {
+final class TableHeader {
   private final PerfSettings settings;
   private final String version;
   private final Machine machine;
   private final PrintWriter out;
 
-  Heading(PerfSettings settings, String version, Machine machine, PrintWriter out) {
+  TableHeader(PerfSettings settings, String version, Machine machine, PrintWriter out) {
     this.settings = settings;
     this.version = version;
     this.machine = machine;
     this.out = out;
   }
 
-  void print(Workload workload, List<Answer.Joined> ranks) {
+  void print(Workload workload, List<Reply.Joined> ranks) {
     PerfSettings.Who who = settings.ranks();
     PerfSettings.How how = settings.how();
     SizeRange sizes = settings.what().sizes();
@@ -44,10 +44,10 @@ final class Heading {
     if (how.blocking()) {
       out.println("# Blocking: waits for each iteration and for all ranks");
     }
-    if (who.registration() != Registered.NOT) {
+    if (who.registration() != RegistrationMode.NOT) {
       out.println(
           "# Buffers are registered "
-              + (who.registration() == Registered.WINDOWS ? "as windows" : "by each rank"));
+              + (who.registration() == RegistrationMode.WINDOWS ? "as windows" : "by each rank"));
     }
     if (settings.outputs().comparison().with() == Comparison.With.LIBNCCL) {
       out.println("# " + libnccl(who.registration()));
@@ -59,7 +59,7 @@ final class Heading {
     out.println("# Using devices");
     boolean cuda = who.kind() == Device.Kind.CUDA;
     int rank = 0;
-    for (Answer.Joined joined : ranks) {
+    for (Reply.Joined joined : ranks) {
       for (String device : joined.devices()) {
         out.printf(
             "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s%n",
@@ -70,9 +70,9 @@ final class Heading {
     out.flush();
   }
 
-  private static String libnccl(Registered ours) {
+  private static String libnccl(RegistrationMode ours) {
     String best = ": the better of plain ones and of symmetric windows counts for each size";
-    return ours == Registered.NOT
+    return ours == RegistrationMode.NOT
         ? "libnccl works on the same buffers, which ncclMemAlloc made" + best
         : "libnccl uses its own buffers, from ncclMemAlloc" + best;
   }

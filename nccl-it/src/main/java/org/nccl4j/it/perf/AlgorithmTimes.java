@@ -41,7 +41,7 @@ import org.nccl4j.it.perf.rank.RankSpec;
  * Times of collectives by each way that the devices have, among ranks that are threads and whose
  * buffers are windows.
  */
-final class WayTimes implements AutoCloseable {
+final class AlgorithmTimes implements AutoCloseable {
   private static final int WARM_UP = 10;
   private static final int ROUNDS = 5;
   private static final double ROUND_MICROSECONDS = 4000;
@@ -81,7 +81,7 @@ final class WayTimes implements AutoCloseable {
   private final CyclicBarrier barrier;
   private final Optional<String> noWindows;
 
-  WayTimes(List<Device> devices, long most) {
+  AlgorithmTimes(List<Device> devices, long most) {
     this.most = most;
     ranks = Communicator.initAll(devices);
     barrier = new CyclicBarrier(devices.size());
@@ -117,7 +117,7 @@ final class WayTimes implements AutoCloseable {
       RankSpec spec = RankSpec.host(rank, ranks.size(), most);
       bound.add(threads.get(rank).submit(() -> CoreBinding.bind(spec)));
     }
-    bound.forEach(WayTimes::result);
+    bound.forEach(AlgorithmTimes::result);
   }
 
   /** Why the ways through windows are not measured, or empty if they are. */

@@ -7,9 +7,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.host.kernel.protocol.Ends;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.Backoff;
 import org.nccl4j.device.host.stream.StreamOperation;
@@ -22,21 +22,21 @@ import org.nccl4j.device.kernel.Progress;
  * further kernel fails at once. The turn passes a kernel only when it has ended, after a failure
  * too: the connections' memory is freed by it.
  */
-final class Turns {
+final class KernelSerializer {
   private static final VarHandle TURN;
   private static final VarHandle OTHERS;
 
   static {
     try {
       MethodHandles.Lookup lookup = MethodHandles.lookup();
-      TURN = lookup.findVarHandle(Turns.class, "turn", long.class);
-      OTHERS = lookup.findVarHandle(Turns.class, "others", long.class);
+      TURN = lookup.findVarHandle(KernelSerializer.class, "turn", long.class);
+      OTHERS = lookup.findVarHandle(KernelSerializer.class, "others", long.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
   }
 
-  private final Waiter waiter;
+  private final SpinWait waiter;
   private final Progress progress;
 
   /**
@@ -46,13 +46,13 @@ final class Turns {
   private volatile long turn;
 
   /** Tickets that failed before their turn, and with them whose they are. */
-  private final Map<Long, Ends> unused = new ConcurrentHashMap<>();
+  private final Map<Long, ConnectionTable> unused = new ConcurrentHashMap<>();
 
   /** The owner of the connections; other ends share them. */
-  private final Ends first;
+  private final ConnectionTable first;
 
   /** The sharer whose steps the connections hold. Owned by the thread whose turn it is. */
-  private Ends current;
+  private ConnectionTable current;
 
   /**
    * Kernels of all other ends that have ended. Written by the thread whose turn it is, before the
@@ -60,7 +60,7 @@ final class Turns {
    */
   private long others;
 
-  Turns(Waiter waiter, Progress progress, Ends first) {
+  KernelSerializer(SpinWait waiter, Progress progress, ConnectionTable first) {
     this.waiter = waiter;
     this.progress = progress;
     this.first = first;
@@ -69,11 +69,11 @@ final class Turns {
 
   /** A prepared kernel, which runs when it is its communicator's turn. */
   static final class Plan implements KernelPlan, StreamOperation {
-    private final Turns turns;
-    private final Ends ends;
+    private final KernelSerializer turns;
+    private final ConnectionTable ends;
     private final Kernel kernel;
 
-    Plan(Turns turns, Ends ends, Kernel kernel) {
+    Plan(KernelSerializer turns, ConnectionTable ends, Kernel kernel) {
       this.turns = turns;
       this.ends = ends;
       this.kernel = kernel;
@@ -87,7 +87,7 @@ final class Turns {
   }
 
   @HotPath
-  void run(Kernel kernel, Ends ends, HostMemory send, HostMemory recv, long ticket) {
+  void run(Kernel kernel, ConnectionTable ends, HostMemory send, HostMemory recv, long ticket) {
     if (turn != ticket && !awaitTurn(ticket)) {
       leaveUnused(ticket, ends);
       waiter.check();
@@ -125,13 +125,13 @@ final class Turns {
   }
 
   /** Leaves the turn of a ticket that has failed before to whoever ends it. */
-  private void leaveUnused(long ticket, Ends ends) {
+  private void leaveUnused(long ticket, ConnectionTable ends) {
     unused.put(ticket, ends);
     passUnused();
   }
 
   @HotPath
-  private void end(Ends ends) {
+  private void end(ConnectionTable ends) {
     if (ends != first) {
       ends.countEnded();
       OTHERS.setOpaque(this, others + 1);
@@ -144,7 +144,7 @@ final class Turns {
    * turn does not know of those that fail meanwhile.
    */
   private synchronized void passUnused() {
-    for (Ends ends = unused.remove(turn); ends != null; ends = unused.remove(turn)) {
+    for (ConnectionTable ends = unused.remove(turn); ends != null; ends = unused.remove(turn)) {
       end(ends);
     }
   }
@@ -153,7 +153,7 @@ final class Turns {
    * Kernels on some ends that have ended, at least. The first ends' are not counted, since all
    * kernels are counted by the turns.
    */
-  long ended(Ends ends) {
+  long ended(ConnectionTable ends) {
     if (!unused.isEmpty()) {
       passUnused();
     }

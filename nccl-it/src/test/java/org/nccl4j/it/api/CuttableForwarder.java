@@ -15,7 +15,7 @@ import java.util.List;
  * The sockets of one rank's network, each of which leads through a forwarder of this process, so
  * that they can be cut. Any thread.
  */
-final class Cables implements AutoCloseable {
+final class CuttableForwarder implements AutoCloseable {
   private static final int PATIENCE_MILLIS = 10_000;
 
   private final List<ServerSocket> listening = new ArrayList<>();
@@ -98,8 +98,8 @@ final class Cables implements AutoCloseable {
 
   @Override
   public synchronized void close() {
-    listening.forEach(Cables::close);
-    sockets.forEach(Cables::close);
+    listening.forEach(CuttableForwarder::close);
+    sockets.forEach(CuttableForwarder::close);
     listening.clear();
     sockets.clear();
   }

@@ -18,7 +18,7 @@ import org.nccl4j.device.symmetric.WindowView;
  * @param blocks blocks of the kernel, the same on all ranks; 0 leaves it to the device
  * @param mostBlocks that the device may take then, likewise; 0 for as many as it has use for
  */
-public record DirectWork(
+public record WindowWork(
     Operation operation,
     Algorithm algorithm,
     DataType type,
@@ -30,7 +30,7 @@ public record DirectWork(
     int blocks,
     int mostBlocks) {
   /** Checks that all ranks call the operation, and that the algorithm goes between windows. */
-  public DirectWork {
+  public WindowWork {
     if (!operation.isOfAllRanks() || !algorithm.isBetweenWindows()) {
       throw new IllegalArgumentException(
           operation + " does not go between windows by " + algorithm);
@@ -38,7 +38,7 @@ public record DirectWork(
   }
 
   /** An operation of as many blocks as the device has use for, where it chooses their number. */
-  public DirectWork(
+  public WindowWork(
       Operation operation,
       Algorithm algorithm,
       DataType type,

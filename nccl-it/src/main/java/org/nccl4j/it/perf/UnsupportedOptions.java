@@ -7,7 +7,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
 /** Options of nccl-tests that {@code perf} does not have: each is refused with the reason. */
-final class ForeignOptions {
+final class UnsupportedOptions {
   private static final String CUDA = "it is about CUDA, and the host device has no such thing";
 
   private record Foreign(String shortName, String longName, String reason) {}
@@ -28,7 +28,7 @@ final class ForeignOptions {
           new Foreign("-I", "--per_iter_timing", "perf times whole rounds, not single iterations"),
           new Foreign("-K", "--per_iter_skip", "perf times whole rounds, not single iterations"));
 
-  private ForeignOptions() {}
+  private UnsupportedOptions() {}
 
   /** Makes a command recognize them. */
   static void addTo(CommandSpec command) {

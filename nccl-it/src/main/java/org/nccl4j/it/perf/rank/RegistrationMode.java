@@ -1,7 +1,7 @@
 package org.nccl4j.it.perf.rank;
 
 /** The registration of a rank's buffers; the numbers of perf's option -R. */
-public enum Registered {
+public enum RegistrationMode {
   /** They are not. */
   NOT,
   /** Registered by each rank for itself. */

@@ -6,9 +6,9 @@ import java.util.Map;
 import org.nccl4j.it.perf.workload.Cell;
 
 /** A command of the coordinator to a rank. */
-public sealed interface Order extends Serializable {
+public sealed interface Command extends Serializable {
   /** Make a unique id of a library and answer with its text. For rank 0. */
-  record CreateId(Library library) implements Order {}
+  record CreateId(Library library) implements Command {}
 
   /**
    * Join the communicator; answer with who you are.
@@ -25,31 +25,31 @@ public sealed interface Order extends Serializable {
       List<String> transports,
       int deadlineSeconds,
       boolean bound)
-      implements Order {}
+      implements Command {}
 
   /**
    * Join a communicator of libnccl.
    *
    * @param library with or without windows
    */
-  record JoinLibnccl(Library library, String uniqueId) implements Order {}
+  record JoinLibnccl(Library library, String uniqueId) implements Command {}
 
   /**
    * Make and close communicators of a library; answer with times and memory.
    *
    * @param uniqueIds two
    */
-  record Costs(Library library, List<String> uniqueIds) implements Order {}
+  record Costs(Library library, List<String> uniqueIds) implements Command {}
 
   /** Run an operation; answer with the time. */
-  record Measure(Cell cell, Pace pace, Library library) implements Order {}
+  record Measure(Cell cell, IterationPlan pace, Library library) implements Command {}
 
   /** Run an operation once on fresh data; answer with what was wrong. */
-  record Check(Cell cell, long seed) implements Order {}
+  record Check(Cell cell, long seed) implements Command {}
 
   /** Answer with the planner's table. For rank 0. */
-  record Explain(Cell cell) implements Order {}
+  record Explain(Cell cell) implements Command {}
 
   /** Close everything and end. */
-  record Leave() implements Order {}
+  record Leave() implements Command {}
 }

@@ -9,8 +9,8 @@ import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallText;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -19,18 +19,18 @@ import org.nccl4j.device.symmetric.WindowView;
  * between two barriers. What is combined is combined in the order of the ranks, so all get the same
  * bits. Owned by the thread that runs the communicator's current kernel.
  */
-public final class Direct implements Kernel {
+public final class WindowKernels implements Kernel {
   /**
    * Bytes of a piece. It is small enough to stay in the first-level cache between writing and
    * reading.
    */
   private static final int PIECE = 16 << 10;
 
-  private final DirectWork work;
+  private final WindowWork work;
   private final Call call;
   private final int self;
   private final int n;
-  private final Arrivals arrivals;
+  private final TeamBarrier arrivals;
   private final Reduction reduction;
   private final HostMemory sum;
   private final HostMemory prepared;
@@ -44,7 +44,8 @@ public final class Direct implements Kernel {
    *
    * @param scratch of two pieces
    */
-  public Direct(DirectWork work, SymmetricSpace space, Arrivals arrivals, HostMemory scratch) {
+  public WindowKernels(
+      WindowWork work, SymmetricSpace space, TeamBarrier arrivals, HostMemory scratch) {
     this.work = work;
     this.call = new Call(work.signature(), () -> CallText.of(work));
     this.self = space.place();
@@ -105,7 +106,7 @@ public final class Direct implements Kernel {
   }
 
   /** Differs, almost surely, between operations that do not belong together. */
-  public static long signature(DirectWork work, long sendAt, long recvAt) {
+  public static long signature(WindowWork work, long sendAt, long recvAt) {
     long hash = work.operation().ordinal() * 31L + work.algorithm().ordinal();
     hash = hash * 31 + work.type().ordinal();
     hash = hash * 31 + work.op().ordinal();

@@ -5,9 +5,9 @@ import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.OneSidedWork;
@@ -18,10 +18,10 @@ import org.nccl4j.device.kernel.RmaSpace;
  * One-sided operations with ranks outside the team, as messages ({@link RmaMessage}). Sending is
  * owned by the thread that runs the communicator's current kernel.
  */
-public final class RemotePuts {
+public final class RmaSender {
   private final SendEnd[] sends;
   private final HostMemory signals;
-  private final Waiter waiter;
+  private final SpinWait waiter;
   private final int room;
 
   /** Signals waited for, of each rank. */
@@ -32,7 +32,7 @@ public final class RemotePuts {
    *
    * @param signals a word for each rank, {@link #signal} bytes from the first
    */
-  public RemotePuts(RmaSpace space, ConnectionLayout layout, HostMemory signals, Waiter waiter) {
+  public RmaSender(RmaSpace space, ConnectionLayout layout, HostMemory signals, SpinWait waiter) {
     int n = space.sends().size();
     this.sends = new SendEnd[n];
     for (int rank = 0; rank < n; rank++) {
@@ -94,6 +94,8 @@ public final class RemotePuts {
 
   /** Messages sent to a rank so far. */
   long sent(int rank) {
-    return sends[rank] == null ? 0 : Words.loadAcquire(sends[rank].memory(), ConnectionLayout.TAIL);
+    return sends[rank] == null
+        ? 0
+        : AtomicWords.loadAcquire(sends[rank].memory(), ConnectionLayout.TAIL);
   }
 }

@@ -9,13 +9,13 @@ import java.io.Serializable;
  * @param outside bytes after the end of the receive buffer that were written
  * @param first the first wrong element, what it is and what it should be; empty if all are right
  */
-public record Verdict(long wrong, long outside, String first) implements Serializable {
+public record CheckResult(long wrong, long outside, String first) implements Serializable {
   /** Nothing wrong. */
-  public static final Verdict RIGHT = new Verdict(0, 0, "");
+  public static final CheckResult RIGHT = new CheckResult(0, 0, "");
 
   /** This and another part's. */
-  public Verdict and(Verdict other) {
-    return new Verdict(
+  public CheckResult and(CheckResult other) {
+    return new CheckResult(
         wrong + other.wrong, outside + other.outside, first.isEmpty() ? other.first : first);
   }
 }

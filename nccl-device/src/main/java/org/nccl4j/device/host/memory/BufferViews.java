@@ -8,7 +8,7 @@ import java.nio.ByteOrder;
 import org.nccl4j.device.HotPath;
 
 /** Overlapping byte buffers over a range of addresses. */
-final class Windows {
+final class BufferViews {
   /** A window begins every 2 to the SHIFT bytes. */
   static final int SHIFT = 30;
 
@@ -17,7 +17,7 @@ final class Windows {
   private static final Cleaner CLEANER = Cleaner.create();
   private static final MemoryIO IO = MemoryIO.getInstance();
 
-  private Windows() {}
+  private BufferViews() {}
 
   static ByteBuffer[] over(long address, long bytes) {
     int count = (int) Math.max(1, (bytes + MASK) >>> SHIFT);

@@ -7,7 +7,7 @@ import org.nccl4j.device.kernel.SharedConnections;
  * SharedConnections}. By the first communicator's ranks. A sender that is far ahead has told of
  * later changes already; then nothing is known. Owned by the thread whose turn it is.
  */
-final class Users {
+final class SharingCheck {
   private final int[] senders;
   private final int[] receivers;
 
@@ -17,7 +17,7 @@ final class Users {
   /** The steps received when the receiver changed last. */
   private final int[] seen;
 
-  Users(int nRanks) {
+  SharingCheck(int nRanks) {
     senders = new int[nRanks];
     receivers = new int[nRanks];
     told = new long[nRanks];

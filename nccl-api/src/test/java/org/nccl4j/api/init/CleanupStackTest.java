@@ -13,9 +13,9 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
-class UndoTest {
+class CleanupStackTest {
   private final List<String> calls = new ArrayList<>();
-  private final Undo undo = new Undo();
+  private final CleanupStack undo = new CleanupStack();
   private final NcclException cause =
       new InvalidUsageException(ErrorId.CLOSED, "it fails", "let it");
 

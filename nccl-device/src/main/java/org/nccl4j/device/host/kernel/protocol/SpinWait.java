@@ -13,8 +13,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.stream.Backoff;
 import org.nccl4j.device.kernel.CallMismatch;
 import org.nccl4j.device.kernel.Progress;
@@ -23,7 +23,7 @@ import org.nccl4j.device.kernel.Progress;
  * Waits in kernels of one communicator for other ranks: until a word changes, the communicator is
  * aborted, or the deadline passes. Owned by the thread that runs the communicator's current kernel.
  */
-public final class Waiter {
+public final class SpinWait {
   /** One slow look in 16 looks at the clock too: where that is a system call, it costs as much. */
   private static final int CLOCK_MASK = 15;
 
@@ -31,7 +31,7 @@ public final class Waiter {
 
   static {
     try {
-      WAITS_FOR = MethodHandles.lookup().findVarHandle(Waiter.class, "waitsFor", int.class);
+      WAITS_FOR = MethodHandles.lookup().findVarHandle(SpinWait.class, "waitsFor", int.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -42,10 +42,10 @@ public final class Waiter {
   private final long patienceNanos;
   private final Backoff backoff;
   private final Progress progress;
-  private final Waiter root;
+  private final SpinWait root;
 
   /** Those that share this one's connections. Guarded by this. */
-  private final List<Waiter> children = new ArrayList<>();
+  private final List<SpinWait> children = new ArrayList<>();
 
   private long giveUpNanos;
   private int slowLooks;
@@ -60,18 +60,18 @@ public final class Waiter {
   /** The cause of the first failure. Written by any thread, once; read by waits. */
   private volatile NcclException failure;
 
-  public Waiter(
+  public SpinWait(
       String communicator, int rank, Duration deadline, boolean coresForAll, Progress progress) {
     this(communicator, rank, deadline, coresForAll, progress, null);
   }
 
-  private Waiter(
+  private SpinWait(
       String communicator,
       int rank,
       Duration deadline,
       boolean coresForAll,
       Progress progress,
-      Waiter root) {
+      SpinWait root) {
     this.root = root == null ? this : root;
     this.communicator = communicator;
     this.rank = rank;
@@ -84,8 +84,8 @@ public final class Waiter {
    * The waiter of a communicator that shares connections with this one: the failure of one is the
    * failure of all, since it leaves connections in the middle of a step.
    */
-  public Waiter child(String name, int itsRank, Duration deadline, boolean coresForAll) {
-    Waiter child = new Waiter(name, itsRank, deadline, coresForAll, progress, root);
+  public SpinWait child(String name, int itsRank, Duration deadline, boolean coresForAll) {
+    SpinWait child = new SpinWait(name, itsRank, deadline, coresForAll, progress, root);
     synchronized (root) {
       root.children.add(child);
       child.failure = root.failure;
@@ -94,7 +94,7 @@ public final class Waiter {
   }
 
   /** A communicator that shared is closed. */
-  public void forget(Waiter child) {
+  public void forget(SpinWait child) {
     synchronized (root) {
       root.children.remove(child);
     }
@@ -141,14 +141,14 @@ public final class Waiter {
   public long awaitGreater(HostMemory memory, long offset, long value, int peer, String what) {
     ByteBuffer window = memory.window(offset);
     int index = memory.index(offset);
-    long now = Words.loadAcquire(window, index);
+    long now = AtomicWords.loadAcquire(window, index);
     if (now > value) {
       return now;
     }
     begin();
     do {
       idle(peer, what);
-      now = Words.loadAcquire(window, index);
+      now = AtomicWords.loadAcquire(window, index);
     } while (now <= value);
     WAITS_FOR.setOpaque(this, -1);
     return now;
@@ -159,7 +159,7 @@ public final class Waiter {
   void awaitFlag(HostMemory memory, long offset, long flag, Call call, Sender sender) {
     ByteBuffer window = memory.window(offset);
     int index = memory.index(offset);
-    if (Words.loadAcquire(window, index) == flag) {
+    if (AtomicWords.loadAcquire(window, index) == flag) {
       return;
     }
     begin();
@@ -167,7 +167,7 @@ public final class Waiter {
     do {
       idle(sender.peer(), "data");
       other = isSlow() && sender.sentAnother(call);
-      if (Words.loadAcquire(window, index) == flag) {
+      if (AtomicWords.loadAcquire(window, index) == flag) {
         WAITS_FOR.setOpaque(this, -1);
         return;
       }
@@ -180,7 +180,7 @@ public final class Waiter {
   long awaitTail(HostMemory memory, long offset, long value, Call call, Sender sender) {
     ByteBuffer window = memory.window(offset);
     int index = memory.index(offset);
-    long now = Words.loadAcquire(window, index);
+    long now = AtomicWords.loadAcquire(window, index);
     if (now > value) {
       return now;
     }
@@ -189,7 +189,7 @@ public final class Waiter {
     do {
       idle(sender.peer(), "data");
       other = isSlow() && sender.sentAnother(call);
-      now = Words.loadAcquire(window, index);
+      now = AtomicWords.loadAcquire(window, index);
       if (now > value) {
         WAITS_FOR.setOpaque(this, -1);
         return now;

@@ -3,9 +3,9 @@ package org.nccl4j.device.host.kernel.window;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.symmetric.ResourceLayout;
 import org.nccl4j.device.symmetric.SymmetricSpace;
@@ -14,9 +14,9 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * One-sided operations: data into another rank's window, then its signal word from this rank. Owned
  * by the thread that runs the communicator's current kernel.
  */
-public final class OneSided {
+public final class RmaKernels {
   private final SymmetricSpace space;
-  private final Waiter waiter;
+  private final SpinWait waiter;
   private final HostMemory own;
 
   /** Offset of the signal word that this rank writes, and of those it reads. */
@@ -27,7 +27,7 @@ public final class OneSided {
 
   private final long[] awaited;
 
-  public OneSided(SymmetricSpace space, Waiter waiter) {
+  public RmaKernels(SymmetricSpace space, SpinWait waiter) {
     this.space = space;
     this.waiter = waiter;
     this.layout = new ResourceLayout(space.size());
@@ -41,7 +41,7 @@ public final class OneSided {
    *
    * @param remote for ranks outside the team; null where there are none
    */
-  public Kernel of(OneSidedWork work, RemotePuts remote) {
+  public Kernel of(OneSidedWork work, RmaSender remote) {
     if (work instanceof OneSidedWork.Put put) {
       HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
       HostMemory target =
@@ -65,7 +65,7 @@ public final class OneSided {
     int place = put.place();
     sent[place]++;
     HostMemory signals = HostMemory.of(space.resources().peers().get(place));
-    Words.storeRelease(signals, layout.signal(space.place()), sent[place]);
+    AtomicWords.storeRelease(signals, layout.signal(space.place()), sent[place]);
   }
 
   @HotPath

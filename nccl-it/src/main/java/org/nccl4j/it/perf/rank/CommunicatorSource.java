@@ -5,7 +5,7 @@ import org.nccl4j.api.CommunicatorConfig;
 
 /** Creates a rank's communicator. */
 @FunctionalInterface
-interface Entrance {
+interface CommunicatorSource {
   /**
    * Joins; returns once all ranks have.
    *
