@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -14,12 +15,26 @@ import org.nccl4j.device.kernel.Protocol;
  * @param cores that they share
  */
 record HostCostModel(int nRanks, int cores) implements CostModel {
-  private static final double LL_HOP = 0.11;
-  private static final double SIMPLE_HOP = 0.14;
+  private static final double HOP = 0.11;
+
+  /** What a hand-over takes longer where ranks share cores: another rank has the core. */
+  private static final double SWITCH = 1;
+
+  /** What a hand-over by Simple takes longer: its tail and its data come one after the other. */
+  private static final double TAIL = 0.03;
+
   private static final double LL_GIGABYTES = 2.5;
   private static final double LL128_GIGABYTES = 15;
   private static final double SIMPLE_GIGABYTES = 20;
-  private static final double PEER = 0.02;
+
+  /** One message of the busiest rank beside the chain of hand-overs. */
+  private static final double PEER = 0.04;
+
+  /** One message of a rank, in calls that do not wait for each other. */
+  private static final double MESSAGE = 0.12;
+
+  /** A step of a reduce-scatter by halving has an element of each rank at least. */
+  private static final int MOST_DOUBLING = 512;
 
   /** Up to here a send takes LL128: its latency counts for more than its bandwidth. */
   private static final long LL_SEND_BYTES = 512;
@@ -29,7 +44,12 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    return Algorithm.overConnections(operation, /* all= */ true);
+    List<Algorithm> algorithms =
+        new ArrayList<>(Algorithm.overConnections(operation, /* all= */ true));
+    if (Algorithm.DOUBLING.has(operation) && nRanks <= MOST_DOUBLING) {
+      algorithms.add(Algorithm.DOUBLING);
+    }
+    return algorithms;
   }
 
   @Override
@@ -40,7 +60,6 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   @Override
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
-    double hop = protocol == Protocol.SIMPLE ? SIMPLE_HOP : LL_HOP;
     double gigabytes =
         switch (protocol) {
           case LL -> LL_GIGABYTES;
@@ -48,9 +67,28 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
           case SIMPLE -> SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
-    double latency = algorithm.steps(operation, nRanks) * hop + (nRanks - 1) * PEER;
+    double tails = protocol == Protocol.SIMPLE ? algorithm.steps(operation, nRanks) * TAIL : 0;
+    double latency = latency(operation, algorithm) + tails;
     double passes = passes(operation, algorithm) * bytes / (gigabytes * 1e3);
     return sharing * (latency + passes);
+  }
+
+  /**
+   * Calls with a root do not wait for each other, since a rank that has sent goes on. A call that
+   * is alone takes its chain of hand-overs; where many follow each other, each takes the busiest
+   * rank's messages, one after the other. What counts is the mean of both.
+   */
+  private double latency(Operation operation, Algorithm algorithm) {
+    double steps = algorithm.steps(operation, nRanks);
+    double chain = steps * (HOP + switching(nRanks, cores));
+    return operation.isRooted()
+        ? (chain + algorithm.messages(operation, nRanks) * MESSAGE) / 2
+        : chain + Math.max(0, algorithm.messages(operation, nRanks) - steps) * PEER;
+  }
+
+  /** What each wait for other ranks takes longer where these need cores that others have. */
+  static double switching(int nRanks, int cores) {
+    return nRanks > cores ? SWITCH : 0;
   }
 
   /**
@@ -63,6 +101,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     return switch (algorithm) {
       case RING -> parts ? 2.2 * sent : 2 * sent;
       case TREE -> 5;
+      case DOUBLING -> operation.isRooted() ? 1 + sent : parts ? 2 * sent : 2.4 * sent;
       case ONE_SHOT -> parts ? 2 * sent : operation == Operation.ALL_REDUCE ? 2.4 * sent : 1 + sent;
       default -> 2 * sent;
     };

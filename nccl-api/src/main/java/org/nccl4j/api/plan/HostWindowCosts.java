@@ -48,14 +48,18 @@ record HostWindowCosts(CostModel base, int nRanks, int cores) implements CostOve
     if (algorithm.isLines()) {
       return sharing * lines(part);
     }
-    double latency = 2 * (BARRIER + nRanks * PEER);
+    double latency = 2 * barrier();
     return sharing * (latency + passes(operation, algorithm) * part / (GIGABYTES * 1e3));
+  }
+
+  private double barrier() {
+    return BARRIER + nRanks * PEER + HostCostModel.switching(nRanks, cores);
   }
 
   private double lines(long bytes) {
     return bytes > HostDevice.lineData()
         ? Double.POSITIVE_INFINITY
-        : BARRIER + nRanks * PEER + 4.0 * nRanks * bytes / (LINE_GIGABYTES * 1e3);
+        : barrier() + 4.0 * nRanks * bytes / (LINE_GIGABYTES * 1e3);
   }
 
   /** Returns how many times the busiest rank reads or writes count elements. */

@@ -32,6 +32,15 @@ public enum Algorithm {
    * host device alone.
    */
   PAT("PAT", Needs.LONE_RANKS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER), Traffic.PAT),
+  /**
+   * With ranks at distances 1, 2, 4, ...: along a binomial tree from the root or to it; all-reduce
+   * by recursive doubling, reduce-scatter by recursive halving. On the host device alone.
+   */
+  DOUBLING(
+      "Doubling",
+      Needs.HOST_MEMORY,
+      Set.of(Operation.BROADCAST, Operation.REDUCE, Operation.ALL_REDUCE, Operation.REDUCE_SCATTER),
+      Traffic.DOUBLING),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
   DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.UNROOTED, Protocol.LL),
   /** Between barriers, each rank takes or gives all that it needs or has. */
@@ -96,6 +105,8 @@ public enum Algorithm {
     CONNECTIONS_OF_ALL,
     /** Connections, and one rank on each host; GPUs do not have it. */
     LONE_RANKS,
+    /** Connections to all other ranks, all in memory of the host; GPUs do not have it. */
+    HOST_MEMORY,
     /** A multicast object of the communicator. */
     MULTICAST,
     /** Windows, or the library's own. */
@@ -110,12 +121,20 @@ public enum Algorithm {
    * The traffic of an algorithm over connections.
    *
    * @param steps the longest chain of hand-overs from rank to rank
+   * @param messages that the busiest rank sends or receives; where it does as much of both, those
+   *     of one direction
    * @param sent how many times the busiest rank sends the whole data
    */
-  private record Traffic(Amount steps, Amount sent) {
+  private record Traffic(Amount steps, Amount messages, Amount sent) {
     static final Traffic RING =
         new Traffic(
             (operation, n) -> (operation == Operation.ALL_REDUCE ? 2 : 1) * (n - 1),
+            (operation, n) ->
+                switch (operation) {
+                  case ALL_REDUCE -> 2 * (n - 1);
+                  case ALL_GATHER, REDUCE_SCATTER -> n - 1;
+                  default -> Math.min(2, n - 1);
+                },
             (operation, n) ->
                 switch (operation) {
                   case ALL_REDUCE -> 2 * share(n);
@@ -124,21 +143,35 @@ public enum Algorithm {
                 });
 
     static final Traffic TREE =
-        new Traffic((operation, n) -> 2 * levels(n) + 1, (operation, n) -> 3);
+        new Traffic((operation, n) -> 2 * levels(n) + 1, (operation, n) -> 6, (operation, n) -> 3);
 
     static final Traffic ONE_SHOT =
         new Traffic(
             (operation, n) -> 1,
+            (operation, n) -> n - 1,
             (operation, n) ->
                 switch (operation) {
                   case ALL_GATHER, REDUCE_SCATTER -> share(n);
                   default -> n - 1;
                 });
 
+    /** Messages that are only copied, as all ranks' at the same time, count half. */
     static final Traffic TWO_SHOT =
-        new Traffic((operation, n) -> 2, (operation, n) -> 2 * share(n));
+        new Traffic(
+            (operation, n) -> 2, (operation, n) -> 1.5 * (n - 1), (operation, n) -> 2 * share(n));
 
-    static final Traffic PAT = new Traffic((operation, n) -> levels(n), (operation, n) -> share(n));
+    static final Traffic PAT =
+        new Traffic(
+            (operation, n) -> levels(n), (operation, n) -> levels(n), (operation, n) -> share(n));
+
+    static final Traffic DOUBLING =
+        new Traffic(
+            Traffic::exchanges,
+            Traffic::exchanges,
+            (operation, n) ->
+                operation == Operation.REDUCE_SCATTER
+                    ? share(n) + spares(n)
+                    : exchanges(operation, n));
 
     /** An amount of an operation among n ranks. */
     interface Amount {
@@ -147,6 +180,18 @@ public enum Algorithm {
 
     private static double share(int n) {
       return (double) (n - 1) / n;
+    }
+
+    /** Hand-overs with ranks at distances of powers of two. */
+    private static double exchanges(Operation operation, int n) {
+      return operation.isRooted()
+          ? levels(n)
+          : Integer.numberOfTrailingZeros(Integer.highestOneBit(n)) + 2 * spares(n);
+    }
+
+    /** Returns 1 if some ranks leave their work to others, to and fro, else 0. */
+    private static int spares(int n) {
+      return Integer.bitCount(n) == 1 ? 0 : 1;
     }
 
     private static double levels(int n) {
@@ -255,9 +300,9 @@ public enum Algorithm {
     return needs == Needs.CONNECTIONS_OF_ALL;
   }
 
-  /** True if it is for ranks on hosts of their own, which GPUs do not have. */
-  public boolean needsLoneRanks() {
-    return needs == Needs.LONE_RANKS;
+  /** True if GPUs do not have it. */
+  public boolean isOfHostAlone() {
+    return needs == Needs.LONE_RANKS || needs == Needs.HOST_MEMORY;
   }
 
   /**
@@ -267,6 +312,14 @@ public enum Algorithm {
    */
   public double steps(Operation operation, int nRanks) {
     return traffic().steps.of(operation, nRanks);
+  }
+
+  /**
+   * Returns the messages that the busiest rank sends or receives, as they count; throws as {@link
+   * #steps}.
+   */
+  public double messages(Operation operation, int nRanks) {
+    return traffic().messages.of(operation, nRanks);
   }
 
   /** Returns how many times the busiest rank sends the whole data; throws as {@link #steps}. */

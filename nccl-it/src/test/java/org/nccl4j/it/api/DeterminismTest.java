@@ -15,9 +15,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.Determinism;
@@ -82,7 +85,7 @@ class DeterminismTest {
 
   @Test
   void everyAlgorithmGivesTheSameBitsAgain() throws Exception {
-    for (String algorithm : List.of("", "Ring", "Tree", "OneShot", "TwoShot")) {
+    for (String algorithm : List.of("", "Ring", "Tree", "OneShot", "TwoShot", "Doubling")) {
       for (String protocol : List.of("Simple", "LL")) {
         CommunicatorConfig config =
             CommunicatorConfig.defaults().with("NCCL_ALGO", algorithm).with("NCCL_PROTO", protocol);
@@ -148,6 +151,104 @@ class DeterminismTest {
       if (place % (2 * distance) == 0) {
         sum += patSum(all, owner, place + distance, element);
       }
+    }
+    return sum;
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4, 6, 7, 8, 9})
+  void doublingAddsSumsOfChildrenToARanksOwnInRankOrder(int n) throws Exception {
+    int count = 5000;
+    int root = n - 2;
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_ALGO", "Doubling");
+    float[][] all = new float[n][];
+    for (int rank = 0; rank < n; rank++) {
+      all[rank] = numbers(rank);
+    }
+    try (Ranks ranks = new Ranks(n, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (DeviceMemory send = Ranks.floats(count, i -> all[rank][i]);
+                DeviceMemory recv = Ranks.floats(count, i -> 0);
+                DeviceMemory sums = Ranks.floats(count, i -> doublingSum(all, root, 0, i))) {
+              comm.reduce(send, recv, count, DataType.FLOAT32, RedOp.SUM, root, stream);
+              stream.synchronize();
+              if (rank == root) {
+                assertArrayEquals(bits(sums), bits(recv));
+              }
+            }
+          });
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4, 6, 7, 8, 9})
+  void doublingAddsSumsOfNeighboursInRankOrder(int n) throws Exception {
+    int part = 700;
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_ALGO", "Doubling");
+    float[][] all = new float[n][];
+    for (int rank = 0; rank < n; rank++) {
+      all[rank] = numbers(rank);
+    }
+    try (Ranks ranks = new Ranks(n, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            int whole = n * part;
+            try (DeviceMemory send = Ranks.floats(whole, i -> all[rank][i]);
+                DeviceMemory recv = Ranks.floats(whole, i -> 0);
+                DeviceMemory sums = Ranks.floats(whole, i -> exchanged(all, i, false));
+                DeviceMemory own = Ranks.floats(part, i -> 0);
+                DeviceMemory ownSums =
+                    Ranks.floats(part, i -> exchanged(all, rank * part + i, true))) {
+              comm.allReduce(send, recv, whole, DataType.FLOAT32, RedOp.SUM, stream);
+              comm.reduceScatter(send, own, part, DataType.FLOAT32, RedOp.SUM, stream);
+              stream.synchronize();
+              assertArrayEquals(bits(sums), bits(recv));
+              assertArrayEquals(bits(ownSums), bits(own));
+            }
+          });
+    }
+  }
+
+  /**
+   * The sum that partners at distances of powers of two make, beginning with the farthest or not.
+   */
+  private static float exchanged(float[][] all, int element, boolean farthestFirst) {
+    int members = Integer.highestOneBit(all.length);
+    int spares = all.length - members;
+    List<Float> sums = new ArrayList<>();
+    for (int member = 0; member < members; member++) {
+      int rank = member < spares ? 2 * member : member + spares;
+      float own = all[rank][element];
+      sums.add(member < spares ? own + all[rank + 1][element] : own);
+    }
+    while (sums.size() > 1) {
+      int half = sums.size() / 2;
+      List<Float> next = new ArrayList<>();
+      for (int pair = 0; pair < half; pair++) {
+        next.add(
+            farthestFirst
+                ? sums.get(pair) + sums.get(pair + half)
+                : sums.get(2 * pair) + sums.get(2 * pair + 1));
+      }
+      sums = next;
+    }
+    return sums.get(0);
+  }
+
+  /** The sum of the subtree of a rank some places after the root. */
+  private static float doublingSum(float[][] all, int root, int place, int element) {
+    int n = all.length;
+    TreeMap<Integer, Float> children = new TreeMap<>();
+    for (int distance = 1; place + distance < n && (place & distance) == 0; distance *= 2) {
+      int child = place + distance;
+      children.put((root + child) % n, doublingSum(all, root, child, element));
+    }
+    float sum = all[(root + place) % n][element];
+    for (float below : children.values()) {
+      sum += below;
     }
     return sum;
   }

@@ -53,7 +53,9 @@ class OperatorsTest {
     "OneShot,LL,3",
     "OneShot,Simple,9000",
     "TwoShot,Simple,100001",
-    "TwoShot,LL,1000"
+    "TwoShot,LL,1000",
+    "Doubling,LL128,1000",
+    "Doubling,Simple,100001"
   })
   void suppliedReductionsAndScalars(String algorithm, String protocol, int count) throws Exception {
     CommunicatorConfig config =

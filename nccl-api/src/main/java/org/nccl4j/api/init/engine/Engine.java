@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
+import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.CallConsistencyCheck;
 import org.nccl4j.api.group.OperationDispatcher;
@@ -61,8 +62,8 @@ public record Engine(
 
   private static final System.Logger LOG = DebugLog.of("ENV");
 
-  /** True once a process has been told that GPUs have no PAT. */
-  private static final AtomicBoolean PAT_REFUSED = new AtomicBoolean();
+  /** True once a process has been told that GPUs lack an algorithm. */
+  private static final AtomicBoolean ALGORITHM_REFUSED = new AtomicBoolean();
 
   /**
    * A rank's place in a communicator.
@@ -180,14 +181,22 @@ public record Engine(
 
   /**
    * Throws for names of algorithms and protocols that do not exist or contradict each other. Warns
-   * once in a process if NCCL_ALGO names PAT for GPUs.
+   * once in a process if NCCL_ALGO names for GPUs what only the host device has.
    */
   public static void checkNames(Settings settings, Device.Kind kind) {
-    boolean pat = filter(settings, kind).demandsAnywhere(Algorithm.PAT);
-    if (pat && kind == Device.Kind.CUDA && PAT_REFUSED.compareAndSet(false, true)) {
+    AlgorithmFilter filter = filter(settings, kind);
+    List<String> refused =
+        Stream.of(Algorithm.values())
+            .filter(algorithm -> algorithm.isOfHostAlone() && filter.demandsAnywhere(algorithm))
+            .map(Algorithm::label)
+            .toList();
+    if (!refused.isEmpty()
+        && kind == Device.Kind.CUDA
+        && ALGORITHM_REFUSED.compareAndSet(false, true)) {
       LOG.log(
           Level.WARNING,
-          "NCCL_ALGO names PAT, which only the host device has: GPUs choose among the other"
+          "NCCL_ALGO names %s, which only the host device has: GPUs choose among the other"
+                  .formatted(String.join(", ", refused))
               + " algorithms that it allows, or among all; name Ring to have rings");
     }
   }

@@ -76,10 +76,10 @@ public final class CollectivePlans {
 
   private void check(CollectiveWork work) {
     checkCarried(work);
-    if (work.algorithm().needsLoneRanks()) {
+    if (work.algorithm().isOfHostAlone()) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
-          "GPUs have no algorithm %s, which is for ranks on hosts of their own"
+          "GPUs have no algorithm %s, which only the host device has"
               .formatted(work.algorithm().label()),
           "use Ring or Tree");
     }

@@ -43,7 +43,6 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
 public final class HostKernelCommunicator implements KernelCommunicator {
-  private static final int SIMPLE_SCRATCH = WindowKernels.scratchBytes();
   private static final VarHandle TICKETS;
   private static final VarHandle LAST_TICKET;
 
@@ -89,9 +88,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         new SpinWait(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
     this.ends = new ConnectionTable(spec);
     this.turns = new KernelSerializer(waiter, spec.progress(), ends);
-    int llData = spec.layout().llSlotBytes() / 2;
-    int bytes = spec.nRanks() == 1 ? 0 : Math.max(SIMPLE_SCRATCH, 3 * llData);
-    this.scratch = HostMemory.of(device.allocate(bytes));
+    this.scratch = HostMemory.of(device.allocate(Kernels.scratchBytes(spec)));
     this.kernels = new Kernels(spec, ends, waiter, scratch);
     this.root = this;
   }

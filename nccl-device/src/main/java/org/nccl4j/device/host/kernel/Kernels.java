@@ -4,6 +4,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.host.kernel.algorithm.BinomialTree;
+import org.nccl4j.device.host.kernel.algorithm.Doubling;
 import org.nccl4j.device.host.kernel.algorithm.OneShot;
 import org.nccl4j.device.host.kernel.algorithm.PatAllGather;
 import org.nccl4j.device.host.kernel.algorithm.PatReduceScatter;
@@ -31,7 +33,9 @@ import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SlotPrimitives;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.kernel.window.WindowKernels;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.PartialReduction;
 import org.nccl4j.device.host.reduce.PreparedReduction;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
@@ -46,10 +50,16 @@ import org.nccl4j.device.kernel.Tree;
 
 /** The table of kernels: which one runs a collective by an algorithm. */
 final class Kernels {
+  /** Of all ranks' parts that a reduce-scatter exchanges at once. */
+  private static final int WORK_BYTES = 8 << 10;
+
   private final KernelCommunicatorSpec spec;
   private final ConnectionTable ends;
   private final SpinWait waiter;
   private final HostMemory scratch;
+
+  /** Sums on their way, which primitives leave alone. */
+  private final HostMemory sums;
 
   /** Null where NVLS is not used. */
   private final NvlsEnds nvls;
@@ -57,11 +67,18 @@ final class Kernels {
   /** Operator that replaces the work's operator; null to use the work's. */
   private final ReductionOperator operator;
 
-  Kernels(KernelCommunicatorSpec spec, ConnectionTable ends, SpinWait waiter, HostMemory scratch) {
+  /**
+   * The kernels of a communicator.
+   *
+   * @param memory of {@link #scratchBytes}
+   */
+  Kernels(KernelCommunicatorSpec spec, ConnectionTable ends, SpinWait waiter, HostMemory memory) {
     this.spec = spec;
     this.ends = ends;
     this.waiter = waiter;
-    this.scratch = scratch;
+    long own = spec.nRanks() == 1 ? 0 : WORK_BYTES;
+    this.scratch = memory.slice(own, memory.size() - own);
+    this.sums = memory.slice(0, own);
     this.nvls = spec.nvls() == null ? null : new NvlsEnds(spec.nvls(), waiter, scratch);
     this.operator = null;
   }
@@ -72,8 +89,15 @@ final class Kernels {
     this.ends = usual.ends;
     this.waiter = usual.waiter;
     this.scratch = usual.scratch;
+    this.sums = usual.sums;
     this.nvls = null;
     this.operator = operator;
+  }
+
+  /** Bytes of memory that kernels need beside the connections. */
+  static int scratchBytes(KernelCommunicatorSpec spec) {
+    int llData = spec.layout().llSlotBytes() / 2;
+    return spec.nRanks() == 1 ? 0 : WORK_BYTES + Math.max(WindowKernels.scratchBytes(), 3 * llData);
   }
 
   Kernel of(CollectiveWork work, ReductionOperator other) {
@@ -100,6 +124,7 @@ final class Kernels {
       case NVLS -> nvls(work);
       case NVLS_TREE -> nvlsTree(work);
       case PAT -> pat(work);
+      case DOUBLING -> doubling(work);
       default -> throw none(work);
     };
   }
@@ -140,6 +165,51 @@ final class Kernels {
               chunk);
       default -> throw none(work);
     };
+  }
+
+  private Kernel doubling(CollectiveWork work) {
+    if (!work.operation().isRooted()) {
+      return exchanges(work);
+    }
+    BinomialTree tree = new BinomialTree(spec.rank(), work.root(), spec.nRanks());
+    Chunking whole = parts(work, work.count(), 1);
+    return switch (work.operation()) {
+      case BROADCAST ->
+          new BinomialTree.Broadcast(primitives(work, tree.parent(), tree.children(), null), whole);
+      case REDUCE ->
+          new BinomialTree.Reduce(
+              primitives(work, tree.children(), tree.parent(), reduction(work)), whole);
+      default -> throw none(work);
+    };
+  }
+
+  private Kernel exchanges(CollectiveWork work) {
+    Doubling place = new Doubling(spec.rank(), spec.nRanks());
+    Reduction whole = reduction(work);
+    Reduction partial = whole == null ? null : new PartialReduction(whole);
+    Primitives[] partners =
+        IntStream.of(place.partners())
+            .mapToObj(partner -> inSlots(work, List.of(partner), List.of(partner), partial))
+            .toArray(Primitives[]::new);
+    List<Integer> other = List.of(place.spare());
+    Primitives spare = place.spare() < 0 ? null : inSlots(work, other, other, partial);
+    int size = work.type().bytes();
+    switch (work.operation()) {
+      case ALL_REDUCE -> {
+        Chunking parts = parts(work, work.count(), 1);
+        return new Doubling.AllReduce(place, partners, spare, whole, size, parts);
+      }
+      case REDUCE_SCATTER -> {
+        int chunk = Math.min(work.chunkBytes(), WORK_BYTES) / spec.nRanks();
+        if (chunk < size) {
+          throw none(work);
+        }
+        long bytes = work.count() * size;
+        Chunking parts = new Chunking(bytes, 1, size, chunk);
+        return new Doubling.ReduceScatter(place, partners, spare, whole, size, parts, bytes, sums);
+      }
+      default -> throw none(work);
+    }
   }
 
   private Kernel ring(CollectiveWork work) {

@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -33,6 +34,14 @@ class CollectiveKernelTest {
   @ValueSource(ints = {1, 2, 3, 4, 5, 8})
   void everyKernelIsRight(int n) {
     everyKernelIsRight(n, Operation.collectives(), List.of());
+  }
+
+  /** Ranks whose number is no power of two have partners that others lack. */
+  @ParameterizedTest
+  @ValueSource(ints = {6, 7, 10, 16, 17, 33})
+  void everyDoublingIsRight(int n) {
+    List<Operation> all = Operation.collectives().stream().filter(Algorithm.DOUBLING::has).toList();
+    everyKernelIsRight(n, all, List.of(Algorithm.DOUBLING));
   }
 
   /** Trees of all shapes. */
@@ -294,9 +303,14 @@ class CollectiveKernelTest {
   }
 
   private static List<Algorithm> algorithms(Operation operation) {
-    return operation == Operation.ALL_REDUCE
-        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
-        : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+    return Stream.of(
+            Algorithm.TREE,
+            Algorithm.RING,
+            Algorithm.ONE_SHOT,
+            Algorithm.TWO_SHOT,
+            Algorithm.DOUBLING)
+        .filter(algorithm -> algorithm.has(operation))
+        .toList();
   }
 
   /** Sums of more ranks than that are not exact in the smallest types. */

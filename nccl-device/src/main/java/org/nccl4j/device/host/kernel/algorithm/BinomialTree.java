@@ -1,0 +1,83 @@
+package org.nccl4j.device.host.kernel.algorithm;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.protocol.Primitives;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/**
+ * A rank's place in a binomial tree: the rank o places after the root has a child at o + d for each
+ * power of two d below the lowest bit of o, if o + d is less than the number of ranks. So no rank
+ * has more messages than a logarithm of the ranks, and none is further from the root.
+ *
+ * @param rank this rank
+ * @param root of the tree
+ * @param nRanks all ranks
+ */
+public record BinomialTree(int rank, int root, int nRanks) {
+  /** The ranks below this one, those with the most ranks below them first. */
+  public List<Integer> children() {
+    int place = Math.floorMod(rank - root, nRanks);
+    int end = place == 0 ? nRanks : Math.min(nRanks, place + Integer.lowestOneBit(place));
+    List<Integer> children = new ArrayList<>();
+    for (int distance = 1; place + distance < end; distance *= 2) {
+      children.add(0, (rank + distance) % nRanks);
+    }
+    return children;
+  }
+
+  /** The rank above this one; none of the root. */
+  public List<Integer> parent() {
+    int place = Math.floorMod(rank - root, nRanks);
+    int above = place & (place - 1);
+    return place == 0 ? List.of() : List.of((root + above) % nRanks);
+  }
+
+  /** Broadcast: the root's data down the tree. */
+  public record Broadcast(Primitives down, Chunking parts) implements Kernel {
+    @Override
+    @HotPath
+    public void run(HostMemory send, HostMemory recv) {
+      boolean isRoot = down.recvs.length == 0;
+      boolean isLeaf = down.sends.length == 0;
+      boolean inPlace = isRoot && send.address() == recv.address();
+      for (boolean more = parts.first(); more; more = parts.next()) {
+        long at = parts.offset(0);
+        int bytes = parts.bytes(0);
+        if (inPlace) {
+          down.send(send, at, bytes);
+        } else if (isRoot) {
+          down.copySend(send, at, recv, at, bytes);
+        } else if (isLeaf) {
+          down.recv(recv, at, bytes);
+        } else {
+          down.recvCopySend(recv, at, bytes);
+        }
+      }
+    }
+  }
+
+  /** Reduce: every rank's own data and those of the ranks below it up the tree. */
+  public record Reduce(Primitives up, Chunking parts) implements Kernel {
+    @Override
+    @HotPath
+    public void run(HostMemory send, HostMemory recv) {
+      boolean isRoot = up.sends.length == 0;
+      boolean isLeaf = up.recvs.length == 0;
+      for (boolean more = parts.first(); more; more = parts.next()) {
+        long at = parts.offset(0);
+        int bytes = parts.bytes(0);
+        if (isRoot) {
+          up.recvReduceCopy(send, at, recv, at, bytes);
+        } else if (isLeaf) {
+          up.send(send, at, bytes);
+        } else {
+          up.recvReduceSend(send, at, bytes);
+        }
+      }
+    }
+  }
+}
