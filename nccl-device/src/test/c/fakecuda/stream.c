@@ -136,6 +136,17 @@ CUresult cuStreamSynchronize(CUstream t) {
   }
   return call(NO, "%llx", (u64)t);
 }
+CUresult cuCtxSynchronize(void) {
+  for (int ms = 0, busy = 1; busy; ms++) {
+    pthread_mutex_lock(&lock);
+    proceed();
+    busy = n_kept > 0;
+    pthread_mutex_unlock(&lock);
+    if (ms == 60000) return CUDA_ERROR_LAUNCH_TIMEOUT;
+    if (busy) usleep(1000);
+  }
+  return CUDA_SUCCESS;
+}
 CUresult cuStreamQuery(CUstream t) {
   LOOK(t);
   OR_FAIL(NO, "%llx", (u64)t);

@@ -97,6 +97,9 @@ public interface CudaDriver {
   int cuStreamSynchronize(long stream);
 
   /** See the CUDA driver API. */
+  int cuCtxSynchronize();
+
+  /** See the CUDA driver API. */
   int cuCtxGetDevice(long device);
 
   /** See the CUDA driver API. */

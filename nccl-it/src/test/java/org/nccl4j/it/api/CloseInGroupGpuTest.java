@@ -57,6 +57,24 @@ class CloseInGroupGpuTest {
     memoryAndAStream(CudaDevice::memAlloc);
   }
 
+  /** The driver unmaps memory at once, whatever still uses it. */
+  @Test
+  void memoryOfMemAllocThatManyCopiesUse() {
+    CudaDevice device = Devices.cuda().list().get(0);
+    try (Communicator alone = Communicator.initAll(List.of(device)).get(0);
+        DeviceMemory out = device.allocate(BYTES);
+        DeviceStream stream = device.createStream()) {
+      DeviceMemory in = device.memAlloc(BYTES);
+      in.write(BYTES - 4, one(7));
+      for (int i = 0; i < 100; i++) {
+        alone.allReduce(in, out, COUNT, DataType.FLOAT32, RedOp.SUM, stream);
+      }
+      in.close();
+      stream.synchronize();
+      assertEquals(7, at(out, COUNT - 1));
+    }
+  }
+
   private static void memoryAndAStream(BiFunction<CudaDevice, Long, DeviceMemory> allocate) {
     CudaDevice device = Devices.cuda().list().get(0);
     try (Communicator alone = Communicator.initAll(List.of(device)).get(0);

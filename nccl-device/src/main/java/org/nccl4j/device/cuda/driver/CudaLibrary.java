@@ -264,6 +264,21 @@ public final class CudaLibrary {
     CudaResult.check(CUDA.cuStreamSynchronize(stream), "cuStreamSynchronize", place);
   }
 
+  /**
+   * Waits until all that was launched in the current context has ended.
+   *
+   * @return false if that cannot be waited for, because a stream is being captured
+   */
+  public static boolean synchronizeContext(Object place) {
+    int code = CUDA.cuCtxSynchronize();
+    if (code >= CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+        && code <= CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
+      return false;
+    }
+    CudaResult.check(code, "cuCtxSynchronize", place);
+    return true;
+  }
+
   public static boolean isStreamIdle(long stream, Object place) {
     return ready(CUDA.cuStreamQuery(stream), "cuStreamQuery", place);
   }

@@ -11,6 +11,8 @@ import org.nccl4j.device.Leases;
 public final class DeferredFree extends Leases {
   private static final System.Logger LOG = DebugLog.of("ALLOC");
 
+  private static final long MOMENT_MILLIS = 200;
+
   private final LaunchGates gates;
   private final Object place;
   private final Runnable release;
@@ -51,11 +53,25 @@ public final class DeferredFree extends Leases {
         place);
   }
 
+  /**
+   * Runs what may wait for operations of a GPU, which may wait for what this thread launches next.
+   * So it ends on a thread of its own if it takes longer than a moment.
+   */
+  public static void soon(Runnable release, Object place) {
+    Thread thread = later(release, place);
+    try {
+      thread.join(MOMENT_MILLIS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   /** Runs what may wait for operations of a GPU. */
-  public static void later(Runnable release, Object place) {
+  public static Thread later(Runnable release, Object place) {
     Thread thread = new Thread(() -> run(release, place), "nccl4j-free");
     thread.setDaemon(true);
     thread.start();
+    return thread;
   }
 
   private static void run(Runnable release, Object place) {

@@ -7,12 +7,19 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DeferredFree;
 import org.nccl4j.device.cuda.driver.Gpu;
 
 /** A range of addresses that a GPU reaches. */
 public final class CudaMemory extends DeviceMemory {
+  private static final long POLL_NANOS = 1_000_000;
+
+  /** Captures take less. */
+  private static final long MOST_NANOS = 600_000_000_000L;
+
   private static final Runnable NOTHING = () -> {};
 
   private final Gpu gpu;
@@ -53,7 +60,27 @@ public final class CudaMemory extends DeviceMemory {
       return allocate(gpu, bytes);
     }
     CudaShareableMemory memory = CudaShareableMemory.create(gpu, bytes);
-    return new CudaMemory(gpu, memory.local().address(), bytes, memory::close);
+    Runnable release = () -> DeferredFree.soon(() -> closeIdle(gpu, memory), gpu);
+    return new CudaMemory(gpu, memory.local().address(), bytes, release);
+  }
+
+  /**
+   * Closes memory when nothing in the context can use it any more: the driver frees memory when its
+   * users have ended, but unmaps it at once.
+   */
+  private static void closeIdle(Gpu gpu, CudaShareableMemory memory) {
+    long begin = System.nanoTime();
+    while (!gpu.context().get(() -> CudaLibrary.synchronizeContext(gpu))) {
+      if (System.nanoTime() - begin > MOST_NANOS) {
+        throw new SystemErrorException(
+            ErrorId.MEMORY,
+            "%d bytes of %s are kept: streams are being captured all the time"
+                .formatted(memory.size(), gpu),
+            "close memory while no stream is being captured");
+      }
+      Patience.sleep(POLL_NANOS);
+    }
+    memory.close();
   }
 
   public static CudaMemory wrap(Gpu gpu, long address, long bytes) {
