@@ -67,8 +67,9 @@ final class SystemExaminations {
       return Finding.broken(
           "libc",
           "native functions cannot be called: " + e.getMessage(),
-          "use glibc's Linux on x86-64, and a /tmp that is not mounted noexec"
-              + " (or -Djava.io.tmpdir=DIR)");
+          "on Java 24 or newer allow native access"
+              + " (--enable-native-access=ALL-UNNAMED); before Java 22 use glibc's Linux, and a /tmp"
+              + " that is not mounted noexec (or -Djava.io.tmpdir=DIR)");
     }
   }
 
