@@ -24,7 +24,7 @@ __device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const c
   return (u64)v.z << 32 | v.x;
 }
 
-// What a kernel does with the elements of all ranks.
+// The use of the elements of all ranks: a kernel stores or combines them.
 enum class Received { STORED, COMBINED };
 
 template <class T, Received RECEIVED>

@@ -162,7 +162,8 @@ __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, c
   }
 }
 
-// What the first step that was received says of its call; nothing if the sender is not at a first one.
+// The signatures of this rank's call and of the sender's, for an error; the sender's is 0 if its step is not
+// a call's first.
 __device__ __forceinline__ u64 unlikeWord(u32 wanted, u32 found) {
   const u32 theirs = (found & 0xffff) == (wanted & 0xffff) ? found & ~0xffffu : 0;
   return (u64)(wanted & ~0xffffu) << 32 | theirs;

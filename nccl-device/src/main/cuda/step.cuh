@@ -117,7 +117,7 @@ __device__ __forceinline__ char* tailOf(u64 data, int channel) {
   return (char*)data + channel * NCCL4J_WORD_STRIDE;
 }
 
-// Where the first step of a call says of which it is, and what it says.
+// The place and the contents of the word by which a call's first step tells the call's signature.
 __device__ __forceinline__ char* callOf(u64 data, int channel, u64 step) {
   const u32 slot = step & (NCCL4J_SLOTS - 1);
   return tailOf(data, channel) + NCCL4J_CALLS + slot % 4 * sizeof(u32) + slot / 4 * NCCL4J_MORE_CALLS;

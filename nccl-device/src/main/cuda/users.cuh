@@ -28,7 +28,7 @@ __device__ __forceinline__ void sends(volatile nccl4jSteps* steps, char* tail, u
   fenceSystem();  // before all later data
 }
 
-// Whether what was received is what the sender sent for it.
+// True if the data that were received were sent for this communicator.
 __device__ __forceinline__ bool receives(volatile nccl4jSteps* steps, const char* tail, u32 user) {
   const u32 received = (u32)steps->received, seen = (u32)steps->seen, last = steps->receiver;
   steps->seen = received;
