@@ -73,7 +73,8 @@ class ModuleTest {
         "nccl-transport-p2p | org.nccl4j.transport.p2p",
         "nccl-transport-nvls | org.nccl4j.transport.nvls",
         "nccl-transport-net | org.nccl4j.transport.net org.nccl4j.transport.net.ib"
-            + " org.nccl4j.transport.net.ib.bind org.nccl4j.transport.net.socket",
+            + " org.nccl4j.transport.net.ib.bind org.nccl4j.transport.net.plugin"
+            + " org.nccl4j.transport.net.socket",
         "nccl-it/testkit | org.nccl4j.testkit org.nccl4j.testkit.faults org.nccl4j.testkit.rules",
         "nccl-it | org.nccl4j.it.doctor.bind org.nccl4j.it.perf.nccl.bind"
             + " org.nccl4j.it.perf.rank.bind",
