@@ -3,6 +3,7 @@ package org.nccl4j.device.bind;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.ref.Reference;
 import java.lang.reflect.Array;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.Buffer;
@@ -150,7 +151,11 @@ final class ForeignAccess {
     }
   }
 
-  /** The reason why the loader does not open a library, from dlerror where the system has it. */
+  /**
+   * The reason why the loader does not open a library, from dlerror where the system has it. The
+   * next dlopen of the thread frees dlerror's text, and the JVM may load libraries of its own when
+   * the code that reads texts runs first. So that code reads a text before.
+   */
   static String reason(String file) {
     Object process = call(LINKER, "defaultLookup", NATIVE_LINKER);
     long open = symbol(process, "dlopen");
@@ -162,6 +167,9 @@ final class ForeignAccess {
       MethodHandle opening =
           downcall(open, MethodType.methodType(long.class, String.class, int.class), false);
       MethodHandle failure = downcall(error, MethodType.methodType(String.class), false);
+      Object name = text(file);
+      string((long) ADDRESS_OF.invoke(name));
+      Reference.reachabilityFence(name);
       long handle = (long) opening.invokeExact(file, 1); // RTLD_LAZY
       String why = (String) failure.invokeExact();
       return handle == 0 && why != null ? why : file + ": the JVM does not open it";

@@ -174,7 +174,9 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
    * A part of host memory as a direct buffer in the processor's byte order. It shares the memory's
    * bytes, and must not be used after the memory is closed; it keeps memory that is not closed.
    *
-   * @throws InvalidArgumentException if the part is not inside the memory
+   * @param bytes at most {@code Integer.MAX_VALUE - 8}
+   * @throws InvalidArgumentException if the part is not inside the memory, or too large for a
+   *     buffer
    */
   public static ByteBuffer view(DeviceMemory memory, long offset, int bytes) {
     return HostMemory.of(memory.slice(offset, bytes)).view();

@@ -14,6 +14,9 @@ final class BufferViews {
 
   static final int MASK = (1 << SHIFT) - 1;
 
+  /** The most bytes of a buffer over an address that each JVM can make. */
+  static final int MAX_BYTES = Integer.MAX_VALUE - 8;
+
   private static final Cleaner CLEANER = Cleaner.create();
 
   private BufferViews() {}
@@ -23,7 +26,7 @@ final class BufferViews {
     ByteBuffer[] windows = new ByteBuffer[count];
     for (int w = 0; w < count; w++) {
       long begin = (long) w << SHIFT;
-      int length = (int) Math.min(bytes - begin, Integer.MAX_VALUE);
+      int length = (int) Math.min(bytes - begin, MAX_BYTES);
       windows[w] =
           length == 0 ? ByteBuffer.allocateDirect(0) : NativeMemory.buffer(address + begin, length);
       windows[w].order(ByteOrder.nativeOrder());

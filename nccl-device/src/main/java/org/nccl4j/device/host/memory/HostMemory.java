@@ -10,6 +10,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 
@@ -76,8 +77,17 @@ public final class HostMemory extends DeviceMemory {
   /**
    * All of it as a buffer in the processor's byte order. The memory stays mapped while the buffer,
    * or a slice of it, is reachable, unless it is closed.
+   *
+   * @throws InvalidArgumentException if it has more bytes than a buffer can
    */
   public ByteBuffer view() {
+    if (size() > BufferViews.MAX_BYTES) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "a byte buffer cannot show %d bytes of memory; %d are the most"
+              .formatted(size(), BufferViews.MAX_BYTES),
+          "view the memory in parts, by HostDevice.view with an offset and a size");
+    }
     int bytes = (int) size();
     ByteBuffer window = window(0);
     if (bytes > window.capacity() - index(0)) {

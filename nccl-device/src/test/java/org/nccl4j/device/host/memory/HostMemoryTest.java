@@ -64,15 +64,20 @@ class HostMemoryTest {
   @Test
   void viewsOfAnySizeBeginAnywhere() {
     long gib = 1L << 30;
+    int most = Integer.MAX_VALUE - 8;
     try (DeviceMemory memory = HOST.allocate(3 * gib)) {
-      ByteBuffer view = HostDevice.view(memory, gib - 8, Integer.MAX_VALUE);
-      assertEquals(Integer.MAX_VALUE, view.capacity());
+      ByteBuffer view = HostDevice.view(memory, gib - 8, most);
+      assertEquals(most, view.capacity());
       view.put(0, (byte) 1);
-      view.put(Integer.MAX_VALUE - 1, (byte) 2);
+      view.put(most - 1, (byte) 2);
       ByteBuffer read = ByteBuffer.allocate(1);
       memory.read(gib - 8, read);
-      memory.read(gib - 8 + Integer.MAX_VALUE - 1, read.clear());
+      assertEquals(1, read.get(0));
+      memory.read(gib - 8 + most - 1, read.clear());
       assertEquals(2, read.get(0));
+      InvalidArgumentException e =
+          assertThrows(InvalidArgumentException.class, () -> HostDevice.view(memory, 0, most + 1));
+      assertTrue(e.getMessage().contains("in parts"), e.getMessage());
     }
   }
 
