@@ -216,7 +216,8 @@ public enum ErrorId {
   /** Ranks with different settings. */
   SETTINGS_DIFFER(
       Code.INVALID_USAGE,
-      "The ranks compute different results because their settings or topology files differ",
+      "The ranks compute different results, or cannot connect, because their settings or topology"
+          + " files differ",
       "give all ranks the same NCCL_ settings"),
   /** An invalid topology. */
   TOPOLOGY(
@@ -321,6 +322,13 @@ public enum ErrorId {
       Code.REMOTE_ERROR,
       "A connection over the network broke, or its other end closed it",
       "look at the process and the network on the other side"),
+  /** Data that changed between two hosts. */
+  DAMAGED(
+      Code.REMOTE_ERROR,
+      "A message over the network did not arrive as it was sent: memory, a NIC, a cable or a switch"
+          + " between the two hosts changed it",
+      "run again with NCCL4J_NET_CHECKSUM=crc32c; test the hardware between the hosts that the"
+          + " message names"),
   /** Invalid data from another rank. */
   PROTOCOL(
       Code.REMOTE_ERROR,

@@ -90,6 +90,14 @@ public final class Settings implements SettingValues {
           64,
           "Sockets for each helper thread; if unset, chosen by the interface.");
 
+  public static final Setting<String> NCCL4J_NET_CHECKSUM =
+      Setting.choice(
+          "NCCL4J_NET_CHECKSUM",
+          "none",
+          List.of("none", "crc32c"),
+          "The checksum of each message over sockets: CRC32C finds data that memory, NICs or"
+              + " switches have changed. The same on all ranks.");
+
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
       Setting.of(
           "NCCL4J_BOOTSTRAP_PORTS",
@@ -300,6 +308,7 @@ public final class Settings implements SettingValues {
           NCCL_SOCKET_FAMILY,
           NCCL_SOCKET_NTHREADS,
           NCCL_NSOCKS_PERTHREAD,
+          NCCL4J_NET_CHECKSUM,
           NCCL4J_BOOTSTRAP_PORTS,
           NCCL_HOSTID,
           NCCL_CHECK_MODE,

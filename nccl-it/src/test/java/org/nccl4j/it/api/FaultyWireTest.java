@@ -30,6 +30,9 @@ import org.nccl4j.device.RedOp;
 @Timeout(180)
 class FaultyWireTest {
   private static final int LARGE = 1 << 20;
+  private static final String DAMAGED =
+      "(?s).*rank [01] has received damaged data from rank [01]: on the connection from \\S+ to"
+          + " \\S+ message 0 of \\d+ bytes \\(tag 0\\) is damaged: its CRC32C is [0-9a-f]{8}, .*";
 
   private static CommunicatorConfig with(String faults) {
     return CommunicatorConfig.defaults()
@@ -64,6 +67,44 @@ class FaultyWireTest {
     for (NcclException each : failures(3, with(faults))) {
       assertTrue(each.problem().contains("has lost its connection with rank"), each.problem());
     }
+  }
+
+  /** The lowest bit of a float in the first slot that goes either way. */
+  private static CommunicatorConfig flipped(String checksum) {
+    return with("flipsAt=1000").with("NCCL4J_NET_CHECKSUM", checksum);
+  }
+
+  @Test
+  void aBitThatIsFlippedInAllReduceIsAnErrorOnEveryRank() throws Exception {
+    int named = 0;
+    for (NcclException each : failures(2, flipped("crc32c"))) {
+      assertEquals(NcclException.Code.REMOTE_ERROR, each.code());
+      assertTrue(each.problem().matches("(?s).*rank [01].*"), each.problem());
+      named += each.problem().matches(DAMAGED) ? 1 : 0;
+    }
+    assertTrue(named > 0, "no rank names the damage");
+  }
+
+  @Test
+  void withoutChecksumsAFlippedBitIsAWrongSum() throws Exception {
+    List<Integer> wrong = new ArrayList<>();
+    try (Ranks ranks = new Ranks(2, flipped("none"))) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory data = Ranks.floats(LARGE, i -> 1)) {
+              comm.allReduce(data, data, LARGE, DataType.FLOAT32, RedOp.SUM, stream);
+              stream.synchronize();
+              int different = 0;
+              for (float each : Ranks.floats(data)) {
+                different += each == 2 ? 0 : 1;
+              }
+              synchronized (wrong) {
+                wrong.add(different);
+              }
+            }
+          });
+    }
+    assertTrue(wrong.get(0) + wrong.get(1) > 0, "the flip is seen in no sum");
   }
 
   @Test

@@ -42,7 +42,9 @@ class ReferencePagesTest {
     names.put("libnccl.so.2", "NCCL4J_DEVICE|NCCL4J_JAVA_HOME|NCCL4J_CLASS_PATH");
     names.put("NVLink SHARP", ".*_NVLS_.*");
     names.put("InfiniBand and RoCE", "NCCL_IB.*|NCCL_DMABUF_.*");
-    names.put("Networks", "NCCL_NET_?.*|NCCL_SOCKET_.*|NCCL_NSOCKS_.*|NCCL_CROSS_NIC|.*PXN_.*");
+    names.put(
+        "Networks",
+        "NCCL4J_NET_.*|NCCL_NET_?.*|NCCL_SOCKET_.*|NCCL_NSOCKS_.*|NCCL_CROSS_NIC|.*PXN_.*");
     names.put(
         "GPUs and memory",
         "NCCL_SHM_.*|NCCL4J_SHM|NCCL4J_TRANSPORTS|NCCL_P2P_DISABLE|NCCL_P2P_USE_.*|NCCL4J_P2P_.*"

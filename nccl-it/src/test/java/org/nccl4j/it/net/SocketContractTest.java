@@ -2,6 +2,7 @@ package org.nccl4j.it.net;
 
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
@@ -42,6 +43,20 @@ class SocketContractTest {
   @TestFactory
   Stream<DynamicTest> severalSockets() {
     return contract(new SocketNetProvider(), SEVERAL);
+  }
+
+  @TestFactory
+  Stream<DynamicTest> oneSocketWithChecksums() {
+    return contract(
+        new SocketNetProvider(),
+        Map.of("NCCL_SOCKET_IFNAME", "lo", "NCCL4J_NET_CHECKSUM", "crc32c"));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> severalSocketsWithChecksums() {
+    Map<String, String> settings = new HashMap<>(SEVERAL);
+    settings.put("NCCL4J_NET_CHECKSUM", "crc32c");
+    return contract(new SocketNetProvider(), settings);
   }
 
   @TestFactory

@@ -102,6 +102,7 @@ public final class FaultySockets implements NetProvider {
             "stallmillis",
             "stopsafter",
             "resetsafter",
+            "flipsat",
             "refusals",
             "delaylooks",
             "reorders",
@@ -119,7 +120,8 @@ public final class FaultySockets implements NetProvider {
           number("stallsEvery", NetFaults.NEVER),
           Duration.ofMillis(number("stallMillis", 0)),
           number("stopsAfter", NetFaults.NEVER),
-          number("resetsAfter", NetFaults.NEVER));
+          number("resetsAfter", NetFaults.NEVER),
+          number("flipsAt", NetFaults.NEVER));
     }
 
     NetFaults net() {

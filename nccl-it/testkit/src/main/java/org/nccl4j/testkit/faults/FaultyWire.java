@@ -134,6 +134,9 @@ public final class FaultyWire implements AutoCloseable {
         synchronized (record) {
           record.write(buffer, 0, Math.min(got, RECORDED - record.size()));
         }
+        if (passed <= faults.flipsAt() && faults.flipsAt() < passed + got) {
+          buffer[(int) (faults.flipsAt() - passed)] ^= 1;
+        }
         to.getOutputStream().write(buffer, 0, got);
         passed += got;
         if (!goesOn(passed)) {

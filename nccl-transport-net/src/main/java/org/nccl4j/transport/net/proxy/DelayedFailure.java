@@ -21,10 +21,13 @@ final class DelayedFailure {
     this.ranks = ranks;
   }
 
-  /** Keeps the error of a broken connection; throws one that is nobody's but this rank's. */
+  /** Keeps the error of a broken connection; throws one whose cause no other rank knows. */
   void notice(NcclException broken) {
     if (broken.id() == ErrorId.PLUGIN || broken instanceof InternalErrorException) {
       throw broken;
+    }
+    if (broken.id() == ErrorId.DAMAGED) {
+      throw ranks.damaged(broken);
     }
     cause = broken;
     since = System.nanoTime();

@@ -27,4 +27,13 @@ public record EndpointNames(int self, int peer, int sender) {
         "look at rank %d's output, and at the network between the two hosts".formatted(peer),
         cause);
   }
+
+  /** Returns the error for a message that did not come as it was sent. */
+  RemoteException damaged(NcclException cause) {
+    return new RemoteException(
+        cause.id(),
+        "rank %d has received damaged data from rank %d: %s".formatted(self, peer, cause.problem()),
+        cause.remedy(),
+        cause);
+  }
 }

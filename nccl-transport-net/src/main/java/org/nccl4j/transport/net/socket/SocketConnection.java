@@ -17,7 +17,7 @@ abstract class SocketConnection implements NetConnection {
   /** Messages that can be under way. */
   static final int REQUESTS = 32;
 
-  /** Size, tag, note and check of the message that follows, 4 bytes each. */
+  /** Size, tag, note and check of the message that follows, 4 bytes each; then its sum, if any. */
   static final int HEADER_BYTES = 16;
 
   /** Size that says that the sender has closed. */
@@ -26,14 +26,23 @@ abstract class SocketConnection implements NetConnection {
   /** Spreads the numbers of messages over all bits. */
   private static final long SPREAD = 0x9e3779b97f4a7c15L;
 
+  /** Null if messages carry no sums. */
+  final MessageSum sums;
+
+  /** Length of a header, with the sum. */
+  final int headerBytes;
+
   private final SocketSource source;
   private int sockets = 1;
+  private String self = "?";
   private String peer = "?";
   private NcclException broken;
   private boolean closed;
 
-  SocketConnection(SocketSource source) {
+  SocketConnection(SocketSource source, boolean sums) {
     this.source = source;
+    this.sums = sums ? new MessageSum() : null;
+    this.headerBytes = HEADER_BYTES + (sums ? MessageSum.BYTES : 0);
   }
 
   /**
@@ -53,6 +62,7 @@ abstract class SocketConnection implements NetConnection {
   final void connected(SocketChannel[] made) {
     sockets = made.length;
     try {
+      self = String.valueOf(made[0].getLocalAddress()).substring(1);
       peer = String.valueOf(made[0].getRemoteAddress()).substring(1);
     } catch (IOException e) {
       peer = "an address that is gone";
@@ -82,7 +92,15 @@ abstract class SocketConnection implements NetConnection {
 
   /** Throws what broke the connection, the same every time. */
   final NcclException broken(IOException e) {
-    if (broken == null) {
+    if (broken == null && e instanceof DamagedMessageException) {
+      broken =
+          new RemoteException(
+              ErrorId.DAMAGED,
+              "on the connection from %s to %s %s".formatted(peer, self, e.getMessage()),
+              "test memory, NICs, cables and switches of the two hosts if it recurs between them"
+                  + (sums == null ? "; NCCL4J_NET_CHECKSUM=crc32c checks all bytes" : ""),
+              e);
+    } else if (broken == null) {
       String how = e instanceof ClosedChannelException ? "the other side is gone" : e.getMessage();
       broken =
           new RemoteException(

@@ -29,7 +29,7 @@ final class SocketDialer implements SocketSource {
 
   private final SocketHandle handle;
   private final boolean pair;
-  private final byte[] secret;
+  private final Protection protection;
   private final LongSupplier clock;
   private final SocketChannel[] sockets;
   private final Dialer dialer;
@@ -47,15 +47,15 @@ final class SocketDialer implements SocketSource {
    *
    * @param pair whether for both directions
    */
-  SocketDialer(SocketHandle handle, byte[] secret, boolean pair) {
-    this(handle, secret, pair, System::nanoTime);
+  SocketDialer(SocketHandle handle, Protection protection, boolean pair) {
+    this(handle, protection, pair, System::nanoTime);
   }
 
   /** Creates a dialer as the other constructor does, with a clock in nanoseconds. */
-  SocketDialer(SocketHandle handle, byte[] secret, boolean pair, LongSupplier clock) {
+  SocketDialer(SocketHandle handle, Protection protection, boolean pair, LongSupplier clock) {
     this.handle = handle;
     this.pair = pair;
-    this.secret = secret;
+    this.protection = protection;
     this.clock = clock;
     this.sockets = new SocketChannel[1 + handle.lanes()];
     this.dialer = dialer(handle.where());
@@ -73,8 +73,10 @@ final class SocketDialer implements SocketSource {
         if (current.poll(this::handshake) == null) {
           return null;
         }
+        InetSocketAddress reached = current.current();
         sockets[index++] = current.take();
         railDialer = null;
+        checkSums(reached);
       } catch (IOException e) {
         reject(current, e);
       }
@@ -82,9 +84,19 @@ final class SocketDialer implements SocketSource {
     return sockets;
   }
 
+  /** The listener has been told, too, so that both ends say how they differ. */
+  private void checkSums(InetSocketAddress reached) {
+    if (handle.sums() != protection.sums()) {
+      close();
+      index = 0;
+      throw protection.differs(Sockets.text(reached));
+    }
+  }
+
   private Handshake handshake() {
-    SocketRequest request = new SocketRequest(handle.token(), pair ? PAIR : index, sockets.length);
-    return Handshake.client(secret, Handshake.Service.SOCKET, request.toBytes());
+    SocketRequest request =
+        new SocketRequest(handle.token(), pair ? PAIR : index, sockets.length, protection.sums());
+    return Handshake.client(protection.secret(), Handshake.Service.SOCKET, request.toBytes());
   }
 
   /** Returns the number of the address to which the current socket goes. */

@@ -12,7 +12,7 @@ import org.nccl4j.device.InvalidUsageException;
 
 /**
  * The address of a listener. As bytes: version (1), lanes (1), port (2), token (16), number of
- * addresses (1), then for each its length (1) and bytes; rails (1); paired (1).
+ * addresses (1), then for each its length (1) and bytes; rails (1); flags (1): 1 paired, 2 sums.
  *
  * @param lanes sockets beside the first
  * @param port it listens on
@@ -20,15 +20,24 @@ import org.nccl4j.device.InvalidUsageException;
  * @param addresses best first
  * @param rails how many of them, from the first on, the connection's sockets are spread over
  * @param paired whether the socket can be one for both directions between two ranks
+ * @param sums whether each message carries a checksum
  */
 record SocketHandle(
-    int lanes, int port, byte[] token, List<InetAddress> addresses, int rails, boolean paired) {
+    int lanes,
+    int port,
+    byte[] token,
+    List<InetAddress> addresses,
+    int rails,
+    boolean paired,
+    boolean sums) {
   static final int TOKEN_BYTES = SocketRequest.TOKEN_BYTES;
 
   /** Largest number of addresses of 16 bytes: a handle has room for as many. */
   static final int MAX_ADDRESSES = 6;
 
   private static final byte VERSION = 3;
+  private static final int PAIRED = 1;
+  private static final int SUMS = 2;
   private static final int MOST_BYTES = 23 + MAX_ADDRESSES * 17;
 
   byte[] toBytes() {
@@ -38,7 +47,7 @@ record SocketHandle(
     for (InetAddress address : addresses) {
       out.put((byte) address.getAddress().length).put(address.getAddress());
     }
-    out.put((byte) rails).put((byte) (paired ? 1 : 0));
+    out.put((byte) rails).put((byte) ((paired ? PAIRED : 0) | (sums ? SUMS : 0)));
     byte[] bytes = new byte[out.position()];
     out.flip().get(bytes);
     return bytes;
@@ -61,18 +70,25 @@ record SocketHandle(
         addresses.add(InetAddress.getByAddress(address));
       }
       int rails = in.get();
-      int paired = in.get();
+      int flags = in.get();
       if (addresses.isEmpty()
           || rails < 1
           || rails > addresses.size()
-          || (paired & ~1) != 0
+          || (flags & ~(PAIRED | SUMS)) != 0
           || in.hasRemaining()
           || port == 0
           || lanes < 0
           || lanes > SocketSettings.MAX_SOCKETS) {
         throw new UnknownHostException("it makes no sense");
       }
-      return new SocketHandle(lanes, port, token, List.copyOf(addresses), rails, paired == 1);
+      return new SocketHandle(
+          lanes,
+          port,
+          token,
+          List.copyOf(addresses),
+          rails,
+          (flags & PAIRED) != 0,
+          (flags & SUMS) != 0);
     } catch (BufferUnderflowException | UnknownHostException | NegativeArraySizeException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

@@ -2,12 +2,14 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.List;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.wire.Sockets;
+import org.nccl4j.device.InvalidUsageException;
 
 /** Awaits the sockets of one connection. */
 final class SocketListener implements NetListener {
@@ -24,6 +26,10 @@ final class SocketListener implements NetListener {
   private boolean forPair;
 
   private int missing;
+
+  /** The error of a rank that knows the secret, and has other settings; or null. */
+  private InvalidUsageException difference;
+
   private SocketReceiver receiver;
   private boolean closed;
 
@@ -43,17 +49,29 @@ final class SocketListener implements NetListener {
     this.lanes = lanes;
     this.handle =
         new SocketHandle(
-            lanes.lanes(), port.number(), SocketRequest.newToken(), addresses, rails, paired);
+            lanes.lanes(),
+            port.number(),
+            SocketRequest.newToken(),
+            addresses,
+            rails,
+            paired,
+            port.protection().sums());
     this.sockets = new SocketChannel[1 + lanes.lanes()];
     this.missing = sockets.length;
     port.add(handle.token(), this);
   }
 
   /** Takes a socket that knows the secret, unless it is not one of this connection's. */
-  boolean admit(SocketChannel socket, int index, int count) {
+  boolean admit(SocketChannel socket, SocketRequest request) {
+    int index = request.index();
     int place = index == SocketDialer.PAIR ? 0 : index;
-    if (closed || count != sockets.length || place < 0 || place >= count) {
+    if (closed || request.sockets() != sockets.length || place < 0 || place >= sockets.length) {
       return false;
+    }
+    if (request.sums() != handle.sums()) {
+      difference = port.protection().differs(where(socket));
+      Sockets.close(socket);
+      return true;
     }
     if (sockets[place] != null) {
       if (!isGone(sockets[place])) {
@@ -66,6 +84,14 @@ final class SocketListener implements NetListener {
     sockets[place] = socket;
     missing--;
     return true;
+  }
+
+  private static String where(SocketChannel socket) {
+    try {
+      return Sockets.text((InetSocketAddress) socket.getRemoteAddress());
+    } catch (IOException e) {
+      return "an address that is gone";
+    }
   }
 
   /** True if who dialled has closed a socket again, to try another; it sends nothing before. */
@@ -115,7 +141,7 @@ final class SocketListener implements NetListener {
     }
     SocketChannel[] connected = source.poll();
     if (connected != null) {
-      receiver = new SocketReceiver(source, connected, lanes);
+      receiver = new SocketReceiver(source, connected, lanes, handle.sums());
     }
     return receiver;
   }
@@ -155,6 +181,9 @@ final class SocketListener implements NetListener {
     public SocketChannel[] poll() {
       if (missing > 0) {
         port.poll();
+      }
+      if (difference != null) {
+        throw difference;
       }
       return missing > 0 ? null : sockets;
     }

@@ -20,7 +20,7 @@ final class SocketNet implements Net {
   /** One-way, with both sides' system calls; NCCL's figure. */
   private static final double LATENCY_MICROS = 25;
 
-  private final byte[] secret;
+  private final Protection protection;
   private final SocketSettings settings;
   private final List<Nic> nics;
   private final int rank;
@@ -30,7 +30,7 @@ final class SocketNet implements Net {
 
   SocketNet(NetContext context) {
     this.rank = context.rank();
-    this.secret = context.secret();
+    this.protection = Protection.of(context);
     this.settings = SocketSettings.of(context);
     Nics found = Nics.find(settings);
     if (found.chosen().isEmpty()) {
@@ -89,7 +89,7 @@ final class SocketNet implements Net {
 
   private SocketListener listen(int device, boolean pair) {
     if (port == null || !port.isOpen()) {
-      port = SocketPort.open(secret, settings, nics);
+      port = SocketPort.open(protection, settings, nics);
     }
     SocketListener listener =
         new SocketListener(
@@ -130,7 +130,7 @@ final class SocketNet implements Net {
 
   @Override
   public NetSender connect(int device, byte[] handle) {
-    return sender(device, new SocketDialer(SocketHandle.fromBytes(handle), secret, false));
+    return sender(device, new SocketDialer(SocketHandle.fromBytes(handle), protection, false));
   }
 
   /** Shares a socket if both ranks can: the lower dials, the higher takes what comes. */
@@ -143,16 +143,18 @@ final class SocketNet implements Net {
     SocketHandle there = SocketHandle.fromBytes(handle);
     if (!there.paired()) {
       listener.comeFrom(listener.awaited());
-      return sender(device, new SocketDialer(there, secret, false));
+      return sender(device, new SocketDialer(there, protection, false));
     }
     SocketPair pair =
-        new SocketPair(rank < peer ? new SocketDialer(there, secret, true) : listener.awaited());
+        new SocketPair(
+            rank < peer ? new SocketDialer(there, protection, true) : listener.awaited());
     listener.comeFrom(pair);
     return sender(device, pair);
   }
 
   private NetSender sender(int device, SocketSource source) {
-    SocketSender sender = new SocketSender(source, DataSocketCount.of(settings, nics.get(device)));
+    SocketSender sender =
+        new SocketSender(source, DataSocketCount.of(settings, nics.get(device)), protection.sums());
     opened.add(sender);
     return sender;
   }

@@ -23,24 +23,24 @@ import org.nccl4j.device.SystemErrorException;
 final class SocketPort implements Listener.Acceptor {
   private static final int MOST_STRANGERS = 256;
 
-  private final byte[] secret;
+  private final Protection protection;
   private final Listener port;
   private final Map<ByteBuffer, SocketListener> listeners = new HashMap<>();
 
   private SocketPort(
-      ServerSocketChannel channel, byte[] secret, int mostStrangers, LongSupplier clock) {
-    this.secret = secret;
+      ServerSocketChannel channel, Protection protection, int mostStrangers, LongSupplier clock) {
+    this.protection = protection;
     this.port = new Listener(channel, this, mostStrangers, clock);
   }
 
   /** Listens on the first free port, on the interface if there is only one. */
-  static SocketPort open(byte[] secret, SocketSettings settings, List<Nic> nics) {
-    return open(secret, settings, nics, MOST_STRANGERS, System::nanoTime);
+  static SocketPort open(Protection protection, SocketSettings settings, List<Nic> nics) {
+    return open(protection, settings, nics, MOST_STRANGERS, System::nanoTime);
   }
 
   /** Opens a port as the other method does, with another number of strangers and clock. */
   static SocketPort open(
-      byte[] secret,
+      Protection protection,
       SocketSettings settings,
       List<Nic> nics,
       int mostStrangers,
@@ -57,7 +57,11 @@ final class SocketPort implements Listener.Acceptor {
           "try again",
           e);
     }
-    return new SocketPort(channel, secret, mostStrangers, clock);
+    return new SocketPort(channel, protection, mostStrangers, clock);
+  }
+
+  Protection protection() {
+    return protection;
   }
 
   boolean isOpen() {
@@ -93,7 +97,7 @@ final class SocketPort implements Listener.Acceptor {
 
   @Override
   public Handshake handshake() {
-    return Handshake.server(secret, Handshake.Service.SOCKET);
+    return Handshake.server(protection.secret(), Handshake.Service.SOCKET);
   }
 
   @Override
@@ -110,7 +114,7 @@ final class SocketPort implements Listener.Acceptor {
   public boolean admit(PendingHandshake proved) {
     SocketRequest request = SocketRequest.of(proved.handshake().request());
     SocketListener listener = listeners.get(ByteBuffer.wrap(request.token()));
-    return listener != null && listener.admit(proved.socket(), request.index(), request.sockets());
+    return listener != null && listener.admit(proved.socket(), request);
   }
 
   /** Returns the refused connections, for messages; empty if there are none. */

@@ -41,8 +41,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
 
   private boolean goodbye;
 
-  SocketReceiver(SocketSource source, SocketChannel[] sockets, DataSocketCount count) {
-    super(source);
+  SocketReceiver(
+      SocketSource source, SocketChannel[] sockets, DataSocketCount count, boolean sums) {
+    super(source, sums);
     connected(sockets);
     socket = sockets[0];
     lanes = new DataSockets(sockets, false, count.threads(), "recv-" + peer());
@@ -86,7 +87,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
         if (current != null && !fill()) {
           return;
         }
-        if (drained && buffer.remaining() < HEADER_BYTES) {
+        if (drained && buffer.remaining() < headerBytes) {
           return;
         }
       }
@@ -97,15 +98,17 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
 
   /** Reads a header; whether there was one for a message that somebody awaits. */
   private boolean next() throws IOException {
-    if (buffer.remaining() < HEADER_BYTES && !read(null)) {
+    if (buffer.remaining() < headerBytes && !read(null)) {
       return false;
     }
     int size = buffer.getInt(buffer.position());
     int tag = buffer.getInt(buffer.position() + Integer.BYTES);
     int note = buffer.getInt(buffer.position() + 2 * Integer.BYTES);
-    if (buffer.getInt(buffer.position() + 3 * Integer.BYTES) != check(headers, size, tag, note)) {
-      throw new ProtocolException(
-          "the header of message %d is damaged (size %d, tag %d)".formatted(headers, size, tag));
+    int check = buffer.getInt(buffer.position() + 3 * Integer.BYTES);
+    if (check != check(headers, size, tag, note)) {
+      throw new DamagedMessageException(
+          "the header of message %d is damaged (size %d, tag %d, check %08x instead of %08x)"
+              .formatted(headers, size, tag, check, check(headers, size, tag, note)));
     }
     if (size == GOODBYE) {
       goodbye = true;
@@ -120,7 +123,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
           "a message of %d bytes came where %d were awaited".formatted(size, receive.capacity));
     }
     receive.note = note;
-    buffer.position(buffer.position() + HEADER_BYTES);
+    receive.number = headers;
+    receive.sum = sums == null ? 0 : buffer.getInt(buffer.position() + HEADER_BYTES);
+    buffer.position(buffer.position() + headerBytes);
     headers++;
     receive.size = size;
     if (lanes.take(size)) {
@@ -162,7 +167,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     if (to.hasRemaining()) {
       return false;
     }
-    current.complete = true;
+    current.end();
     current = null;
     return true;
   }
@@ -189,7 +194,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     if (got < 0) {
       throw new ClosedChannelException();
     }
-    return message == null ? buffer.remaining() >= HEADER_BYTES : got > 0;
+    return message == null ? buffer.remaining() >= headerBytes : got > 0;
   }
 
   @Override
@@ -212,6 +217,11 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     private int size;
     private int note;
     private int got;
+    private long number;
+
+    /** The sum that the sender computed. */
+    private int sum;
+
     private boolean onLanes;
     private boolean complete;
     private boolean busy;
@@ -237,7 +247,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     public boolean test(int[] sizes) {
       if (!complete) {
         progress();
-        complete |= onLanes && lanesDone();
+        if (!complete && onLanes && lanesDone()) {
+          endOnLanes();
+        }
       }
       if (!complete) {
         return false;
@@ -253,6 +265,28 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     @HotPath
     public int note() {
       return note;
+    }
+
+    /** All bytes have come. */
+    private void end() throws DamagedMessageException {
+      if (sums != null) {
+        int found = sums.of(number, size, tag, note, memory.view(0, offset, size));
+        if (found != sum) {
+          throw new DamagedMessageException(
+              ("message %d of %d bytes (tag %d) is damaged: its CRC32C is %08x, that of the sent one"
+                      + " %08x")
+                  .formatted(number, size, tag, found, sum));
+        }
+      }
+      complete = true;
+    }
+
+    private void endOnLanes() {
+      try {
+        end();
+      } catch (IOException e) {
+        throw broken(e);
+      }
     }
 
     private boolean lanesDone() {

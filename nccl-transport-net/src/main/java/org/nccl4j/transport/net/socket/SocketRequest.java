@@ -5,14 +5,17 @@ import java.security.SecureRandom;
 import org.nccl4j.api.wire.Handshake;
 
 /**
- * The request of a socket's handshake: token (16), index (1), number of sockets (1).
+ * The request of a socket's handshake: token (16), index (1), number of sockets (1), plus 128 if
+ * messages carry sums.
  *
  * @param token of the listener that it wants
  * @param index of this socket in the connection, {@link SocketDialer#PAIR} if it is a pair's
  * @param sockets how many the connection has
+ * @param sums whether each message carries a checksum
  */
-record SocketRequest(byte[] token, int index, int sockets) {
+record SocketRequest(byte[] token, int index, int sockets, boolean sums) {
   static final int TOKEN_BYTES = 16;
+  private static final int SUMS = 0x80;
   private static final SecureRandom RANDOM = new SecureRandom();
 
   /** A token that no other listener has. */
@@ -25,14 +28,16 @@ record SocketRequest(byte[] token, int index, int sockets) {
   static SocketRequest of(ByteBuffer bytes) {
     byte[] token = new byte[TOKEN_BYTES];
     bytes.get(token);
-    return new SocketRequest(token, bytes.get(), bytes.get());
+    int index = bytes.get();
+    int sockets = bytes.get();
+    return new SocketRequest(token, index, sockets & ~SUMS & 0xff, (sockets & SUMS) != 0);
   }
 
   byte[] toBytes() {
     return ByteBuffer.allocate(Handshake.REQUEST_BYTES)
         .put(token)
         .put((byte) index)
-        .put((byte) sockets)
+        .put((byte) (sockets | (sums ? SUMS : 0)))
         .array();
   }
 }

@@ -15,6 +15,7 @@ final class SocketSender extends SocketConnection implements NetSender {
   private static final int COPIED = 1 << 10;
 
   private static final int BUFFER_BYTES = 16 << 10;
+  private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
 
   /** Time to wait for room for the goodbye. */
   private static final long LINGER_NANOS = 500_000_000;
@@ -38,8 +39,8 @@ final class SocketSender extends SocketConnection implements NetSender {
   /** The last in the buffer, if its bytes follow from its memory, else null. */
   private Send whole;
 
-  SocketSender(SocketSource source, DataSocketCount preferred) {
-    super(source);
+  SocketSender(SocketSource source, DataSocketCount preferred, boolean sums) {
+    super(source, sums);
     this.source = source;
     this.preferred = preferred;
     buffer.limit(0);
@@ -105,10 +106,10 @@ final class SocketSender extends SocketConnection implements NetSender {
   /** Puts messages into the buffer, up to the first that is not copied. */
   private void pack() {
     buffer.clear();
-    while (packed < begun && whole == null && buffer.remaining() >= HEADER_BYTES + COPIED) {
+    while (packed < begun && whole == null && buffer.remaining() >= headerBytes + COPIED) {
       Send send = sends[(int) packed & (REQUESTS - 1)];
-      buffer.putInt(send.bytes).putInt(send.tag).putInt(send.note);
-      buffer.putInt(check(packed, send.bytes, send.tag, send.note));
+      ByteBuffer payload = send.memory.view(0, send.offset, send.bytes);
+      putHeader(buffer, send.bytes, send.tag, send.note, payload);
       packed++;
       if (lanes.take(send.bytes)) {
         continue;
@@ -120,6 +121,14 @@ final class SocketSender extends SocketConnection implements NetSender {
       }
     }
     buffer.flip();
+  }
+
+  /** Puts the header of the next message. */
+  private void putHeader(ByteBuffer out, int size, int tag, int note, ByteBuffer payload) {
+    out.putInt(size).putInt(tag).putInt(note).putInt(check(packed, size, tag, note));
+    if (sums != null) {
+      out.putInt(sums.of(packed, size, tag, note, payload));
+    }
   }
 
   /** True if all of the buffer and what follows it was written. */
@@ -160,8 +169,9 @@ final class SocketSender extends SocketConnection implements NetSender {
 
   /** All messages are written; where they fill the socket's buffer, waits a while for room. */
   private void sayGoodbye() throws IOException {
-    ByteBuffer goodbye = ByteBuffer.allocate(HEADER_BYTES);
-    goodbye.putInt(GOODBYE).putInt(0).putInt(0).putInt(check(packed, GOODBYE, 0, 0)).flip();
+    ByteBuffer goodbye = ByteBuffer.allocate(headerBytes);
+    putHeader(goodbye, GOODBYE, 0, 0, NOTHING);
+    goodbye.flip();
     long begin = System.nanoTime();
     while (socket.write(goodbye) >= 0
         && goodbye.hasRemaining()

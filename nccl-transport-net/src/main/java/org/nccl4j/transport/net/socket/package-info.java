@@ -15,6 +15,7 @@
  * tag (4), note (4) and check (4), big-endian, followed by the message's bytes; where the
  * connection has lanes and the message is longer than 128 bytes, these go over the lanes instead,
  * cut into equal parts of at least 64 KiB, each to the next lane in turn. A size of -1 says that
- * the sender has closed.
+ * the sender has closed. With NCCL4J_NET_CHECKSUM=crc32c a header ends with a {@code MessageSum}
+ * (4), which the receiver computes again once all of the message's bytes have come.
  */
 package org.nccl4j.transport.net.socket;

@@ -34,6 +34,7 @@ import org.nccl4j.device.SystemErrorException;
 @Timeout(120)
 class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
+  private static final Protection PLAIN = new Protection(SECRET, false);
   private static final DataSocketCount NO_LANES = new DataSocketCount(0, 0);
   private static final long SECOND = 1_000_000_000L;
 
@@ -82,8 +83,8 @@ class SocketDialerTest {
   private SocketDialer dial(int port, InetAddress... addresses) {
     byte[] token = SocketRequest.newToken();
     SocketHandle handle =
-        new SocketHandle(0, port, token, List.of(addresses), addresses.length, false);
-    return new SocketDialer(handle, SECRET, false, () -> now);
+        new SocketHandle(0, port, token, List.of(addresses), addresses.length, false, false);
+    return new SocketDialer(handle, PLAIN, false, () -> now);
   }
 
   private static InetAddress loopback() throws IOException {
@@ -246,7 +247,7 @@ class SocketDialerTest {
       filled += written;
       idle = written == 0 ? idle + 1 : 0;
     }
-    SocketSender sender = new SocketSender(new Given(out), NO_LANES);
+    SocketSender sender = new SocketSender(new Given(out), NO_LANES, false);
     assertTrue(sender.isConnected());
     Thread closing = new Thread(sender::close);
     closing.start();
@@ -288,7 +289,7 @@ class SocketDialerTest {
   private void crowd(int dialers, int strangers, int mostStrangers) throws IOException {
     SocketSettings settings = SocketSettings.of(context());
     List<Nic> nics = Nics.find(settings).chosen();
-    SocketPort port = SocketPort.open(SECRET, settings, nics, mostStrangers, System::nanoTime);
+    SocketPort port = SocketPort.open(PLAIN, settings, nics, mostStrangers, System::nanoTime);
     toClose.add(port::close);
     for (int s = 0; s < strangers; s++) {
       SocketChannel stranger = keep(SocketChannel.open());
@@ -301,7 +302,7 @@ class SocketDialerTest {
       SocketListener listener = new SocketListener(port, NO_LANES, List.of(loopback()), 1, false);
       listeners.add(listener);
       dials.add(
-          keepDial(new SocketDialer(SocketHandle.fromBytes(listener.handle()), SECRET, false)));
+          keepDial(new SocketDialer(SocketHandle.fromBytes(listener.handle()), PLAIN, false)));
     }
     List<SocketDialer> dialling = new ArrayList<>(dials);
     List<SocketListener> awaiting = new ArrayList<>(listeners);

@@ -43,7 +43,8 @@ class SocketHeaderTest {
     }
     // Reads wait, so that what was written is there once one returns.
     receiver =
-        new SocketReceiver(new Accepted(), new SocketChannel[] {in}, new DataSocketCount(0, 0));
+        new SocketReceiver(
+            new Accepted(), new SocketChannel[] {in}, new DataSocketCount(0, 0), false);
     memory = HostDevice.instance().allocate(64);
   }
 
