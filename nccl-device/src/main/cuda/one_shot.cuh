@@ -1,5 +1,7 @@
 // The one-shot algorithm: each rank sends its data straight to the ranks that need them. It has one call of
 // run, where the compiler inlines the protocol.
+//
+// Row 2 of algorithms.h: ONE_SHOT, one_shot, oneShot, ALL_OTHERS, ALL
 #pragma once
 #include "share.cuh"
 #include "step.cuh"

@@ -1,5 +1,7 @@
 // The ring algorithm, as steps for the primitives of any protocol. It has one call of run, where the
 // compiler inlines the protocol.
+//
+// Row 1 of algorithms.h: RING, ring, ring, NEIGHBOURS, ALL
 #pragma once
 #include "share.cuh"
 #include "step.cuh"

@@ -1,5 +1,7 @@
 // The tree algorithm, as steps for the primitives of any protocol. It calls run at one place, where
 // the compiler inlines the protocol.
+//
+// Row 0 of algorithms.h: TREE, tree, tree, PARENT_AND_CHILDREN, REDUCING
 #pragma once
 #include "share.cuh"
 #include "step.cuh"

@@ -1,5 +1,7 @@
 // The two-shot algorithm: all-reduce as a reduce-scatter and an all-gather among all ranks. It has one
 // call of run, where the compiler inlines the protocol.
+//
+// Row 3 of algorithms.h: TWO_SHOT, two_shot, twoShot, ALL_OTHERS, REDUCING
 #pragma once
 #include "one_shot.cuh"
 #include "share.cuh"

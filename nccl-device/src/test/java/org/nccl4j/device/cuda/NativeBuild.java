@@ -47,6 +47,19 @@ public final class NativeBuild {
     compile("nvcc", arguments);
   }
 
+  /** Makes schedules.h in a directory, for which the Makefile needs no nvcc. */
+  public static void schedules(Path directory) {
+    String header = directory.toAbsolutePath().resolve("schedules.h").toString();
+    compile(
+        "make",
+        "-s",
+        "-C",
+        source("src/main/cuda").toString(),
+        "NVCC=false",
+        "OUT=" + directory.toAbsolutePath(),
+        header);
+  }
+
   private static void compile(String compiler, String... arguments) {
     try {
       List<String> command = new ArrayList<>(List.of(compiler));

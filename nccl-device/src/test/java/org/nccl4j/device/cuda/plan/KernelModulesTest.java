@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.EnumSet;
@@ -186,12 +187,17 @@ class KernelModulesTest extends AgainstFakeCuda {
   /** The kernels of the algorithms whose rows name these families. */
   private static Set<String> ofRows(String families) throws IOException {
     Set<String> kernels = new TreeSet<>();
-    Matcher row =
-        Pattern.compile("ROW\\(\\w+, (\\w+), \\w+, \\w+, " + families + "\\)")
-            .matcher(Files.readString(NativeBuild.source("src/main/cuda/algorithms.h")));
-    while (row.find()) {
-      kernels.add("nccl4j_ll_" + row.group(1));
-      kernels.add("nccl4j_ll128_" + row.group(1));
+    Pattern row =
+        Pattern.compile(
+            "// Row \\d+ of algorithms.h: \\w+, (\\w+), \\w+, \\w+, " + families + "\\s");
+    try (Stream<Path> headers = Files.list(NativeBuild.source("src/main/cuda"))) {
+      for (Path header : headers.toList()) {
+        Matcher found = row.matcher(Files.readString(header));
+        while (found.find()) {
+          kernels.add("nccl4j_ll_" + found.group(1));
+          kernels.add("nccl4j_ll128_" + found.group(1));
+        }
+      }
     }
     assertFalse(kernels.isEmpty(), families);
     return kernels;

@@ -146,7 +146,8 @@ public class LayoutTest {
         "#include <stddef.h>\n#include <stdio.h>\n#include \"%s\"\nint main(void) {\n%s}\n"
             .formatted(header, body));
     Path probe = directory.resolve("probe");
-    NativeBuild.gcc("-o", probe.toString(), source.toString());
+    NativeBuild.schedules(directory);
+    NativeBuild.gcc("-I", directory.toString(), "-o", probe.toString(), source.toString());
     Process process = new ProcessBuilder(probe.toString()).start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertEquals(0, process.waitFor());

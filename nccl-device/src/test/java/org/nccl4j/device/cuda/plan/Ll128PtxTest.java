@@ -55,7 +55,10 @@ class Ll128PtxTest {
 
   private Map<String, List<Kind>> kernels(String... defines) throws Exception {
     Path ptx = folder.resolve("family.ptx");
+    NativeBuild.schedules(folder);
     List<String> options = new ArrayList<>(List.of(defines));
+    options.addAll(List.of("-I", NativeBuild.source("src/main/cuda").toString()));
+    options.addAll(List.of("-I", folder.toString()));
     options.addAll(List.of("-std=c++17", "-O3", "-ptx", "-arch=compute_90", "-o", ptx.toString()));
     options.add(NativeBuild.source("src/main/cuda/family.cu").toString());
     NativeBuild.nvcc(options.toArray(String[]::new));
