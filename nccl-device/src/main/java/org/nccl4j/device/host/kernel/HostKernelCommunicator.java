@@ -17,6 +17,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.host.kernel.algorithm.KernelContext;
 import org.nccl4j.device.host.kernel.algorithm.SendRecv;
 import org.nccl4j.device.host.kernel.nvls.NvlsInPlace;
 import org.nccl4j.device.host.kernel.nvls.NvlsLines;
@@ -88,8 +89,10 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         new SpinWait(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
     this.ends = new ConnectionTable(spec);
     this.turns = new KernelSerializer(waiter, spec.progress(), ends);
-    this.scratch = HostMemory.of(device.allocate(Kernels.scratchBytes(spec)));
-    this.kernels = new Kernels(spec, ends, waiter, scratch);
+    this.scratch =
+        HostMemory.of(
+            device.allocate(KernelContext.scratchBytes(spec, WindowKernels.scratchBytes())));
+    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch));
     this.root = this;
   }
 
@@ -106,7 +109,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     this.turns = parent.turns;
     this.ends = new ConnectionTable(spec, parent.ends, parentRanks, path);
     this.scratch = parent.scratch;
-    this.kernels = new Kernels(spec, ends, waiter, scratch);
+    this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch));
   }
 
   @Override

@@ -193,7 +193,7 @@ final class LocalRanks implements AutoCloseable {
           goOnAt(fromTo[rank][peer], step);
         }
       }
-      Object nvls = field(field(communicator, "kernels"), "nvls");
+      Object nvls = field(field(field(communicator, "kernels"), "context"), "nvls");
       if (nvls != null) {
         goOnAt((NvlsConnection[]) field(nvls, "up"), step);
         goOnAt((NvlsConnection[]) field(nvls, "down"), step);

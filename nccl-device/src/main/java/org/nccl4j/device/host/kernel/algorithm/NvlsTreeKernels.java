@@ -56,10 +56,10 @@ public final class NvlsTreeKernels implements HostAlgorithm {
    * The heads' parts take the two trees by turns, chunk after chunk.
    *
    * <p>A head combines its machine's data in its own slot of the broadcast connection, where what
-   * comes from the other machines is added on the way up, and where the result comes on the way down;
-   * from there it goes to the other ranks of the machine. Nobody waits for a later phase of a turn of
-   * anybody else, nor for a later chunk of the same phase, and a turn has fewer chunks than a
-   * connection has slots, even with those of the other tree; so the turns never wait in a circle.
+   * comes from the other machines is added on the way up, and where the result comes on the way
+   * down; from there it goes to the other ranks of the machine. Nobody waits for a later phase of a
+   * turn of anybody else, nor for a later chunk of the same phase, and a turn has fewer chunks than
+   * a connection has slots, even with those of the other tree; so the turns never wait in a circle.
    */
   private static final class AllReduce implements Kernel {
     private final NvlsEnds ends;

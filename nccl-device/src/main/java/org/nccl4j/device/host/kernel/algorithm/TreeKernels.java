@@ -44,12 +44,12 @@ public final class TreeKernels implements HostAlgorithm {
   }
 
   /**
-   * All-reduce along one of the two trees of the double binary tree: data are combined on the way up
-   * to the root and copied on the way down.
+   * All-reduce along one of the two trees of the double binary tree: data are combined on the way
+   * up to the root and copied on the way down.
    *
-   * <p>One thread does both ways, so they take turns after a few chunks: fewer than a connection has
-   * credit for even when the receiver gives slots back some at a time, so that nobody waits for a
-   * rank which is still busy the other way.
+   * <p>One thread does both ways, so they take turns after a few chunks: fewer than a connection
+   * has credit for even when the receiver gives slots back some at a time, so that nobody waits for
+   * a rank which is still busy the other way.
    */
   private static final class AllReduce implements Kernel {
     private static final int CHUNKS_A_TURN = 4;

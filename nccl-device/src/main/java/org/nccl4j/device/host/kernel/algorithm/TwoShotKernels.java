@@ -22,8 +22,7 @@ public final class TwoShotKernels implements HostAlgorithm {
     List<Integer> others = context.others();
     Primitives all = context.primitives(work, others, others, context.reduction(work));
     Chunking parts = context.parts(work, work.count(), context.spec.nRanks());
-    return new AllReduce(
-        all, context.to(work), context.from(work), parts, context.spec.rank());
+    return new AllReduce(all, context.to(work), context.from(work), parts, context.spec.rank());
   }
 
   private record AllReduce(

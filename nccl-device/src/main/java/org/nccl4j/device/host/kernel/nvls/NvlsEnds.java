@@ -19,11 +19,11 @@ public final class NvlsEnds {
    * Chunks that each phase of a turn takes: half of the slots of a connection, so that a turn never
    * waits for a rank that is still in the turn before.
    */
-  static final int CHUNKS_A_TURN = 4;
+  public static final int CHUNKS_A_TURN = 4;
 
   private static final int PIECE = 16 << 10;
 
-  final Nvls nvls;
+  private final Nvls nvls;
   private final SpinWait waiter;
   private final HostMemory own;
   private final MulticastAccess all;
@@ -54,9 +54,13 @@ public final class NvlsEnds {
     }
   }
 
+  public Nvls nvls() {
+    return nvls;
+  }
+
   /** Begins a kernel. */
   @HotPath
-  void begin(Call newCall) {
+  public void begin(Call newCall) {
     call = newCall;
   }
 
@@ -67,7 +71,7 @@ public final class NvlsEnds {
    * @return chunks of the turn
    */
   @HotPath
-  int scatterTurn(Chunking parts, Reduction reduction, HostMemory source, int size) {
+  public int scatterTurn(Chunking parts, Reduction reduction, HostMemory source, int size) {
     long turn = parts.begin();
     int chunks = 0;
     boolean more;
@@ -89,7 +93,7 @@ public final class NvlsEnds {
    * @return whether there is another turn
    */
   @HotPath
-  boolean gatherTurn(Chunking parts, int chunks, HostMemory target) {
+  public boolean gatherTurn(Chunking parts, int chunks, HostMemory target) {
     boolean more = false;
     for (int chunk = 0; chunk < chunks; chunk++) {
       for (int head = 0; head < down.length; head++) {
@@ -102,7 +106,8 @@ public final class NvlsEnds {
 
   /** Own data to a head's connection. No bytes are no step, here and below. */
   @HotPath
-  void scatter(int head, Reduction reduction, HostMemory source, long offset, int bytes, int size) {
+  public void scatter(
+      int head, Reduction reduction, HostMemory source, long offset, int bytes, int size) {
     if (bytes > 0) {
       long slot = up[head].awaitFree(waiter);
       if (reduction.hasPrepare()) {
@@ -116,7 +121,7 @@ public final class NvlsEnds {
 
   /** Combines all ranks' data into the head's own target. */
   @HotPath
-  void reduce(Reduction reduction, HostMemory target, long offset, int bytes, int size) {
+  public void reduce(Reduction reduction, HostMemory target, long offset, int bytes, int size) {
     if (bytes > 0) {
       NvlsConnection from = up[nvls.headRank()];
       long slot = from.awaitAllFull(waiter, call);
@@ -128,7 +133,7 @@ public final class NvlsEnds {
 
   /** Combines all ranks' data and sends the result to all ranks. Called by a head. */
   @HotPath
-  void reduceBroadcast(Reduction reduction, int bytes, int size) {
+  public void reduceBroadcast(Reduction reduction, int bytes, int size) {
     if (bytes > 0) {
       NvlsConnection from = up[nvls.headRank()];
       NvlsConnection to = down[nvls.headRank()];
@@ -146,7 +151,7 @@ public final class NvlsEnds {
   }
 
   /** Returns this rank's own memory. */
-  HostMemory own() {
+  public HostMemory own() {
     return own;
   }
 
@@ -158,7 +163,7 @@ public final class NvlsEnds {
    * @param ahead steps that come to be given out before it
    */
   @HotPath
-  long reduceAhead(Reduction reduction, int ahead, int bytes, int size) {
+  public long reduceAhead(Reduction reduction, int ahead, int bytes, int size) {
     NvlsConnection from = up[nvls.headRank()];
     long target = down[nvls.headRank()].slotAhead(ahead);
     long slot = from.awaitAllFull(waiter, call);
@@ -174,13 +179,13 @@ public final class NvlsEnds {
    * Returns the offset of this rank's own slot of the step that it sends next. Called by a head.
    */
   @HotPath
-  long slotAhead() {
+  public long slotAhead() {
     return down[nvls.headRank()].slotAhead(0);
   }
 
   /** Sends the next step's data from this rank's own slot to all other ranks. Called by a head. */
   @HotPath
-  void spread(int bytes) {
+  public void spread(int bytes) {
     NvlsConnection to = down[nvls.headRank()];
     all.spread(own, to.awaitAllFree(waiter), bytes);
     to.postAll(call);
@@ -188,7 +193,7 @@ public final class NvlsEnds {
 
   /** Sends the head's own data to all ranks. */
   @HotPath
-  void broadcast(HostMemory source, long offset, int bytes) {
+  public void broadcast(HostMemory source, long offset, int bytes) {
     if (bytes > 0) {
       NvlsConnection to = down[nvls.headRank()];
       all.store(source, offset, to.awaitAllFree(waiter), bytes);
@@ -198,7 +203,7 @@ public final class NvlsEnds {
 
   /** Copies a head's data to a target. */
   @HotPath
-  void gather(int head, HostMemory target, long offset, int bytes) {
+  public void gather(int head, HostMemory target, long offset, int bytes) {
     if (bytes > 0) {
       NvlsConnection from = down[head];
       Copies.copy(own, from.awaitFull(waiter, call), target, offset, bytes);

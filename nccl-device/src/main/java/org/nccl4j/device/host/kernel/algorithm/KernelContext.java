@@ -1,0 +1,190 @@
+package org.nccl4j.device.host.kernel.algorithm;
+
+import java.util.List;
+import java.util.stream.IntStream;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.host.kernel.nvls.NvlsEnds;
+import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
+import org.nccl4j.device.host.kernel.protocol.LlPrimitives;
+import org.nccl4j.device.host.kernel.protocol.Primitives;
+import org.nccl4j.device.host.kernel.protocol.RecvEnd;
+import org.nccl4j.device.host.kernel.protocol.SendEnd;
+import org.nccl4j.device.host.kernel.protocol.SlotPrimitives;
+import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Reduction;
+import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.CallSignature;
+import org.nccl4j.device.kernel.CallText;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * What kernels of a communicator are made of: its place, connections, memory and reductions. Owned
+ * by the communicator; kernels may be made on any thread.
+ */
+public final class KernelContext {
+  /** Of all ranks' parts that a reduce-scatter exchanges at once. */
+  static final int WORK_BYTES = 8 << 10;
+
+  final KernelCommunicatorSpec spec;
+  final ConnectionTable ends;
+  final SpinWait waiter;
+  final HostMemory scratch;
+
+  /** Sums on their way, which primitives leave alone. */
+  final HostMemory sums;
+
+  /** Null where NVLS is not used. */
+  final NvlsEnds nvls;
+
+  /** Operator that replaces the work's operator; null to use the work's. */
+  private final ReductionOperator operator;
+
+  /**
+   * The context of a communicator.
+   *
+   * @param memory of {@link #scratchBytes}
+   */
+  public KernelContext(
+      KernelCommunicatorSpec spec, ConnectionTable ends, SpinWait waiter, HostMemory memory) {
+    this.spec = spec;
+    this.ends = ends;
+    this.waiter = waiter;
+    long own = spec.nRanks() == 1 ? 0 : WORK_BYTES;
+    this.scratch = memory.slice(own, memory.size() - own);
+    this.sums = memory.slice(0, own);
+    this.nvls = spec.nvls() == null ? null : new NvlsEnds(spec.nvls(), waiter, scratch);
+    this.operator = null;
+  }
+
+  private KernelContext(KernelContext usual, ReductionOperator operator) {
+    this.spec = usual.spec;
+    this.ends = usual.ends;
+    this.waiter = usual.waiter;
+    this.scratch = usual.scratch;
+    this.sums = usual.sums;
+    this.nvls = null;
+    this.operator = operator;
+  }
+
+  /** The same context with another reduction, without NVLS. */
+  public KernelContext with(ReductionOperator other) {
+    return new KernelContext(this, other);
+  }
+
+  /**
+   * Bytes of memory that kernels need beside the connections.
+   *
+   * @param window bytes that kernels between windows need
+   */
+  public static int scratchBytes(KernelCommunicatorSpec spec, int window) {
+    int llData = spec.layout().llSlotBytes() / 2;
+    return spec.nRanks() == 1 ? 0 : WORK_BYTES + Math.max(window, 3 * llData);
+  }
+
+  public KernelCommunicatorSpec spec() {
+    return spec;
+  }
+
+  /** True if a program's operator replaces the work's. */
+  public boolean hasOperator() {
+    return operator != null;
+  }
+
+  /** The error for a work that an algorithm does not have. */
+  public static InternalErrorException none(CollectiveWork work) {
+    return new InternalErrorException(
+        "the host device has no %s of %s (%s) by %s"
+            .formatted(
+                work.operation().label(),
+                work.type().label(),
+                work.op().label(),
+                work.algorithm().label()),
+        "report this: the planner should not have chosen it");
+  }
+
+  /** The bytes of the work's data: of a rank's part, where there are parts. */
+  static long bytes(CollectiveWork work) {
+    return work.count() * work.type().bytes();
+  }
+
+  /** A set of primitives towards each other rank, beginning with the next. */
+  Primitives[] to(CollectiveWork work) {
+    return others().stream()
+        .map(r -> primitives(work, List.of(), List.of(r), reduction(work)))
+        .toArray(Primitives[]::new);
+  }
+
+  /** A set of primitives from each other rank, beginning with the next. */
+  Primitives[] from(CollectiveWork work) {
+    return others().stream()
+        .map(r -> primitives(work, List.of(r), List.of(), null))
+        .toArray(Primitives[]::new);
+  }
+
+  /** The other ranks, beginning with the next. */
+  List<Integer> others() {
+    return IntStream.range(1, spec.nRanks())
+        .map(d -> (spec.rank() + d) % spec.nRanks())
+        .boxed()
+        .toList();
+  }
+
+  /** The reduction of a collective that reduces, else null. */
+  public Reduction reduction(CollectiveWork work) {
+    if (!work.operation().reduces()) {
+      return null;
+    }
+    return operator == null
+        ? Reductions.of(work.type(), work.op(), spec.nRanks())
+        : Reductions.of(work.type(), operator);
+  }
+
+  Call call(CollectiveWork work) {
+    return operator == null
+        ? new Call(work.signature(), () -> CallText.of(work))
+        : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator));
+  }
+
+  Chunking parts(CollectiveWork work, long count, int owners) {
+    int elementBytes = work.type().bytes();
+    return new Chunking(count * elementBytes, owners, elementBytes, work.chunkBytes());
+  }
+
+  /** Primitives whose peers may read from this rank's buffers until the kernel ends, if it pays. */
+  Primitives primitives(
+      CollectiveWork work, List<Integer> from, List<Integer> to, Reduction reduction) {
+    Primitives primitives = inSlots(work, from, to, reduction);
+    // In a reduce the data go one way: the copy into a slot is made while the receiver reduces.
+    primitives.mayLend(work.operation() != Operation.REDUCE);
+    return primitives;
+  }
+
+  /** Primitives that send through slots alone. */
+  Primitives inSlots(
+      CollectiveWork work, List<Integer> from, List<Integer> to, Reduction reduction) {
+    RecvEnd[] recvs = from.stream().sorted().map(ends::recv).toArray(RecvEnd[]::new);
+    SendEnd[] sends = to.stream().map(ends::send).toArray(SendEnd[]::new);
+    int elementBytes = work.type().bytes();
+    Call call = call(work);
+    return work.protocol() == Protocol.LL
+        ? new LlPrimitives(
+            spec.rank(), waiter, call, recvs, sends, reduction, elementBytes, scratch)
+        : new SlotPrimitives(
+            spec.rank(),
+            waiter,
+            call,
+            recvs,
+            sends,
+            reduction,
+            elementBytes,
+            scratch,
+            work.protocol() == Protocol.LL128);
+  }
+}

@@ -1,0 +1,29 @@
+package org.nccl4j.device.host.kernel.algorithm;
+
+import java.util.List;
+import org.nccl4j.device.host.kernel.protocol.Chunking;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.protocol.Primitives;
+import org.nccl4j.device.kernel.CollectiveWork;
+
+/** The kernels of the ring. */
+public final class RingKernels implements HostAlgorithm {
+  @Override
+  public Kernel kernel(KernelContext context, CollectiveWork work) {
+    Ring ring = Ring.of(context.spec.ring().get(0), context.spec.rank());
+    long bytes = KernelContext.bytes(work);
+    Primitives along =
+        context.primitives(
+            work, List.of(ring.previous()), List.of(ring.next()), context.reduction(work));
+    Chunking whole = context.parts(work, work.count(), 1);
+    return switch (work.operation()) {
+      case ALL_REDUCE ->
+          new RingAllReduce(ring, along, context.parts(work, work.count(), ring.size()));
+      case ALL_GATHER -> new RingAllGather(ring, along, whole, bytes);
+      case REDUCE_SCATTER -> new RingReduceScatter(ring, along, whole, bytes);
+      case BROADCAST -> new RingBroadcast(ring, along, whole, work.root());
+      case REDUCE -> new RingReduce(ring, along, whole, work.root());
+      default -> throw KernelContext.none(work);
+    };
+  }
+}
