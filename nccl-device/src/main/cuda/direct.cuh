@@ -149,15 +149,7 @@ __device__ __forceinline__ void storeData(void* p, Pack v) {
   asm volatile("st.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi) : "memory");
 }
 
-// a = a op b, and the scaling of an average.
-template <class T>
-__device__ __forceinline__ void add(u32 op, Pack& a, Pack b) {
-  u64 x[2] = {a.lo, a.hi}, y[2] = {b.lo, b.hi};
-  combine<T>(op, x, y);
-  a.lo = x[0];
-  a.hi = x[1];
-}
-
+// The scaling of an average.
 template <class T>
 __device__ __forceinline__ Pack scaled(Pack a, int nRanks) {
   return {scaleElements<T>(a.lo, nRanks), scaleElements<T>(a.hi, nRanks)};

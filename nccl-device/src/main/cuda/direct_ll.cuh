@@ -39,7 +39,9 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
   const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   const bool parts = a.operation == DIRECT_REDUCE_SCATTER || a.operation == DIRECT_ALL_TO_ALL;
   const Touch touch = touchFor<T>(a.op);
-  const bool scales = combines && touch.scale, divides = combines && touch.divide;
+  // Means of types that widen are scaled where they are combined; what travels is as the user has it.
+  const bool scales = combines && touch.scale && !kWidens<T>, divides = combines && touch.divide;
+  const Inside inside = insideMean<T>(a.op, n);
   const char* send = (const char*)a.send;
   char* recv = (char*)a.recv;
   auto mine = [&](int to, u64 at) {
@@ -56,22 +58,24 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
   for (u64 at = first * 8; at < a.bytes; at += step * 8) {
     const u32 bytes = (u32)min(8ull, a.bytes - at);
     const u64 kept = mine(rank, at);
-    u64 sum[1] = {0};
+    Accumulator<T, 1> sum{};
     for (int from = 0; from < n; from++) {
       u64 x = from == rank
                   ? kept
                   : awaitLine(a, own(a, half + from * a.lineBytes + 2 * at), from, flags);
-      if (!combines) {
+      u64 b[1] = {x};
+      if (!combines)
         storeElements<T>(recv + from * a.bytes + at, x, bytes);
-      } else if (from == 0) {
-        sum[0] = x;
-      } else {
-        u64 b[1] = {x};
-        combine<T>(a.op, sum, b);
-      }
+      else if (from == 0)
+        sum.set(b, inside);
+      else
+        sum.add(a.op, b, inside);
     }
-    if (combines)
-      storeElements<T>(recv + at, divides ? divideElements<T>(sum[0], n) : sum[0], bytes);
+    if constexpr (combines) {
+      u64 result[1];
+      sum.result(result);
+      storeElements<T>(recv + at, divides ? divideElements<T>(result[0], n) : result[0], bytes);
+    }
   }
   finish(a, number);
 }

@@ -19,12 +19,14 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
                                              u64 end, From from, To to) {
   const Touch touch = touchFor<T>(a.op);
   const int n = N ? N : a.comm.nRanks;
+  const bool scales = touch.scale && !kWidens<T>;
+  const Inside inside = insideMean<T>(a.op, n);
   const u64 step = 16ull * share.blocks * blockDim.x;
   u64 at = begin + 16ull * (share.block * blockDim.x + threadIdx.x);
   auto loop = [&](auto unrolled) {
     constexpr int U = decltype(unrolled)::value;
     for (; at + (U - 1) * step < end; at += U * step) {
-      Pack sum[U];
+      Accumulator<T, 2> sum[U];
       constexpr int G = N ? N : 4;  // ranks whose loads are in flight at once
       for (int base = 0; base < n; base += G) {
         Pack x[G][U];
@@ -38,17 +40,21 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
 #pragma unroll
           for (int u = 0; u < U; u++)
             if (N || base + r < n) {
-              if (touch.scale) x[r][u] = scaled<T>(x[r][u], n);
+              if (scales) x[r][u] = scaled<T>(x[r][u], n);
+              const u64 words[2] = {x[r][u].lo, x[r][u].hi};
               if (base + r == 0)
-                sum[u] = x[r][u];
+                sum[u].set(words, inside);
               else
-                add<T>(a.op, sum[u], x[r][u]);
+                sum[u].add(a.op, words, inside);
             }
       }
 #pragma unroll
       for (int u = 0; u < U; u++) {
-        if (touch.divide) sum[u] = divided<T>(sum[u], n);
-        to(at + u * step, sum[u]);
+        u64 words[2];
+        sum[u].result(words);
+        Pack result = {words[0], words[1]};
+        if (touch.divide) result = divided<T>(result, n);
+        to(at + u * step, result);
       }
     }
   };
@@ -62,19 +68,23 @@ __device__ __forceinline__ void combineWords(const nccl4jDirectArguments& a, Sha
                                              u64 end, From from, To to) {
   const Touch touch = touchFor<T>(a.op);
   const int n = a.comm.nRanks;
+  const bool scales = touch.scale && !kWidens<T>;
+  const Inside inside = insideMean<T>(a.op, n);
   const u64 step = 8ull * share.blocks * blockDim.x;
   for (u64 at = begin + 8ull * (share.block * blockDim.x + threadIdx.x); at < end; at += step) {
     const u32 bytes = (u32)min(8ull, end - at);
-    u64 sum[1];
+    Accumulator<T, 1> sum;
     for (int r = 0; r < n; r++) {
       u64 x[1] = {loadElements<T>(from(r) + at, bytes)};
-      if (touch.scale) x[0] = scaleElements<T>(x[0], n);
+      if (scales) x[0] = scaleElements<T>(x[0], n);
       if (r == 0)
-        sum[0] = x[0];
+        sum.set(x, inside);
       else
-        combine<T>(a.op, sum, x);
+        sum.add(a.op, x, inside);
     }
-    to(at, touch.divide ? divideElements<T>(sum[0], n) : sum[0], bytes);
+    u64 result[1];
+    sum.result(result);
+    to(at, touch.divide ? divideElements<T>(result[0], n) : result[0], bytes);
   }
 }
 

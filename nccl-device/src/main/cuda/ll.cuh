@@ -51,26 +51,25 @@ class LLPrimitives {
   __device__ void finish() { credit_.close(); }
 
  private:
-  static constexpr int kGroup = GROUP;
+  // As in ll128.cuh.
+  static constexpr int kGroup = kCombines && kWidens<T> && sizeof(T) == 1 && GROUP > 4 ? 4 : GROUP;
 
   __device__ __forceinline__ void reduce(const Step& step, u32 u) {
     u32 at = u * kUnit;
     u32 n = min(step.bytes - at, (u32)kUnit);
-    u64 acc[1];
-    bool have = false;
+    Operands<T, 1, kCombines> sum;
     u64 own = 0;
+    // Own data that are combined with none are scaled and rounded at once.
+    const bool first = !kWidens<T> || step.recvMask == 0;
+    const bool scales = kCombines && touch_.scale, scalesOwn = scales && step.scale != SCALE_NONE;
+    const bool scalesReceived = scales && step.scale == SCALE_ALL;
     if (step.src) {
       own = loadElements<T>(step.src + at, n);
-      if (kCombines && touch_.scale && step.scale != SCALE_NONE) own = multiplyElements<T>(own, factor_);
+      if (scalesOwn && first) own = multiplyElements<T>(own, factor_);
     }
-    auto add = [&](u64 x) {
-      if (kCombines && have) {
-        u64 b[1] = {x};
-        combine<T>(op_, acc, b);
-      } else {
-        acc[0] = x;
-      }
-      have = true;
+    auto add = [&](u64 x, bool scaled) {
+      const u64 words[1] = {x};
+      sum.take(op_, words, insideBy<T>(op_, factor_, scaled && !first));
     };
     bool ownDone = step.src == nullptr;
     if (step.recvMask) {
@@ -83,17 +82,19 @@ class LLPrimitives {
         for (int j = 0; j < kGroup; j++) {
           if (step.recvMask >> (g + j) & 1) {
             u64 x = await(line[j], g + j, step, u);
-            if (kCombines && touch_.scale && step.scale == SCALE_ALL) x = multiplyElements<T>(x, factor_);
+            if (!kWidens<T> && scalesReceived) x = multiplyElements<T>(x, factor_);
             if (!ownDone && g + j >= fan_.self) {
-              add(own);
+              add(own, scalesOwn);
               ownDone = true;
             }
-            add(x);
+            add(x, scalesReceived);
           }
         }
       }
     }
-    if (!ownDone) add(own);
+    if (!ownDone) add(own, scalesOwn);
+    u64 acc[1];
+    sum.result(acc);
     if (kCombines && touch_.divide && step.last) acc[0] = divideElements<T>(acc[0], nRanks_);
     if (step.sendMask) {
       for (int i = 0; i < fan_.n; i++)

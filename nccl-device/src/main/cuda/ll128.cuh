@@ -55,24 +55,25 @@ class LL128Primitives {
   __device__ void finish() { credit_.close(); }
 
  private:
-  static constexpr int kGroup = 4;  // peers whose lines are in flight at once
+  // Peers whose lines are in flight at once. Elements of one byte take four times their registers while they
+  // are combined.
+  static constexpr int kGroup = kCombines && kWidens<T> && sizeof(T) == 1 ? 1 : 4;
 
   __device__ __forceinline__ void reduce(const Step& step, u32 line) {
     bool active = line * 120 < step.bytes;
-    u64 own[2] = {0, 0}, acc[2] = {0, 0};
+    u64 own[2] = {0, 0};
+    Operands<T, 2, kCombines> sum{};
+    // As in ll.cuh.
+    const bool first = !kWidens<T> || step.recvMask == 0;
+    const bool scales = kCombines && touch_.scale, scalesOwn = scales && step.scale != SCALE_NONE;
+    const bool scalesReceived = scales && step.scale == SCALE_ALL;
     if (step.src) {
       load(own, step.src, step.bytes, line);
-      if (kCombines && touch_.scale && step.scale != SCALE_NONE) scale(own);
+      if (scalesOwn && first) scale(own);
     }
-    bool have = false, ownDone = step.src == nullptr;
-    auto add = [&](const u64(&x)[2]) {
-      if (kCombines && have) {
-        combine<T>(op_, acc, x);
-      } else {
-        acc[0] = x[0];
-        acc[1] = x[1];
-      }
-      have = true;
+    bool ownDone = step.src == nullptr;
+    auto add = [&](const u64(&x)[2], bool scaled) {
+      sum.take(op_, x, insideBy<T>(op_, factor_, scaled && !first));
     };
     if (step.recvMask) {
       for (int g = 0; g < fan_.n; g += kGroup) {
@@ -86,17 +87,19 @@ class LL128Primitives {
           if (step.recvMask >> (g + j) & 1) {
             Pack y = await(x[j], active, g + j, step, line);
             u64 words[2] = {y.lo, y.hi};
-            if (kCombines && touch_.scale && step.scale == SCALE_ALL) scale(words);
+            if (!kWidens<T> && scalesReceived) scale(words);
             if (!ownDone && g + j >= fan_.self) {
-              add(own);
+              add(own, scalesOwn);
               ownDone = true;
             }
-            add(words);
+            add(words, scalesReceived);
           }
         }
       }
     }
-    if (!ownDone) add(own);
+    if (!ownDone) add(own, scalesOwn);
+    u64 acc[2];
+    sum.result(acc);
     if (kCombines && touch_.divide && step.last) {
       acc[0] = divideElements<T>(acc[0], nRanks_);
       acc[1] = divideElements<T>(acc[1], nRanks_);

@@ -201,11 +201,25 @@ class EmulatedAccess {
     storeWordRelaxed((void*)(views_[rank] + offset), v);
   }
 
-  // Begins with this rank, so that the heads load from different ranks at a time.
+  // Begins with this rank, so that the heads load from different ranks at a time. Like the switch, it adds
+  // elements of 16 bits in float32.
   template <int U>
   __device__ __forceinline__ void loadReduce(u32 op, u64 offset, u32 left, u64 (&out)[2 * U]) const {
+    if constexpr (kWidens<T> && U > 1) {
+      // A pack at a time: its elements as floats fill the registers.
+#pragma unroll
+      for (int i = 0; i < U; i++) {
+        u64 pack[2] = {};
+        if (512u * i < left) loadReduce<1>(op, offset + 512 * i, left - 512 * i, pack);
+        out[2 * i] = pack[0];
+        out[2 * i + 1] = pack[1];
+      }
+      return;
+    }
     u64 next[2 * U];
+    Accumulator<T, 2 * U> sum;
     load<U>(first_, offset, left, out);
+    sum.set(out, {});
     load<U>(after(first_), offset, left, next);
     int rank = after(first_);
     for (int i = 1; i < n_; i++) {
@@ -214,8 +228,9 @@ class EmulatedAccess {
       for (int j = 0; j < 2 * U; j++) now[j] = next[j];
       rank = after(rank);
       if (i + 1 < n_) load<U>(rank, offset, left, next);
-      combine<T>(op, out, now);
+      sum.add(op, now, {});
     }
+    sum.result(out);
   }
 
   __device__ __forceinline__ void store(u64 offset, Pack v) const {

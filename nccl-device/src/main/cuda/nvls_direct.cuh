@@ -110,12 +110,15 @@ template <class T, class To>
 __device__ __forceinline__ void takeWords(const nccl4jDirectArguments& a, u64 skip, Range r, To to) {
   const bool divide = touchFor<T>(a.op).divide;
   forGridWords(r, [&](u64 at, u32 bytes) {
-    u64 sum[1] = {loadElements<T>(direct::sendOf(a, 0) + skip + at, bytes)};
+    u64 x[1] = {loadElements<T>(direct::sendOf(a, 0) + skip + at, bytes)};
+    Accumulator<T, 1> sum;
+    sum.set(x, {});
     for (int rank = 1; rank < a.comm.nRanks; rank++) {
-      u64 x[1] = {loadElements<T>(direct::sendOf(a, rank) + skip + at, bytes)};
-      combine<T>(a.op, sum, x);
+      x[0] = loadElements<T>(direct::sendOf(a, rank) + skip + at, bytes);
+      sum.add(a.op, x, {});
     }
-    to(at, divide ? divideElements<T>(sum[0], a.comm.nRanks) : sum[0], bytes);
+    sum.result(x);
+    to(at, divide ? divideElements<T>(x[0], a.comm.nRanks) : x[0], bytes);
   });
 }
 
@@ -220,29 +223,34 @@ __device__ __forceinline__ void lines(const nccl4jNvlsDirectArguments& args) {
   const int n = a.comm.nRanks;
   const u64 half = a.lines + (number & 1) * n * a.lineBytes;
   const Touch touch = touchFor<T>(a.op);
+  const bool scales = kReduces && touch.scale && !kWidens<T>;  // as in direct_ll.cuh
+  const Inside inside = insideMean<T>(a.op, n);
   const char* send = (const char*)a.send;
   char* recv = (char*)a.recv;
   forGridWords({0, a.bytes}, [&](u64 at, u32 bytes) {
     u64 x = loadElements<T>(send + at, bytes);
     all.storeLine(half + a.comm.rank * a.lineBytes + 2 * at,
-                  kReduces && touch.scale ? scaleElements<T>(x, n) : x, flags);
+                  scales ? scaleElements<T>(x, n) : x, flags);
   });
   forGridWords({0, a.bytes}, [&](u64 at, u32 bytes) {
-    u64 sum[1] = {0};
+    Accumulator<T, 1> sum{};
     for (int from = 0; from < n; from++) {
       u64 x[1] = {
           direct::awaitLine(a, direct::own(a, half + from * a.lineBytes + 2 * at), from, flags)};
       if constexpr (kReduces) {
         if (from == 0)
-          sum[0] = x[0];
+          sum.set(x, inside);
         else
-          combine<T>(a.op, sum, x);
+          sum.add(a.op, x, inside);
       } else {
         storeElements<T>(recv + from * a.bytes + at, x[0], bytes);
       }
     }
-    if constexpr (kReduces)
-      storeElements<T>(recv + at, touch.divide ? divideElements<T>(sum[0], n) : sum[0], bytes);
+    if constexpr (kReduces) {
+      u64 result[1];
+      sum.result(result);
+      storeElements<T>(recv + at, touch.divide ? divideElements<T>(result[0], n) : result[0], bytes);
+    }
   });
   direct::finish(a, number);
 }

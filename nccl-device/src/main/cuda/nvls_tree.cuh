@@ -159,12 +159,15 @@ __device__ void up(const nccl4jNvlsTreeArguments& args, const Places& places, co
     forPacks<U>(g, bytes, [&](u32 at, u32 left) {
       u64 x[2 * U], y[2 * U];
       access.template loadReduce<U>(a.op, slotIn + at, left, x);
+      Accumulator<T, 2 * U> sum;
+      sum.set(x, {});
 #pragma unroll
       for (int c = kFirstChild; c < kEnds; c++) {
         if (slots.in[c] == nullptr) continue;
         loadPacks<U>(slots.in[c], at, left, y);
-        combine<T>(a.op, x, y);
+        sum.add(a.op, y, {});
       }
+      sum.result(x);
       if (divide)
         for (int i = 0; i < 2 * U; i++) x[i] = divideElements<T>(x[i], a.comm.nRanks);
       if (!root) {

@@ -128,6 +128,163 @@ __device__ __forceinline__ Touch touchByFactor(u32 op) {
   return touch;
 }
 
+// Types that are combined in float32 and rounded once, whatever the number of operands.
+template <class T>
+constexpr bool kWidens = Arithmetic<T>::floating && sizeof(T) < sizeof(float);
+
+// The scaling of an operand of a type that widens, when an accumulator takes it.
+struct Inside {
+  float factor = 1;
+  bool rounds = false;  // the product is rounded to the type
+};
+
+// N words of elements while operands are combined, in the order of the calls. Types that widen are held and
+// scaled in float32. Other types are held as they are, and multiplyElements scales them before.
+template <class T, int N, bool WIDE = kWidens<T>>
+class Accumulator {
+ public:
+  __device__ __forceinline__ void set(const u64 (&x)[N], Inside) {
+#pragma unroll
+    for (int i = 0; i < N; i++) sum_[i] = x[i];
+  }
+
+  __device__ __forceinline__ void add(u32 op, const u64 (&x)[N], Inside) {
+    combine<T>(op, sum_, x);
+  }
+
+  __device__ __forceinline__ void result(u64 (&x)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = sum_[i];
+  }
+
+ private:
+  u64 sum_[N];
+};
+
+template <class T, int N>
+class Accumulator<T, N, true> {
+ public:
+  __device__ __forceinline__ void set(const u64 (&x)[N], Inside inside) {
+    each(x, inside, [](float, float b) { return b; });
+  }
+
+  __device__ __forceinline__ void add(u32 op, const u64 (&x)[N], Inside inside) {
+    switch (op) {
+      case PROD:
+        each(x, inside, [](float a, float b) { return __fmul_rn(a, b); });
+        break;
+      case MAX:
+        each(x, inside, [](float a, float b) { return greatest(a, b); });
+        break;
+      case MIN:
+        each(x, inside, [](float a, float b) { return least(a, b); });
+        break;
+      default:
+        each(x, inside, [](float a, float b) { return __fadd_rn(a, b); });
+    }
+  }
+
+  __device__ __forceinline__ void result(u64 (&x)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      Elements<T> a;
+#pragma unroll
+      for (int j = 0; j < kEach; j++) a.at[j] = Arithmetic<T>::narrow(sum_[i * kEach + j]);
+      x[i] = a.word;
+    }
+  }
+
+ private:
+  static constexpr int kEach = Elements<T>::count;
+
+  // Product and sum are rounded apart, as on the host device.
+  template <class F>
+  __device__ __forceinline__ void each(const u64 (&x)[N], Inside inside, F f) {
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      Elements<T> b;
+      b.word = x[i];
+#pragma unroll
+      for (int j = 0; j < kEach; j++) {
+        float& a = sum_[i * kEach + j];
+        float scaled = __fmul_rn(Arithmetic<T>::widen(b.at[j]), inside.factor);
+        if (inside.rounds) scaled = Arithmetic<T>::widen(Arithmetic<T>::narrow(scaled));
+        a = f(a, scaled);
+      }
+    }
+  }
+
+  float sum_[N * kEach];
+};
+
+// An accumulator for operands whose number is known afterwards. One alone stays as it is.
+template <class T, int N, bool COMBINES, bool WIDE = COMBINES && kWidens<T>>
+class Operands {
+ public:
+  __device__ __forceinline__ void take(u32 op, const u64 (&x)[N], Inside) {
+    if (COMBINES && have_)
+      combine<T>(op, sum_, x);
+    else
+#pragma unroll
+      for (int i = 0; i < N; i++) sum_[i] = x[i];
+    have_ = true;
+  }
+
+  __device__ __forceinline__ void result(u64 (&x)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = sum_[i];
+  }
+
+ private:
+  u64 sum_[N];
+  bool have_ = false;
+};
+
+template <class T, int N>
+class Operands<T, N, true, true> {
+ public:
+  __device__ __forceinline__ void take(u32 op, const u64 (&x)[N], Inside inside) {
+    if (have_ == 0) {
+      sum_.set(x, inside);
+#pragma unroll
+      for (int i = 0; i < N; i++) only_[i] = x[i];
+    } else {
+      sum_.add(op, x, inside);
+    }
+    have_++;
+  }
+
+  __device__ __forceinline__ void result(u64 (&x)[N]) const {
+    if (have_ > 1) {
+      sum_.result(x);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = only_[i];
+  }
+
+ private:
+  Accumulator<T, N> sum_;
+  u64 only_[N];
+  int have_ = 0;
+};
+
+// The scaling of an operand, if it is scaled. The products of a pre-multiplied sum are rounded on all ranks,
+// since those of other ranks travel in the type.
+template <class T>
+__device__ __forceinline__ Inside insideBy(u32 op, const Factor<T>& factor, bool scales) {
+  if constexpr (kWidens<T>)
+    if (scales) return {factor, op == PREMUL};
+  return {};
+}
+
+// The scaling of all operands of a mean.
+template <class T>
+__device__ __forceinline__ Inside insideMean(u32 op, int nRanks) {
+  if (kWidens<T> && op == AVG) return {1.0f / (float)nRanks, false};
+  return {};
+}
+
 // Elements in memory by size alone, so that they can be volatile.
 template <int BYTES>
 struct Raw;

@@ -68,7 +68,21 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
         for (int i = 0; i < 2 * UNROLL; i++) x[i] = multiplyElements<T>(x[i], factor);
     };
     load(a, 0);
-    if (kCombines) {
+    if constexpr (kCombines && kWidens<T>) {
+      if (m.nSrc == 1) {
+        scale(a, 0);
+      } else {
+        auto inside = [&](u32 s) { return insideBy<T>(op, factor, m.scaleMask >> s & 1); };
+        Accumulator<T, 2 * UNROLL> sum;
+        load(b, 1);
+        sum.set(a, inside(0));
+        for (u32 s = 1; s < m.nSrc; s++) {
+          sum.add(op, b, inside(s));
+          if (s + 1 < m.nSrc) load(b, s + 1);
+        }
+        sum.result(a);
+      }
+    } else if (kCombines) {
       if (m.nSrc > 1) load(b, 1);
       scale(a, 0);
       for (u32 s = 1; s < m.nSrc; s++) {
@@ -93,25 +107,31 @@ __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int
                                            const Factor<T>& factor, int thread) {
   constexpr int kThreads = 32 * kWorkerWarps;
   u32 nPacks = m.aligned ? m.bytes / 16 : 0;
-  // Large steps move more packs at once. Small steps give each warp a part.
+  // Large steps move more packs at once, as many as fit in registers while they are combined. Small steps
+  // give each warp a part.
+  constexpr int kMost = !kCombines || !kWidens<T> ? 4 : sizeof(T) == 1 ? 2 : 3;
   if (nPacks > 2 * kThreads)
-    reducePacks<T, 4>(m, op, nRanks, factor, thread, nPacks);
+    reducePacks<T, kMost>(m, op, nRanks, factor, thread, nPacks);
   else
     reducePacks<T, 2>(m, op, nRanks, factor, thread, nPacks);
   // Bytes that 16-byte packs do not cover: a tail, or all if a buffer is not aligned.
   for (u32 at = nPacks * 16 + thread * 8; at < m.bytes; at += 8 * kThreads) {
     u32 n = m.bytes - at < 8 ? m.bytes - at : 8;
-    u64 a[1], b[1];
+    u64 x[1];
+    Accumulator<T, 1> sum;
     for (u32 s = 0; s < (kCombines ? m.nSrc : 1); s++) {
-      b[0] = loadElements<T>((char*)m.src[s] + at, n);
-      if (kCombines && m.scaleMask >> s & 1) b[0] = multiplyElements<T>(b[0], factor);
+      x[0] = loadElements<T>((char*)m.src[s] + at, n);
+      const bool scales = kCombines && m.scaleMask >> s & 1;
+      if (scales && (!kWidens<T> || m.nSrc == 1)) x[0] = multiplyElements<T>(x[0], factor);
+      const Inside inside = insideBy<T>(op, factor, scales);
       if (s == 0)
-        a[0] = b[0];
+        sum.set(x, inside);
       else if (kCombines)
-        combine<T>(op, a, b);
+        sum.add(op, x, inside);
     }
-    if (kCombines && m.divide) a[0] = divideElements<T>(a[0], nRanks);
-    for (u32 d = 0; d < m.nDst; d++) storeElements<T>((char*)m.dst[d] + at, a[0], n);
+    if (!kWidens<T> || m.nSrc > 1) sum.result(x);
+    if (kCombines && m.divide) x[0] = divideElements<T>(x[0], nRanks);
+    for (u32 d = 0; d < m.nDst; d++) storeElements<T>((char*)m.dst[d] + at, x[0], n);
   }
 }
 

@@ -58,6 +58,32 @@ class CollectiveGpuTest {
     }
   }
 
+  /** More operands than one addition has, also on a machine with one GPU. */
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT16", "BFLOAT16", "FLOAT8_E4M3", "FLOAT8_E5M2"})
+  void roundsSumsOfFourRanksAndMoreOnce(DataType type) {
+    long seed = 99 + type.ordinal();
+    Random random = new Random(seed);
+    try (GpuRanks ranks = new GpuRanks(Math.max(4, size()), DEADLINE)) {
+      for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)) {
+        for (Algorithm algorithm : shots(operation)) {
+          for (Protocol protocol : Protocol.values()) {
+            for (RedOp op : RedOp.values()) {
+              for (int count : new int[] {1 + random.nextInt(40), 20_000 + random.nextInt(999)}) {
+                check(
+                    ranks,
+                    new CollectiveWork(
+                        operation, algorithm, protocol, type, op, 0, count, 2, Integer.MAX_VALUE),
+                    random,
+                    seed);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
   /** Enough for slots to be used many times over, by every algorithm and protocol. */
   @ParameterizedTest
   @ValueSource(ints = {300_001, 2_000_003})
@@ -131,6 +157,15 @@ class CollectiveGpuTest {
         : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
   }
 
+  /** Of {@link #algorithms}, those that combine all operands at once. */
+  private static List<Algorithm> shots(Operation operation) {
+    return algorithms(operation).stream().filter(CollectiveGpuTest::isShot).toList();
+  }
+
+  private static boolean isShot(Algorithm algorithm) {
+    return algorithm == Algorithm.ONE_SHOT || algorithm == Algorithm.TWO_SHOT;
+  }
+
   private static List<RedOp> ops(Operation operation) {
     return operation.reduces() ? List.of(RedOp.values()) : List.of(RedOp.SUM);
   }
@@ -153,6 +188,9 @@ class CollectiveGpuTest {
     int shift = random.nextInt(3) == 0 ? random.nextInt(17) * element : 0;
     RandomElements elements =
         new RandomElements(work.type(), work.op(), n, sendBytes / element, random.nextLong());
+    if (isShot(work.algorithm())) {
+      elements.expectOneRounding();
+    }
     List<DeviceMemory> owners = new ArrayList<>();
     List<DeviceMemory> recvs = new ArrayList<>();
     List<DeviceMemory> sends = new ArrayList<>();

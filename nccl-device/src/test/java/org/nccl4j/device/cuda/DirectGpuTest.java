@@ -144,6 +144,7 @@ class DirectGpuTest {
     int shift = random.nextInt(3) == 0 ? random.nextInt(17) * element : 0;
     RandomElements elements =
         new RandomElements(type, op, n, sendBytes / element, random.nextLong());
+    elements.expectOneRounding();
     List<DeviceMemory> sends = new ArrayList<>();
     List<DeviceMemory> recvs = new ArrayList<>();
     long at = GUARD + shift;

@@ -18,6 +18,7 @@ final class RandomElements {
   final DataType type;
   final RedOp op;
   final ByteBuffer[] inputs;
+  private boolean roundedOnce;
 
   RandomElements(DataType type, RedOp op, int ranks, int count, long seed) {
     this.type = type;
@@ -43,6 +44,11 @@ final class RandomElements {
     this.type = type;
     this.op = op;
     this.inputs = inputs;
+  }
+
+  /** From now on, results have to be combined in float32 and rounded to the type once. */
+  void expectOneRounding() {
+    roundedOnce = true;
   }
 
   /** Why data are not the combination of all ranks' elements from a place on; null if they are. */
@@ -97,16 +103,26 @@ final class RandomElements {
         magnitude += Math.abs(get(input, place));
       }
     }
-    double unit =
-        switch (type) {
-          case FLOAT64 -> 0x1p-52;
-          case FLOAT32 -> 0x1p-23;
-          case FLOAT16 -> 0x1p-10;
-          case BFLOAT16 -> 0x1p-7;
-          case FLOAT8_E4M3 -> 0x1p-3;
-          default -> 0x1p-2;
-        };
-    return unit * (inputs.length + 1) * magnitude + 0x1p-9 * (type.bytes() == 1 ? 8 : 0);
+    int roundings = inputs.length + 1;
+    if (roundedOnce && type.bytes() < Float.BYTES) {
+      double least = type.bytes() == 1 ? 0x1p-9 : 0x1p-24;
+      return unit(type) / 2 * Math.abs(expected)
+          + least / 2
+          + unit(DataType.FLOAT32) * roundings * magnitude;
+    }
+    return unit(type) * roundings * magnitude + 0x1p-9 * (type.bytes() == 1 ? 8 : 0);
+  }
+
+  /** The distance between 1 and the next number. */
+  private static double unit(DataType type) {
+    return switch (type) {
+      case FLOAT64 -> 0x1p-52;
+      case FLOAT32 -> 0x1p-23;
+      case FLOAT16 -> 0x1p-10;
+      case BFLOAT16 -> 0x1p-7;
+      case FLOAT8_E4M3 -> 0x1p-3;
+      default -> 0x1p-2;
+    };
   }
 
   private long combineBits(int place) {
