@@ -14,6 +14,14 @@ public final class Float8E4M3 {
   /** Bits of the greatest finite number, 448. */
   public static final byte MAX_VALUE = 0x7e;
 
+  private static final int FLOAT_INFINITY = 0x7f800000;
+
+  /** 2 to the -6, the least normal number. */
+  private static final int FLOAT_MIN_NORMAL = (127 - 6) << 23;
+
+  private static final int FLOAT_ROUNDER = (127 + 14) << 23;
+  private static final int REBIAS = (127 - 7) << 23;
+
   private Float8E4M3() {}
 
   /** The number, exactly. */
@@ -26,7 +34,20 @@ public final class Float8E4M3 {
 
   /** The nearest number, ties to even; past the greatest, the greatest. */
   public static byte fromFloat(float x) {
-    return fromDouble(x);
+    int bits = Float.floatToRawIntBits(x);
+    int magnitude = bits & 0x7fffffff;
+    if (magnitude > FLOAT_INFINITY) {
+      return NAN;
+    }
+    int rounded;
+    if (magnitude < FLOAT_MIN_NORMAL) {
+      // The last place of 2 to the 14 is that of a subnormal number: the sum rounds to it.
+      float sum = Float.intBitsToFloat(magnitude) + 0x1p14f;
+      rounded = Float.floatToRawIntBits(sum) - FLOAT_ROUNDER;
+    } else {
+      rounded = (magnitude - REBIAS + 0x7ffff + (magnitude >>> 20 & 1)) >>> 20;
+    }
+    return (byte) (bits >>> 24 & 0x80 | Math.min(rounded, MAX_VALUE));
   }
 
   /** The number, exactly. */

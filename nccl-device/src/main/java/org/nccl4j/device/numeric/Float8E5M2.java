@@ -15,6 +15,14 @@ public final class Float8E5M2 {
   /** Bits of the greatest finite number, 57344. */
   public static final byte MAX_VALUE = 0x7b;
 
+  private static final int FLOAT_INFINITY = 0x7f800000;
+
+  /** 2 to the -14, the least normal number. */
+  private static final int FLOAT_MIN_NORMAL = (127 - 14) << 23;
+
+  private static final int FLOAT_ROUNDER = (127 + 7) << 23;
+  private static final int REBIAS = (127 - 15) << 23;
+
   private Float8E5M2() {}
 
   /** The number, exactly. */
@@ -24,7 +32,20 @@ public final class Float8E5M2 {
 
   /** The nearest number, ties to even; past the greatest, the greatest. */
   public static byte fromFloat(float x) {
-    return fromDouble(x);
+    int bits = Float.floatToRawIntBits(x);
+    int magnitude = bits & 0x7fffffff;
+    if (magnitude > FLOAT_INFINITY) {
+      return NAN;
+    }
+    int rounded;
+    if (magnitude < FLOAT_MIN_NORMAL) {
+      // The last place of 2 to the 7 is that of a subnormal number: the sum rounds to it.
+      float sum = Float.intBitsToFloat(magnitude) + 0x1p7f;
+      rounded = Float.floatToRawIntBits(sum) - FLOAT_ROUNDER;
+    } else {
+      rounded = (magnitude - REBIAS + 0xfffff + (magnitude >>> 21 & 1)) >>> 21;
+    }
+    return (byte) (bits >>> 24 & 0x80 | Math.min(rounded, MAX_VALUE));
   }
 
   /** The number, exactly. */

@@ -34,6 +34,18 @@ final class BFloat16Reduction extends ShortReduction {
 
   @Override
   @HotPath
+  float widen(short a) {
+    return BFloat16.toFloat(a);
+  }
+
+  @Override
+  @HotPath
+  short narrow(float a) {
+    return BFloat16.fromFloat(a);
+  }
+
+  @Override
+  @HotPath
   void multiply(int words) {
     multiplyWide(words);
   }

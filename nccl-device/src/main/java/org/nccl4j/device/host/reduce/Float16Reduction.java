@@ -39,6 +39,20 @@ final class Float16Reduction extends ShortReduction {
 
   @Override
   @HotPath
+  float widen(short a) {
+    return adds
+        ? Float.intBitsToFloat(wide(a & 0x7fff) | (a << 16 & 0x80000000))
+        : Float16.toFloat(a);
+  }
+
+  @Override
+  @HotPath
+  short narrow(float a) {
+    return adds ? (short) half(Float.floatToRawIntBits(a)) : Float16.fromFloat(a);
+  }
+
+  @Override
+  @HotPath
   void multiply(int words) {
     for (int i = 0; i < words; i++) {
       int low = product((short) left[i], (short) right[i]);

@@ -40,6 +40,15 @@ final class Float8Tables {
     return table;
   }
 
+  /** The quotient of each number and a divisor, in float. */
+  static float[] wide(DataType type, int divisor) {
+    float[] table = new float[1 << 8];
+    for (int bits = 0; bits < table.length; bits++) {
+      table[bits] = toFloat(type, (byte) bits) / divisor;
+    }
+    return table;
+  }
+
   /** Exact, or so close that the rounding to float8 comes out the same: 24 bits hold 2 x 4 + 2. */
   private static float combine(RedOp op, float a, float b) {
     return switch (op) {

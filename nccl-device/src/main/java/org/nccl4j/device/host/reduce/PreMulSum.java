@@ -25,6 +25,8 @@ final class PreMulSum implements Reduction {
   private final HostMemory scalars;
 
   private final ByteBuffer scalar;
+  private final HostMemory products;
+  private final Operands block = new Operands();
 
   PreMulSum(DataType type, ReductionOperator operator) {
     if (operator.type() != type) {
@@ -38,18 +40,19 @@ final class PreMulSum implements Reduction {
     this.operator = operator;
     this.sum = Reductions.of(type, RedOp.SUM, 1);
     this.product = Reductions.of(type, RedOp.PROD, 1);
-    ByteBuffer block = ByteBuffer.allocateDirect(BLOCK_BYTES).order(ByteOrder.nativeOrder());
-    this.scalars =
-        new HostMemory(
-            null,
-            HostMemory.addressOf(block),
-            BLOCK_BYTES,
-            () -> Reference.reachabilityFence(block));
+    this.scalars = allocateBlock();
+    this.products = allocateBlock();
     this.scalar = ByteBuffer.allocate(type.bytes()).order(ByteOrder.nativeOrder());
     if (operator.memory() == null) {
       ElementWriter.put(scalar, operator);
     }
     fill();
+  }
+
+  private static HostMemory allocateBlock() {
+    ByteBuffer block = ByteBuffer.allocateDirect(BLOCK_BYTES).order(ByteOrder.nativeOrder());
+    return new HostMemory(
+        null, HostMemory.addressOf(block), BLOCK_BYTES, () -> Reference.reachabilityFence(block));
   }
 
   private void fill() {
@@ -79,6 +82,35 @@ final class PreMulSum implements Reduction {
       long targetOffset,
       int count) {
     sum.reduce(a, aOffset, b, bOffset, target, targetOffset, count);
+  }
+
+  @Override
+  public boolean widens() {
+    return sum.widens();
+  }
+
+  /**
+   * The own product is rounded like those of other ranks, which have travelled: all ranks get the
+   * same bits.
+   */
+  @Override
+  public void reduceAll(Operands operands, HostMemory target, long targetOffset, int count) {
+    int most = BLOCK_BYTES / type.bytes();
+    for (int done = 0; done < count; done += most) {
+      int some = Math.min(most, count - done);
+      long at = (long) done * type.bytes();
+      block.clear();
+      for (int i = 0; i < operands.size(); i++) {
+        long offset = operands.offset(i) + at;
+        if (operands.isUnprepared(i)) {
+          prepare(operands.memory(i), offset, products, 0, some);
+          block.add(products, 0);
+        } else {
+          block.add(operands.memory(i), offset);
+        }
+      }
+      sum.reduceAll(block, target, targetOffset + at, some);
+    }
   }
 
   @Override

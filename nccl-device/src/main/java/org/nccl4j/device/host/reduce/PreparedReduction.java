@@ -22,6 +22,16 @@ public record PreparedReduction(Reduction of) implements Reduction {
   }
 
   @Override
+  public boolean widens() {
+    return of.widens();
+  }
+
+  @Override
+  public void reduceAll(Operands operands, HostMemory target, long targetOffset, int count) {
+    of.reduceAll(operands, target, targetOffset, count);
+  }
+
+  @Override
   public boolean hasPrepare() {
     return false;
   }

@@ -18,6 +18,21 @@ public interface Reduction {
       long targetOffset,
       int count);
 
+  /**
+   * True if several operands are combined in wider numbers and rounded once: {@link #reduceAll}.
+   */
+  default boolean widens() {
+    return false;
+  }
+
+  /**
+   * target = all operands, combined in their order, rounded once. The target may be one of them at
+   * the same offset; other overlaps may not be. Only if {@link #widens()}.
+   */
+  default void reduceAll(Operands operands, HostMemory target, long targetOffset, int count) {
+    throw new UnsupportedOperationException("operands are combined two at a time");
+  }
+
   /** True if each rank's own elements are changed before they are combined. */
   boolean hasPrepare();
 

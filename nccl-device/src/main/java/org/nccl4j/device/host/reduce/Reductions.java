@@ -38,6 +38,15 @@ public final class Reductions {
     };
   }
 
+  /**
+   * A new reduction for kernels that combine the operands of all ranks at once. Ranks send their
+   * elements as they are if {@link Reduction#hasPrepare()} says so.
+   */
+  public static Reduction ofAll(DataType type, RedOp op, int ranks) {
+    Reduction reduction = of(type, op, ranks);
+    return reduction.widens() && reduction.hasPrepare() ? new MeanOfAll(reduction) : reduction;
+  }
+
   /** A new reduction by an operator that is none of the usual ones. */
   public static Reduction of(DataType type, ReductionOperator operator) {
     return operator.combiner() == null

@@ -5,6 +5,7 @@ import java.nio.IntBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.host.memory.HostMemory;
 
 /**
  * The 16-bit floating-point types. Blocks are taken as words of two elements, whose halves are
@@ -29,6 +30,10 @@ abstract class ShortReduction extends StagedReduction {
   private final int[] high = new int[WORDS];
   private final float[] leftWide = new float[WORDS];
   private final float[] rightWide = new float[WORDS];
+
+  /** The sums of the upper halves of words. Those of the lower halves are in leftWide. */
+  private final float[] upperWide = new float[WORDS];
+
   private final Bits bits = new Bits(WORDS);
   private final Views<IntBuffer> views = new Views<>(ByteBuffer::asIntBuffer, 4);
   private final int infinity;
@@ -46,6 +51,12 @@ abstract class ShortReduction extends StagedReduction {
 
   /** a / ranks, for any number of ranks. */
   abstract short quotient(short a);
+
+  /** A float that is proportional to an element; of a factor, the element itself. */
+  abstract float widen(short a);
+
+  /** The reverse, rounding to nearest even. */
+  abstract short narrow(float a);
 
   /** left = left * right. */
   abstract void multiply(int words);
@@ -116,6 +127,104 @@ abstract class ShortReduction extends StagedReduction {
     if ((count & 1) != 0) {
       window.putShort(index + (count << 1) - 2, (short) left[count >> 1]);
     }
+  }
+
+  @Override
+  public final boolean widens() {
+    return adds || op == RedOp.PROD;
+  }
+
+  @Override
+  @HotPath
+  public final void reduceAll(Operands operands, HostMemory target, long targetOffset, int count) {
+    if (operands.isPair()) {
+      reduce(
+          operands.memory(0),
+          operands.offset(0),
+          operands.memory(1),
+          operands.offset(1),
+          target,
+          targetOffset,
+          count);
+      return;
+    }
+    // Products are not proportional to those of the wide numbers that a block has.
+    boolean singly = count <= FEW_SHORTS || !adds;
+    int most = singly ? WORDS : 2 * WORDS;
+    for (int done = 0; done < count; done += most) {
+      int some = Math.min(most, count - done);
+      long at = 2L * done;
+      for (int i = 0; i < operands.size(); i++) {
+        ByteBuffer window = operands.window(i, at);
+        boolean divides = prepares && operands.isUnprepared(i);
+        if (singly) {
+          takeSingly(window, operands.index(i, at), some, i == 0, divides);
+        } else {
+          take(window, operands.index(i, at), some, i == 0, divides);
+        }
+      }
+      ByteBuffer window = target.window(targetOffset + at);
+      if (singly) {
+        giveSingly(window, target.index(targetOffset + at), some);
+      } else {
+        give(window, target.index(targetOffset + at), some);
+      }
+    }
+  }
+
+  /** Combines elements with leftWide, one by one. */
+  @HotPath
+  private void takeSingly(
+      ByteBuffer window, int index, int count, boolean isFirst, boolean divides) {
+    for (int i = 0; i < count; i++) {
+      float a = widen(window.getShort(index + (i << 1)));
+      float b = divides ? a / ranks : a;
+      leftWide[i] = isFirst ? b : adds ? leftWide[i] + b : leftWide[i] * b;
+    }
+  }
+
+  @HotPath
+  private void giveSingly(ByteBuffer window, int index, int count) {
+    for (int i = 0; i < count; i++) {
+      window.putShort(index + (i << 1), narrow(leftWide[i]));
+    }
+  }
+
+  /** Adds a block to leftWide and upperWide. */
+  @HotPath
+  private void take(ByteBuffer window, int index, int count, boolean isFirst, boolean divides) {
+    int words = blockWords(count);
+    load(window, index, right, count);
+    float[] wide = isFirst ? leftWide : rightWide;
+    widenLow(right, wide, words);
+    if (divides) {
+      Float32Reduction.quotient(wide, ranks, wide, words);
+    }
+    if (!isFirst) {
+      Float32Reduction.sum(leftWide, wide, leftWide, words);
+    }
+    wide = isFirst ? upperWide : rightWide;
+    widenHigh(right, wide, words);
+    if (divides) {
+      Float32Reduction.quotient(wide, ranks, wide, words);
+    }
+    if (!isFirst) {
+      Float32Reduction.sum(upperWide, wide, upperWide, words);
+    }
+  }
+
+  @HotPath
+  private void give(ByteBuffer window, int index, int count) {
+    int words = blockWords(count);
+    bits.toInts(leftWide, low, words);
+    bits.toInts(upperWide, high, words);
+    narrow(low, high, left, words);
+    store(window, index, count);
+  }
+
+  @HotPath
+  private int blockWords(int count) {
+    return (Math.max(count, least) + 1) >> 1;
   }
 
   @Override

@@ -31,11 +31,17 @@ abstract class StagedReduction implements Reduction {
   /** True if the operator is the usual one, for which loops are compiled without a switch. */
   final boolean adds;
 
-  private final int shift;
+  final int shift;
+
+  /** True if a rank's own elements are divided by the number of ranks before they are added. */
+  final boolean prepares;
+
   private final int block;
   private final int few;
-  private final int least;
-  private final boolean prepares;
+
+  /** Elements of {@link #LEAST_BYTES}. */
+  final int least;
+
   private final boolean finishes;
 
   StagedReduction(DataType type, RedOp op, int ranks) {

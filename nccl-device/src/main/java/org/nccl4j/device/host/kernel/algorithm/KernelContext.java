@@ -84,8 +84,8 @@ public final class KernelContext {
    * @param window bytes that kernels between windows need
    */
   public static int scratchBytes(KernelCommunicatorSpec spec, int window) {
-    int llData = spec.layout().llSlotBytes() / 2;
-    return spec.nRanks() == 1 ? 0 : WORK_BYTES + Math.max(window, 3 * llData);
+    int third = Math.max(spec.layout().llSlotBytes() / 2, 8 * spec.nRanks());
+    return spec.nRanks() == 1 ? 0 : WORK_BYTES + Math.max(window, 3 * third);
   }
 
   public KernelCommunicatorSpec spec() {
@@ -117,7 +117,7 @@ public final class KernelContext {
   /** A set of primitives towards each other rank, beginning with the next. */
   Primitives[] to(CollectiveWork work) {
     return others().stream()
-        .map(r -> primitives(work, List.of(), List.of(r), reduction(work)))
+        .map(r -> primitives(work, List.of(), List.of(r), reductionOfAll(work)))
         .toArray(Primitives[]::new);
   }
 
@@ -144,6 +144,13 @@ public final class KernelContext {
     return operator == null
         ? Reductions.of(work.type(), work.op(), spec.nRanks())
         : Reductions.of(work.type(), operator);
+  }
+
+  /** The reduction where the operands of all ranks are combined at once. */
+  Reduction reductionOfAll(CollectiveWork work) {
+    return operator == null && work.operation().reduces()
+        ? Reductions.ofAll(work.type(), work.op(), spec.nRanks())
+        : reduction(work);
   }
 
   Call call(CollectiveWork work) {

@@ -14,7 +14,7 @@ public final class OneShotKernels implements HostAlgorithm {
   public Kernel kernel(KernelContext context, CollectiveWork work) {
     long bytes = KernelContext.bytes(work);
     List<Integer> others = context.others();
-    Primitives all = context.primitives(work, others, others, context.reduction(work));
+    Primitives all = context.primitives(work, others, others, context.reductionOfAll(work));
     Chunking whole = context.parts(work, work.count(), 1);
     int rank = context.spec.rank();
     boolean isRoot = rank == work.root();
@@ -28,7 +28,9 @@ public final class OneShotKernels implements HostAlgorithm {
               isRoot ? all : context.primitives(work, root, List.of(), null), whole, isRoot);
       case REDUCE ->
           new Reduce(
-              isRoot ? all : context.primitives(work, List.of(), root, context.reduction(work)),
+              isRoot
+                  ? all
+                  : context.primitives(work, List.of(), root, context.reductionOfAll(work)),
               whole,
               isRoot);
       default -> throw KernelContext.none(work);

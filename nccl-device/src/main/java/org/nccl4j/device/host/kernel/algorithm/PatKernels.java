@@ -3,6 +3,7 @@ package org.nccl4j.device.host.kernel.algorithm;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
+import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.kernel.CollectiveWork;
 
 /** The kernels of parallel aggregated trees. */
@@ -40,6 +41,7 @@ public final class PatKernels implements HostAlgorithm {
               fromAfter,
               context.reduction(work),
               size,
+              new Operands(),
               context.scratch,
               bytes,
               chunk);

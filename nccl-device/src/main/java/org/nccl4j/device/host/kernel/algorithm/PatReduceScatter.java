@@ -8,6 +8,7 @@ import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -19,6 +20,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  *
  * @param to by distance
  * @param from by distance
+ * @param operands of a combination, where the reduction takes all at once
  * @param scratch at least 16 KiB
  * @param partBytes that each rank receives
  * @param chunk bytes of a rank's part that a message carries
@@ -31,6 +33,7 @@ public record PatReduceScatter(
     RecvEnd[] from,
     Reduction reduction,
     int elementBytes,
+    Operands operands,
     HostMemory scratch,
     long partBytes,
     int chunk)
@@ -103,6 +106,10 @@ public record PatReduceScatter(
     for (int done = 0; done < bytes; done += PIECE) {
       int piece = Math.min(PIECE, bytes - done);
       int count = piece / elementBytes;
+      if (reduction.widens() && gather(levels, fromRoot, ahead, send, own + done, done, bytes)) {
+        reduction.reduceAll(operands, target, targetOffset + done, count);
+        continue;
+      }
       HostMemory sum = send;
       long sumOffset = own + done;
       if (reduction.hasPrepare()) {
@@ -125,5 +132,24 @@ public record PatReduceScatter(
         Copies.copy(sum, sumOffset, target, targetOffset + done, piece);
       }
     }
+  }
+
+  /** Gathers own data and those of the children; returns whether there are any of these. */
+  private boolean gather(
+      int levels, int fromRoot, int ahead, HostMemory send, long own, int done, int bytes) {
+    operands.clear();
+    if (reduction.hasPrepare()) {
+      operands.addUnprepared(send, own);
+    } else {
+      operands.add(send, own);
+    }
+    for (int level = 0; level < levels; level++) {
+      int place = trees.place(fromRoot, 1 << level);
+      if (place >= 0) {
+        RecvEnd end = from[level];
+        operands.add(end.memory(), end.simpleSlot(ahead) + (long) place * bytes + done);
+      }
+    }
+    return operands.size() > 1;
   }
 }

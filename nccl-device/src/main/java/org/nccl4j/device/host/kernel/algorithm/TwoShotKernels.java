@@ -20,7 +20,7 @@ public final class TwoShotKernels implements HostAlgorithm {
       throw KernelContext.none(work);
     }
     List<Integer> others = context.others();
-    Primitives all = context.primitives(work, others, others, context.reduction(work));
+    Primitives all = context.primitives(work, others, others, context.reductionOfAll(work));
     Chunking parts = context.parts(work, work.count(), context.spec.nRanks());
     return new AllReduce(all, context.to(work), context.from(work), parts, context.spec.rank());
   }

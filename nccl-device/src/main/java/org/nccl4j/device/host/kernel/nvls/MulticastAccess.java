@@ -9,6 +9,7 @@ import org.nccl4j.device.host.kernel.protocol.LlLines;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.Nvls;
 
@@ -19,6 +20,7 @@ import org.nccl4j.device.kernel.Nvls;
  */
 final class MulticastAccess {
   private final HostMemory[] views;
+  private final Operands operands = new Operands();
 
   /** The rank of each. */
   private final int[] ranks;
@@ -43,6 +45,14 @@ final class MulticastAccess {
       Reduction reduction, long offset, HostMemory target, long targetOffset, int count, int size) {
     if (views.length == 1) {
       Copies.copyAll(views[0], offset, target, targetOffset, (long) count * size);
+      return;
+    }
+    if (reduction.widens()) {
+      operands.clear();
+      for (HostMemory view : views) {
+        operands.add(view, offset);
+      }
+      reduction.reduceAll(operands, target, targetOffset, count);
       return;
     }
     HostMemory sum = views[0];

@@ -10,6 +10,7 @@ import org.nccl4j.device.host.kernel.protocol.LlLines;
 import org.nccl4j.device.host.kernel.protocol.Sender;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.CallText;
@@ -32,6 +33,8 @@ public final class NvlsLines implements Sender {
   private final int self;
   private final MulticastAccess all;
   private final HostMemory own;
+  private final HostMemory scratch;
+  private final Operands operands = new Operands();
   private final HostMemory prepared;
   private final HostMemory sum;
   private final HostMemory next;
@@ -56,6 +59,7 @@ public final class NvlsLines implements Sender {
     this.self = space.place();
     this.all = new MulticastAccess(space.resources().multicast().views(), nvls.members());
     this.own = HostMemory.of(space.resources().peers().get(self));
+    this.scratch = scratch;
     this.prepared = scratch.slice(0, LineSlots.DATA_BYTES);
     this.sum = scratch.slice(LineSlots.DATA_BYTES, LineSlots.DATA_BYTES);
     this.next = scratch.slice(2L * LineSlots.DATA_BYTES, LineSlots.DATA_BYTES);
@@ -74,7 +78,7 @@ public final class NvlsLines implements Sender {
     if (!work.operation().reduces()) {
       return new AllGather(this, call, (int) bytes);
     }
-    Reduction reduction = Reductions.of(work.type(), work.op(), nvls.members().size());
+    Reduction reduction = Reductions.ofAll(work.type(), work.op(), nvls.members().size());
     return new AllReduce(this, call, reduction, (int) work.count(), (int) bytes);
   }
 
@@ -90,10 +94,35 @@ public final class NvlsLines implements Sender {
   @HotPath
   private void take(
       long operation, int place, HostMemory target, long offset, int bytes, Call call) {
+    take(operation, place, 0, target, offset, bytes, call);
+  }
+
+  /** A rank's data out of the own memory, from a place on. */
+  @HotPath
+  private void take(
+      long operation, int place, int at, HostMemory target, long offset, int bytes, Call call) {
     peer = nvls.members().get(place);
     slot = slots.slot(operation, place);
     flag = LlLines.flag(operation, call);
-    LlLines.unpack(own, slot, target, offset, bytes, flag, call, this, waiter);
+    LlLines.unpack(own, slot + 2 * at, target, offset, bytes, flag, call, this, waiter);
+  }
+
+  /** All ranks' data, combined at once, as many bytes at a time as all ranks have room for. */
+  @HotPath
+  private void takeAll(
+      long operation, Reduction reduction, HostMemory target, int bytes, int size, Call call) {
+    int team = slots.team();
+    int room = (int) Math.min(bytes, scratch.size() / team);
+    room = Math.max(8, room & ~7);
+    for (int at = 0; at < bytes; at += room) {
+      int some = Math.min(room, bytes - at);
+      operands.clear();
+      for (int place = 0; place < team; place++) {
+        take(operation, place, at, scratch, (long) place * room, some, call);
+        operands.add(scratch, (long) place * room);
+      }
+      reduction.reduceAll(operands, target, at, some / size);
+    }
   }
 
   /** All data are taken: frees the slots of old flags before operations in flags repeat. */
@@ -139,6 +168,11 @@ public final class NvlsLines implements Sender {
         reduction.prepare(send, 0, mine, 0, count);
       }
       long operation = lines.give(mine, bytes, call);
+      if (reduction.widens()) {
+        lines.takeAll(operation, reduction, recv, bytes, bytes / count, call);
+        lines.end(operation);
+        return;
+      }
       lines.take(operation, 0, lines.sum, 0, bytes, call);
       for (int place = 1; place < lines.slots.team(); place++) {
         lines.take(operation, place, lines.next, 0, bytes, call);

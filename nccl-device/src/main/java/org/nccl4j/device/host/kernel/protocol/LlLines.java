@@ -81,9 +81,22 @@ public final class LlLines {
   @HotPath
   public static void unpack(
       RecvEnd end, HostMemory target, long targetOffset, int bytes, Call call, SpinWait waiter) {
+    unpack(end, 0, target, targetOffset, bytes, call, waiter);
+  }
+
+  /** Reads data of a slot from a place on, a multiple of 4, waiting for each word. */
+  @HotPath
+  static void unpack(
+      RecvEnd end,
+      int at,
+      HostMemory target,
+      long targetOffset,
+      int bytes,
+      Call call,
+      SpinWait waiter) {
     int flag = end.llFlag(call);
-    unpack(
-        end.memory(), end.llSlot(), target, targetOffset, bytes, flag, call, end.awaited(), waiter);
+    long slot = end.llSlot() + 2 * at;
+    unpack(end.memory(), slot, target, targetOffset, bytes, flag, call, end.awaited(), waiter);
   }
 
   /**

@@ -19,7 +19,7 @@ public final class LlPrimitives extends Primitives {
   /**
    * Primitives between some peers.
    *
-   * @param scratch at least three times the data of a slot
+   * @param scratch at least three times the data of a slot, and 24 bytes for each peer
    */
   public LlPrimitives(
       int rank,
@@ -80,6 +80,13 @@ public final class LlPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
+    if (reduction.widens()) {
+      takeAll(source, sourceOffset, lower, target, targetOffset, bytes);
+      if ((mode & SEND) != 0) {
+        packToAll(target, targetOffset, bytes);
+      }
+      return;
+    }
     int count = bytes / elementBytes;
     HostMemory own = source;
     long ownOffset = sourceOffset;
@@ -127,6 +134,10 @@ public final class LlPrimitives extends Primitives {
       unpack(recvs[0], to, toOffset, bytes);
       return;
     }
+    if (combinesAll()) {
+      takeAll(source, sourceOffset, 0, to, toOffset, bytes);
+      return;
+    }
     int count = bytes / elementBytes;
     HostMemory own = source;
     long ownOffset = sourceOffset;
@@ -140,6 +151,38 @@ public final class LlPrimitives extends Primitives {
     for (int r = 1; r < recvs.length; r++) {
       unpack(recvs[r], scratch, other, bytes);
       reduction.reduce(to, toOffset, scratch, other, to, toOffset, count);
+    }
+  }
+
+  /**
+   * Receives the peers' data and combines them with own data all at once, as many bytes at a time
+   * as all peers have room for.
+   *
+   * @param ownPlace peers whose data come before the own
+   */
+  @HotPath
+  private void takeAll(
+      HostMemory source, long sourceOffset, int ownPlace, HostMemory to, long toOffset, int bytes) {
+    int room = (int) Math.min(bytes, (scratch.size() - other) / recvs.length);
+    room = Math.max(8, room & ~7);
+    for (int at = 0; at < bytes; at += room) {
+      int some = Math.min(room, bytes - at);
+      operands.clear();
+      for (int r = 0; r < recvs.length; r++) {
+        if (r == ownPlace) {
+          addOwn(source, sourceOffset + at);
+        }
+        long place = other + (long) r * room;
+        LlLines.unpack(recvs[r], at, scratch, place, some, call, waiter);
+        operands.add(scratch, place);
+      }
+      if (ownPlace == recvs.length) {
+        addOwn(source, sourceOffset + at);
+      }
+      reduction.reduceAll(operands, to, toOffset + at, some / elementBytes);
+    }
+    for (RecvEnd end : recvs) {
+      end.releaseLazily();
     }
   }
 

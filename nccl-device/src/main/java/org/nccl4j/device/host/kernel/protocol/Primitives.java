@@ -2,6 +2,7 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
 
 /**
@@ -29,6 +30,9 @@ public abstract class Primitives {
   final Reduction reduction;
 
   final int elementBytes;
+
+  /** The step's, where the reduction takes all at once. */
+  final Operands operands = new Operands();
 
   /** Number of receiving ends whose rank is lower than this rank. */
   final int lower;
@@ -128,6 +132,22 @@ public abstract class Primitives {
       long targetOffset,
       int bytes,
       int mode);
+
+  /** Adds own data to the operands. */
+  @HotPath
+  final void addOwn(HostMemory source, long offset) {
+    if (reduction.hasPrepare()) {
+      operands.addUnprepared(source, offset);
+    } else {
+      operands.add(source, offset);
+    }
+  }
+
+  /** True if own and received data in a step without order are combined all at once. */
+  @HotPath
+  final boolean combinesAll() {
+    return reduction.widens() && (recvs.length > 1 || reduction.hasPrepare());
+  }
 
   /**
    * One step.

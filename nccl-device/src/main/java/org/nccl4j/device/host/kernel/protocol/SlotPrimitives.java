@@ -244,6 +244,19 @@ public final class SlotPrimitives extends Primitives {
 
   private void combineInOrder(
       HostMemory source, long sourceOffset, HostMemory to, long toOffset, int at, int bytes) {
+    if (reduction.widens()) {
+      operands.clear();
+      for (int place = 0, r = 0; place <= recvs.length; place++) {
+        if (place == lower) {
+          addOwn(source, sourceOffset);
+        } else {
+          operands.add(part(recvs[r]), partOffset(recvs[r], at));
+          r++;
+        }
+      }
+      reduction.reduceAll(operands, to, toOffset, bytes / elementBytes);
+      return;
+    }
     // The sum in place would overwrite own data that come third or later. Save them first.
     HostMemory own = source;
     long ownOffset = sourceOffset;
@@ -306,6 +319,15 @@ public final class SlotPrimitives extends Primitives {
     }
     if (source == null) {
       end.copy(at, to, toOffset, bytes, waiter);
+      return;
+    }
+    if (combinesAll()) {
+      operands.clear();
+      addOwn(source, sourceOffset);
+      for (RecvEnd next : recvs) {
+        operands.add(part(next), partOffset(next, at));
+      }
+      reduction.reduceAll(operands, to, toOffset, bytes / elementBytes);
       return;
     }
     HostMemory own = source;

@@ -5,6 +5,7 @@ import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.Algorithm;
@@ -32,6 +33,7 @@ public final class WindowKernels implements Kernel {
   private final int n;
   private final TeamBarrier arrivals;
   private final Reduction reduction;
+  private final Operands operands = new Operands();
   private final HostMemory sum;
   private final HostMemory prepared;
   private final HostMemory[] sends;
@@ -53,7 +55,8 @@ public final class WindowKernels implements Kernel {
     this.arrivals = arrivals;
     this.element = work.type().bytes();
     this.bytes = work.count() * element;
-    this.reduction = work.operation().reduces() ? Reductions.of(work.type(), work.op(), n) : null;
+    this.reduction =
+        work.operation().reduces() ? Reductions.ofAll(work.type(), work.op(), n) : null;
     this.sum = scratch.slice(0, PIECE);
     this.prepared = scratch.slice(PIECE, PIECE);
     this.sends = views(work.send());
@@ -154,7 +157,13 @@ public final class WindowKernels implements Kernel {
       Copies.copy(sends[0], at, sum, 0, piece);
       return;
     }
-    if (reduction.hasPrepare()) {
+    if (reduction.widens()) {
+      operands.clear();
+      for (HostMemory send : sends) {
+        operands.add(send, at);
+      }
+      reduction.reduceAll(operands, sum, 0, count);
+    } else if (reduction.hasPrepare()) {
       reduction.prepare(sends[0], at, sum, 0, count);
       for (int place = 1; place < n; place++) {
         reduction.prepare(sends[place], at, prepared, 0, count);
