@@ -35,6 +35,14 @@ abstract class ReductionBits {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
   private static final int ROOT = 1;
 
+  private static final List<DataType> TYPES =
+      List.of(
+          DataType.FLOAT32,
+          DataType.FLOAT16,
+          DataType.BFLOAT16,
+          DataType.FLOAT8_E4M3,
+          DataType.FLOAT8_E5M2);
+
   /** Algorithms and protocols of all-reduce that both devices have. */
   private static final List<String> WAYS =
       List.of(
@@ -80,7 +88,7 @@ abstract class ReductionBits {
   private List<Sum> sums(List<Kind> kinds, List<RedOp> ops) {
     int n = devices().size();
     List<Sum> sums = new ArrayList<>();
-    for (DataType type : List.of(DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16)) {
+    for (DataType type : TYPES) {
       for (int elements : new int[] {1, 1001, 20_011, mostElements()}) {
         for (Kind kind : kinds) {
           int whole = kind == Kind.REDUCE_SCATTER ? Math.max(1, elements / n) * n : elements;
@@ -111,7 +119,7 @@ abstract class ReductionBits {
       if (register) {
         register(devices, bytes);
       }
-      for (DataType type : List.of(DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16)) {
+      for (DataType type : TYPES) {
         List<byte[]> all = new ArrayList<>();
         for (int rank = 0; rank < n; rank++) {
           all.add(numbers(type, rank, mostElements() + n));
@@ -234,6 +242,10 @@ abstract class ReductionBits {
             bytes.putInt(random.nextInt() & 0x807fffff | 107 + random.nextInt(40) << 23);
         case BFLOAT16 ->
             bytes.putShort((short) (random.nextInt() & 0x807f | 117 + random.nextInt(20) << 7));
+        case FLOAT8_E4M3 ->
+            bytes.put((byte) (random.nextInt() & 0x87 | 1 + random.nextInt(10) << 3));
+        case FLOAT8_E5M2 ->
+            bytes.put((byte) (random.nextInt() & 0x83 | 8 + random.nextInt(16) << 2));
         default ->
             bytes.putShort((short) (random.nextInt() & 0x83ff | 8 + random.nextInt(16) << 10));
       }

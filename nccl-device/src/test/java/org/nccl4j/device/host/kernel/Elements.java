@@ -53,7 +53,7 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
   ByteBuffer data(int rank, long from, int count) {
     ByteBuffer out = ByteBuffer.allocate(count * type.bytes()).order(ByteOrder.nativeOrder());
     for (int i = 0; i < count; i++) {
-      put(out, input(rank, from + i));
+      put(type, out, input(rank, from + i));
     }
     return out.flip();
   }
@@ -62,7 +62,7 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
   int firstWrong(ByteBuffer data, long from) {
     data.order(ByteOrder.nativeOrder());
     for (int i = 0; data.hasRemaining(); i++) {
-      if (Math.abs(get(data) - expected(from + i)) > tolerance()) {
+      if (Math.abs(get(type, data) - expected(from + i)) > tolerance()) {
         return i;
       }
     }
@@ -73,7 +73,7 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
   int firstWrongCopy(ByteBuffer data, int rank, long from) {
     data.order(ByteOrder.nativeOrder());
     for (int i = 0; data.hasRemaining(); i++) {
-      if (get(data) != input(rank, from + i)) {
+      if (get(type, data) != input(rank, from + i)) {
         return i;
       }
     }
@@ -93,11 +93,12 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
     };
   }
 
-  private void put(ByteBuffer out, int value) {
+  /** Puts a number that the type has, or the nearest of floating-point types. */
+  static void put(DataType type, ByteBuffer out, float value) {
     switch (type) {
       case INT8, UINT8 -> out.put((byte) value);
-      case INT32, UINT32 -> out.putInt(value);
-      case INT64, UINT64 -> out.putLong(value);
+      case INT32, UINT32 -> out.putInt((int) value);
+      case INT64, UINT64 -> out.putLong((long) value);
       case FLOAT16 -> out.putShort(Float16.fromFloat(value));
       case BFLOAT16 -> out.putShort(BFloat16.fromFloat(value));
       case FLOAT32 -> out.putFloat(value);
@@ -107,7 +108,8 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
     }
   }
 
-  private double get(ByteBuffer in) {
+  /** The next number. */
+  static double get(DataType type, ByteBuffer in) {
     return switch (type) {
       case INT8 -> in.get();
       case UINT8 -> in.get() & 0xff;

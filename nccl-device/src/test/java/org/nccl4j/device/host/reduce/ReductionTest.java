@@ -16,6 +16,10 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.numeric.BFloat16;
+import org.nccl4j.device.numeric.Float16;
+import org.nccl4j.device.numeric.Float8E4M3;
+import org.nccl4j.device.numeric.Float8E5M2;
 
 /** Every type and operator against exact arithmetic, at all counts and places that differ. */
 class ReductionTest {
@@ -150,6 +154,76 @@ class ReductionTest {
     }
     for (HostMemory memory : memories) {
       memory.close();
+    }
+  }
+
+  /** Counts of one loop and of the other, of blocks and of their ends; the target is an operand. */
+  @ParameterizedTest
+  @MethodSource("cases")
+  void combinesManyOperandsInFloatsRoundedOnce(DataType type, RedOp op) {
+    boolean isNarrow = type.isFloatingPoint() && type.bytes() < Float.BYTES;
+    Reduction reduction = Reductions.of(type, op, 5);
+    assertEquals(isNarrow && op != RedOp.MAX && op != RedOp.MIN, reduction.widens());
+    if (!reduction.widens()) {
+      return;
+    }
+    SplittableRandom random = new SplittableRandom(SEED);
+    Oracle oracle = new Oracle(type);
+    int size = type.bytes();
+    for (int ranks : new int[] {2, 3, 5, 9, 20}) {
+      for (int count : new int[] {1, 7, 65, 127, 4096, 9001}) {
+        long[][] values = new long[ranks][];
+        List<HostMemory> memories = new ArrayList<>();
+        Operands operands = new Operands();
+        int offset = random.nextInt(9);
+        for (int rank = 0; rank < ranks; rank++) {
+          values[rank] = Elements.values(type, count, random);
+          HostMemory memory = Elements.allocate(offset + (long) count * size);
+          for (int i = 0; i < count; i++) {
+            Elements.put(memory, offset + (long) i * size, type, values[rank][i]);
+          }
+          memories.add(memory);
+          if (op == RedOp.AVG && rank != 1) {
+            operands.addUnprepared(memory, offset);
+          } else {
+            operands.add(memory, offset);
+          }
+        }
+        HostMemory target = memories.get(random.nextInt(ranks));
+        reduction.reduceAll(operands, target, offset, count);
+        for (int i = 0; i < count; i++) {
+          float wide = Float.NaN;
+          for (int rank = 0; rank < ranks; rank++) {
+            float term = Wide.of(type, values[rank][i]) / (op == RedOp.AVG && rank != 1 ? 5 : 1);
+            wide = rank == 0 ? term : op == RedOp.PROD ? wide * term : wide + term;
+          }
+          long expected = Wide.rounded(type, wide);
+          long actual = Elements.get(target, offset + (long) i * size, type);
+          check(oracle, expected, actual, type + " " + op + " of " + ranks, count, i);
+        }
+        memories.forEach(HostMemory::close);
+      }
+    }
+  }
+
+  /** Conversions to and from float32, which ConversionTest compares with exact arithmetic. */
+  private static final class Wide {
+    static float of(DataType type, long bits) {
+      return switch (type) {
+        case FLOAT16 -> Float16.toFloat((short) bits);
+        case BFLOAT16 -> BFloat16.toFloat((short) bits);
+        case FLOAT8_E4M3 -> Float8E4M3.toFloat((byte) bits);
+        default -> Float8E5M2.toFloat((byte) bits);
+      };
+    }
+
+    static long rounded(DataType type, float wide) {
+      return switch (type) {
+        case FLOAT16 -> Float16.fromFloat(wide) & 0xffff;
+        case BFLOAT16 -> BFloat16.fromFloat(wide) & 0xffff;
+        case FLOAT8_E4M3 -> Float8E4M3.fromFloat(wide) & 0xff;
+        default -> Float8E5M2.fromFloat(wide) & 0xff;
+      };
     }
   }
 
