@@ -23,6 +23,7 @@ final class NetMessageChecks {
    * segments allocate 40 bytes each.
    */
   private static final int VECTOR_BYTES = 48;
+
   private static final int ROUNDS = 10;
   private static final long PATIENCE_NANOS = 60_000_000_000L;
 

@@ -25,8 +25,8 @@ import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * The error of sums of eight ranks, against sums in float64: one rounding for algorithms that see all
- * operands at once. One rank's term is large, and each other term is less than half of its last
+ * The error of sums of eight ranks, against sums in float64: one rounding for algorithms that see
+ * all operands at once. One rank's term is large, and each other term is less than half of its last
  * place: roundings after each addition would drop the terms.
  */
 class SumRoundingTest {
