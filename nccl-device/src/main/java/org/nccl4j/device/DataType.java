@@ -66,6 +66,6 @@ public enum DataType {
 
   /** True for the two 8-bit floating-point types. */
   public boolean isFloat8() {
-    return this == FLOAT8_E4M3 || this == FLOAT8_E5M2;
+    return isFloatingPoint() && bytes == 1;
   }
 }

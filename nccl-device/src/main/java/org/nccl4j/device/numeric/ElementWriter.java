@@ -21,14 +21,10 @@ public final class ElementWriter {
 
   /** Writes a number, rounded to the type, at the beginning of a buffer. */
   public static void put(DataType type, ByteBuffer buffer, double value) {
-    switch (type) {
-      case FLOAT16 -> buffer.putShort(0, Float16.fromDouble(value));
-      case FLOAT32 -> buffer.putFloat(0, (float) value);
-      case FLOAT64 -> buffer.putDouble(0, value);
-      case BFLOAT16 -> buffer.putShort(0, BFloat16.fromDouble(value));
-      case FLOAT8_E4M3 -> buffer.put(0, Float8E4M3.fromDouble(value));
-      case FLOAT8_E5M2 -> buffer.put(0, Float8E5M2.fromDouble(value));
-      default -> put(type, buffer, whole(value));
+    if (type.isFloatingPoint()) {
+      putBits(type, buffer, FloatFormat.of(type).fromDouble(value));
+    } else {
+      put(type, buffer, whole(value));
     }
   }
 
@@ -38,11 +34,19 @@ public final class ElementWriter {
 
   /** Writes the low bits of an integer as an element of an integer type; others are rounded. */
   public static void put(DataType type, ByteBuffer buffer, long value) {
-    switch (type) {
-      case INT8, UINT8 -> buffer.put(0, (byte) value);
-      case INT32, UINT32 -> buffer.putInt(0, (int) value);
-      case INT64, UINT64 -> buffer.putLong(0, value);
-      default -> put(type, buffer, (double) value);
+    if (type.isFloatingPoint()) {
+      put(type, buffer, (double) value);
+    } else {
+      putBits(type, buffer, value);
+    }
+  }
+
+  private static void putBits(DataType type, ByteBuffer buffer, long bits) {
+    switch (type.bytes()) {
+      case 1 -> buffer.put(0, (byte) bits);
+      case 2 -> buffer.putShort(0, (short) bits);
+      case 4 -> buffer.putInt(0, (int) bits);
+      default -> buffer.putLong(0, bits);
     }
   }
 
@@ -58,12 +62,7 @@ public final class ElementWriter {
       case INT32 -> ReductionOperator.preMulSum(type, (long) (int) bits);
       case UINT32 -> ReductionOperator.preMulSum(type, bits & 0xffffffffL);
       case INT64, UINT64 -> ReductionOperator.preMulSum(type, bits);
-      case FLOAT16 -> ReductionOperator.preMulSum(type, Float16.toDouble((short) bits));
-      case FLOAT32 -> ReductionOperator.preMulSum(type, (double) Float.intBitsToFloat((int) bits));
-      case FLOAT64 -> ReductionOperator.preMulSum(type, Double.longBitsToDouble(bits));
-      case BFLOAT16 -> ReductionOperator.preMulSum(type, BFloat16.toDouble((short) bits));
-      case FLOAT8_E4M3 -> ReductionOperator.preMulSum(type, Float8E4M3.toDouble((byte) bits));
-      case FLOAT8_E5M2 -> ReductionOperator.preMulSum(type, Float8E5M2.toDouble((byte) bits));
+      default -> ReductionOperator.preMulSum(type, FloatFormat.of(type).toDouble(bits));
     };
   }
 }

@@ -5,10 +5,10 @@ import java.nio.ByteOrder;
 import java.util.SplittableRandom;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.numeric.BFloat16;
+import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.Float16;
-import org.nccl4j.device.numeric.Float8E4M3;
-import org.nccl4j.device.numeric.Float8E5M2;
+import org.nccl4j.device.numeric.Float8E4m3;
+import org.nccl4j.device.numeric.Float8E5m2;
 
 /**
  * Random data of each rank, and their combination computed one element at a time: integers
@@ -174,22 +174,22 @@ final class RandomElements {
   private void put(ByteBuffer out, double x) {
     switch (type) {
       case FLOAT16 -> out.putShort(Float16.fromDouble(x));
-      case BFLOAT16 -> out.putShort(BFloat16.fromDouble(x));
+      case BFLOAT16 -> out.putShort(Bfloat16.fromDouble(x));
       case FLOAT32 -> out.putFloat((float) x);
       case FLOAT64 -> out.putDouble(x);
-      case FLOAT8_E4M3 -> out.put(Float8E4M3.fromDouble(x));
-      default -> out.put(Float8E5M2.fromDouble(x));
+      case FLOAT8_E4M3 -> out.put(Float8E4m3.fromDouble(x));
+      default -> out.put(Float8E5m2.fromDouble(x));
     }
   }
 
   private double get(ByteBuffer in, int i) {
     return switch (type) {
       case FLOAT16 -> Float16.toDouble(in.getShort(2 * i));
-      case BFLOAT16 -> BFloat16.toDouble(in.getShort(2 * i));
+      case BFLOAT16 -> Bfloat16.toDouble(in.getShort(2 * i));
       case FLOAT32 -> in.getFloat(4 * i);
       case FLOAT64 -> in.getDouble(8 * i);
-      case FLOAT8_E4M3 -> Float8E4M3.toDouble(in.get(i));
-      default -> Float8E5M2.toDouble(in.get(i));
+      case FLOAT8_E4M3 -> Float8E4m3.toDouble(in.get(i));
+      default -> Float8E5m2.toDouble(in.get(i));
     };
   }
 }

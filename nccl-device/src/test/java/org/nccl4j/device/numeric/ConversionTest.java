@@ -34,45 +34,45 @@ class ConversionTest {
     float toFloat(int bits) {
       return switch (this) {
         case FLOAT16 -> Float16.toFloat((short) bits);
-        case BFLOAT16 -> BFloat16.toFloat((short) bits);
-        case E4M3 -> Float8E4M3.toFloat((byte) bits);
-        case E5M2 -> Float8E5M2.toFloat((byte) bits);
+        case BFLOAT16 -> Bfloat16.toFloat((short) bits);
+        case E4M3 -> Float8E4m3.toFloat((byte) bits);
+        case E5M2 -> Float8E5m2.toFloat((byte) bits);
       };
     }
 
     double toDouble(int bits) {
       return switch (this) {
         case FLOAT16 -> Float16.toDouble((short) bits);
-        case BFLOAT16 -> BFloat16.toDouble((short) bits);
-        case E4M3 -> Float8E4M3.toDouble((byte) bits);
-        case E5M2 -> Float8E5M2.toDouble((byte) bits);
+        case BFLOAT16 -> Bfloat16.toDouble((short) bits);
+        case E4M3 -> Float8E4m3.toDouble((byte) bits);
+        case E5M2 -> Float8E5m2.toDouble((byte) bits);
       };
     }
 
     int fromFloat(float x) {
       return switch (this) {
         case FLOAT16 -> Float16.fromFloat(x) & 0xffff;
-        case BFLOAT16 -> BFloat16.fromFloat(x) & 0xffff;
-        case E4M3 -> Float8E4M3.fromFloat(x) & 0xff;
-        case E5M2 -> Float8E5M2.fromFloat(x) & 0xff;
+        case BFLOAT16 -> Bfloat16.fromFloat(x) & 0xffff;
+        case E4M3 -> Float8E4m3.fromFloat(x) & 0xff;
+        case E5M2 -> Float8E5m2.fromFloat(x) & 0xff;
       };
     }
 
     int fromDouble(double x) {
       return switch (this) {
         case FLOAT16 -> Float16.fromDouble(x) & 0xffff;
-        case BFLOAT16 -> BFloat16.fromDouble(x) & 0xffff;
-        case E4M3 -> Float8E4M3.fromDouble(x) & 0xff;
-        case E5M2 -> Float8E5M2.fromDouble(x) & 0xff;
+        case BFLOAT16 -> Bfloat16.fromDouble(x) & 0xffff;
+        case E4M3 -> Float8E4m3.fromDouble(x) & 0xff;
+        case E5M2 -> Float8E5m2.fromDouble(x) & 0xff;
       };
     }
 
     boolean isNaN(int bits) {
       return switch (this) {
         case FLOAT16 -> Float16.isNaN((short) bits);
-        case BFLOAT16 -> BFloat16.isNaN((short) bits);
-        case E4M3 -> Float8E4M3.isNaN((byte) bits);
-        case E5M2 -> Float8E5M2.isNaN((byte) bits);
+        case BFLOAT16 -> Bfloat16.isNaN((short) bits);
+        case E4M3 -> Float8E4m3.isNaN((byte) bits);
+        case E5M2 -> Float8E5m2.isNaN((byte) bits);
       };
     }
   }

@@ -19,7 +19,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.numeric.BFloat16;
+import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.ElementWriter;
 import org.nccl4j.device.numeric.Float16;
 
@@ -169,7 +169,7 @@ class NvlsAgreementTest {
       case FLOAT32 -> data.getFloat(at);
       case FLOAT64 -> data.getDouble(at);
       case FLOAT16 -> Float16.toFloat(data.getShort(at));
-      case BFLOAT16 -> BFloat16.toFloat(data.getShort(at));
+      case BFLOAT16 -> Bfloat16.toFloat(data.getShort(at));
       default -> throw new IllegalArgumentException(type.label());
     };
   }

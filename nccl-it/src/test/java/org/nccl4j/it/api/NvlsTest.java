@@ -32,7 +32,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.numeric.BFloat16;
+import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.Float16;
 
 /** NVLink SHARP as a user of the host device has it: emulated, chosen by a setting, or refused. */
@@ -109,7 +109,7 @@ class NvlsTest {
         case FLOAT32 -> data.putFloat(value);
         case FLOAT64 -> data.putDouble(value);
         case FLOAT16 -> data.putShort(Float16.fromFloat(value));
-        case BFLOAT16 -> data.putShort(BFloat16.fromFloat(value));
+        case BFLOAT16 -> data.putShort(Bfloat16.fromFloat(value));
         default -> throw new IllegalArgumentException(type.label());
       }
     }

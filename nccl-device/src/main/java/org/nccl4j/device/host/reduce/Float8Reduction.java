@@ -4,8 +4,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.numeric.Float8E4M3;
-import org.nccl4j.device.numeric.Float8E5M2;
+import org.nccl4j.device.numeric.ByteFormat;
+import org.nccl4j.device.numeric.FloatFormat;
 
 /** float8. Pairs by looking up their results, more operands by adding floats. */
 final class Float8Reduction extends ByteReduction {
@@ -14,7 +14,7 @@ final class Float8Reduction extends ByteReduction {
 
   private static final int WIDE_BLOCK = 2048;
 
-  private final DataType type;
+  private final ByteFormat format;
   private final byte[] results;
   private final byte[] quotients;
 
@@ -26,7 +26,7 @@ final class Float8Reduction extends ByteReduction {
 
   Float8Reduction(DataType type, RedOp op, int ranks) {
     super(type, op, ranks, FEW_LOOKUPS);
-    this.type = type;
+    this.format = (ByteFormat) FloatFormat.of(type);
     this.results = Float8Tables.pairs(type, op);
     this.quotients = hasPrepare() ? Float8Tables.quotients(type, ranks) : null;
     this.wide = Float8Tables.wide(type, 1);
@@ -70,7 +70,7 @@ final class Float8Reduction extends ByteReduction {
         loadRight(operands.window(i, done), operands.index(i, done), some);
         take(hasPrepare() && operands.isUnprepared(i) ? wideQuotients : wide, some, i == 0);
       }
-      give(some);
+      format.narrow(sums, left, some);
       long to = targetOffset + done;
       store(target.window(to), target.index(to), some);
     }
@@ -90,20 +90,6 @@ final class Float8Reduction extends ByteReduction {
     } else {
       for (int i = 0; i < count; i++) {
         sums[i] *= table[right[i] & 0xff];
-      }
-    }
-  }
-
-  /** left = the sums. */
-  @HotPath
-  private void give(int count) {
-    if (type == DataType.FLOAT8_E4M3) {
-      for (int i = 0; i < count; i++) {
-        left[i] = Float8E4M3.fromFloat(sums[i]);
-      }
-    } else {
-      for (int i = 0; i < count; i++) {
-        left[i] = Float8E5M2.fromFloat(sums[i]);
       }
     }
   }

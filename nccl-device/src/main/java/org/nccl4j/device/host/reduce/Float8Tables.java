@@ -3,21 +3,20 @@ package org.nccl4j.device.host.reduce;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.numeric.Float8E4M3;
-import org.nccl4j.device.numeric.Float8E5M2;
+import org.nccl4j.device.numeric.FloatFormat;
 
 /** Results of the operators on float8, made when first asked for and shared by all reductions. */
 final class Float8Tables {
   private static final int OPERATORS = RedOp.values().length;
 
   private static final AtomicReferenceArray<byte[]> PAIRS =
-      new AtomicReferenceArray<>(2 * OPERATORS);
+      new AtomicReferenceArray<>(DataType.values().length * OPERATORS);
 
   private Float8Tables() {}
 
   /** The result for a and b, at a times 256 plus b. Threads that race make the same table. */
   static byte[] pairs(DataType type, RedOp op) {
-    int slot = (type == DataType.FLOAT8_E4M3 ? 0 : OPERATORS) + op.ordinal();
+    int slot = type.ordinal() * OPERATORS + op.ordinal();
     byte[] table = PAIRS.get(slot);
     if (table == null) {
       table = new byte[1 << 16];
@@ -60,10 +59,10 @@ final class Float8Tables {
   }
 
   private static float toFloat(DataType type, byte bits) {
-    return type == DataType.FLOAT8_E4M3 ? Float8E4M3.toFloat(bits) : Float8E5M2.toFloat(bits);
+    return (float) FloatFormat.of(type).toDouble(bits);
   }
 
   private static byte fromDouble(DataType type, double x) {
-    return type == DataType.FLOAT8_E4M3 ? Float8E4M3.fromDouble(x) : Float8E5M2.fromDouble(x);
+    return (byte) FloatFormat.of(type).fromDouble(x);
   }
 }

@@ -5,6 +5,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.numeric.ByteFormat;
+import org.nccl4j.device.numeric.FloatFormat;
+import org.nccl4j.device.numeric.ShortFormat;
 
 /** Makes the reduction of a type and an operator. */
 public final class Reductions {
@@ -23,6 +26,9 @@ public final class Reductions {
           "a reduction over " + ranks + " ranks",
           "pass the communicator's number of ranks");
     }
+    if (type.isFloatingPoint()) {
+      return ofFloats(type, op, ranks);
+    }
     return switch (type) {
       case INT8 -> int8(op, ranks, true);
       case UINT8 -> int8(op, ranks, false);
@@ -30,11 +36,7 @@ public final class Reductions {
       case UINT32 -> new Int32Reduction(op, ranks, false);
       case INT64 -> new Int64Reduction(op, ranks, true);
       case UINT64 -> new Int64Reduction(op, ranks, false);
-      case FLOAT16 -> new Float16Reduction(op, ranks);
-      case FLOAT32 -> new Float32Reduction(op, ranks);
-      case FLOAT64 -> new Float64Reduction(op, ranks);
-      case BFLOAT16 -> new BFloat16Reduction(op, ranks);
-      case FLOAT8_E4M3, FLOAT8_E5M2 -> new Float8Reduction(type, op, ranks);
+      default -> throw new IllegalArgumentException(type.label());
     };
   }
 
@@ -52,6 +54,19 @@ public final class Reductions {
     return operator.combiner() == null
         ? new PreMulSum(type, operator)
         : new UserReduction(type, operator);
+  }
+
+  private static Reduction ofFloats(DataType type, RedOp op, int ranks) {
+    FloatFormat format = FloatFormat.of(type);
+    if (format instanceof ByteFormat) {
+      return new Float8Reduction(type, op, ranks);
+    }
+    if (format instanceof ShortFormat) {
+      return new ShortReduction(type, op, ranks);
+    }
+    return type == DataType.FLOAT32
+        ? new Float32Reduction(op, ranks)
+        : new Float64Reduction(op, ranks);
   }
 
   private static Reduction int8(RedOp op, int ranks, boolean signed) {

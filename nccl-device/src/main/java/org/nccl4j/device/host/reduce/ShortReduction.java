@@ -6,13 +6,15 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.numeric.FloatFormat;
+import org.nccl4j.device.numeric.ShortFormat;
 
 /**
  * The 16-bit floating-point types. Blocks are taken as words of two elements, whose halves are
  * widened to floats and narrowed again by loops over ints, and combined by loops over floats: the
  * JIT compiler vectorises these, and not a loop that goes from short to float.
  */
-abstract class ShortReduction extends StagedReduction {
+final class ShortReduction extends StagedReduction {
   /** The most ranks by which a quotient in float rounds on to the nearest of 11 bits or fewer. */
   private static final int MAX_FLOAT_DIVISOR = 1 << 11;
 
@@ -24,8 +26,8 @@ abstract class ShortReduction extends StagedReduction {
 
   private static final int WORDS = SHORT_BLOCK_BYTES >> 2;
 
-  final int[] left = new int[WORDS];
-  final int[] right = new int[WORDS];
+  private final int[] left = new int[WORDS];
+  private final int[] right = new int[WORDS];
   private final int[] low = new int[WORDS];
   private final int[] high = new int[WORDS];
   private final float[] leftWide = new float[WORDS];
@@ -36,43 +38,34 @@ abstract class ShortReduction extends StagedReduction {
 
   private final Bits bits = new Bits(WORDS);
   private final Views<IntBuffer> views = new Views<>(ByteBuffer::asIntBuffer, 4);
+  private final ShortFormat format;
   private final int infinity;
 
-  ShortReduction(DataType type, RedOp op, int ranks, short infinity) {
+  ShortReduction(DataType type, RedOp op, int ranks) {
     super(type, op, ranks, SHORT_BLOCK_BYTES, FEW_SHORTS);
-    this.infinity = infinity;
+    this.format = (ShortFormat) FloatFormat.of(type);
+    this.infinity = format.infinity();
   }
 
-  /** a + b. */
-  abstract short sum(short a, short b);
+  @HotPath
+  private short sum(short a, short b) {
+    return format.nearest(format.value(a) + format.value(b));
+  }
 
-  /** a * b. */
-  abstract short product(short a, short b);
+  @HotPath
+  private short product(short a, short b) {
+    return format.nearest(format.value(a) * format.value(b));
+  }
 
   /** a / ranks, for any number of ranks. */
-  abstract short quotient(short a);
-
-  /** A float that is proportional to an element; of a factor, the element itself. */
-  abstract float widen(short a);
-
-  /** The reverse, rounding to nearest even. */
-  abstract short narrow(float a);
-
-  /** left = left * right. */
-  abstract void multiply(int words);
-
-  /** The lower halves of words as bits of floats that are proportional to them. */
-  abstract void widenLow(int[] from, int[] to, int words);
-
-  /** The upper halves of words as bits of floats that are proportional to them. */
-  abstract void widenHigh(int[] from, int[] to, int words);
-
-  /** The reverse of both, rounding to nearest even; any NaN becomes the canonical one. */
-  abstract void narrow(int[] low, int[] high, int[] to, int words);
+  @HotPath
+  private short quotient(short a) {
+    return (short) format.fromDouble(format.toDouble(a) / ranks);
+  }
 
   @Override
   @HotPath
-  final void combineFew(
+  void combineFew(
       ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
     for (int i = 0; i < 2 * count; i += 2) {
       to.putShort(toIndex + i, one(a.getShort(aIndex + i), b.getShort(bIndex + i)));
@@ -81,7 +74,7 @@ abstract class ShortReduction extends StagedReduction {
 
   @Override
   @HotPath
-  final void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
+  void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
     for (int i = 0; i < 2 * count; i += 2) {
       to.putShort(toIndex + i, quotient(from.getShort(fromIndex + i)));
     }
@@ -102,13 +95,13 @@ abstract class ShortReduction extends StagedReduction {
 
   @Override
   @HotPath
-  final void loadLeft(ByteBuffer window, int index, int count) {
+  void loadLeft(ByteBuffer window, int index, int count) {
     load(window, index, left, count);
   }
 
   @Override
   @HotPath
-  final void loadRight(ByteBuffer window, int index, int count) {
+  void loadRight(ByteBuffer window, int index, int count) {
     load(window, index, right, count);
   }
 
@@ -122,7 +115,7 @@ abstract class ShortReduction extends StagedReduction {
 
   @Override
   @HotPath
-  final void store(ByteBuffer window, int index, int count) {
+  void store(ByteBuffer window, int index, int count) {
     views.of(window, index).put(index >> 2, left, 0, count >> 1);
     if ((count & 1) != 0) {
       window.putShort(index + (count << 1) - 2, (short) left[count >> 1]);
@@ -130,13 +123,13 @@ abstract class ShortReduction extends StagedReduction {
   }
 
   @Override
-  public final boolean widens() {
+  public boolean widens() {
     return adds || op == RedOp.PROD;
   }
 
   @Override
   @HotPath
-  public final void reduceAll(Operands operands, HostMemory target, long targetOffset, int count) {
+  public void reduceAll(Operands operands, HostMemory target, long targetOffset, int count) {
     if (operands.isPair()) {
       reduce(
           operands.memory(0),
@@ -177,7 +170,8 @@ abstract class ShortReduction extends StagedReduction {
   private void takeSingly(
       ByteBuffer window, int index, int count, boolean isFirst, boolean divides) {
     for (int i = 0; i < count; i++) {
-      float a = widen(window.getShort(index + (i << 1)));
+      short element = window.getShort(index + (i << 1));
+      float a = adds ? format.widen(element) : format.value(element);
       float b = divides ? a / ranks : a;
       leftWide[i] = isFirst ? b : adds ? leftWide[i] + b : leftWide[i] * b;
     }
@@ -186,7 +180,8 @@ abstract class ShortReduction extends StagedReduction {
   @HotPath
   private void giveSingly(ByteBuffer window, int index, int count) {
     for (int i = 0; i < count; i++) {
-      window.putShort(index + (i << 1), narrow(leftWide[i]));
+      float a = leftWide[i];
+      window.putShort(index + (i << 1), adds ? format.narrow(a) : format.nearest(a));
     }
   }
 
@@ -218,7 +213,7 @@ abstract class ShortReduction extends StagedReduction {
     int words = blockWords(count);
     bits.toInts(leftWide, low, words);
     bits.toInts(upperWide, high, words);
-    narrow(low, high, left, words);
+    format.narrow(low, high, left, words);
     store(window, index, count);
   }
 
@@ -229,7 +224,7 @@ abstract class ShortReduction extends StagedReduction {
 
   @Override
   @HotPath
-  final void combine(int count) {
+  void combine(int count) {
     int words = (count + 1) >> 1;
     switch (op) {
       case SUM, AVG -> {
@@ -239,7 +234,7 @@ abstract class ShortReduction extends StagedReduction {
         widenHigh(words);
         Float32Reduction.sum(leftWide, rightWide, leftWide, words);
         bits.toInts(leftWide, high, words);
-        narrow(low, high, left, words);
+        format.narrow(low, high, left, words);
       }
       case PROD -> multiply(words);
       case MAX -> ShortOrder.greatest(left, right, infinity, words);
@@ -249,7 +244,7 @@ abstract class ShortReduction extends StagedReduction {
 
   @Override
   @HotPath
-  final void divide(int count) {
+  void divide(int count) {
     int words = (count + 1) >> 1;
     if (ranks <= MAX_FLOAT_DIVISOR) {
       widenLow(left, leftWide, words);
@@ -258,7 +253,7 @@ abstract class ShortReduction extends StagedReduction {
       widenHigh(left, leftWide, words);
       Float32Reduction.quotient(leftWide, ranks, leftWide, words);
       bits.toInts(leftWide, high, words);
-      narrow(low, high, left, words);
+      format.narrow(low, high, left, words);
       return;
     }
     for (int i = 0; i < words; i++) {
@@ -266,19 +261,23 @@ abstract class ShortReduction extends StagedReduction {
     }
   }
 
-  /**
-   * Multiplies a type through floats that are proportional to its values. The products are
-   * proportional too.
-   */
   @HotPath
-  final void multiplyWide(int words) {
+  private void multiply(int words) {
+    if (!format.multipliesWide()) {
+      for (int i = 0; i < words; i++) {
+        int lower = product((short) left[i], (short) right[i]);
+        int upper = product((short) (left[i] >> 16), (short) (right[i] >> 16));
+        left[i] = (lower & 0xffff) | upper << 16;
+      }
+      return;
+    }
     widenLow(words);
     Float32Reduction.product(leftWide, rightWide, leftWide, words);
     bits.toInts(leftWide, low, words);
     widenHigh(words);
     Float32Reduction.product(leftWide, rightWide, leftWide, words);
     bits.toInts(leftWide, high, words);
-    narrow(low, high, left, words);
+    format.narrow(low, high, left, words);
   }
 
   @HotPath
@@ -295,13 +294,13 @@ abstract class ShortReduction extends StagedReduction {
 
   @HotPath
   private void widenLow(int[] from, float[] to, int words) {
-    widenLow(from, high, words);
+    format.widenLow(from, high, words);
     bits.toFloats(high, to, words);
   }
 
   @HotPath
   private void widenHigh(int[] from, float[] to, int words) {
-    widenHigh(from, high, words);
+    format.widenHigh(from, high, words);
     bits.toFloats(high, to, words);
   }
 }

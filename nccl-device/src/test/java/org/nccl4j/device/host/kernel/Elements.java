@@ -4,10 +4,10 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.numeric.BFloat16;
+import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.Float16;
-import org.nccl4j.device.numeric.Float8E4M3;
-import org.nccl4j.device.numeric.Float8E5M2;
+import org.nccl4j.device.numeric.Float8E4m3;
+import org.nccl4j.device.numeric.Float8E5m2;
 
 /**
  * Test data whose combinations are exact in every type, and what they combine to, computed in
@@ -100,11 +100,11 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
       case INT32, UINT32 -> out.putInt((int) value);
       case INT64, UINT64 -> out.putLong((long) value);
       case FLOAT16 -> out.putShort(Float16.fromFloat(value));
-      case BFLOAT16 -> out.putShort(BFloat16.fromFloat(value));
+      case BFLOAT16 -> out.putShort(Bfloat16.fromFloat(value));
       case FLOAT32 -> out.putFloat(value);
       case FLOAT64 -> out.putDouble(value);
-      case FLOAT8_E4M3 -> out.put(Float8E4M3.fromFloat(value));
-      case FLOAT8_E5M2 -> out.put(Float8E5M2.fromFloat(value));
+      case FLOAT8_E4M3 -> out.put(Float8E4m3.fromFloat(value));
+      case FLOAT8_E5M2 -> out.put(Float8E5m2.fromFloat(value));
     }
   }
 
@@ -117,11 +117,11 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
       case UINT32 -> in.getInt() & 0xffffffffL;
       case INT64, UINT64 -> in.getLong();
       case FLOAT16 -> Float16.toFloat(in.getShort());
-      case BFLOAT16 -> BFloat16.toFloat(in.getShort());
+      case BFLOAT16 -> Bfloat16.toFloat(in.getShort());
       case FLOAT32 -> in.getFloat();
       case FLOAT64 -> in.getDouble();
-      case FLOAT8_E4M3 -> Float8E4M3.toFloat(in.get());
-      case FLOAT8_E5M2 -> Float8E5M2.toFloat(in.get());
+      case FLOAT8_E4M3 -> Float8E4m3.toFloat(in.get());
+      case FLOAT8_E5M2 -> Float8E5m2.toFloat(in.get());
     };
   }
 }

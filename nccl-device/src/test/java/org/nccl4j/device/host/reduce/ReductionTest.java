@@ -16,10 +16,10 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.numeric.BFloat16;
+import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.Float16;
-import org.nccl4j.device.numeric.Float8E4M3;
-import org.nccl4j.device.numeric.Float8E5M2;
+import org.nccl4j.device.numeric.Float8E4m3;
+import org.nccl4j.device.numeric.Float8E5m2;
 
 /** Every type and operator against exact arithmetic, at all counts and places that differ. */
 class ReductionTest {
@@ -211,18 +211,18 @@ class ReductionTest {
     static float of(DataType type, long bits) {
       return switch (type) {
         case FLOAT16 -> Float16.toFloat((short) bits);
-        case BFLOAT16 -> BFloat16.toFloat((short) bits);
-        case FLOAT8_E4M3 -> Float8E4M3.toFloat((byte) bits);
-        default -> Float8E5M2.toFloat((byte) bits);
+        case BFLOAT16 -> Bfloat16.toFloat((short) bits);
+        case FLOAT8_E4M3 -> Float8E4m3.toFloat((byte) bits);
+        default -> Float8E5m2.toFloat((byte) bits);
       };
     }
 
     static long rounded(DataType type, float wide) {
       return switch (type) {
         case FLOAT16 -> Float16.fromFloat(wide) & 0xffff;
-        case BFLOAT16 -> BFloat16.fromFloat(wide) & 0xffff;
-        case FLOAT8_E4M3 -> Float8E4M3.fromFloat(wide) & 0xff;
-        default -> Float8E5M2.fromFloat(wide) & 0xff;
+        case BFLOAT16 -> Bfloat16.fromFloat(wide) & 0xffff;
+        case FLOAT8_E4M3 -> Float8E4m3.fromFloat(wide) & 0xff;
+        default -> Float8E5m2.fromFloat(wide) & 0xff;
       };
     }
   }

@@ -1,5 +1,7 @@
 package org.nccl4j.device.numeric;
 
+import org.nccl4j.device.HotPath;
+
 /**
  * OCP FP8 E4M3: 1 sign, 4 exponent and 3 fraction bits; no infinities, and one NaN of each sign.
  *
@@ -7,7 +9,10 @@ package org.nccl4j.device.numeric;
  * number with its sign, and NaN stays NaN. So do the constructors of CUDA's {@code __nv_fp8_e4m3} (
  * {@code __NV_SATFINITE}), with which NCCL's kernels round every result of this type.
  */
-public final class Float8E4M3 {
+public final class Float8E4m3 {
+  /** The conversions as an object. */
+  public static final ByteFormat FORMAT = new Format();
+
   /** Bits of the NaN that conversions make. */
   public static final byte NAN = 0x7f;
 
@@ -22,7 +27,7 @@ public final class Float8E4M3 {
   private static final int FLOAT_ROUNDER = (127 + 14) << 23;
   private static final int REBIAS = (127 - 7) << 23;
 
-  private Float8E4M3() {}
+  private Float8E4m3() {}
 
   /** The number, exactly. */
   public static float toFloat(byte bits) {
@@ -68,5 +73,25 @@ public final class Float8E4M3 {
   /** True if the bits are those of a NaN. */
   public static boolean isNaN(byte bits) {
     return (bits & 0x7f) == NAN;
+  }
+
+  private static final class Format implements ByteFormat {
+    @Override
+    public double toDouble(long bits) {
+      return toFloat((byte) bits);
+    }
+
+    @Override
+    public long fromDouble(double x) {
+      return Float8E4m3.fromDouble(x);
+    }
+
+    @Override
+    @HotPath
+    public void narrow(float[] from, byte[] to, int count) {
+      for (int i = 0; i < count; i++) {
+        to[i] = fromFloat(from[i]);
+      }
+    }
   }
 }

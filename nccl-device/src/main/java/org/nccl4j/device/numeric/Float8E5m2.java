@@ -1,5 +1,7 @@
 package org.nccl4j.device.numeric;
 
+import org.nccl4j.device.HotPath;
+
 /**
  * OCP FP8 E5M2, the upper half of a binary16: 1 sign, 5 exponent and 2 fraction bits; with
  * infinities.
@@ -8,7 +10,10 @@ package org.nccl4j.device.numeric;
  * number with its sign, and NaN stays NaN. So do the constructors of CUDA's {@code __nv_fp8_e5m2} (
  * {@code __NV_SATFINITE}), with which NCCL's kernels round every result of this type.
  */
-public final class Float8E5M2 {
+public final class Float8E5m2 {
+  /** The conversions as an object. */
+  public static final ByteFormat FORMAT = new Format();
+
   /** Bits of the NaN that conversions make. */
   public static final byte NAN = 0x7f;
 
@@ -23,7 +28,7 @@ public final class Float8E5M2 {
   private static final int FLOAT_ROUNDER = (127 + 7) << 23;
   private static final int REBIAS = (127 - 15) << 23;
 
-  private Float8E5M2() {}
+  private Float8E5m2() {}
 
   /** The number, exactly. */
   public static float toFloat(byte bits) {
@@ -66,5 +71,25 @@ public final class Float8E5M2 {
   /** True if the bits are those of a NaN. */
   public static boolean isNaN(byte bits) {
     return (bits & 0x7f) > 0x7c;
+  }
+
+  private static final class Format implements ByteFormat {
+    @Override
+    public double toDouble(long bits) {
+      return toFloat((byte) bits);
+    }
+
+    @Override
+    public long fromDouble(double x) {
+      return Float8E5m2.fromDouble(x);
+    }
+
+    @Override
+    @HotPath
+    public void narrow(float[] from, byte[] to, int count) {
+      for (int i = 0; i < count; i++) {
+        to[i] = fromFloat(from[i]);
+      }
+    }
   }
 }
