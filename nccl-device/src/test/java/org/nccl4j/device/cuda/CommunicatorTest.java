@@ -123,11 +123,14 @@ class CommunicatorTest extends AgainstFakeCuda {
   /** So that those of four communicators find room, the running ones and the early. */
   @Test
   void blocksComeEarlyWhereTheyLeaveRoom() {
-    assertTrue(new CudaKernelPlan.Shape(64, 256, 1).comesEarly());
-    assertTrue(new CudaKernelPlan.Shape(16, 512, 1).comesEarly());
-    assertTrue(new CudaKernelPlan.Shape(32, 512, 2).comesEarly());
-    assertFalse(new CudaKernelPlan.Shape(17, 512, 1).comesEarly());
-    assertFalse(new CudaKernelPlan.Shape(1, 32, 0).comesEarly());
+    assertTrue(new CudaKernelPlan.Shape(64, 256, 1).comesEarly(132));
+    assertTrue(new CudaKernelPlan.Shape(16, 512, 1).comesEarly(132));
+    assertTrue(new CudaKernelPlan.Shape(32, 512, 2).comesEarly(132));
+    assertFalse(new CudaKernelPlan.Shape(17, 512, 1).comesEarly(132));
+    assertFalse(new CudaKernelPlan.Shape(1, 32, 0).comesEarly(132));
+    assertTrue(new CudaKernelPlan.Shape(4, 512, 1).comesEarly(16), "a MIG instance");
+    assertFalse(new CudaKernelPlan.Shape(5, 512, 1).comesEarly(16), "two kernels in half of it");
+    assertFalse(new CudaKernelPlan.Shape(5, 64, 1).comesEarly(16));
   }
 
   @Test

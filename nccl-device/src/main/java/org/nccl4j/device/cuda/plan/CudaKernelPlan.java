@@ -4,6 +4,7 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -25,7 +26,8 @@ public final class CudaKernelPlan implements CudaPlan {
   /**
    * Use programmatic dependent launch only for blocks of at most this many threads, or for grids
    * that fit on few multiprocessors. The waiting blocks then leave room for the kernels of other
-   * communicators, for which the previous kernel may wait.
+   * communicators, for which the previous kernel may wait. On a GPU with few multiprocessors a
+   * kernel and the next take no more than half.
    */
   private static final int MOST_EARLY_THREADS = 256;
 
@@ -65,8 +67,10 @@ public final class CudaKernelPlan implements CudaPlan {
    *     not itself wait for the one in front of it
    */
   public record Shape(int blocks, int threads, int together) {
-    public boolean comesEarly() {
+    public boolean comesEarly(int multiprocessors) {
+      int most = multiprocessors < ConnectionLayout.CHANNELS ? multiprocessors / 4 : blocks;
       return together > 0
+          && blocks <= most * together
           && (threads <= MOST_EARLY_THREADS || blocks <= MOST_EARLY_PROCESSORS * together);
     }
   }
@@ -107,7 +111,9 @@ public final class CudaKernelPlan implements CudaPlan {
       // Fences of these kernels then wait for their own stores only, not for those of kernels that
       // compute beside them.
       config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
-      if (shape.comesEarly() && function != 0 && owner.kernels().awaitsPredecessor(function)) {
+      if (shape.comesEarly(owner.gpu().multiprocessors())
+          && function != 0
+          && owner.kernels().awaitsPredecessor(function)) {
         config.putInt(add(EARLY_START), 1);
       }
       int cluster = clusterBlocks(shape.blocks, owner.clusterBlocks());
