@@ -14,6 +14,9 @@ static int version = 13000;
 static int wide_operations = 1;
 static int n_kept;  // memory operations of streams that wait
 static int corrupting; // what copies in streams move arrives changed
+static int capability = 90;
+static int multiprocessors = 132;
+static int threads_of_multiprocessor = 2048;
 static int compiled_for = 90; // compute capability that functions say
 // Fabric handles: none, all, or supported and refused, as without an IMEX channel.
 enum { NO_FABRIC, FABRIC, REFUSED_FABRIC };
@@ -38,6 +41,12 @@ const char* fakeRecord(void) { return record; }
 long fakeLive(void) { return live; }
 void fakeArguments(void* to) { memcpy(to, arguments, sizeof arguments); }
 void fakeAllArguments(void* to, int bytes) { memcpy(to, all_arguments, bytes); }
+// What devices say of themselves to those who ask from now on.
+void fakeGpu(int compute_capability, int processors, int threads) {
+  capability = compute_capability;
+  multiprocessors = processors;
+  threads_of_multiprocessor = threads;
+}
 void fakeReset(void) {
   pthread_mutex_lock(&lock);
   recorded = 0;
@@ -48,6 +57,7 @@ void fakeReset(void) {
   granule = 2 << 20;
   capturing = 0;
   lacking = 0;
+  fakeGpu(90, 132, 2048);
   fabric = NO_FABRIC;
   fabric_imports = -1;
   corrupting = 0;
@@ -93,12 +103,15 @@ static CUresult fails(const char* name) {
 // function:code:n from its n-th call on, several with commas in between; and what was called goes to
 // the file FAKECUDA_RECORD at the end. FAKECUDA_FABRIC=yes or refused: there are fabric
 // handles, of which FAKECUDA_FABRIC_IMPORTS can be imported. FAKECUDA_VERSION: what the driver speaks.
+// FAKECUDA_GPU=capability:multiprocessors:threads of each: the devices' model.
 __attribute__((constructor)) static void begin(void) {
   const char* fail = getenv("FAKECUDA_FAIL");
   const char* bytes = getenv("FAKECUDA_MULTICAST_GRANULE");
   if (bytes) granule = atol(bytes);
   const char* speaks = getenv("FAKECUDA_VERSION");
   if (speaks) version = atoi(speaks);
+  const char* gpu = getenv("FAKECUDA_GPU");
+  if (gpu) sscanf(gpu, "%d:%d:%d", &capability, &multiprocessors, &threads_of_multiprocessor);
   const char* handles = getenv("FAKECUDA_FABRIC");
   if (handles) fabric = strcmp(handles, "yes") == 0 ? FABRIC : REFUSED_FABRIC;
   const char* imports = getenv("FAKECUDA_FABRIC_IMPORTS");

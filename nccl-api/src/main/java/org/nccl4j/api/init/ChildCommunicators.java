@@ -242,6 +242,7 @@ public final class ChildCommunicators {
         members.peers(),
         old.place().layout(),
         graphs,
+        old.place().facts().room(),
         new KernelSpecs.Ends(none, none, old.resources().progress(), null, PeerConnector.NONE));
   }
 

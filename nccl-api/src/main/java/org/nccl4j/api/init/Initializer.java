@@ -258,7 +258,12 @@ public final class Initializer {
         RankCapabilities.common(
             bootstrap.allGather(own.toBytes()), HostLayout.of(peers), plugins.tuned());
     NvlsSetup nvls =
-        NvlsSetup.open(request, context, ranks.graphs(), known.spread().channels(), bootstrap);
+        NvlsSetup.open(
+            request,
+            context,
+            ranks.graphs(),
+            Math.min(known.spread().channels(), known.room().mostBlocks()),
+            bootstrap);
     undo.push(nvls::close);
     boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
     ProxyThread proxy =
@@ -279,6 +284,7 @@ public final class Initializer {
                     ranks.peers(),
                     ranks.layout(),
                     ranks.graphs(),
+                    connected.known().room(),
                     new KernelSpecs.Ends(
                         connected.links().sends(),
                         connected.links().recvs(),

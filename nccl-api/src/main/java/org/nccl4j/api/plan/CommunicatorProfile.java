@@ -3,6 +3,7 @@ package org.nccl4j.api.plan;
 import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.topo.cluster.CommTopology;
 
@@ -20,6 +21,7 @@ import org.nccl4j.topo.cluster.CommTopology;
  * @param topology of the ranks' GPUs, where it is known
  * @param tuned what the user has had measured, the same on all ranks
  * @param cores that the rank with the fewest may use
+ * @param room for blocks of kernels on the device with the least
  */
 public record CommunicatorProfile(
     int nRanks,
@@ -30,7 +32,8 @@ public record CommunicatorProfile(
     RankPlacement spread,
     Optional<CommTopology> topology,
     Optional<TunedTable> tuned,
-    int cores) {
+    int cores,
+    BlockRoom room) {
   /** Ranks that may all use as many cores as this one. */
   CommunicatorProfile(
       int nRanks,
@@ -50,7 +53,8 @@ public record CommunicatorProfile(
         spread,
         topology,
         tuned,
-        Runtime.getRuntime().availableProcessors());
+        Runtime.getRuntime().availableProcessors(),
+        BlockRoom.UNLIMITED);
   }
 
   /** Ranks of one host, with memory in common. */
@@ -69,7 +73,7 @@ public record CommunicatorProfile(
   /** With the topology, if there is one. */
   public CommunicatorProfile with(Optional<CommTopology> topology) {
     return new CommunicatorProfile(
-        nRanks, kind, model, reach, nvlink, spread, topology, tuned, cores);
+        nRanks, kind, model, reach, nvlink, spread, topology, tuned, cores, room);
   }
 
   /** Reads what was measured for ranks of one host, which takes its time once in a process. */
@@ -94,7 +98,7 @@ public record CommunicatorProfile(
       int some, int hosts, int mostRanks, Optional<CommTopology> theirTopology) {
     RankPlacement theirs = new RankPlacement(hosts, mostRanks, spread.carried(), spread.channels());
     return new CommunicatorProfile(
-        some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores);
+        some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
   }
 
   private CostModel betweenWindows(CostModel connections) {

@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan;
 
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * The numbers of blocks (CTAs) of an operation on a GPU: NCCL_MIN_CTAS and NCCL_MAX_CTAS. The same
@@ -13,6 +14,12 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 public record CtaLimits(int fewest, int most, int ofSends) {
   /** Limits of devices that have no blocks. */
   public static final CtaLimits NONE = new CtaLimits(1, Integer.MAX_VALUE, Integer.MAX_VALUE);
+
+  /** Within the room for blocks that all ranks' devices have. */
+  public CtaLimits within(BlockRoom room) {
+    return new CtaLimits(
+        fewest, Math.min(most, room.mostBlocks()), Math.min(ofSends, room.mostMessageBlocks() / 2));
+  }
 
   /** A number of blocks within the limits; 0, which leaves it to the device, stays. */
   int limit(int blocks) {

@@ -41,6 +41,7 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 
@@ -82,7 +83,8 @@ class OperationDispatcherTest {
             new RankPlacement(1, RANKS, false, ConnectionLayout.CHANNELS),
             Optional.empty(),
             Optional.empty(),
-            /* cores= */ 2);
+            /* cores= */ 2,
+            BlockRoom.UNLIMITED);
     List<PeerInfo> peers =
         IntStream.range(0, RANKS)
             .mapToObj(r -> new PeerInfo(r, "h", "ns", "p", 0, Device.Kind.HOST, "host"))

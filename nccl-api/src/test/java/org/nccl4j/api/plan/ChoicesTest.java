@@ -24,6 +24,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
@@ -82,7 +83,7 @@ class ChoicesTest {
             ? RankPlacement.together(nRanks)
             : new RankPlacement(hosts, nRanks / hosts, true, 4);
     return new CommunicatorProfile(
-        nRanks, kind, model, reach, nvlink, spread, topology, tuned, CORES);
+        nRanks, kind, model, reach, nvlink, spread, topology, tuned, CORES, BlockRoom.UNLIMITED);
   }
 
   private static Nvls nvls(int nRanks, int heads, boolean emulated) {

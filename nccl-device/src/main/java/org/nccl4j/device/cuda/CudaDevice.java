@@ -29,6 +29,7 @@ import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.cuda.plan.ConnectionSizes;
 import org.nccl4j.device.cuda.plan.KernelModules;
 import org.nccl4j.device.cuda.plan.LaunchOrder;
+import org.nccl4j.device.cuda.plan.P2pPlans;
 import org.nccl4j.device.cuda.rma.RmaSender;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.GpuStream;
@@ -367,6 +368,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
         .find(peer)
         .map(other -> gpu.hasAtomicsOn(other.gpu))
         .or(() -> Nvml.probe().hasNvlink(id(), peer));
+  }
+
+  @Override
+  public BlockRoom blockRoom() {
+    return new BlockRoom(multiprocessors(), P2pPlans.room(gpu));
   }
 
   @Override

@@ -7,6 +7,50 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 /** The side of a {@link Device} that the engine uses; every device of this module implements it. */
 public interface KernelDevice {
   /**
+   * Room for blocks of kernels on a device that does nothing else. A block that has no room begins
+   * when another ends, so kernels whose blocks wait for other ranks must not need more room than
+   * the rank with the least has.
+   *
+   * @param blocks of the kernel of a collective
+   * @param messageBlocks of the kernel of sends and receives
+   */
+  record BlockRoom(int blocks, int messageBlocks) {
+    /** Room without limit: a device without blocks. */
+    public static final BlockRoom UNLIMITED = new BlockRoom(Integer.MAX_VALUE, Integer.MAX_VALUE);
+
+    /** The least of both. */
+    public BlockRoom least(BlockRoom other) {
+      return new BlockRoom(
+          Math.min(blocks, other.blocks), Math.min(messageBlocks, other.messageBlocks));
+    }
+
+    /** One rank's room where several ranks share the device. */
+    public BlockRoom sharedBy(int ranks) {
+      return ranks == 1 ? this : new BlockRoom(blocks / ranks, messageBlocks / ranks);
+    }
+
+    /**
+     * Most blocks of a collective. Half of the room where not all channels fit: kernels of two
+     * communicators can then be at work at once.
+     */
+    public int mostBlocks() {
+      return isSmall() ? Math.max(1, blocks / 2) : Integer.MAX_VALUE;
+    }
+
+    /** Most blocks of a kernel of sends and receives, at least one of each. */
+    public int mostMessageBlocks() {
+      if (isSmall()) {
+        return Math.max(2, blocks / 2);
+      }
+      return messageBlocks < 2 * ConnectionLayout.CHANNELS ? messageBlocks : Integer.MAX_VALUE;
+    }
+
+    private boolean isSmall() {
+      return blocks < ConnectionLayout.CHANNELS;
+    }
+  }
+
+  /**
    * Returns the device's identity in the machine. On CUDA: the PCI address, the same in all
    * processes. Else: "host".
    */
@@ -19,6 +63,11 @@ public interface KernelDevice {
    * @param peer the other's {@link #id}
    */
   Optional<Boolean> nvlink(String peer);
+
+  /** Returns the room for blocks of kernels. */
+  default BlockRoom blockRoom() {
+    return BlockRoom.UNLIMITED;
+  }
 
   /**
    * Returns the buffer sizes of one connection on this device.

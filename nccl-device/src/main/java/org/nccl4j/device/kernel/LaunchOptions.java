@@ -11,11 +11,23 @@ import org.nccl4j.device.DataType;
  *     that say so too have launched on the GPU before
  * @param oneQueue whether all streams of the process share one queue to the GPU, as
  *     CUDA_DEVICE_MAX_CONNECTIONS=1 has it: a stream that waits for another rank holds all up
+ * @param messageBlocks most blocks of a kernel of sends and receives: one with more goes as
+ *     several, one after the other; at least 2
  * @param preload types of which all kernels are loaded at the creation of a communicator of several
  *     ranks, with all that only copy; empty for none
  */
 public record LaunchOptions(
-    int clusterBlocks, boolean implicitOrder, boolean oneQueue, Set<DataType> preload) {
+    int clusterBlocks,
+    boolean implicitOrder,
+    boolean oneQueue,
+    int messageBlocks,
+    Set<DataType> preload) {
   /** Without clusters, ordered by streams alone. */
   public static final LaunchOptions PLAIN = new LaunchOptions(0, false, false, Set.of());
+
+  /** Without a limit on blocks of sends and receives. */
+  public LaunchOptions(
+      int clusterBlocks, boolean implicitOrder, boolean oneQueue, Set<DataType> preload) {
+    this(clusterBlocks, implicitOrder, oneQueue, Integer.MAX_VALUE, preload);
+  }
 }

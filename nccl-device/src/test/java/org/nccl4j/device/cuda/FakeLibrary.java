@@ -48,6 +48,14 @@ public interface FakeLibrary {
   /** Changes what is copied in streams, until the reset. */
   void fakeCorrupt(int on);
 
+  /**
+   * Has devices that are made from now on be of another model, until the reset.
+   *
+   * @param capability as CudaDevice has it
+   * @param threads of a multiprocessor, at most
+   */
+  void fakeGpu(int capability, int multiprocessors, int threads);
+
   /** Has no device say that it has an attribute, by its number, until the reset. */
   void fakeLack(int attribute);
 

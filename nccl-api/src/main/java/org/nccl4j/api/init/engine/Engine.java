@@ -147,7 +147,7 @@ public record Engine(
         new Planner.Rules(
             filter(settings, request.device().kind()),
             edit,
-            ctas(settings, request.device().kind()),
+            ctas(settings, request.device().kind()).within(place.facts.room()),
             place.request.info(place.rank));
     Planner planner =
         new Planner(

@@ -13,6 +13,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.PeerConnector;
@@ -43,13 +44,18 @@ public final class KernelSpecs {
       Nvls nvls,
       PeerConnector connector) {}
 
-  /** The description of a rank. */
+  /**
+   * The description of a rank.
+   *
+   * @param room for blocks that all ranks' devices have
+   */
   public static KernelCommunicatorSpec of(
       InitRequest request,
       int rank,
       List<PeerInfo> peers,
       ConnectionLayout layout,
       ChannelGraphs graphs,
+      BlockRoom room,
       Ends ends) {
     String host = peers.get(rank).hostId();
     int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
@@ -66,7 +72,7 @@ public final class KernelSpecs {
         ends.progress(),
         request.operationDeadline(),
         ends.nvls(),
-        options(request),
+        options(request, room),
         ends.connector(),
         singleCopy(request));
   }
@@ -81,11 +87,12 @@ public final class KernelSpecs {
     };
   }
 
-  private static LaunchOptions options(InitRequest request) {
+  private static LaunchOptions options(InitRequest request, BlockRoom room) {
     return new LaunchOptions(
         request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE),
         request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT),
         hasOneQueue(Environment.variables()),
+        room.mostMessageBlocks(),
         request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types());
   }
 

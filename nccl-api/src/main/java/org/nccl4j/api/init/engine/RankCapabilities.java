@@ -22,15 +22,17 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks choose alike. As bytes: kind, reach, nvlink,
- * carried, channels, cores, table, settings and model, with tabs between them.
+ * carried, channels, room, cores, table, settings and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
  * @param channels that all its connections have
+ * @param room for blocks of its kernels
  * @param cores that it may use
  * @param table the digest of the user's table of measured times, "" without one
  * @param settings by which it chooses
@@ -41,6 +43,7 @@ public record RankCapabilities(
     boolean nvlink,
     boolean carried,
     int channels,
+    BlockRoom room,
     int cores,
     String table,
     TuningSettings settings,
@@ -81,6 +84,7 @@ public record RankCapabilities(
         nvlink,
         !verified.late().isEmpty() || !verified.links().proxyHandlers().isEmpty(),
         verified.links().channels(),
+        device.blockRoom().sharedBy(onDevice(peers, own)),
         Runtime.getRuntime().availableProcessors(),
         table,
         TuningSettings.of(request.settings(), self.kind()),
@@ -102,6 +106,12 @@ public record RankCapabilities(
         || peers.stream().map(HostLayout::deviceOf).distinct().count() == peers.size();
   }
 
+  /** Ranks on a rank's device, with itself. */
+  private static int onDevice(List<PeerInfo> peers, PeerInfo own) {
+    Object device = HostLayout.deviceOf(own);
+    return (int) peers.stream().filter(peer -> HostLayout.deviceOf(peer).equals(device)).count();
+  }
+
   public byte[] toBytes() {
     return String.join(
             "\t",
@@ -110,6 +120,7 @@ public record RankCapabilities(
             Boolean.toString(nvlink),
             Boolean.toString(carried),
             Integer.toString(channels),
+            room.blocks() + " " + room.messageBlocks(),
             Integer.toString(cores),
             table,
             settings.text(),
@@ -118,17 +129,24 @@ public record RankCapabilities(
   }
 
   private static RankCapabilities fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 9);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 10);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
         Boolean.parseBoolean(words[2]),
         Boolean.parseBoolean(words[3]),
         Integer.parseInt(words[4]),
-        Integer.parseInt(words[5]),
-        words[6],
-        TuningSettings.fromText(words[7]),
-        words[8]);
+        room(words[5]),
+        Integer.parseInt(words[6]),
+        words[7],
+        TuningSettings.fromText(words[8]),
+        words[9]);
+  }
+
+  private static BlockRoom room(String text) {
+    int space = text.indexOf(' ');
+    return new BlockRoom(
+        Integer.parseInt(text.substring(0, space)), Integer.parseInt(text.substring(space + 1)));
   }
 
   /** The capabilities by rank; one object for ranks after each other that have the same. */
@@ -187,6 +205,7 @@ public record RankCapabilities(
             facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow()),
         Optional.empty(),
         tuned,
-        facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow());
+        facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
+        facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
   }
 }

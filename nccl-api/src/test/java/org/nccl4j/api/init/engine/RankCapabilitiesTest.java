@@ -15,16 +15,22 @@ import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /** Facts of ranks that differ, of which all make the same. */
 class RankCapabilitiesTest {
   private static byte[] facts(int cores) {
+    return facts(cores, BlockRoom.UNLIMITED);
+  }
+
+  private static byte[] facts(int cores, BlockRoom room) {
     return new RankCapabilities(
             Device.Kind.HOST,
             true,
             false,
             false,
             64,
+            room,
             cores,
             "",
             TuningSettings.of(Settings.ofProcess(Map.of()), Device.Kind.HOST),
@@ -40,6 +46,19 @@ class RankCapabilitiesTest {
               cores.stream().map(RankCapabilitiesTest::facts).toList(), hosts(), Optional.empty());
       assertEquals(1, common.cores());
     }
+  }
+
+  /** Blocks wait for the other ranks' blocks of their number. */
+  @Test
+  void blocksGoByTheRankWithTheLeastRoom() {
+    List<byte[]> facts =
+        List.of(
+            facts(8, new BlockRoom(28, 56)),
+            facts(8, new BlockRoom(40, 40)),
+            facts(8, new BlockRoom(132, 264)));
+    CommunicatorProfile common = RankCapabilities.common(facts, hosts(), Optional.empty());
+    assertEquals(new BlockRoom(28, 40), common.room());
+    assertEquals(new BlockRoom(28, 40), common.of(2, 1, 2, Optional.empty()).room(), "of a split");
   }
 
   /** Its name is of no matter. */

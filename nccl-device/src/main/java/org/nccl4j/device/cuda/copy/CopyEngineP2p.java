@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
 import org.nccl4j.device.cuda.plan.CommunicatorMemory;
-import org.nccl4j.device.cuda.plan.CudaKernelPlan;
+import org.nccl4j.device.cuda.plan.CudaPlan;
 import org.nccl4j.device.cuda.plan.P2pPlans;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.InternalStreams;
@@ -59,8 +59,7 @@ public final class CopyEngineP2p implements AutoCloseable {
    *
    * @param kernels makes the kernel for those that copy engines do not do
    */
-  public CopyEngineP2pPlan prepare(
-      List<P2pWork> works, Function<List<P2pWork>, CudaKernelPlan> kernels) {
+  public CopyEngineP2pPlan prepare(List<P2pWork> works, Function<List<P2pWork>, CudaPlan> kernels) {
     List<List<P2pWork>> byKernel = new ArrayList<>();
     List<List<CopyEngineChannel>> lanes = new ArrayList<>();
     for (List<Run> runs : runs(works).values()) {
@@ -80,7 +79,7 @@ public final class CopyEngineP2p implements AutoCloseable {
     List<CopyEngineP2pPlan.Phase> phases = new ArrayList<>();
     for (int phase = 0; phase < lanes.size(); phase++) {
       List<P2pWork> rest = byKernel.get(phase);
-      CudaKernelPlan kernel = rest.isEmpty() ? null : kernels.apply(rest);
+      CudaPlan kernel = rest.isEmpty() ? null : kernels.apply(rest);
       phases.add(CopyEngineP2pPlan.Phase.of(kernel, lanes.get(phase)));
     }
     makeStreams();

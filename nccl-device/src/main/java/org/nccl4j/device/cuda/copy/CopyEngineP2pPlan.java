@@ -29,8 +29,8 @@ final class CopyEngineP2pPlan implements CudaPlan {
    * @param kernel null if nothing goes by one
    * @param rounds most of a lane
    */
-  record Phase(CudaKernelPlan kernel, List<CopyEngineChannel> lanes, int rounds) {
-    static Phase of(CudaKernelPlan kernel, List<CopyEngineChannel> lanes) {
+  record Phase(CudaPlan kernel, List<CopyEngineChannel> lanes, int rounds) {
+    static Phase of(CudaPlan kernel, List<CopyEngineChannel> lanes) {
       int rounds = lanes.stream().mapToInt(CopyEngineChannel::rounds).max().orElse(0);
       return new Phase(kernel, List.copyOf(lanes), rounds);
     }

@@ -88,6 +88,18 @@ public final class Gpu {
     return multiprocessors;
   }
 
+  /**
+   * Returns how many blocks of a kernel are at work at once on the idle GPU, at least.
+   *
+   * @param threads of a block
+   * @param together blocks for which a multiprocessor has the registers, as in the launch bounds
+   */
+  public int room(int threads, int together) {
+    int most =
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / threads;
+    return multiprocessors * Math.max(1, Math.min(together, most));
+  }
+
   /** A CU_DEVICE_ATTRIBUTE. */
   public int attribute(int attribute) {
     return CudaLibrary.deviceAttribute(handle, attribute, this);

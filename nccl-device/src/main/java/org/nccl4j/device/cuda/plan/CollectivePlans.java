@@ -35,7 +35,8 @@ public final class CollectivePlans {
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
     int slice = sliceBytes(work);
     int channels =
-        Math.min(CHANNELS, work.nChannels() > 0 ? work.nChannels() : channels(work, bytes));
+        Math.min(
+            CHANNELS, work.nChannels() > 0 ? work.nChannels() : work.limit(channels(work, bytes)));
     Offheap arguments = context.offheap().take(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments

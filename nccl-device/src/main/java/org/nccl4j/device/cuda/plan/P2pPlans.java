@@ -14,6 +14,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -28,7 +29,8 @@ import org.nccl4j.device.symmetric.WindowView;
  * in order by the group's blocks, one for each channel. Blocks are in order of the distance between
  * the ranks, then of channels, then sends before receives: where not all blocks fit the GPU at
  * once, the first that is not done has its partner at work, however few fit. Other kernels and the
- * partition of a stream's context may leave less room than a GPU has multiprocessors.
+ * partition of a stream's context may leave less room than a GPU has multiprocessors. On a small
+ * GPU no kernel has more blocks than fit: {@link P2pLaunches}.
  *
  * <p>All sends of a distance come before its receives, which is faster, where a GPU has a
  * multiprocessor for each block and the sends end with no receiver at work, since their data fit
@@ -36,6 +38,7 @@ import org.nccl4j.device.symmetric.WindowView;
  */
 public final class P2pPlans {
   private static final int THREADS = 576; // kSimpleThreads
+  private static final int TOGETHER = 2; // blocks of a multiprocessor, as in family.cu
   private static final int FLAGGED_THREADS = 512; // kLLThreads
   private static final int LEAST_SIMPLE_PART = 32 << 10;
   private static final int LEAST_LL_PART = 2 << 10;
@@ -111,9 +114,59 @@ public final class P2pPlans {
     space = given;
   }
 
-  /** A kernel that does all of them. */
-  public CudaKernelPlan prepare(List<P2pWork> works) {
+  /** Returns the blocks of these kernels that are at work at once on the idle GPU, at least. */
+  public static int room(Gpu gpu) {
+    return gpu.room(THREADS, TOGETHER);
+  }
+
+  /** A kernel that does all of them, or several where the GPU has no room for one. */
+  public CudaPlan prepare(List<P2pWork> works) {
     NavigableMap<Key, List<Transfer>> groups = group(works);
+    CudaKernelPlan.Needs needs = needs(works);
+    if (blocks(groups) <= spec.launching().messageBlocks()) {
+      return kernel(groups, needs);
+    }
+    List<CudaKernelPlan> kernels = new ArrayList<>();
+    NavigableMap<Key, List<Transfer>> next = new TreeMap<>(groups.comparator());
+    for (NavigableMap<Key, List<Transfer>> near : byDistance(groups)) {
+      if (!next.isEmpty() && blocks(next) + blocks(near) > spec.launching().messageBlocks()) {
+        kernels.add(kernel(next, needs));
+        next = new TreeMap<>(groups.comparator());
+      }
+      next.putAll(near);
+    }
+    kernels.add(kernel(next, needs));
+    return kernels.size() == 1
+        ? kernels.get(0)
+        : new P2pLaunches(context, List.copyOf(kernels), needs);
+  }
+
+  /** The sends and the receives of each distance, in order. */
+  private List<NavigableMap<Key, List<Transfer>>> byDistance(
+      NavigableMap<Key, List<Transfer>> groups) {
+    List<NavigableMap<Key, List<Transfer>>> all = new ArrayList<>();
+    Key before = null;
+    for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
+      if (before == null || !isPair(before, group.getKey())) {
+        all.add(new TreeMap<>(groups.comparator()));
+      }
+      all.get(all.size() - 1).put(group.getKey(), group.getValue());
+      before = group.getKey();
+    }
+    return all;
+  }
+
+  /** Most blocks that groups need, as they take turns. */
+  private int blocks(NavigableMap<Key, List<Transfer>> groups) {
+    return byDistance(groups).stream()
+        .mapToInt(
+            near ->
+                near.size() * near.values().stream().mapToInt(P2pPlans::channels).max().orElse(0))
+        .sum();
+  }
+
+  private CudaKernelPlan kernel(
+      NavigableMap<Key, List<Transfer>> groups, CudaKernelPlan.Needs needs) {
     int nWorks = groups.values().stream().mapToInt(List::size).sum();
     boolean inline =
         groups.size() <= KernelLayout.INLINE_GROUPS && nWorks <= KernelLayout.INLINE_WORKS;
@@ -144,7 +197,7 @@ public final class P2pPlans {
         table,
         blocks == 0 ? 0 : context.kernels().p2p(isFlagged(groups)),
         new CudaKernelPlan.Shape(blocks, threads(groups), 1),
-        needs(works));
+        needs);
   }
 
   private static boolean isFlagged(Map<Key, List<Transfer>> groups) {

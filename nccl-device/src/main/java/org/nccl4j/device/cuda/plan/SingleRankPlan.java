@@ -8,7 +8,7 @@ import org.nccl4j.device.cuda.stream.GpuStream;
  * A collective of a communicator of one rank, whose result is its own data: a copy, and nothing at
  * all in place.
  */
-record SingleRankPlan(CudaKernelPlan copy) implements CudaPlan {
+record SingleRankPlan(CudaPlan copy) implements CudaPlan {
   @Override
   public PlanContext owner() {
     return copy.owner();

@@ -11,11 +11,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -75,14 +78,82 @@ class P2pOrderTest extends AgainstFakeCuda {
     Random random = new Random(17);
     try (GpuRanks ranks = new GpuRanks(4, Duration.ofSeconds(3))) {
       for (int round = 0; round < 20; round++) {
-        List<int[]> messages = new ArrayList<>();
-        for (int i = random.nextInt(12); i >= 0; i--) {
-          int bytes = 1 + random.nextInt(1 << random.nextInt(24));
-          messages.add(new int[] {random.nextInt(4), random.nextInt(4), bytes});
-        }
-        check(ranks, messages);
+        check(ranks, anyMessages(random));
       }
     }
+  }
+
+  /** Triples (from, to, bytes) among four ranks. */
+  private static List<int[]> anyMessages(Random random) {
+    List<int[]> messages = new ArrayList<>();
+    for (int i = random.nextInt(12); i >= 0; i--) {
+      int bytes = 1 + random.nextInt(1 << random.nextInt(24));
+      messages.add(new int[] {random.nextInt(4), random.nextInt(4), bytes});
+    }
+    return messages;
+  }
+
+  /**
+   * On a small GPU all blocks of a kernel are at work at once, whatever the order of their begin.
+   */
+  @Test
+  void kernelsOfAnyMessagesFitAndGoOn() {
+    assumeKernels();
+    Random random = new Random(18);
+    for (int room : new int[] {2, 8, 14}) {
+      LaunchOptions small = new LaunchOptions(0, false, false, room, Set.of());
+      try (GpuRanks ranks = new GpuRanks(4, small, Duration.ofSeconds(3));
+          DeviceMemory buffer = ranks.devices.get(0).allocate(64)) { // nothing is launched
+        int several = 0;
+        for (int round = 0; round < 20; round++) {
+          List<int[]> messages = anyMessages(random);
+          List<List<List<Block>>> kernels = new ArrayList<>();
+          for (int rank = 0; rank < ranks.n; rank++) {
+            KernelPlan plan =
+                ranks.communicators().get(rank).prepare(works(rank, messages, buffer, room / 2));
+            kernels.add(
+                kernels(plan).stream()
+                    .map(kernel -> fitting(kernel, room))
+                    .collect(Collectors.toCollection(ArrayList::new)));
+            several += kernels.get(rank).size() > 1 ? 1 : 0;
+          }
+          launchInOrder(kernels, room);
+        }
+        assertTrue(several > 0, "messages need several kernels");
+      }
+    }
+  }
+
+  private static List<CudaKernelPlan> kernels(KernelPlan plan) {
+    return plan instanceof P2pLaunches several ? several.kernels() : List.of((CudaKernelPlan) plan);
+  }
+
+  private static List<Block> fitting(CudaKernelPlan kernel, int room) {
+    assertTrue(kernel.blocks() <= room, kernel + " with room for " + room);
+    return new ArrayList<>(decode(kernel.arguments().bytes(), kernel.blocks()));
+  }
+
+  /** A rank's next kernel begins when its last has ended. */
+  private static void launchInOrder(List<List<List<Block>>> kernels, int room) {
+    boolean moved = true;
+    while (moved) {
+      moved = false;
+      for (int rank = 0; rank < kernels.size(); rank++) {
+        List<List<Block>> mine = kernels.get(rank);
+        if (!mine.isEmpty() && mine.get(0).isEmpty()) {
+          mine.remove(0);
+          moved = true;
+        }
+        for (Block block : mine.isEmpty() ? List.<Block>of() : List.copyOf(mine.get(0))) {
+          List<List<Block>> theirs = kernels.get(block.peer);
+          if (!theirs.isEmpty() && theirs.get(0).remove(block.partnerOf(rank))) {
+            mine.get(0).remove(block);
+            moved = true;
+          }
+        }
+      }
+    }
+    kernels.forEach(left -> assertEquals(List.of(), left, "wait for ever, with room for " + room));
   }
 
   /** Triples (from, to, bytes). */
@@ -134,18 +205,24 @@ class P2pOrderTest extends AgainstFakeCuda {
   /** A rank's blocks in the GPU's order, without those of copies and those with nothing to do. */
   private static List<Block> blocks(
       GpuRanks ranks, int rank, List<int[]> messages, DeviceMemory buffer) {
+    CudaKernelPlan plan =
+        (CudaKernelPlan)
+            ranks.communicators().get(rank).prepare(works(rank, messages, buffer, /* most= */ 0));
+    return decode(plan.arguments().bytes(), plan.blocks());
+  }
+
+  private static List<P2pWork> works(
+      int rank, List<int[]> messages, DeviceMemory buffer, int most) {
     List<P2pWork> works = new ArrayList<>();
     for (int[] message : messages) {
       if (message[0] == rank) {
-        works.add(work(P2pWork.Kind.SEND, message[1], buffer, message[2]));
+        works.add(work(P2pWork.Kind.SEND, message[1], buffer, message[2]).onAtMost(most));
       }
       if (message[1] == rank) {
-        works.add(work(P2pWork.Kind.RECV, message[0], buffer, message[2]));
+        works.add(work(P2pWork.Kind.RECV, message[0], buffer, message[2]).onAtMost(most));
       }
     }
-    CudaKernelPlan plan =
-        (CudaKernelPlan) ranks.communicators().get(rank).prepare(List.copyOf(works));
-    return decode(plan.arguments().bytes(), plan.blocks());
+    return List.copyOf(works);
   }
 
   private static P2pWork work(P2pWork.Kind kind, int peer, DeviceMemory buffer, int bytes) {
