@@ -111,10 +111,10 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuInit(unsigned f) { return call(NO, "%u", f); }
 void fakeVersion(int v) { version = v; }
 CUresult cuDriverGetVersion(int* v) { *v = version; return call(NO, ""); }
-// FAKECUDA_DEVICES: how many a process sees.
+// FAKECUDA_DEVICES: how many a process sees. FAKECUDA_VISIBLE: the only one, as in CUDA_VISIBLE_DEVICES.
 CUresult cuDeviceGetCount(int* n) {
   const char* devices = getenv("FAKECUDA_DEVICES");
-  *n = devices ? atoi(devices) : 2;
+  *n = getenv("FAKECUDA_VISIBLE") ? 1 : devices ? atoi(devices) : 2;
   return call(NO, "");
 }
 CUresult cuDeviceGet(CUdevice* d, int i) { *d = i; return call(NO, "%d", i); }

@@ -23,7 +23,9 @@ CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
   return call(NO, "%d,%d", a, d);
 }
 CUresult cuDeviceGetPCIBusId(char* s, int n, CUdevice d) {
-  snprintf(s, n, "0000:%02X:00.0", getenv("FAKECUDA_MIG") ? 10 : d + 10);  // the driver writes capitals, /sys does not
+  const char* visible = getenv("FAKECUDA_VISIBLE");
+  int gpu = getenv("FAKECUDA_MIG") ? 0 : visible ? atoi(visible) : d;
+  snprintf(s, n, "0000:%02X:00.0", gpu + 10);  // the driver writes capitals, /sys does not
   return call(NO, "%d", d);
 }
 // With FAKECUDA_MIG=n each device is an instance of the first GPU; another n means others.
@@ -42,7 +44,7 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {
   return call(NO, "%d,%d", a, b);
 }
 CUresult cuDeviceGetP2PAttribute(int* v, CUdevice_P2PAttribute p, CUdevice a, CUdevice b) {
-  *v = 1;
+  *v = getenv("FAKECUDA_PCIE") == NULL;  // without atomics between GPUs, as over PCIe
   return call(NO, "%d,%d,%d", p, a, b);
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {

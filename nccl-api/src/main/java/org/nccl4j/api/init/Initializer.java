@@ -26,6 +26,7 @@ import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.exchange.RankExchange;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.init.topology.NetDistances;
+import org.nccl4j.api.init.topology.PeerDistances;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
@@ -199,6 +200,7 @@ public final class Initializer {
         request.device().kind() == Device.Kind.CUDA
             ? NetDistances.of(ranks.graphs().topology(), bootstrap.rank())
             : NetDistances.UNKNOWN,
+        PeerDistances.of(ranks.graphs().topology(), request.settings(), bootstrap.rank()),
         ranks.graphs().egress(request.settings()),
         ControlTls.of(TlsSettings.files(request.settings())),
         profilers.ofSteps());

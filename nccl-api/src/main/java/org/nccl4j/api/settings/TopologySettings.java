@@ -33,7 +33,10 @@ public final class TopologySettings {
           "The number of peers of each rank that ./nccl topo assumes; 0: all.");
 
   public static final Setting<Optional<PathType>> NCCL_P2P_LEVEL =
-      level(TopoSettings.NCCL_P2P_LEVEL, "The longest path over which GPUs access each other.");
+      level(
+          TopoSettings.NCCL_P2P_LEVEL,
+          "The longest path over which GPUs access each other; unset: PXB, and SYS on AMD machines"
+              + " with at most two GPUs. Others go through memory of the host.");
 
   private static final List<Setting<?>> PATHS =
       List.of(

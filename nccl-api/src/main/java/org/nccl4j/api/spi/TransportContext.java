@@ -31,6 +31,15 @@ public interface TransportContext extends NetContext {
   }
 
   /**
+   * Answers whether this rank's GPU and another's of its machine may use each other's memory, by
+   * the machine's topology and the settings of distance (NCCL_P2P_LEVEL, NCCL_P2P_DISABLE). The
+   * reason is a clause. It does not say whether the driver can.
+   */
+  default Support directAccess(PeerInfo peer) {
+    return Support.yes("the machine's topology is not known");
+  }
+
+  /**
    * Names of the networks' devices that are nearest to this rank's GPU, in the order in which the
    * rank should use them; empty where that is not known.
    */

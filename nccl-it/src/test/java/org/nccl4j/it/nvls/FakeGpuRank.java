@@ -10,7 +10,10 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 
-/** A program that is one rank, on the GPU of its number, and makes a communicator and closes it. */
+/**
+ * A program that is one rank, on the GPU of its number or the only one, and makes a communicator
+ * and closes it.
+ */
 final class FakeGpuRank {
   private FakeGpuRank() {}
 
@@ -22,7 +25,7 @@ final class FakeGpuRank {
             Integer.parseInt(arguments[0]),
             UniqueId.parse(arguments[2]),
             rank,
-            Devices.cuda().device(rank),
+            Devices.cuda().device(rank % Devices.cuda().list().size()),
             CommunicatorConfig.defaults())) {
       System.out.println("transports " + communicator.transports());
       for (int time = 0; time < Integer.getInteger("nccl4j.windows", 0); time++) {

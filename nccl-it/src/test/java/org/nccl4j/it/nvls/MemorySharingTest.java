@@ -166,6 +166,46 @@ class MemorySharingTest {
     assertEquals(0, ran.warnings(), ran.output());
   }
 
+  /** GPUs that /sys does not have are at its CPU. */
+  @ParameterizedTest
+  @CsvSource({
+    "PXB, SHM, is longer than P2P may use (PXB",
+    "SYS, P2P, GPUs with peer access",
+    "LOC, SHM, is longer than P2P may use (LOC"
+  })
+  void overPcieTheLevelChoosesTheTransport(String level, String transport, String reason)
+      throws Exception {
+    Map<String, String> settings =
+        new HashMap<>(Map.of("FAKECUDA_PCIE", "1", "NCCL_DEBUG", "INFO", "NCCL_P2P_LEVEL", level));
+    settings.values().remove("");
+    Ran ran = threads(settings);
+    assertContains(ran, "transports {1=%s}".formatted(transport));
+    assertContains(ran, reason);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"NVL, P2P", "LOC, SHM"})
+  void overNvlinkTheLevelChoosesTheTransport(String level, String transport) throws Exception {
+    Ran ran = threads(Map.of("NCCL_P2P_LEVEL", level));
+    assertContains(ran, "transports {1=%s}".formatted(transport));
+  }
+
+  /** Without the management library a process does not know of links to GPUs that it cannot see. */
+  @ParameterizedTest
+  @CsvSource({"'', P2P", "PXB, SHM"})
+  void anUnseenGpuMayBeAtAnNvlink(String level, String transport) throws Exception {
+    Map<String, String> settings =
+        new HashMap<>(Map.of("FAKECUDA_PCIE", "1", "NCCL_P2P_LEVEL", level));
+    settings.values().remove("");
+    Map<String, String> other = new HashMap<>(settings);
+    settings.put("FAKECUDA_VISIBLE", "0");
+    other.put("FAKECUDA_VISIBLE", "1");
+    for (Ran ran : processes(settings, other)) {
+      assertEquals(0, ran.status(), ran.output());
+      assertTrue(ran.output().contains("=%s}".formatted(transport)), ran.output());
+    }
+  }
+
   @Test
   void whatArrivesChangedIsNoticedAndAnotherWayTaken() throws Exception {
     Ran ran = threads(Map.of("FAKECUDA_CORRUPT", "1"));

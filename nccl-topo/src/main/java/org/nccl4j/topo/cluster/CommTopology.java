@@ -4,12 +4,15 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Collective;
+import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.connect.NodeGraphs;
+import org.nccl4j.topo.path.PeerRules;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Node;
@@ -29,12 +32,24 @@ public final class CommTopology {
   private static final long MOST_SIZE = 1 << 30;
 
   private final List<NodeGraphs> nodes;
+  private final Map<Integer, Place> places;
   private final CommGraph comm;
   private final CostModel costs;
   private final ChannelTuningModel tuning;
 
-  private CommTopology(List<NodeGraphs> nodes, ClusterOptions options) {
+  /** A machine before it is split into nodes, and its nodes. */
+  private record Searched(Routes whole, List<MachineGraphs> domains) {}
+
+  /**
+   * A rank's GPU.
+   *
+   * @param host the number of its machine
+   */
+  private record Place(int host, Routes routes, Node gpu) {}
+
+  private CommTopology(List<NodeGraphs> nodes, Map<Integer, Place> places, ClusterOptions options) {
     this.nodes = List.copyOf(nodes);
+    this.places = Map.copyOf(places);
     this.comm = CommGraph.connect(this.nodes, options.settings(), options.collNet());
     this.costs = CostModel.of(comm, options.settings());
     this.tuning = ChannelTuningModel.of(comm, options.settings());
@@ -56,29 +71,33 @@ public final class CommTopology {
    * @throws TopologyException if machines cannot be understood or reached, with the remedy
    */
   public static CommTopology of(List<Host> hosts, ClusterOptions options) {
-    Map<String, List<MachineGraphs>> searched = new HashMap<>();
+    Map<String, Searched> searched = new HashMap<>();
     List<NodeGraphs> nodes = new ArrayList<>();
-    for (Host host : hosts) {
-      List<MachineGraphs> domains = searched.get(likeness(host.system));
-      if (domains == null) {
-        domains = search(host.system, hosts.size() > 1, options);
-        searched.put(likeness(host.system), domains);
+    Map<Integer, Place> places = new HashMap<>();
+    for (int number = 0; number < hosts.size(); number++) {
+      Host host = hosts.get(number);
+      Searched machine = searched.get(likeness(host.system));
+      if (machine == null) {
+        machine = search(host.system, hosts.size() > 1, options);
+        searched.put(likeness(host.system), machine);
       }
-      int gpus = domains.stream().mapToInt(d -> d.routes().machine().gpus().size()).sum();
-      if (gpus != host.ranks.length) {
+      List<Node> gpus = machine.whole.machine().gpus();
+      if (gpus.size() != host.ranks.length) {
         throw host.system.error(
-            "has " + gpus + " GPUs with a rank for " + host.ranks.length + " ranks",
+            "has " + gpus.size() + " GPUs with a rank for " + host.ranks.length + " ranks",
             "Give the topology of the machine that the ranks run on");
       }
-      domains.forEach(domain -> nodes.add(NodeGraphs.of(domain, host.ranks)));
+      machine.domains.forEach(domain -> nodes.add(NodeGraphs.of(domain, host.ranks)));
+      for (Node gpu : gpus) {
+        places.put(host.ranks[gpu.gpu().rank()], new Place(number, machine.whole, gpu));
+      }
     }
-    return new CommTopology(nodes, options);
+    return new CommTopology(nodes, places, options);
   }
 
-  private static List<MachineGraphs> search(
-      XmlElement system, boolean several, ClusterOptions options) {
+  private static Searched search(XmlElement system, boolean several, ClusterOptions options) {
     Routes whole = Cluster.routes(system, options);
-    return Cluster.domains(whole, several, options);
+    return new Searched(whole, Cluster.domains(whole, several, options));
   }
 
   /** The text of a machine without what differs between machines that are equal for the search. */
@@ -139,6 +158,20 @@ public final class CommTopology {
   /** Returns the model that chooses channels and threads. */
   public ChannelTuningModel tuning() {
     return tuning;
+  }
+
+  /** Returns the links between two ranks' GPUs; empty if they are on different machines. */
+  public Optional<PeerRules.Access> access(int rank, int peer) {
+    Place here = places.get(rank);
+    Place there = places.get(peer);
+    return here == null || there == null || here.host != there.host
+        ? Optional.empty()
+        : Optional.of(here.routes.peers().access(here.gpu, there.gpu));
+  }
+
+  /** Returns the longest path over which the GPUs of a rank's machine exchange data directly. */
+  public PathType p2pLevel(int rank) {
+    return places.get(rank).routes.peers().level();
   }
 
   /** The node that a rank is on. */

@@ -67,7 +67,7 @@ final class PathPlanner {
   /** Leads peers that may not access each other through the CPU; marks those without any way. */
   private void detourPeers(Node gpu) {
     for (Node peer : machine.gpus()) {
-      if (!peers.check(peer, gpu).direct()) {
+      if (!peers.find(peer, gpu)) {
         detour(peer, locality.cpuOf(gpu), gpu);
       }
     }

@@ -20,6 +20,9 @@ public final class PeerRules {
   private final PathType level;
   private final NetSpeed[] netSpeeds;
 
+  /** By both GPUs' indices, as found before paths were led around what is forbidden. */
+  private final Access[][] found;
+
   /** Immutable, so that threads may race to keep it. */
   private record NetSpeed(int version, float speed) {}
 
@@ -28,6 +31,8 @@ public final class PeerRules {
     this.settings = settings;
     this.driver = driver;
     this.netSpeeds = new NetSpeed[paths.machine().nodes().size()];
+    int gpus = paths.machine().gpus().size();
+    this.found = new Access[gpus][gpus];
     this.level = settings.p2pLevel().orElse(defaultLevel(paths.machine()));
   }
 
@@ -39,6 +44,26 @@ public final class PeerRules {
    * @param through the GPU in between, if there is one
    */
   public record Answer(boolean direct, boolean read, Optional<Node> through) {}
+
+  /**
+   * The links between two GPUs.
+   *
+   * @param path the shortest, whether it may be used or not
+   * @param direct whether peer-to-peer may use it, by the level and the driver
+   */
+  public record Access(PathType path, boolean direct) {}
+
+  /** Returns the access between two GPUs of the machine. */
+  public Access access(Node gpu, Node peer) {
+    return found[gpu.index()][peer.index()];
+  }
+
+  /** Decides as {@link #check}, and keeps the answer for {@link #access}. */
+  boolean find(Node gpu, Node peer) {
+    boolean direct = check(gpu, peer).direct();
+    found[gpu.index()][peer.index()] = new Access(paths.path(gpu, peer).type(), direct);
+    return direct;
+  }
 
   /** The longest path over which peers exchange data directly. */
   public PathType level() {

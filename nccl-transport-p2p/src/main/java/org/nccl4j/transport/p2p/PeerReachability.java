@@ -71,6 +71,10 @@ final class PeerReachability {
     if (peer.deviceKind() != Device.Kind.CUDA) {
       return Support.no("rank %d is on the host device".formatted(peer.rank()));
     }
+    Support near = context.directAccess(peer);
+    if (!near.possible()) {
+      return near;
+    }
     if (self.processId().equals(peer.processId())) {
       return hasAccess(device, peer)
           ? Support.yes("same process, GPUs with peer access")

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
 import org.nccl4j.api.init.topology.NetDistances;
+import org.nccl4j.api.init.topology.PeerDistances;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetEgress;
@@ -31,6 +32,7 @@ public record TransportContextImpl(
     byte[] secret,
     Settings settings,
     NetDistances distances,
+    PeerDistances peerDistances,
     Optional<EgressRoutes> egress,
     ControlTls tls,
     Optional<Consumer<Profiler.ProxyStep>> proxySteps)
@@ -48,6 +50,11 @@ public record TransportContextImpl(
   @Override
   public Support directAccess(NetDevice net, boolean reads) {
     return distances.directAccess(net, reads);
+  }
+
+  @Override
+  public Support directAccess(PeerInfo peer) {
+    return peerDistances.directAccess(peer);
   }
 
   @Override
