@@ -129,6 +129,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return communicators;
   }
 
+  /** True if it is an instance of a GPU (MIG). Instances have no links to other GPUs. */
+  public boolean isInstance() {
+    return Gpu.isInstance(id());
+  }
+
   /** Free and total bytes of its memory, in this order. Makes the context if there is none yet. */
   public long[] memoryInfo() {
     return gpu.memoryInfo();
@@ -151,7 +156,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     if (seen.isPresent()) {
       return canAccess(seen.get());
     }
-    if (Gpu.isInstance(id()) || Gpu.isInstance(peer)) {
+    if (isInstance() || Gpu.isInstance(peer)) {
       return false; // of instances each has its own memory alone
     }
     Nvml nvml = Nvml.probe();
@@ -364,6 +369,9 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     if (peer.equals(id())) {
       return Optional.of(true);
     }
+    if (isInstance() || Gpu.isInstance(peer)) {
+      return Optional.of(false);
+    }
     return CudaDevices.probe()
         .find(peer)
         .map(other -> gpu.hasAtomicsOn(other.gpu))
@@ -386,6 +394,9 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     if (version < MULTICAST_DRIVER) {
       return "its driver is for CUDA %d.%d, and multicast objects came with 12.1"
           .formatted(version / 1000, version % 1000 / 10);
+    }
+    if (isInstance()) {
+      return this + " is an instance of a GPU (MIG), without NVLinks";
     }
     if (computeCapability() < MULTICAST_CAPABILITY) {
       return "%s has compute capability %d.%d, and NVLink SHARP came with 9.0"

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -311,6 +312,64 @@ class MemorySharingTest {
     assertPinned(both);
     assertEquals(0, both.get(0).count("cuMemImportFromShareableHandle"));
     assertEquals(0, both.get(0).warnings() + both.get(1).warnings(), both.get(0).output());
+  }
+
+  @Test
+  void ranksOnOneInstanceShareItsMemoryIfTheyMay() throws Exception {
+    Map<String, String> instance =
+        new HashMap<>(Map.of("FAKECUDA_MIG", "1", "FAKECUDA_VISIBLE", "0"));
+    for (Ran ran : processes(instance)) {
+      assertEquals(1, ran.status(), ran.output());
+      assertContains(ran, "ranks 0 and 1 of communicator");
+      assertContains(ran, "set NCCL_MULTI_RANK_GPU_ENABLE=1");
+    }
+    instance.put("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+    List<Ran> both = processes(instance);
+    for (int rank = 0; rank < 2; rank++) {
+      assertEquals(0, both.get(rank).status(), both.get(rank).output());
+      assertContains(both.get(rank), "transports {%d=P2P}".formatted(1 - rank));
+    }
+  }
+
+  /** P2P over NVLinks alone, where each process sees one GPU. */
+  @Test
+  void processesThatSeeOneGpuEachFindTheirNvlinks() throws Exception {
+    FakeGpuProcess withNvml = FakeGpuProcess.in(other).withNvml();
+    String id = UniqueId.create().toString();
+    List<Running> running = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> settings =
+          Map.of("FAKECUDA_VISIBLE", "" + rank, "FAKE_NVML", "two", "NCCL_P2P_LEVEL", "NVL");
+      running.add(withNvml.start(settings, FakeGpuRank.class, "2", "" + rank, id));
+    }
+    for (int rank = 0; rank < 2; rank++) {
+      assertContains(running.get(rank).end(), "transports {%d=P2P}".formatted(1 - rank));
+    }
+  }
+
+  /** The management library shows the NVLinks of the GPU, which its instances cannot use. */
+  @ParameterizedTest
+  @CsvSource({
+    "FAKECUDA_DEVICES, true, Optional[true] true",
+    "FAKECUDA_MIG, false, Optional[false] false"
+  })
+  void anInstanceHasNoLinks(String setting, boolean links, String unseen) throws Exception {
+    FakeGpuProcess withNvml = FakeGpuProcess.in(other).withNvml();
+    Path dump = folder.resolve(setting + ".xml");
+    Map<String, String> settings =
+        Map.of(
+            setting,
+            "1",
+            "FAKECUDA_VISIBLE",
+            "0",
+            "FAKE_NVML",
+            "two",
+            "NCCL_TOPO_DUMP_FILE",
+            dump.toString());
+    assertContains(withNvml.run(settings, UnseenGpu.class), "unseen: " + unseen);
+    String id = UniqueId.create().toString();
+    withNvml.run(settings, FakeGpuRank.class, "1", "0", id);
+    assertEquals(links, Files.readString(dump).contains("<nvlink "), Files.readString(dump));
   }
 
   /** Each process sees one GPU alone, and the management library all. */

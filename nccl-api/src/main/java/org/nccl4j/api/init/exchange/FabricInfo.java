@@ -50,7 +50,8 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
    * @param shares whether a transport of the rank shares memory
    */
   static FabricInfo of(CudaDevice device, Settings settings, boolean shares) {
-    Optional<String> against = against(settings, shares).or(device::sharingAbsence);
+    Optional<String> against =
+        against(settings, shares).or(() -> instance(device)).or(device::sharingAbsence);
     if (against.isPresent()) {
       return none(against.get());
     }
@@ -71,6 +72,12 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
           .orElseGet(() -> none("NCCL_MNNVL_CLIQUE_ID=-2, and the driver knows no chassis"));
     }
     return in(cluster, Long.toString(id == BY_DRIVER ? fabric.cliqueId() & 0xffffffffL : id));
+  }
+
+  private static Optional<String> instance(CudaDevice device) {
+    return device.isInstance()
+        ? Optional.of(device + " is an instance of a GPU (MIG), without NVLinks")
+        : Optional.empty();
   }
 
   private static FabricInfo in(String cluster, String clique) {

@@ -58,7 +58,7 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
         -1,
         device.computeCapability(),
         device.gpu().gpuDirect().absence().isEmpty(),
-        found.nvLinks(),
+        device.isInstance() ? Map.of() : found.nvLinks(),
         found.c2cMbps(),
         found.c2cLinks());
   }
