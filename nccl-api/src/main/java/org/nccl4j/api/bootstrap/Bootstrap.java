@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.nccl4j.device.NcclException;
 
 /**
@@ -76,6 +77,12 @@ public interface Bootstrap extends AutoCloseable {
    * thread of the bootstrap, so the listener must be quick.
    */
   void onNotice(Consumer<byte[]> listener);
+
+  /**
+   * Sets what this rank answers when a {@link JobObserver} asks for the state of all ranks: at most
+   * 48 KiB. Called on a thread of the bootstrap, so it must be quick.
+   */
+  void onStateAsked(Supplier<byte[]> listener);
 
   /**
    * Returns the address at which other ranks find this one for {@link #reunite}; at most 128 bytes.

@@ -23,6 +23,7 @@ import org.nccl4j.api.wire.tls.TlsFiles;
  * @param silence within how long a process that gives no sign of life counts as failed
  * @param stagger how many ranks may come to a root at once
  * @param tls by which ranks know each other beside the secret
+ * @param observable whether a root that is started answers observers while the communicator lives
  */
 public record BootstrapOptions(
     String commId,
@@ -32,12 +33,26 @@ public record BootstrapOptions(
     PortRange ports,
     Duration silence,
     Stagger stagger,
-    TlsFiles tls) {
+    TlsFiles tls,
+    boolean observable) {
 
   /** So many of IPv6 and loopback leave room in an id. */
   private static final int MOST_ADDRESSES = 4;
 
   private static final Duration USUAL_SILENCE = Duration.ofSeconds(30);
+
+  /** Without observers. */
+  public BootstrapOptions(
+      String commId,
+      String commSecret,
+      String interfaces,
+      String family,
+      PortRange ports,
+      Duration silence,
+      Stagger stagger,
+      TlsFiles tls) {
+    this(commId, commSecret, interfaces, family, ports, silence, stagger, tls, false);
+  }
 
   /** Without TLS. */
   public BootstrapOptions(
@@ -59,10 +74,23 @@ public record BootstrapOptions(
 
   /** These, with another patience for silent processes. */
   public BootstrapOptions withSilence(Duration other) {
-    return new BootstrapOptions(commId, commSecret, interfaces, family, ports, other, stagger, tls);
+    return new BootstrapOptions(
+        commId, commSecret, interfaces, family, ports, other, stagger, tls, observable);
   }
 
-  /** These, of ranks that know each other already. */
+  /** These, with a root that answers observers. */
+  public BootstrapOptions withObservers() {
+    return new BootstrapOptions(
+        commId, commSecret, interfaces, family, ports, silence, stagger, tls, true);
+  }
+
+  /** These, for another NCCL_COMM_ID. */
+  BootstrapOptions withCommId(String other) {
+    return new BootstrapOptions(
+        other, commSecret, interfaces, family, ports, silence, stagger, tls, observable);
+  }
+
+  /** These, of ranks that know each other already; observers do not know the new secret. */
   BootstrapOptions withoutCommId() {
     return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger, tls);
   }
@@ -94,7 +122,8 @@ public record BootstrapOptions(
         new Stagger(
             settings.get(ScaleSettings.NCCL_UID_STAGGER_RATE),
             settings.get(ScaleSettings.NCCL_UID_STAGGER_THRESHOLD)),
-        TlsSettings.files(settings));
+        TlsSettings.files(settings),
+        settings.get(ScaleSettings.NCCL4J_JOB_STATE));
   }
 
   @Override

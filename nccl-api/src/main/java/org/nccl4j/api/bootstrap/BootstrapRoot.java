@@ -8,6 +8,7 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.bootstrap.root.RootService;
@@ -50,7 +51,8 @@ public final class BootstrapRoot {
     BootstrapId id =
         new BootstrapId(
             false, hosts.stream().map(host -> new InetSocketAddress(host, port)).toList(), secret);
-    RootService.start(socket, trust, ProcessIdentity.ofThisProcess(), patience);
+    RootService.start(
+        socket, trust, ProcessIdentity.ofThisProcess(), patience, options.observable());
     return id;
   }
 
@@ -59,11 +61,33 @@ public final class BootstrapRoot {
       List<InetSocketAddress> resolved,
       PeerCredentials trust,
       ProcessIdentity self,
-      Duration patience) {
+      Duration patience,
+      boolean observable) {
     InetSocketAddress address = resolved.get(0);
     PortRange port = new PortRange(address.getPort(), address.getPort());
     ServerSocketChannel socket = ListeningSocket.open("the bootstrap", address.getAddress(), port);
-    RootService.start(socket, trust, self, patience);
+    RootService.start(socket, trust, self, patience, observable);
+  }
+
+  /**
+   * The id of a job that runs: a unique id's text, or the job's NCCL_COMM_ID, letter by letter,
+   * with its secret in the options.
+   *
+   * @throws InvalidArgumentException if it is neither
+   */
+  public static BootstrapId ofJob(String job, BootstrapOptions options) {
+    if (job.indexOf(':') >= 0) {
+      return fromCommId(options.withCommId(job));
+    }
+    try {
+      return BootstrapId.decode(HexFormat.of().parseHex(job));
+    } catch (IllegalArgumentException e) {
+      throw new InvalidArgumentException(
+          ErrorId.UNIQUE_ID,
+          "\"" + job + "\" is no job: neither a unique id nor host:port",
+          "pass the text of the job's unique id (UniqueId.toString()), or its NCCL_COMM_ID",
+          e);
+    }
   }
 
   private static BootstrapId fromCommId(BootstrapOptions options) {

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.device.ErrorId;
@@ -214,6 +215,11 @@ public final class LocalBootstrap extends DeadlineBootstrap {
   @Override
   public void onNotice(Consumer<byte[]> listener) {
     // Nobody tells any.
+  }
+
+  @Override
+  public void onStateAsked(Supplier<byte[]> listener) {
+    // There is no root that could ask.
   }
 
   @Override

@@ -7,6 +7,7 @@ import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.connection.Connection;
 import org.nccl4j.api.bootstrap.connection.ConnectionDialer;
 import org.nccl4j.api.bootstrap.connection.Deadline;
@@ -52,6 +53,8 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   private ProcessIdentity root;
   private JoinReply welcome;
   private boolean rootMayLeave;
+
+  private volatile Supplier<byte[]> state = () -> new byte[0];
 
   /** Owned by the loop's thread. */
   private HeartbeatSender pulse;
@@ -107,6 +110,11 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   /** A moment longer, for whoever knows more to say what has come of it by then. */
   private static Deadline withOutcome(Deadline deadline) {
     return new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
+  }
+
+  /** Sets what is answered to observers. */
+  void onStateAsked(Supplier<byte[]> answer) {
+    state = answer;
   }
 
   /** Introduces this rank. */
@@ -225,6 +233,12 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
       }
       case FAILURE -> failures.heard(FailureMessage.decode(body), this);
       case NOTICE -> notices.heard(body, this);
+      case STATE_ASKED ->
+          from.send(
+              new MessageWriter(FrameType.STATE)
+                  .number(body.longNumber())
+                  .bytes(state.get())
+                  .done());
       case ROOT_LEAVES -> monitor.change(() -> rootMayLeave = true);
       default -> throw new ProtocolException("the root sent " + type);
     }

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
 import org.nccl4j.api.bootstrap.root.FailureMessage;
@@ -197,7 +198,12 @@ public final class TcpBootstrap extends DeadlineBootstrap {
               + " NCCL4J_COMM_SECRET to the same on all ranks",
           id.where());
     }
-    BootstrapRoot.startForFirstRank(addresses, trust.with(id.secret()), self, request.deadline());
+    BootstrapRoot.startForFirstRank(
+        addresses,
+        trust.with(id.secret()),
+        self,
+        request.deadline(),
+        request.options().observable());
   }
 
   @Override
@@ -296,6 +302,14 @@ public final class TcpBootstrap extends DeadlineBootstrap {
   @Override
   public void onNotice(Consumer<byte[]> listener) {
     notices.listen(listener);
+  }
+
+  @Override
+  public void onStateAsked(Supplier<byte[]> listener) {
+    control.onStateAsked(listener);
+    if (asGuest != null) {
+      asGuest.onStateAsked(listener);
+    }
   }
 
   @Override

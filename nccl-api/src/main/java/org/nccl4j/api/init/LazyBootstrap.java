@@ -116,6 +116,11 @@ final class LazyBootstrap implements Bootstrap {
   }
 
   @Override
+  public void onStateAsked(Supplier<byte[]> listener) {
+    parent.onStateAsked(listener);
+  }
+
+  @Override
   public void onCall(CallListener listener) {
     parent.onCall(listener);
   }

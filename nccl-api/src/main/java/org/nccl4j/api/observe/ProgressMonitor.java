@@ -146,6 +146,15 @@ public final class ProgressMonitor {
     CallNotice.decode(notice).ifPresent(ProgressMonitor::heard);
   }
 
+  /** The state of this rank, for observers of the job: its communicators that use connections. */
+  public static byte[] state(Connections connections) {
+    return StateMessage.encode(
+        ALL.stream()
+            .filter(each -> each.connections == connections)
+            .map(ProgressMonitor::ownReport)
+            .toList());
+  }
+
   private static void heard(CallNotice notice) {
     for (ProgressMonitor each : ALL) {
       if (each.rank.communicator() == notice.communicator()) {

@@ -1,6 +1,7 @@
 /**
  * Observes running communicators: the flight recorder, the observer thread, and the sentence that
- * names the waiting and the awaited ranks. Layer: below the launch, above the devices.
+ * names the waiting and the awaited ranks. Layer: below the launch, above the devices and the
+ * bootstrap, over which {@code JobReport} asks a job for its state.
  *
  * <p>The recorder is memory of each process. Other processes of the same user read it through
  * {@code /proc/PID/fd}, even if the process is stopped or hangs. It disappears with the process.

@@ -28,8 +28,20 @@ public final class ScaleSettings {
           "On the host device, connect ranks over networks when an operation first needs it, but"
               + " for neighbours in rings and trees; 0: all when the communicator is created.");
 
+  public static final Setting<Boolean> NCCL4J_JOB_STATE =
+      Setting.flag(
+          "NCCL4J_JOB_STATE",
+          false,
+          "The bootstrap's root keeps its port while the communicator lives and answers nccl"
+              + " diagnose --job; needed where the unique id is created, and on rank 0 with"
+              + " NCCL_COMM_ID.");
+
   static final List<Setting<?>> ALL =
-      List.of(NCCL_UID_STAGGER_RATE, NCCL_UID_STAGGER_THRESHOLD, NCCL_RUNTIME_CONNECT);
+      List.of(
+          NCCL_UID_STAGGER_RATE,
+          NCCL_UID_STAGGER_THRESHOLD,
+          NCCL_RUNTIME_CONNECT,
+          NCCL4J_JOB_STATE);
 
   private ScaleSettings() {}
 }

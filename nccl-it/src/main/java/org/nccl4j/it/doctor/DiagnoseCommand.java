@@ -6,12 +6,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.FlightReader;
+import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.RankReport;
 import org.nccl4j.api.settings.IoErrorText;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -28,7 +31,9 @@ import picocli.CommandLine.Spec;
           + " and which rank waits for which.",
       "Reads the flight recorders of running processes of this host and user, stopped or hanging"
           + " as they may be, and files written by --save or NCCL4J_FLIGHT_FILE, such as other"
-          + " hosts'."
+          + " hosts'.",
+      "With --job it asks all hosts of a job that runs, through the bootstrap's root. Exit status 0"
+          + " if no rank is silent, behind or failed, else 1."
     },
     mixinStandardHelpOptions = true)
 public final class DiagnoseCommand implements Callable<Integer> {
@@ -53,6 +58,17 @@ public final class DiagnoseCommand implements Callable<Integer> {
       description = "Also copies the processes' recorders there.")
   private Path directory;
 
+  @Option(
+      names = "--job",
+      paramLabel = "ID",
+      description =
+          "Asks a job that was started with NCCL4J_JOB_STATE=1: by its unique id, or by its"
+              + " NCCL_COMM_ID with the same NCCL4J_COMM_SECRET; once for each root.")
+  private final List<String> jobs = new ArrayList<>();
+
+  @Option(names = "--json", description = "Prints JSON; with --job.")
+  private boolean json;
+
   private static final int SHOWN = 8;
 
   /** Called by picocli. */
@@ -61,6 +77,12 @@ public final class DiagnoseCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     PrintWriter out = spec.commandLine().getOut();
+    if (!jobs.isEmpty()) {
+      return diagnoseJob(out);
+    }
+    if (json) {
+      throw new ParameterException(spec.commandLine(), "--json is for --job");
+    }
     List<RankReport> reports = new ArrayList<>();
     if (sources.isEmpty()) {
       reports.addAll(FlightReader.ofThisHost());
@@ -94,6 +116,22 @@ public final class DiagnoseCommand implements Callable<Integer> {
     }
     unread.forEach(e -> spec.commandLine().getErr().println(e.getMessage()));
     return unread.isEmpty() ? 0 : 1;
+  }
+
+  private int diagnoseJob(PrintWriter out) {
+    if (!sources.isEmpty() || table || directory != null) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "--job goes with --json alone, not with processes, files, -t, --save");
+    }
+    JobReport job = JobReport.ask(jobs, Settings.ofProcess(Map.of()));
+    JobPrinter printer = new JobPrinter(job);
+    if (json) {
+      out.println(printer.json());
+    } else {
+      printer.print(out);
+    }
+    return job.isHealthy() ? 0 : 1;
   }
 
   private static List<RankReport> of(String source) {

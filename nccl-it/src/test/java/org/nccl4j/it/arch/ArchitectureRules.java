@@ -145,7 +145,7 @@ final class ArchitectureRules {
         .whereLayer("registry")
         .mayOnlyBeAccessedByLayers("init")
         .whereLayer("bootstrap")
-        .mayOnlyBeAccessedByLayers("communicator", "init", "window")
+        .mayOnlyBeAccessedByLayers("communicator", "init", "window", "observe")
         .whereLayer("settings")
         .mayOnlyBeAccessedByLayers(
             "communicator",

@@ -34,7 +34,15 @@ public enum FrameType {
    * Rank to root, root to the other ranks, and around the ring: {@code NoticeBroadcast}, one or
    * more.
    */
-  NOTICE;
+  NOTICE,
+  /** Observer to root, first: its version. */
+  OBSERVE,
+  /** Root to rank: the number of a question for its state. */
+  STATE_ASKED,
+  /** Rank to root, that number and its state; root to observer, one rank with its state. */
+  STATE,
+  /** Root to observer, last: number of ranks, and whether all have come. */
+  STATES_END;
 
   private static final FrameType[] ALL = values();
 

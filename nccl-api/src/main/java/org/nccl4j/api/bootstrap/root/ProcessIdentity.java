@@ -21,7 +21,7 @@ public record ProcessIdentity(String host, long pid, String token, String versio
   public static final String LIBRARY = "0.1.0";
 
   /** Changes when the messages between ranks do. */
-  private static final int PROTOCOL = 3;
+  private static final int PROTOCOL = 4;
 
   private static final SecureRandom RANDOM = new SecureRandom();
 

@@ -57,6 +57,12 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
   private final Set<Integer> told = new HashSet<>();
   private final List<ByteBuffer> notices = new ArrayList<>();
   private int noticesBytes;
+  private final StateService states;
+
+  /** True if observers may come until the root closes. */
+  private final boolean observable;
+
+  private int nRanks;
 
   /** Ranks that failed before they introduced themselves. */
   private int failedBefore;
@@ -70,9 +76,15 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
   private boolean closed;
 
   private RootService(
-      EventLoop loop, ServerSocketChannel socket, PeerCredentials trust, ProcessIdentity self) {
+      EventLoop loop,
+      ServerSocketChannel socket,
+      PeerCredentials trust,
+      ProcessIdentity self,
+      boolean observable) {
     this.loop = loop;
     this.self = self;
+    this.observable = observable;
+    states = new StateService(loop, self.version());
     beats = new HeartbeatMonitor(loop, this::silent);
     formation = new MembershipTable(self.version());
     listener =
@@ -84,11 +96,16 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
    * Begins to serve.
    *
    * @param patience how long to wait for the first rank; then its deadline counts
+   * @param observable whether to listen for observers when all ranks have come
    */
   public static void start(
-      ServerSocketChannel socket, PeerCredentials trust, ProcessIdentity self, Duration patience) {
+      ServerSocketChannel socket,
+      PeerCredentials trust,
+      ProcessIdentity self,
+      Duration patience,
+      boolean observable) {
     EventLoop loop = EventLoop.acquire();
-    RootService root = new RootService(loop, socket, trust, self);
+    RootService root = new RootService(loop, socket, trust, self, observable);
     loop.execute(
         () -> {
           root.listener.start();
@@ -99,6 +116,14 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
   @Override
   public void accepted(Connection connection, FrameType type, MessageReader first)
       throws ProtocolException {
+    if (type == FrameType.OBSERVE) {
+      states.ask(connection, first, members, nRanks, formed);
+      return;
+    }
+    if (formed) {
+      refuseLate(connection);
+      return;
+    }
     if (type == FrameType.FAILURE) {
       failedBefore(connection, FailureMessage.decode(first));
       return;
@@ -109,6 +134,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
     JoinMessage hello = JoinMessage.decode(first, self.version());
     connection.handTo(this, MAX_MESSAGE_BYTES);
     members.put(connection, hello);
+    nRanks = Math.max(nRanks, hello.nRanks());
     connection.send(JoinMessage.encode(new MessageWriter(FrameType.ROOT), self).done());
     if (failure != null) {
       formation.hear(hello);
@@ -124,6 +150,17 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
     } else if (formation.complete()) {
       form();
     }
+  }
+
+  private void refuseLate(Connection connection) {
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    connection.finish(
+        new FailureMessage(
+                ErrorId.UNIQUE_ID,
+                "all %d ranks of this unique id's communicator have come already".formatted(nRanks),
+                "use each unique id, and each NCCL_COMM_ID at a time, for one communicator",
+                "")
+            .encode());
   }
 
   /** A rank that knows the secret could not even introduce itself: the others are told why. */
@@ -171,7 +208,9 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
     formed = true;
     timeout.cancel();
     report.cancel();
-    listener.close();
+    if (!observable) {
+      listener.close();
+    }
     List<JoinMessage> ours = members.values().stream().filter(hello -> sameProcess(hello)).toList();
     String rootRanks =
         String.join(", ", ours.stream().map(hello -> "rank " + hello.rank()).toList());
@@ -194,8 +233,11 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
       connection.send(new MessageWriter(FrameType.HEARTBEAT).done());
     } else if (type == FrameType.NOTICE) {
       pass(body.rest());
+    } else if (type == FrameType.STATE) {
+      states.answered(connection, body);
     } else if (type == FrameType.GOODBYE) {
       beats.forget(connection);
+      states.left(connection);
       members.remove(connection);
       if (!formed && failure == null) {
         fail(ended(hello, "left while the communicator was being created"), null);
@@ -212,6 +254,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
   public void closed(Connection connection, IOException reason) {
     JoinMessage hello = members.remove(connection);
     beats.forget(connection);
+    states.left(connection);
     if (hello != null && failure == null) {
       String how =
           reason instanceof ProtocolException
@@ -334,6 +377,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
         report.cancel();
       }
       beats.close();
+      states.close();
       listener.close();
       Set.copyOf(members.keySet()).forEach(Connection::close);
       members.clear();

@@ -67,6 +67,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     this.nvls = nvls;
     bootstrap.onFailure(this::failedOutside);
     bootstrap.onNotice(ProgressMonitor::heard);
+    bootstrap.onStateAsked(() -> ProgressMonitor.state(this));
     if (proxy != null) {
       proxy.onFailure(this::fail);
     }

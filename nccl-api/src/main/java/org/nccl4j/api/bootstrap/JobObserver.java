@@ -1,0 +1,139 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.ProtocolException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.nccl4j.api.bootstrap.connection.Connection;
+import org.nccl4j.api.bootstrap.connection.ConnectionDialer;
+import org.nccl4j.api.bootstrap.connection.Deadline;
+import org.nccl4j.api.bootstrap.connection.EventLoop;
+import org.nccl4j.api.bootstrap.connection.FrameType;
+import org.nccl4j.api.bootstrap.connection.MessageReader;
+import org.nccl4j.api.bootstrap.connection.MessageWriter;
+import org.nccl4j.api.bootstrap.root.FailureMessage;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
+import org.nccl4j.api.bootstrap.root.RankState;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.tls.PeerCredentials;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+
+/**
+ * An observer of a job: proves its knowledge of the secret as a rank does, asks a root for the
+ * states of its ranks, and never becomes a rank itself.
+ *
+ * <p>Owner thread: the loop's.
+ */
+public final class JobObserver implements ConnectionDialer.Outcome, Connection.Owner {
+  private final List<RankState> ranks = new ArrayList<>();
+  private final CompletableFuture<States> answer = new CompletableFuture<>();
+
+  /**
+   * A root's answer.
+   *
+   * @param nRanks of the communicator; 0 while no rank has come
+   * @param formed whether all ranks have come
+   * @param ranks those that are connected to this root, in any order
+   */
+  public record States(int nRanks, boolean formed, List<RankState> ranks) {}
+
+  private JobObserver() {}
+
+  /**
+   * Asks the root of an id.
+   *
+   * @param limit for all of it; the root itself waits a second for the ranks
+   * @throws SystemErrorException if no root can be reached or it gives no answer
+   */
+  public static States ask(BootstrapId id, BootstrapOptions options, Duration limit) {
+    Deadline deadline = Deadline.after(limit);
+    JobObserver observer = new JobObserver();
+    EventLoop loop = EventLoop.acquire();
+    try {
+      ConnectionDialer dialer =
+          new ConnectionDialer(
+              loop,
+              HostResolver.resolve(id.addresses(), deadline),
+              Handshake.Service.ROOT,
+              PeerCredentials.of(id.secret(), options.tls()),
+              1,
+              observer);
+      loop.execute(() -> dialer.start(limit));
+      try {
+        return observer.answer.get(Math.max(1, deadline.leftNanos()), TimeUnit.NANOSECONDS);
+      } finally {
+        observer.answer.cancel(false);
+        loop.execute(dialer::cancel);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
+          "the thread was interrupted while it asked a job for its state",
+          "do not interrupt a thread that asks",
+          e);
+    } catch (TimeoutException e) {
+      throw unreachable(id, "no answer within " + deadline.text(), e);
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof NcclException refusal) {
+        throw refusal.again();
+      }
+      throw unreachable(id, e.getCause().getMessage(), e);
+    } finally {
+      loop.release();
+    }
+  }
+
+  private static SystemErrorException unreachable(BootstrapId id, String why, Exception cause) {
+    return new SystemErrorException(
+        ErrorId.UNREACHABLE,
+        "the bootstrap root of the job at %s cannot be asked: %s".formatted(id.where(), why),
+        "see whether the job still runs and its root's process has NCCL4J_JOB_STATE=1; pass the"
+            + " same id, NCCL4J_COMM_SECRET and NCCL4J_TLS_* as its ranks have",
+        cause);
+  }
+
+  @Override
+  public void reached(Connection reached) {
+    if (answer.isDone()) {
+      reached.close();
+      return;
+    }
+    reached.handTo(this, RankState.MAX_MESSAGE_BYTES);
+    reached.send(
+        new MessageWriter(FrameType.OBSERVE)
+            .text(ProcessIdentity.ofThisProcess().version(), 256)
+            .done());
+    answer.whenComplete((states, failure) -> reached.close());
+  }
+
+  @Override
+  public void failed(String reasons) {
+    answer.completeExceptionally(new IOException(reasons));
+  }
+
+  @Override
+  public void received(Connection from, FrameType type, MessageReader body)
+      throws ProtocolException {
+    switch (type) {
+      case STATE -> ranks.add(RankState.decode(body));
+      case STATES_END ->
+          answer.complete(new States(body.number(), body.number() != 0, List.copyOf(ranks)));
+      case FAILURE -> answer.completeExceptionally(FailureMessage.decode(body).toException());
+      default -> throw new ProtocolException("the root sent " + type);
+    }
+  }
+
+  @Override
+  public void closed(Connection ended, IOException reason) {
+    answer.completeExceptionally(new IOException("the root closed the connection"));
+  }
+}

@@ -1,0 +1,173 @@
+package org.nccl4j.api.observe;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.BootstrapOptions;
+import org.nccl4j.api.bootstrap.BootstrapRoot;
+import org.nccl4j.api.bootstrap.JobObserver;
+import org.nccl4j.api.bootstrap.root.RankState;
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.InternalErrorException;
+
+/**
+ * The state of a job that runs, as its bootstrap's roots collect it from all ranks.
+ *
+ * @param nRanks of the communicator with this id; 0 while no rank has come
+ * @param formed whether all ranks have come
+ * @param ranks those that are connected, by rank
+ * @param gone ranks that have left, or before the communicator is formed have not come
+ * @param communicators with at least one report each: the first one and its splits
+ */
+public record JobReport(
+    int nRanks,
+    boolean formed,
+    List<Rank> ranks,
+    List<Integer> gone,
+    List<CommunicatorState> communicators) {
+  /** Ranks that have waited for less are not told from those that work. */
+  private static final long STILL_MILLIS = 1000;
+
+  private static final Duration LIMIT = Duration.ofSeconds(10);
+
+  /**
+   * A rank of the job.
+   *
+   * @param silent true if it was asked, and gave no answer in time
+   */
+  public record Rank(int rank, ProcessReport process, boolean silent) {}
+
+  /**
+   * A rank that has not called the collective that others have waited in for a second.
+   *
+   * @param collectives number of collectives by which it is behind
+   */
+  public record Behind(RankReport report, long collectives) {}
+
+  /**
+   * A communicator.
+   *
+   * @param operation that most ranks are in; null if none is under way
+   * @param inOperation number of these ranks
+   */
+  public record CommunicatorState(
+      List<RankReport> ranks, List<Behind> behind, Operation operation, int inOperation) {
+    /** The state in one sentence. */
+    public String sentence() {
+      return Diagnosis.sentence(ranks);
+    }
+
+    private static CommunicatorState of(List<RankReport> ranks) {
+      List<RankReport> sorted =
+          ranks.stream().sorted(Comparator.comparingInt(RankReport::rank)).toList();
+      Map<Long, List<Operation>> current = new TreeMap<>(Comparator.reverseOrder());
+      sorted.stream()
+          .map(RankReport::current)
+          .filter(operation -> operation != null)
+          .forEach(
+              operation ->
+                  current
+                      .computeIfAbsent(operation.collective(), number -> new ArrayList<>())
+                      .add(operation));
+      List<Operation> most =
+          current.values().stream().max(Comparator.comparingInt(List::size)).orElse(List.of());
+      long furthest =
+          sorted.stream()
+              .filter(report -> report.stillMillis() >= STILL_MILLIS && report.current() != null)
+              .mapToLong(report -> report.current().collective())
+              .max()
+              .orElse(0);
+      List<Behind> behind =
+          sorted.stream()
+              .filter(report -> called(report) < furthest)
+              .map(report -> new Behind(report, furthest - called(report)))
+              .toList();
+      return new CommunicatorState(
+          sorted, behind, most.isEmpty() ? null : most.get(0), most.size());
+    }
+
+    private static long called(RankReport report) {
+      return report.last() == null ? 0 : report.last().collective();
+    }
+  }
+
+  /**
+   * Asks the roots of a job; takes little more than a second at most, if they can be reached.
+   *
+   * @param ids a unique id's text for each root, or the NCCL_COMM_ID
+   * @param settings secret and certificates, as the ranks have them
+   * @throws org.nccl4j.device.InvalidArgumentException if an id is none
+   * @throws org.nccl4j.device.SystemErrorException if a root cannot be reached
+   */
+  public static JobReport ask(List<String> ids, Settings settings) {
+    BootstrapOptions options = BootstrapOptions.from(settings);
+    List<JobObserver.States> answers =
+        ids.stream()
+            .map(id -> JobObserver.ask(BootstrapRoot.ofJob(id, options), options, LIMIT))
+            .toList();
+    return of(answers);
+  }
+
+  private static JobReport of(List<JobObserver.States> answers) {
+    // A rank between two roots' blocks is connected to both.
+    Map<Integer, Rank> ranks = new TreeMap<>();
+    Map<Integer, List<RankReport>> reports = new TreeMap<>();
+    for (JobObserver.States states : answers) {
+      for (RankState state : states.ranks()) {
+        ProcessReport process = new ProcessReport(state.host(), state.pid(), "");
+        boolean silent = states.formed() && !state.answered();
+        if (!silent || !ranks.containsKey(state.rank())) {
+          ranks.put(state.rank(), new Rank(state.rank(), process, silent));
+          reports.put(state.rank(), reports(state, process));
+        }
+      }
+    }
+    int nRanks = answers.stream().mapToInt(JobObserver.States::nRanks).max().orElse(0);
+    List<CommunicatorState> communicators =
+        Diagnosis.byCommunicator(reports.values().stream().flatMap(List::stream).toList())
+            .values()
+            .stream()
+            .map(CommunicatorState::of)
+            .toList();
+    return new JobReport(
+        nRanks,
+        answers.stream().allMatch(JobObserver.States::formed),
+        List.copyOf(ranks.values()),
+        IntStream.range(0, nRanks).filter(rank -> !ranks.containsKey(rank)).boxed().toList(),
+        communicators);
+  }
+
+  private static List<RankReport> reports(RankState state, ProcessReport process) {
+    try {
+      return StateMessage.decode(state.state(), process);
+    } catch (IOException e) {
+      throw new InternalErrorException(
+          "rank %d (%s) sent a state that cannot be read: %s"
+              .formatted(state.rank(), process, e.getMessage()),
+          "report this, with the versions of the job and of the nccl command");
+    }
+  }
+
+  /** The ranks that gave no answer. */
+  public List<Rank> silent() {
+    return ranks.stream().filter(Rank::silent).toList();
+  }
+
+  /** True if all ranks are there and answer, and none is behind or has failed. */
+  public boolean isHealthy() {
+    return formed
+        && gone.isEmpty()
+        && silent().isEmpty()
+        && communicators.stream()
+            .allMatch(
+                each ->
+                    each.behind().isEmpty() && each.ranks().stream().noneMatch(RankReport::failed));
+  }
+}

@@ -1,0 +1,129 @@
+package org.nccl4j.api.observe;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.RankReport.ProcessReport;
+
+/**
+ * The state of one rank as it travels to an observer of the job: the reports of its communicators,
+ * each with the operations that it is in and its last one.
+ *
+ * <p>As bytes: the number of communicators (4), then for each the fields of its {@link RankReport}
+ * but process and front, in their order. All ranks and observers have one version.
+ */
+final class StateMessage {
+  /** No message is longer; communicators for which there is no room are left out. */
+  static final int MAX_BYTES = 48 << 10;
+
+  private StateMessage() {}
+
+  static byte[] encode(List<RankReport> reports) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    int count = 0;
+    for (RankReport report : reports) {
+      byte[] one = encode(report);
+      if (Integer.BYTES + bytes.size() + one.length <= MAX_BYTES) {
+        bytes.writeBytes(one);
+        count++;
+      }
+    }
+    byte[] all = bytes.toByteArray();
+    return ByteBuffer.allocate(Integer.BYTES + all.length).putInt(count).put(all).array();
+  }
+
+  private static byte[] encode(RankReport report) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeLong(report.communicator());
+      out.writeUTF(report.name());
+      out.writeInt(report.rank());
+      out.writeInt(report.nRanks());
+      out.writeLong(report.launched());
+      out.writeLong(report.ended());
+      out.writeLong(report.upTo());
+      out.writeInt(report.waitsFor());
+      out.writeLong(report.stillMillis());
+      out.writeLong(report.observedMillis());
+      out.writeBoolean(report.failed());
+      List<Operation> operations =
+          Stream.of(report.current(), report.currentAtMost(), report.last())
+              .filter(Objects::nonNull)
+              .distinct()
+              .toList();
+      out.writeInt(operations.size());
+      for (Operation operation : operations) {
+        out.writeLong(operation.number());
+        out.writeLong(operation.collective());
+        out.writeUTF(operation.label());
+        out.writeInt(operation.root());
+        out.writeLong(operation.count());
+        out.writeLong(operation.bytes());
+        out.writeUTF(operation.text());
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e); // of memory: there is none
+    }
+    return bytes.toByteArray();
+  }
+
+  /**
+   * The reports in a message; empty bytes are a rank without a communicator.
+   *
+   * @throws IOException if it is damaged
+   */
+  static List<RankReport> decode(byte[] bytes, ProcessReport process) throws IOException {
+    List<RankReport> reports = new ArrayList<>();
+    if (bytes.length > 0) {
+      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+        for (int left = in.readInt(); left > 0; left--) {
+          reports.add(report(in, process));
+        }
+      }
+    }
+    return reports;
+  }
+
+  private static RankReport report(DataInputStream in, ProcessReport process) throws IOException {
+    return new RankReport(
+        process,
+        in.readLong(),
+        in.readUTF(),
+        in.readInt(),
+        in.readInt(),
+        in.readLong(),
+        in.readLong(),
+        in.readLong(),
+        in.readInt(),
+        in.readLong(),
+        in.readLong(),
+        in.readBoolean(),
+        new RankReport.Front(0, 0, 0, 0),
+        operations(in));
+  }
+
+  private static List<Operation> operations(DataInputStream in) throws IOException {
+    List<Operation> operations = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      operations.add(
+          new Operation(
+              in.readLong(),
+              in.readLong(),
+              in.readUTF(),
+              in.readInt(),
+              in.readLong(),
+              in.readLong(),
+              in.readUTF()));
+    }
+    return operations;
+  }
+}

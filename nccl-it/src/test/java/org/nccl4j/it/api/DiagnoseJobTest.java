@@ -1,0 +1,129 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Predicate;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.it.api.HangingRank.Mistake;
+import org.nccl4j.it.cli.Main;
+
+/** The output of {@code nccl diagnose --job} on jobs of four processes. */
+@Timeout(300)
+class DiagnoseJobTest {
+  private static final int RANKS = 4;
+  private static final long PATIENCE_NANOS = 120_000_000_000L;
+
+  private final List<Process> processes = new ArrayList<>();
+  private UniqueId id;
+
+  @AfterEach
+  void end() {
+    processes.forEach(Process::destroyForcibly);
+  }
+
+  /** An exit status, and what was printed. */
+  private record Said(int status, String text) {}
+
+  private Said diagnose(String... options) {
+    StringWriter out = new StringWriter();
+    PrintWriter to = new PrintWriter(out, true);
+    List<String> command = new ArrayList<>(List.of("diagnose", "--job", id.toString()));
+    command.addAll(List.of(options));
+    int status = Main.run(to, to, command.toArray(String[]::new));
+    return new Said(status, out.toString().strip());
+  }
+
+  private Said diagnoseUntil(Predicate<Said> enough) {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    Said said;
+    do {
+      said = diagnose();
+    } while (!enough.test(said) && System.nanoTime() < end);
+    return said;
+  }
+
+  private void start(Mistake mistake) throws IOException {
+    id = UniqueId.create(CommunicatorConfig.defaults().with("NCCL4J_JOB_STATE", "1"));
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    for (int rank = 0; rank < RANKS; rank++) {
+      processes.add(
+          new ProcessBuilder(
+                  java,
+                  "-XX:TieredStopAtLevel=1",
+                  "-cp",
+                  ChaosRank.classPath(),
+                  HangingRank.class.getName(),
+                  id.toString(),
+                  Integer.toString(RANKS),
+                  Integer.toString(rank),
+                  mistake.name())
+              .redirectErrorStream(true)
+              .start());
+    }
+    for (Process process : processes) {
+      BufferedReader out =
+          new BufferedReader(
+              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+      StringBuilder said = new StringBuilder();
+      String line;
+      while ((line = out.readLine()) != null && !line.equals("ready")) {
+        said.append(line).append('\n');
+      }
+      assertEquals("ready", line, said.toString());
+    }
+  }
+
+  @Test
+  void aRankThatDoesNotCallIsNamed() throws Exception {
+    start(Mistake.SKIPPED);
+    Said said = diagnoseUntil(each -> each.text().contains("behind: "));
+    assertEquals(1, said.status(), said.text());
+    assertTrue(
+        said.text().contains("behind: rank 1 by 1 collective (process " + pid(1)), said.text());
+    assertTrue(said.text().startsWith("job of 4 ranks: 4 answered, in 4 processes"), said.text());
+    assertTrue(
+        said.text().contains("3 of 4 ranks that answered are in operation 4, all_reduce"),
+        said.text());
+    assertTrue(said.text().contains("rank 1 never called collective 4"), said.text());
+    Said json = diagnose("--json");
+    assertEquals(1, json.status(), json.text());
+    assertTrue(json.text().contains("\"healthy\" : false"), json.text());
+    try (JsonParser parser = new JsonFactory().createParser(json.text())) {
+      while (parser.nextToken() != null) {
+        parser.getText();
+      }
+    }
+  }
+
+  @Test
+  void aStoppedRankIsSilentAndOneThatRunsIsNot() throws Exception {
+    start(Mistake.STOPPED);
+    Said healthy = diagnoseUntil(each -> each.status() == 0);
+    assertEquals(0, healthy.status(), healthy.text());
+    assertTrue(healthy.text().endsWith("no rank is silent, behind or has failed"), healthy.text());
+    assertEquals(0, new ProcessBuilder("kill", "-STOP", pid(1)).start().waitFor());
+    Said said = diagnoseUntil(each -> each.text().contains("silent: "));
+    assertEquals(1, said.status(), said.text());
+    assertTrue(said.text().contains("silent: rank 1 (process " + pid(1)), said.text());
+  }
+
+  private String pid(int rank) {
+    return Long.toString(processes.get(rank).pid());
+  }
+}
