@@ -31,7 +31,7 @@ abstract class StagedReduction implements Reduction {
   /** True if the operator is the usual one, for which loops are compiled without a switch. */
   final boolean adds;
 
-  final int shift;
+  private final int shift;
 
   /** True if a rank's own elements are divided by the number of ranks before they are added. */
   final boolean prepares;
