@@ -1,5 +1,6 @@
 /** The CUDA device and the host device: memory, streams, events and kernels. */
 module org.nccl4j.device {
+  requires transitive org.nccl4j.topo;
   // For those who pass handles of JCuda: not needed otherwise.
   requires static transitive jcuda;
   requires org.jnrproject.ffi;

@@ -55,7 +55,7 @@ struct bridge {
 #undef M
 extern struct bridge bridge;
 
-// The order of org.nccl4j.device.kernel.Operation.
+// The order of org.nccl4j.operation.Operation.
 enum operation {
   BROADCAST,
   REDUCE,

@@ -3,6 +3,7 @@
  * nothing but the JDK.
  */
 module org.nccl4j.topo {
+  exports org.nccl4j.operation;
   exports org.nccl4j.topo;
   exports org.nccl4j.topo.cluster to
       org.nccl4j.api,

@@ -30,7 +30,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /**
  * One rank's handle of a communicator: a set of ranks, each with a device.
@@ -772,7 +772,7 @@ public final class Communicator implements AutoCloseable {
    */
   public String explain(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    Operation named = Operation.named(operation);
+    Operation named = operation(operation);
     return queue.planner().explain(named, Arguments.count(count), type) + state.explainRoutes();
   }
 
@@ -785,7 +785,7 @@ public final class Communicator implements AutoCloseable {
    */
   public ChosenAlgorithm chosenAlgorithm(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    return named(queue.planner().choice(Operation.named(operation), Arguments.count(count), type));
+    return named(queue.planner().choice(operation(operation), Arguments.count(count), type));
   }
 
   /**
@@ -796,9 +796,20 @@ public final class Communicator implements AutoCloseable {
     Arguments.notNull(type, "type of the elements");
     return queue
         .planner()
-        .choiceInWindows(Operation.named(operation), Arguments.count(count), type)
+        .choiceInWindows(operation(operation), Arguments.count(count), type)
         .map(Communicator::named)
         .orElseGet(() -> chosenAlgorithm(operation, count, type));
+  }
+
+  private static Operation operation(String name) {
+    return Operation.find(name)
+        .filter(operation -> Operation.names().contains(name))
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    ErrorId.NAME,
+                    "there is no operation '" + name + "'",
+                    "use one of " + Operation.names()));
   }
 
   private static ChosenAlgorithm named(AlgorithmChoice choice) {

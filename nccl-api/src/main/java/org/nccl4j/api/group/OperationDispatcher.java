@@ -17,7 +17,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /**
  * The entry of one rank's operations: checks them, and launches them or keeps them until the end of

@@ -8,7 +8,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /**
  * An operation that waits for its group's end; after that it is another of a later group, so that

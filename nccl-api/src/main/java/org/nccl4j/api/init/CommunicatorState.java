@@ -31,7 +31,7 @@ import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
 public final class CommunicatorState {

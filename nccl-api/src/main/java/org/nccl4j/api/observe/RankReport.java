@@ -73,8 +73,8 @@ public record RankReport(
       long number, long collective, String label, int root, long count, long bytes, String text) {
     /** True if all ranks call it, with the same arguments. */
     public boolean isCollective() {
-      return org.nccl4j.device.kernel.Operation.find(label)
-          .filter(org.nccl4j.device.kernel.Operation::isOfAllRanks)
+      return org.nccl4j.operation.Operation.find(label)
+          .filter(org.nccl4j.operation.Operation::isOfAllRanks)
           .isPresent();
     }
   }

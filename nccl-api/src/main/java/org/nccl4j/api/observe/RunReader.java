@@ -92,7 +92,7 @@ final class RunReader {
     DataType type = Objects.requireNonNullElse(CallShape.type(run.shape), DataType.INT8);
     RedOp op = Objects.requireNonNullElse(CallShape.op(run.shape), RedOp.SUM);
     String text =
-        org.nccl4j.device.kernel.Operation.find(label)
+        org.nccl4j.operation.Operation.find(label)
             .map(known -> CallText.of(known, count, type, op.label(), root))
             .orElse(label);
     return new Operation(number, collective, label, root, count, count * type.bytes(), text);

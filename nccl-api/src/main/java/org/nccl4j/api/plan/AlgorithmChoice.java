@@ -1,7 +1,7 @@
 package org.nccl4j.api.plan;
 
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 
 /**
  * An algorithm and protocol of an operation.

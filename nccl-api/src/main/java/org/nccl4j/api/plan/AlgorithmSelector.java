@@ -8,9 +8,9 @@ import java.util.function.Predicate;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Chooses the cheapest algorithm and protocol that the settings and the buffers allow. */
 final class AlgorithmSelector {

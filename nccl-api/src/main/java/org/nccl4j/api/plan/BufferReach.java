@@ -1,8 +1,8 @@
 package org.nccl4j.api.plan;
 
 import org.nccl4j.api.window.RegisteredWindow;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * The access that ranks have to the buffers of an operation.

@@ -13,8 +13,8 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.operation.Operation;
 
 /** Finds the windows that the buffers of operations lie in. Used by one thread at a time. */
 public final class BufferWindows {

@@ -3,10 +3,10 @@ package org.nccl4j.api.plan;
 import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** A cost model with its own figures for some algorithms, and another model's for all else. */
 interface CostOverlay extends CostModel {

@@ -1,10 +1,10 @@
 package org.nccl4j.api.plan;
 
 import java.util.List;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Costs on GPUs of which neither a table nor the topology is known, such as ranks that share one: a

@@ -3,9 +3,9 @@ package org.nccl4j.api.plan;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Costs between windows on the host device: two barriers, and passes over memory for what the

@@ -2,10 +2,10 @@ package org.nccl4j.api.plan;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Costs on the host device where some connections go over a network: a flight for each dependent

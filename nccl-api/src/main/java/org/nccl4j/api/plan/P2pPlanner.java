@@ -4,14 +4,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.settings.AlgorithmFilter;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Plans sends and receives, and the operations that are made of them. */
 final class P2pPlanner {

@@ -6,9 +6,9 @@ import java.util.stream.Stream;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.NameLists;
 import org.nccl4j.topo.NameLists.NameList;
 

@@ -42,8 +42,8 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.operation.Operation;
 
 /** Calls of one rank, checked and launched alone or in groups, by kernels that record them. */
 class OperationDispatcherTest {

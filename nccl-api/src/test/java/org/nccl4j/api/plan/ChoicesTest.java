@@ -27,8 +27,8 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.cluster.CommTopology;
 
 /**

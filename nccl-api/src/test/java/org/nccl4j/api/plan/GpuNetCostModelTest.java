@@ -12,9 +12,9 @@ import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 class GpuNetCostModelTest {
   private static CostModel costs(int hosts, int ranksAHost, int channels) {

@@ -14,12 +14,12 @@ import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.cluster.CommTopology;
 
 class NvlsCostModelTest {
@@ -153,13 +153,7 @@ class NvlsCostModelTest {
     CostModel emulated = between(true, Optional.of(topology));
     for (long bytes = 64; bytes <= 1 << 30; bytes *= 8) {
       float time =
-          topology
-              .costs()
-              .time(
-                  org.nccl4j.topo.Collective.ALL_REDUCE,
-                  org.nccl4j.topo.Algorithm.NVLS_TREE,
-                  org.nccl4j.topo.Protocol.SIMPLE,
-                  bytes);
+          topology.costs().time(Operation.ALL_REDUCE, Algorithm.NVLS_TREE, Protocol.SIMPLE, bytes);
       assertTrue(time > 0, "the model has it");
       assertEquals(time, tree(bySwitch, bytes));
       assertTrue(

@@ -16,10 +16,10 @@ import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.CommTopology;
@@ -135,13 +135,7 @@ class TopologyCostModelTest {
     CostModel costs = facts.costs(null);
     for (long bytes = 8; bytes <= 1L << 32; bytes *= 8) {
       float time =
-          topology
-              .costs()
-              .time(
-                  org.nccl4j.topo.Collective.ALL_REDUCE,
-                  org.nccl4j.topo.Algorithm.TREE,
-                  org.nccl4j.topo.Protocol.SIMPLE,
-                  bytes);
+          topology.costs().time(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes);
       assertEquals(
           time, costs.microseconds(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
     }

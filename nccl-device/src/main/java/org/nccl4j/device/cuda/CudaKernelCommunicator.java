@@ -40,7 +40,6 @@ import org.nccl4j.device.cuda.stream.SlowWaitProbe;
 import org.nccl4j.device.cuda.stream.StreamProgress;
 import org.nccl4j.device.cuda.stream.StreamUser;
 import org.nccl4j.device.cuda.window.DirectPlans;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -51,6 +50,7 @@ import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.operation.Algorithm;
 
 /**
  * A communicator on a GPU. Owned by the thread that prepares and launches, one at a time; {@code

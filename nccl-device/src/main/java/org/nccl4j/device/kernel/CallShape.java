@@ -5,6 +5,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.operation.Operation;
 
 /**
  * The shape of a call in one word: operation, element type, operator and root, which caches of

@@ -3,6 +3,7 @@ package org.nccl4j.device.kernel;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.operation.Operation;
 
 /**
  * 16 bits that stand for a call: its operation, element type, operator, root and count. They travel

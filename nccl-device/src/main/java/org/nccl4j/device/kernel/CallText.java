@@ -2,6 +2,7 @@ package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.operation.Operation;
 
 /** Calls as messages name them, such as "all_reduce of 1024 float (sum)". */
 public final class CallText {

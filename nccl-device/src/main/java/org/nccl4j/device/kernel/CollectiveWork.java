@@ -2,6 +2,9 @@ package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * One collective as the planner decided it, without the buffers.

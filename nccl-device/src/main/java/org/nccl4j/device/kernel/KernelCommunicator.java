@@ -10,6 +10,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.operation.Algorithm;
 
 /**
  * A communicator as its device's kernels see it. Launches of one communicator run in the order of

@@ -5,6 +5,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * A rank's place in NVLS and the memory that it works on.

@@ -2,6 +2,7 @@ package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Protocol;
 
 /**
  * One send or receive among several that progress together.

@@ -3,6 +3,8 @@ package org.nccl4j.device.kernel;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * One operation that goes straight between the buffers of the ranks, without connections.

@@ -18,9 +18,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** Kernels beside copy engines, between two ranks. Needs two GPUs. */
 @Tag("gpu")

@@ -29,13 +29,13 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.LaunchOptions;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Plans and launches against the recording driver. */
 class CommunicatorTest extends AgainstFakeCuda {

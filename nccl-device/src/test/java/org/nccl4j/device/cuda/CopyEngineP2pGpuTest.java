@@ -16,7 +16,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.P2pWork.Kind;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /** Sends and receives by copy engines on GPUs, alone and among those by kernels. */
 @Tag("gpu")

@@ -9,10 +9,10 @@ import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.window.DirectLayout;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.LaunchOptions;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** Two ranks whose buffers hold their number, and after it for each rank one more. */
 public final class CopyPair implements AutoCloseable {

@@ -10,10 +10,10 @@ import java.util.concurrent.Future;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * Times of the direct ways on this machine's GPUs, as lines for a file of measured costs: {@code

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Random;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Protocol;
 
 /**
  * One group of large messages between all ranks: each has some to send to each other, to places in

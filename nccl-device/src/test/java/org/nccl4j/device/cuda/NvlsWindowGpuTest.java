@@ -12,10 +12,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.DirectGpuTest.Kind;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * NVLS straight on windows, emulated, against random data, on 2 GPUs and on all, with poison around

@@ -10,8 +10,8 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Protocol;
 
 /** Offers of windows before large messages, with the recording driver. */
 class OfferedPlansTest extends AgainstFakeCuda {

@@ -17,11 +17,11 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Sends and receives, graphs, aborts and deadlines on GPUs. */
 @Tag("gpu")

@@ -20,7 +20,7 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /** Keeps the library from disturbing the program in whose process it runs. */
 final class Guest {

@@ -13,7 +13,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /** An ncclComm_t: one rank's communicator, perhaps still being created. Any thread. */
 final class RankHandle {

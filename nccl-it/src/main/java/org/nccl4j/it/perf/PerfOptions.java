@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.it.run.Placement;
+import org.nccl4j.operation.Algorithm;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 

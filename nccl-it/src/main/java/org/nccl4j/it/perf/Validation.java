@@ -21,14 +21,14 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
 import org.nccl4j.it.perf.rank.RegistrationMode;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.NameLists;
 
 /** Turns options into settings, or says which option is wrong, why, and what would be right. */

@@ -3,9 +3,9 @@ package org.nccl4j.it.topo;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.util.List;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
-import org.nccl4j.topo.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
@@ -185,9 +185,9 @@ final class GraphJson {
 
   private void tuning(CostModel costs) throws IOException {
     json.writeObjectFieldStart("tuning");
-    for (Collective collective : Collective.values()) {
+    for (Operation collective : Operation.collectives()) {
       json.writeObjectFieldStart(collective.label());
-      for (Algorithm algorithm : Algorithm.values()) {
+      for (Algorithm algorithm : Algorithm.ofNccl()) {
         json.writeArrayFieldStart(algorithm.label());
         for (Protocol protocol : Protocol.values()) {
           Cost cost = costs.cost(collective, algorithm, protocol);
@@ -205,7 +205,7 @@ final class GraphJson {
 
   private void selection(CostModel costs) throws IOException {
     json.writeObjectFieldStart("selection");
-    for (Collective collective : Collective.values()) {
+    for (Operation collective : Operation.collectives()) {
       json.writeArrayFieldStart(collective.label());
       for (int power = SMALLEST_POWER; power <= LARGEST_POWER; power++) {
         long bytes = 1L << power;

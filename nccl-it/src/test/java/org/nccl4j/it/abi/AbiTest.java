@@ -26,7 +26,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /**
  * The C side and the Java side agree on names, numbers and bits, and with NCCL on what is exported.

@@ -18,10 +18,10 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.ElementWriter;
 import org.nccl4j.device.numeric.Float16;
+import org.nccl4j.operation.Operation;
 
 /**
  * Random elements reduced by NVLS, by rings, by trees and directly: the results differ by no more

@@ -31,9 +31,9 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.Float16;
+import org.nccl4j.operation.Operation;
 
 /** NVLink SHARP as a user of the host device has it: emulated, chosen by a setting, or refused. */
 @Timeout(120)

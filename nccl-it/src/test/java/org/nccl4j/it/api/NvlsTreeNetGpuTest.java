@@ -24,10 +24,10 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.workload.Segment;
+import org.nccl4j.operation.Operation;
 
 /**
  * NVLS between machines of GPUs, which here are ranks of this process that say they are on

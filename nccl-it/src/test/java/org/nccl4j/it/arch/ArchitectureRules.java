@@ -71,6 +71,8 @@ final class ArchitectureRules {
   private ArchRule modules() {
     return layeredArchitecture()
         .consideringOnlyDependenciesInAnyPackage(root + "..")
+        .layer("operation")
+        .definedBy(in("operation.."))
         .layer("topo")
         .definedBy(in("topo.."))
         .layer("device")
@@ -357,7 +359,8 @@ final class ArchitectureRules {
   }
 
   private boolean isExported(String name) {
-    return name.equals(in("api"))
+    return name.equals(in("operation"))
+        || name.equals(in("api"))
         || name.equals(in("api.spi"))
         || name.equals(in("device"))
         || name.equals(in("device.cuda"))

@@ -20,7 +20,7 @@ class ModuleTest {
       nullValues = "-",
       value = {
         "nccl-topo | org.nccl4j.topo | -",
-        "nccl-device | org.nccl4j.device | -",
+        "nccl-device | org.nccl4j.device | org.nccl4j.topo",
         "nccl-api | org.nccl4j.api | org.nccl4j.topo org.nccl4j.device",
         "nccl-transport-p2p | org.nccl4j.transport.p2p | org.nccl4j.api",
         "nccl-transport-nvls | org.nccl4j.transport.nvls | org.nccl4j.api",
@@ -65,7 +65,7 @@ class ModuleTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "nccl-topo | org.nccl4j.topo",
+        "nccl-topo | org.nccl4j.operation org.nccl4j.topo",
         "nccl-device | org.nccl4j.device org.nccl4j.device.bind org.nccl4j.device.cuda"
             + " org.nccl4j.device.host org.nccl4j.device.kernel"
             + " org.nccl4j.device.symmetric",

@@ -170,10 +170,11 @@ class TouchedFilesTest {
     assertEquals(Set.of(), naming("NCCL4J_FILE_TRANSPORT_DIR|filetransport"));
   }
 
-  /** The engine names an algorithm of its own together with one of NCCL's model in one file. */
+  /** One file has the operations, one the algorithms and one the protocols of all modules. */
   @Test
-  void theAlgorithmsOfNcclsModel() {
+  void oneTableForAllModules() {
     assertEquals(
-        Set.of("NcclCosts.java"), naming("org\\.nccl4j\\.topo\\.Algorithm\\.values\\(\\)"));
+        Set.of("Algorithm.java", "Operation.java", "Protocol.java"),
+        naming("\\benum (Operation|Collective|Algorithm|Protocol)\\b"));
   }
 }

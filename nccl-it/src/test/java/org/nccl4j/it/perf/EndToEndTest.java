@@ -22,8 +22,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.it.cli.Main;
+import org.nccl4j.operation.Operation;
 
 /** The whole command with the real engine, briefly. */
 @Timeout(180)

@@ -1,7 +1,7 @@
 package org.nccl4j.topo.bench;
 
 import java.util.concurrent.TimeUnit;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.Cluster;
@@ -89,6 +89,6 @@ public class TopoBenchmark {
   @Benchmark
   @OutputTimeUnit(TimeUnit.NANOSECONDS)
   public Selection choice(Large large) {
-    return large.two.costs().select(Collective.ALL_REDUCE, 1024 + large.bytes++).orElse(null);
+    return large.two.costs().select(Operation.ALL_REDUCE, 1024 + large.bytes++).orElse(null);
   }
 }

@@ -5,10 +5,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.connect.NodeGraphs;
@@ -137,8 +137,8 @@ public final class CommTopology {
    */
   public int digest() {
     int hash = comm.nChannels();
-    for (Collective collective : Collective.values()) {
-      for (Algorithm algorithm : Algorithm.values()) {
+    for (Operation collective : Operation.collectives()) {
+      for (Algorithm algorithm : Algorithm.ofNccl()) {
         for (Protocol protocol : Protocol.values()) {
           hash = 31 * hash + costs.cost(collective, algorithm, protocol).hashCode();
           for (long bytes = LEAST_SIZE; bytes <= MOST_SIZE; bytes *= LEAST_SIZE) {

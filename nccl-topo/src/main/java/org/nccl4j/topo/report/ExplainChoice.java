@@ -3,7 +3,7 @@ package org.nccl4j.topo.report;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.tuning.CostModel;
 import org.nccl4j.topo.tuning.Selection;
 
@@ -20,7 +20,7 @@ final class ExplainChoice {
   }
 
   void write(CostModel costs) {
-    for (Collective collective : Collective.values()) {
+    for (Operation collective : Operation.collectives()) {
       List<String> ranges = new ArrayList<>();
       int from = SMALLEST_POWER;
       while (from <= LARGEST_POWER) {
@@ -45,7 +45,7 @@ final class ExplainChoice {
   }
 
   private static boolean same(
-      CostModel costs, Collective collective, int power, Selection selection) {
+      CostModel costs, Operation collective, int power, Selection selection) {
     return costs
         .select(collective, 1L << power)
         .filter(

@@ -3,9 +3,9 @@ package org.nccl4j.topo.simulate;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
-import org.nccl4j.topo.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
@@ -55,7 +55,7 @@ public record Simulation(
    * @param ways all algorithms, each with its best protocol
    */
   public record Prediction(
-      Collective collective, long bytes, Selection chosen, ChannelTuning tuning, List<Way> ways) {
+      Operation collective, long bytes, Selection chosen, ChannelTuning tuning, List<Way> ways) {
     /** Copies the list. */
     public Prediction {
       ways = List.copyOf(ways);
@@ -72,7 +72,7 @@ public record Simulation(
     }
     List<Prediction> predictions = new ArrayList<>();
     ChannelTuningModel tuning = ChannelTuningModel.of(comm, settings);
-    for (Collective collective : Collective.values()) {
+    for (Operation collective : Operation.collectives()) {
       for (int power = SMALLEST_POWER; power <= LARGEST_POWER; power += 2) {
         predict(cluster.costs(), tuning, collective, 1L << power, predictions);
       }
@@ -98,7 +98,7 @@ public record Simulation(
   private static void predict(
       CostModel costs,
       ChannelTuningModel tuning,
-      Collective collective,
+      Operation collective,
       long bytes,
       List<Prediction> predictions) {
     costs
@@ -114,9 +114,9 @@ public record Simulation(
                         ways(costs, collective, bytes))));
   }
 
-  private static List<Way> ways(CostModel costs, Collective collective, long bytes) {
+  private static List<Way> ways(CostModel costs, Operation collective, long bytes) {
     List<Way> ways = new ArrayList<>();
-    for (Algorithm algorithm : Algorithm.values()) {
+    for (Algorithm algorithm : Algorithm.ofNccl()) {
       Way best = null;
       for (Protocol protocol : Protocol.values()) {
         float micros = costs.time(collective, algorithm, protocol, bytes);

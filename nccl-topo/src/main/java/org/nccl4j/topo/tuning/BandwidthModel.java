@@ -1,9 +1,9 @@
 package org.nccl4j.topo.tuning;
 
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.Pattern;
-import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.connect.CommShape;
@@ -35,7 +35,7 @@ final class BandwidthModel {
   }
 
   /** GB/s of the algorithm, 0 if it cannot do the collective. */
-  float of(Collective collective, Algorithm algorithm, Protocol protocol) {
+  float of(Operation collective, Algorithm algorithm, Protocol protocol) {
     AlignedGraph graph = CostModel.graph(comm, algorithm);
     float perChannel = nNodes <= 2 || algorithm.isCollNet() ? graph.bwIntra() : graph.bwInter();
     if (algorithm.isNvls()) {
@@ -59,11 +59,11 @@ final class BandwidthModel {
     return needsNetGather ? 0 : toAlgorithm(collective, algorithm, bus);
   }
 
-  private float nvls(Collective collective, Algorithm algorithm, AlignedGraph graph) {
+  private float nvls(Operation collective, Algorithm algorithm, AlignedGraph graph) {
     int channels = graph.nChannels();
     float intra =
         graph.bwIntra() * TunerConstants.nvlsEfficiency(generation) * (channels - 1) / channels;
-    intra *= collective == Collective.ALL_REDUCE ? 2.0f : (ranksPerNode - 1) / ranksPerNode;
+    intra *= collective == Operation.ALL_REDUCE ? 2.0f : (ranksPerNode - 1) / ranksPerNode;
     boolean tree = algorithm == Algorithm.NVLS_TREE;
     float inter = graph.bwInter() * (nNodes <= 2 && tree ? 2 : 1);
     float most = tree ? (float) TunerConstants.nvlsTree(generation, nNodes) : Float.MAX_VALUE;
@@ -81,10 +81,10 @@ final class BandwidthModel {
     };
   }
 
-  private float tree(Collective collective, Protocol protocol, AlignedGraph graph, float bus) {
+  private float tree(Operation collective, Protocol protocol, AlignedGraph graph, float bus) {
     int channels = graph.nChannels();
     float tree = bus;
-    if (collective == Collective.ALL_REDUCE) {
+    if (collective == Operation.ALL_REDUCE) {
       tree = (float) Math.min(tree * .92, channels * TunerConstants.tree(generation, nNodes));
     }
     if (protocol == Protocol.LL) {
@@ -98,7 +98,7 @@ final class BandwidthModel {
     return comm.treePattern() == Pattern.TREE ? (float) (tree * .85) : tree;
   }
 
-  private float direct(Collective collective, AlignedGraph graph, float bus) {
+  private float direct(Operation collective, AlignedGraph graph, float bus) {
     if (collective.isGatherOrScatter()) {
       return ranksPerNode * Math.min(graph.bwIntra(), graph.bwInter() * 0.9f);
     }
@@ -110,7 +110,7 @@ final class BandwidthModel {
   }
 
   /** From what the links carry to what the caller sees. */
-  private float toAlgorithm(Collective collective, Algorithm algorithm, float bus) {
+  private float toAlgorithm(Operation collective, Algorithm algorithm, float bus) {
     if (algorithm != Algorithm.RING && collective.isGatherOrScatter()) {
       return bus;
     }

@@ -1,7 +1,7 @@
 package org.nccl4j.topo.tuning;
 
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
@@ -26,7 +26,7 @@ public final class ChannelTuningModel {
 
   private ChannelTuningModel(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
-    for (Algorithm algorithm : Algorithm.values()) {
+    for (Algorithm algorithm : Algorithm.ofNccl()) {
       for (Protocol protocol : Protocol.values()) {
         maxThreads[algorithm.ordinal()][protocol.ordinal()] =
             mostThreads(algorithm, protocol, settings);

@@ -1,10 +1,12 @@
 package org.nccl4j.topo.tuning;
 
+import java.util.Arrays;
 import java.util.Optional;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
+import java.util.stream.Stream;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
@@ -25,15 +27,16 @@ public final class CostModel {
 
   private final CommGraph comm;
   private final Cost[][][] costs =
-      new Cost[Collective.values().length][Algorithm.values().length][Protocol.values().length];
+      new Cost[Operation.values().length][Algorithm.values().length][Protocol.values().length];
 
   private CostModel(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
     BandwidthModel bandwidths = new BandwidthModel(comm);
     LatencyModel latencies = new LatencyModel(comm, settings);
     EnabledAlgorithms enabled = new EnabledAlgorithms(comm, settings);
-    for (Collective collective : Collective.values()) {
-      for (Algorithm algorithm : Algorithm.values()) {
+    Stream.of(costs).flatMap(Stream::of).forEach(row -> Arrays.fill(row, Cost.NONE));
+    for (Operation collective : Operation.collectives()) {
+      for (Algorithm algorithm : Algorithm.ofNccl()) {
         for (Protocol protocol : Protocol.values()) {
           Cost cost = Cost.NONE;
           if (comm.shape().nRanks() > 1 && exists(collective, algorithm, protocol, settings)) {
@@ -60,7 +63,7 @@ public final class CostModel {
   }
 
   private boolean exists(
-      Collective collective, Algorithm algorithm, Protocol protocol, TopoSettings settings) {
+      Operation collective, Algorithm algorithm, Protocol protocol, TopoSettings settings) {
     boolean simple = protocol == Protocol.SIMPLE;
     boolean forCollective =
         switch (collective) {
@@ -71,6 +74,7 @@ public final class CostModel {
                   || algorithm == Algorithm.COLLNET_DIRECT
                   || (algorithm == Algorithm.PAT && simple && patEnabled(settings));
           case ALL_REDUCE -> algorithm != Algorithm.PAT;
+          default -> false;
         };
     boolean nvlsWorks = simple && graph(comm, Algorithm.NVLS).nChannels() >= 2;
     return forCollective && (!algorithm.isNvls() || nvlsWorks);
@@ -89,8 +93,8 @@ public final class CostModel {
     return comm;
   }
 
-  /** Latency and bandwidth. */
-  public Cost cost(Collective collective, Algorithm algorithm, Protocol protocol) {
+  /** Latency and bandwidth; none for what the model does not have. */
+  public Cost cost(Operation collective, Algorithm algorithm, Protocol protocol) {
     return costs[collective.ordinal()][algorithm.ordinal()][protocol.ordinal()];
   }
 
@@ -102,7 +106,7 @@ public final class CostModel {
   }
 
   /** Microseconds for one operation; negative if not available. */
-  public float time(Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+  public float time(Operation collective, Algorithm algorithm, Protocol protocol, long bytes) {
     return time(collective, algorithm, protocol, bytes, 1);
   }
 
@@ -113,14 +117,14 @@ public final class CostModel {
    * @param operations how many operations of this size are launched as one
    */
   public float time(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes, int operations) {
+      Operation collective, Algorithm algorithm, Protocol protocol, long bytes, int operations) {
     Cost cost = cost(collective, algorithm, protocol);
     if (!cost.available()) {
       return -1;
     }
     float bandwidth = cost.bandwidth() * correction(collective, algorithm, protocol, bytes);
     float latency = cost.latency();
-    if (collective == Collective.ALL_REDUCE
+    if (collective == Operation.ALL_REDUCE
         && algorithm == Algorithm.RING
         && protocol == Protocol.SIMPLE
         && comm.shape().nNodes() > 1
@@ -134,9 +138,9 @@ public final class CostModel {
   }
 
   private float correction(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+      Operation collective, Algorithm algorithm, Protocol protocol, long bytes) {
     int power = log2(bytes >> 6);
-    if (collective != Collective.ALL_REDUCE || power < 0) {
+    if (collective != Operation.ALL_REDUCE || power < 0) {
       return 1;
     }
     int last = TunerConstants.corrections();
@@ -154,9 +158,9 @@ public final class CostModel {
    *
    * @param bytes the largest of what a rank sends and receives
    */
-  public Optional<Selection> select(Collective collective, long bytes) {
+  public Optional<Selection> select(Operation collective, long bytes) {
     Selection best = null;
-    for (Algorithm algorithm : Algorithm.values()) {
+    for (Algorithm algorithm : Algorithm.ofNccl()) {
       if (!usable(collective, algorithm)) {
         continue;
       }
@@ -170,13 +174,13 @@ public final class CostModel {
     return Optional.ofNullable(best);
   }
 
-  private boolean usable(Collective collective, Algorithm algorithm) {
+  private boolean usable(Operation collective, Algorithm algorithm) {
     if (algorithm.isCollNet()) {
       return comm.collNet() && comm.shape().maxLocalRanks() <= MAX_COLLNET_RANKS;
     }
     if (algorithm.isNvls()) {
       boolean fits =
-          collective == Collective.ALL_REDUCE || comm.shape().maxLocalRanks() <= MAX_NVLS_RANKS;
+          collective == Operation.ALL_REDUCE || comm.shape().maxLocalRanks() <= MAX_NVLS_RANKS;
       boolean network =
           algorithm == Algorithm.NVLS_TREE || comm.shape().nNodes() == 1 || comm.collNet();
       return comm.nvls() && fits && network;
@@ -188,11 +192,12 @@ public final class CostModel {
     return comm.of(EnabledAlgorithms.graphOf(algorithm));
   }
 
-  static int steps(Collective collective, int nRanks) {
+  static int steps(Operation collective, int nRanks) {
     return switch (collective) {
       case ALL_REDUCE -> 2 * (nRanks - 1);
       case ALL_GATHER, REDUCE_SCATTER -> nRanks - 1;
       case BROADCAST, REDUCE -> nRanks;
+      default -> throw new IllegalArgumentException(collective.label());
     };
   }
 

@@ -3,11 +3,11 @@ package org.nccl4j.topo.tuning;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.NameLists;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopoSetting;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
@@ -35,11 +35,11 @@ final class EnabledAlgorithms {
     this.ll128OverC2c = settings.get(TopoSettings.NCCL_LL128_C2C);
     this.algorithms = settings.get(TopoSettings.NCCL_ALGO);
     this.protocols = settings.get(TopoSettings.NCCL_PROTO);
-    check(TopoSettings.NCCL_ALGO, algorithms, Stream.of(Algorithm.values()).map(Algorithm::label));
+    check(TopoSettings.NCCL_ALGO, algorithms, Algorithm.ofNccl().stream().map(Algorithm::label));
     check(TopoSettings.NCCL_PROTO, protocols, Stream.of(Protocol.values()).map(Protocol::label));
   }
 
-  boolean allows(Collective collective, Algorithm algorithm, Protocol protocol) {
+  boolean allows(Operation collective, Algorithm algorithm, Protocol protocol) {
     boolean byMachine = protocol != Protocol.LL128 || ll128Works(algorithm);
     boolean byProtocol = protocols.of(collective.label()).rule(protocol.label()).orElse(byMachine);
     boolean byAlgorithm = algorithms.of(collective.label()).allows(algorithm.label());
@@ -72,7 +72,7 @@ final class EnabledAlgorithms {
       TopoSetting<NameLists> setting, NameLists value, Stream<String> knownNames) {
     List<String> unknown = new ArrayList<>(value.unknownNames(knownNames.toList()));
     unknown.addAll(
-        value.unknownOperations(Stream.of(Collective.values()).map(Collective::label).toList()));
+        value.unknownOperations(Operation.collectives().stream().map(Operation::label).toList()));
     if (!unknown.isEmpty()) {
       throw new TopologyException(
           "A setting cannot be read",
@@ -91,6 +91,7 @@ final class EnabledAlgorithms {
       case COLLNET_DIRECT -> GraphKind.COLLNET_DIRECT;
       case COLLNET_CHAIN -> GraphKind.COLLNET_CHAIN;
       case NVLS, NVLS_TREE -> GraphKind.NVLS;
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 }

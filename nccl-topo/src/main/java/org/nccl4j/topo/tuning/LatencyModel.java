@@ -1,9 +1,9 @@
 package org.nccl4j.topo.tuning;
 
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
@@ -44,7 +44,7 @@ final class LatencyModel {
   }
 
   /** Microseconds before the first byte is through. */
-  float of(Collective collective, Algorithm algorithm, Protocol protocol) {
+  float of(Operation collective, Algorithm algorithm, Protocol protocol) {
     AlignedGraph graph = CostModel.graph(comm, algorithm);
     Hardware within = graph.typeIntra() == PathType.NVL ? Hardware.NVLINK : Hardware.PCI;
     float intra = (float) step(within, algorithm, protocol);
@@ -54,7 +54,7 @@ final class LatencyModel {
     return switch (algorithm) {
       case RING -> base + ring(collective, protocol, graph, within, intra, inter);
       case TREE ->
-          collective == Collective.ALL_REDUCE
+          collective == Operation.ALL_REDUCE
               ? base + 2 * (local * intra + log2Nodes * inter)
               : base;
       case COLLNET_DIRECT ->
@@ -66,6 +66,7 @@ final class LatencyModel {
           collective.isGatherOrScatter()
               ? (float) (base + log2Nodes * (inter / PAT_NET_SHARE) + nRanks * PAT_PER_RANK)
               : base;
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
@@ -79,14 +80,14 @@ final class LatencyModel {
   }
 
   private float ring(
-      Collective collective,
+      Operation collective,
       Protocol protocol,
       AlignedGraph graph,
       Hardware within,
       float intra,
       float inter) {
     int steps = CostModel.steps(collective, nRanks);
-    if (collective == Collective.REDUCE || collective == Collective.BROADCAST) {
+    if (collective == Operation.REDUCE || collective == Operation.BROADCAST) {
       Hardware hardware = nNodes == 1 ? within : Hardware.NET;
       if (graph.sameChannels()) {
         return (float) step(hardware, Algorithm.RING, protocol);
@@ -98,7 +99,7 @@ final class LatencyModel {
     if (nNodes > 1) {
       overhead = protocol == Protocol.SIMPLE ? netOverhead * 3 : netOverhead;
     }
-    int interSteps = collective == Collective.ALL_REDUCE ? 2 * (nNodes - 1) : nNodes - 1;
+    int interSteps = collective == Operation.ALL_REDUCE ? 2 * (nNodes - 1) : nNodes - 1;
     return (steps - interSteps) * Math.max(intra, overhead) + interSteps * inter;
   }
 

@@ -1,7 +1,7 @@
 package org.nccl4j.topo.tuning;
 
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The way an operation is done.

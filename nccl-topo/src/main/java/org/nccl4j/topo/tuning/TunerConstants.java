@@ -1,12 +1,12 @@
 package org.nccl4j.topo.tuning;
 
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Measured constants by generation of GPU: latencies in microseconds, bandwidths in GB/s. The
- * values are NCCL 2.30's defaults. Rows of protocols are LL, LL128, Simple; rows of machines are
- * one, two, and four or more nodes.
+ * values are NCCL 2.30's defaults. Rows of algorithms are in NCCL's order, rows of protocols LL,
+ * LL128, Simple; rows of machines are one, two, and four or more nodes.
  */
 final class TunerConstants {
   /** The links of an algorithm's step. */
@@ -89,11 +89,15 @@ final class TunerConstants {
   private TunerConstants() {}
 
   static double base(Algorithm algorithm, Protocol protocol) {
-    return BASE[algorithm.ordinal()][protocol.ordinal()];
+    return BASE[row(algorithm)][protocol.ordinal()];
   }
 
   static double step(Hardware hardware, Algorithm algorithm, Protocol protocol) {
-    return STEP[hardware.ordinal()][algorithm.ordinal()][protocol.ordinal()];
+    return STEP[hardware.ordinal()][row(algorithm)][protocol.ordinal()];
+  }
+
+  private static int row(Algorithm algorithm) {
+    return Algorithm.ofNccl().indexOf(algorithm);
   }
 
   private static int column(int nNodes) {

@@ -3,7 +3,7 @@ package org.nccl4j.topo.cluster;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.stream.Collectors;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.search.Channel;
 import org.nccl4j.topo.search.ChannelGraph;
@@ -26,7 +26,7 @@ final class Answer {
       }
     }
     answer.comm(cluster.comm());
-    for (Collective collective : Collective.values()) {
+    for (Operation collective : Operation.collectives()) {
       for (int power = 10; power <= 30; power += 10) {
         Selection chosen = cluster.costs().select(collective, 1L << power).orElse(null);
         if (chosen != null) {

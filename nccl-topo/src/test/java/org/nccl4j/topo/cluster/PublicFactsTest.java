@@ -7,10 +7,10 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.PathType;
-import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.path.Path;
 import org.nccl4j.topo.path.Routes;
@@ -172,7 +172,7 @@ class PublicFactsTest {
   private static float micros(int machines) {
     return cluster("dgx-h100", machines)
         .costs()
-        .cost(Collective.ALL_REDUCE, Algorithm.TREE, Protocol.LL)
+        .cost(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.LL)
         .latency();
   }
 }

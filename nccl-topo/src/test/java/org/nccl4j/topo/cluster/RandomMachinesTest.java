@@ -11,7 +11,7 @@ import java.util.Random;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.nccl4j.topo.Collective;
+import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
@@ -109,7 +109,7 @@ class RandomMachinesTest {
   /** Every collective has a way, whose time is positive and does not fall with the size. */
   private static void costsMakeSense(Cluster cluster) {
     int ranks = cluster.comm().shape().nRanks();
-    for (Collective collective : Collective.values()) {
+    for (Operation collective : Operation.collectives()) {
       float before = 0;
       for (int power = 3; ranks > 1 && power < 34; power += 3) {
         Selection way = cluster.costs().select(collective, 1L << power).orElseThrow();

@@ -11,9 +11,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.nccl4j.topo.Algorithm;
-import org.nccl4j.topo.Collective;
-import org.nccl4j.topo.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
@@ -35,7 +35,7 @@ class CostModelTest {
   @MethodSource("org.nccl4j.topo.TestMachines#networked")
   void theCheapestIsChosen(String name) {
     CostModel costs = costs(name, 2, Map.of());
-    for (Collective collective : Collective.values()) {
+    for (Operation collective : Operation.collectives()) {
       for (long bytes = 1; bytes <= 1L << 36; bytes *= 8) {
         Selection chosen = costs.select(collective, bytes).orElseThrow();
         assertTrue(chosen.micros() > 0);
@@ -55,7 +55,7 @@ class CostModelTest {
     for (Protocol protocol : Protocol.values()) {
       float before = 0;
       for (long bytes = 64; bytes <= 1L << 34; bytes *= 4) {
-        float time = costs.time(Collective.ALL_GATHER, Algorithm.RING, protocol, bytes);
+        float time = costs.time(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes);
         assertTrue(time > before);
         before = time;
       }
@@ -75,7 +75,7 @@ class CostModelTest {
   void algorithmsAreForced(String name, String value, Algorithm expected) {
     CostModel costs = costs("dgx-a100", 2, Map.of(name, value));
     for (long bytes = 64; bytes <= 1L << 32; bytes *= 64) {
-      assertEquals(expected, costs.select(Collective.ALL_REDUCE, bytes).orElseThrow().algorithm());
+      assertEquals(expected, costs.select(Operation.ALL_REDUCE, bytes).orElseThrow().algorithm());
     }
   }
 
@@ -83,9 +83,9 @@ class CostModelTest {
   void protocolsAreForced() {
     CostModel costs = costs("dgx-h100", 2, Map.of("NCCL_PROTO", "^LL128;broadcast:LL"));
     for (long bytes = 64; bytes <= 1L << 32; bytes *= 64) {
-      assertEquals(Protocol.LL, costs.select(Collective.BROADCAST, bytes).orElseThrow().protocol());
+      assertEquals(Protocol.LL, costs.select(Operation.BROADCAST, bytes).orElseThrow().protocol());
     }
-    assertFalse(costs.cost(Collective.ALL_REDUCE, Algorithm.RING, Protocol.LL128).available());
+    assertFalse(costs.cost(Operation.ALL_REDUCE, Algorithm.RING, Protocol.LL128).available());
   }
 
   @ParameterizedTest

@@ -31,13 +31,13 @@ import org.nccl4j.api.window.WindowSetup;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.ShareableMemory;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TopoSettings;
 
 /**

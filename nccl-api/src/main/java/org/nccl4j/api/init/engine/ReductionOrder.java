@@ -9,8 +9,8 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** The algorithms that a communicator may use for its order of reductions. */
 final class ReductionOrder {

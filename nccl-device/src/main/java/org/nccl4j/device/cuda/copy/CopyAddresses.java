@@ -1,9 +1,9 @@
 package org.nccl4j.device.cuda.copy;
 
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Operation;
 
 /**
  * The copies of a rank in an operation that only moves data: at most one for each rank of the team.

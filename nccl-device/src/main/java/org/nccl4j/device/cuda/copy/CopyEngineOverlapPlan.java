@@ -9,9 +9,9 @@ import org.nccl4j.device.cuda.plan.CudaPlan;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.operation.Operation;
 
 /**
  * An operation of two ranks by copy engines and a kernel beside them: {@code direct_beside.cuh}.

@@ -3,7 +3,7 @@ package org.nccl4j.device.cuda.plan;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The sizes of a connection's slots on a GPU. What a rank holds for all its connections is about 60

@@ -5,7 +5,7 @@ import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /**
  * A kernel with its arguments and launch configuration, all outside the heap and filled but for the

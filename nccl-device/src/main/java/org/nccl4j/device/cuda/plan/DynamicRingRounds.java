@@ -2,10 +2,10 @@ package org.nccl4j.device.cuda.plan;
 
 import java.util.Optional;
 import org.nccl4j.device.bind.Offheap;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Rounds of a ring that channels claim, each when it has ended one, instead of having a share each:

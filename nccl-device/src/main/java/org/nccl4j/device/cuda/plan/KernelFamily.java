@@ -5,9 +5,9 @@ import java.util.Locale;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The kernels of one fatbin, which are loaded together.

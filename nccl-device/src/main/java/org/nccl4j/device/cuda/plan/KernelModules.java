@@ -15,10 +15,10 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.KernelBuild;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The kernels of one device, loaded when a plan first asks for one of their family: a fatbin for

@@ -8,13 +8,13 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.bind.Offheap;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.numeric.ElementWriter;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Pre-multiplied sums: the kernels of collectives on connections, told this rank's scalar, which

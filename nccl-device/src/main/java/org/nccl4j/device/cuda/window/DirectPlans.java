@@ -16,13 +16,13 @@ import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.OneSidedWork;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** Turns direct and one-sided works into kernels and copies. */
 public final class DirectPlans implements AutoCloseable {

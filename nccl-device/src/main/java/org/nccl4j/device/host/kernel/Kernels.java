@@ -9,8 +9,8 @@ import org.nccl4j.device.host.kernel.algorithm.SingleRankReduction;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.reduce.Reduction;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.operation.Algorithm;
 
 /** The kernels of a communicator: which one runs a collective by an algorithm. Any thread. */
 final class Kernels {

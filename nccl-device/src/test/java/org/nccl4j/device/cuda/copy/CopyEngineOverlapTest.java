@@ -22,10 +22,10 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.LaunchOptions;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * Large copies, which part a rank's streams or have a kernel beside them, against the recording

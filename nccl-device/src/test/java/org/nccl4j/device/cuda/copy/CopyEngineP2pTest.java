@@ -22,7 +22,7 @@ import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.P2pWork.Kind;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /** Sends and receives by copy engines, against the recording driver, which runs no kernels. */
 @Timeout(120)

@@ -23,8 +23,8 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * Copies in batches, and meetings by memory operations of streams, against the recording driver:

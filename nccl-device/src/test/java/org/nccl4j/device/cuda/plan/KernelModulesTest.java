@@ -26,13 +26,13 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.NativeBuild;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.NvlsLayout;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Code is loaded while no kernel waits for another rank, where that can be had: the driver may load

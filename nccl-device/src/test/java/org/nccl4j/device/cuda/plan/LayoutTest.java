@@ -17,12 +17,12 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.NativeBuild;
 import org.nccl4j.device.cuda.window.DirectLayout;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.kernel.SharedConnections;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Compiles a probe of layout.h and compares every offset with Java's. */
 public class LayoutTest {

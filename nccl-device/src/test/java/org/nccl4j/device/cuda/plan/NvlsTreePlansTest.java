@@ -19,12 +19,12 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.GpuRanks;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.NvlsLayout;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Plans of NVLS between machines against the recording driver, and their arguments' header. */
 class NvlsTreePlansTest extends AgainstFakeCuda {

@@ -20,7 +20,7 @@ import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The blocks of sends and receives among ranks whose GPUs have room for few of them at a time, and

@@ -27,7 +27,7 @@ import org.nccl4j.device.cuda.driver.CudaResult;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /** Memory of plans that come and go, against the recording driver. */
 class PlanTablesTest extends AgainstFakeCuda {

@@ -25,10 +25,10 @@ import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.copy.BesideArguments;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.OneSidedWork;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** Direct plans against the recording driver, and their arguments against the kernels' header. */
 class DirectPlansTest extends AgainstFakeCuda {

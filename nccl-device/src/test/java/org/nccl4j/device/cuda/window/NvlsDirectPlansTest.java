@@ -23,14 +23,14 @@ import org.nccl4j.device.cuda.DirectRanks;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.memory.CudaMemory;
 import org.nccl4j.device.cuda.plan.LayoutTest;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** Direct plans by multicast against the recording driver, and their arguments' header. */
 class NvlsDirectPlansTest extends AgainstFakeCuda {

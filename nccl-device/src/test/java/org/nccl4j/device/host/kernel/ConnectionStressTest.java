@@ -27,7 +27,7 @@ import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Progress;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /**
  * One connection between two threads that do nothing else: a step is received as it was sent, by

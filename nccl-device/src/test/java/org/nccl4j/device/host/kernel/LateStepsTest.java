@@ -29,7 +29,7 @@ import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Progress;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /** Connections that have gone on for long, at the steps where something begins to repeat. */
 @Timeout(60)

@@ -2,7 +2,7 @@ package org.nccl4j.it.perf.workload;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /** The workloads of {@code perf}, with nccl-tests' names and formulas. */
 public enum Workload {

@@ -26,6 +26,7 @@ public final class PluginRules {
     "org.nccl4j.device.kernel",
     "org.nccl4j.device.shm",
     "org.nccl4j.device.symmetric",
+    "org.nccl4j.operation",
     "org.nccl4j.topo",
     "org.nccl4j.transport..",
     "org.nccl4j.testkit..",

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.stream.Collectors;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.operation.Algorithm;
 
 /**
  * The kernels of one algorithm. The class that implements it for an algorithm is found by its name:

@@ -21,8 +21,8 @@ import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * What kernels of a communicator are made of: its place, connections, memory and reductions. Owned

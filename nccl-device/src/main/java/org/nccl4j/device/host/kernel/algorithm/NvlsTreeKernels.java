@@ -12,8 +12,8 @@ import org.nccl4j.device.host.reduce.PreparedReduction;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.operation.Operation;
 
 /** The kernels of NVLS inside each machine with trees between machines. */
 public final class NvlsTreeKernels implements HostAlgorithm {

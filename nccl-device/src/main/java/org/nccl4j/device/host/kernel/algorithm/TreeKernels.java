@@ -7,8 +7,8 @@ import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.operation.Operation;
 
 /** The kernels of the double binary tree: each tree has half of the data. */
 public final class TreeKernels implements HostAlgorithm {

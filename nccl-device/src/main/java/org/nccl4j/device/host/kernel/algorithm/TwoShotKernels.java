@@ -7,7 +7,7 @@ import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.operation.Operation;
 
 /**
  * All-reduce as a reduce-scatter straight to each chunk's owner and an all-gather straight from it.

@@ -6,7 +6,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The sends to one peer, or the receives from it, one after the other, a step at a time and never

@@ -8,12 +8,12 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallText;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * Operations straight between windows: what is not read from a peer's window is written into it,

@@ -1,10 +1,8 @@
-package org.nccl4j.device.kernel;
+package org.nccl4j.operation;
 
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidArgumentException;
 
 /**
  * The operations of a communicator, with what is known of each. The order is the kernels' (
@@ -99,24 +97,12 @@ public enum Operation {
     return Stream.of(values()).filter(operation -> operation.key.equals(key)).findFirst();
   }
 
-  /**
-   * The operation that a user names by its {@link #key}; none of the one-sided.
-   *
-   * @throws InvalidArgumentException for an operation that does not exist
-   */
-  public static Operation named(String key) {
-    return find(key)
+  /** The {@link #key} of each operation that a user can name: of all but the one-sided. */
+  public static List<String> names() {
+    return Stream.of(values())
         .filter(operation -> operation.kind != Kind.ONE_SIDED)
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    ErrorId.NAME,
-                    "there is no operation '" + key + "'",
-                    "use one of "
-                        + Stream.of(values())
-                            .filter(operation -> operation.kind != Kind.ONE_SIDED)
-                            .map(Operation::key)
-                            .toList()));
+        .map(Operation::key)
+        .toList();
   }
 
   /** The {@link #key} of each operation, by its ordinal. */
@@ -172,6 +158,11 @@ public enum Operation {
   /** True if it combines elements. */
   public boolean reduces() {
     return this == REDUCE || this == REDUCE_SCATTER || this == ALL_REDUCE;
+  }
+
+  /** True for an all-gather or a reduce-scatter. */
+  public boolean isGatherOrScatter() {
+    return this == ALL_GATHER || this == REDUCE_SCATTER;
   }
 
   /**

@@ -1,4 +1,4 @@
-package org.nccl4j.device.kernel;
+package org.nccl4j.operation;
 
 import java.util.List;
 import java.util.Set;
@@ -84,12 +84,21 @@ public enum Algorithm {
           Operation.SCATTER,
           Operation.GATHER,
           Operation.SEND,
-          Operation.RECV));
+          Operation.RECV)),
+  /** Heads that reduce in the network, each reached by all GPUs of its machine. */
+  COLLNET_DIRECT(
+      "CollNetDirect", Needs.NETWORK_REDUCTION, OperationSets.OF_SWITCH, Protocol.SIMPLE),
+  /** A chain to a head that reduces in the network. */
+  COLLNET_CHAIN(
+      "CollNetChain", Needs.NETWORK_REDUCTION, Set.of(Operation.ALL_REDUCE), Protocol.SIMPLE);
 
   private static final List<Algorithm> OVER_CONNECTIONS =
       Stream.of(values())
           .filter(algorithm -> algorithm.traffic != null || algorithm.needs == Needs.MULTICAST)
           .toList();
+
+  private static final List<Algorithm> OF_NCCL =
+      List.of(TREE, RING, COLLNET_DIRECT, COLLNET_CHAIN, NVLS, NVLS_TREE, PAT);
 
   private static final List<Algorithm> STRAIGHT =
       Stream.of(values()).filter(Algorithm::isStraight).toList();
@@ -114,7 +123,9 @@ public enum Algorithm {
     /** Windows and copy engines, or what does as they. */
     COPY_ENGINES,
     /** Windows that one access reaches on all ranks. */
-    MULTICAST_WINDOWS
+    MULTICAST_WINDOWS,
+    /** A network that reduces. No transport provides it; NCCL's cost model knows it. */
+    NETWORK_REDUCTION
   }
 
   /**
@@ -246,10 +257,15 @@ public enum Algorithm {
   /** All names that NCCL_ALGO takes. */
   public static List<String> names() {
     return Stream.of(values())
-        .filter(algorithm -> algorithm != PAIRWISE)
+        .filter(algorithm -> algorithm != PAIRWISE && !algorithm.isCollNet())
         .map(Algorithm::label)
         .distinct()
         .toList();
+  }
+
+  /** The algorithms that NCCL's cost model compares, in NCCL's order. */
+  public static List<Algorithm> ofNccl() {
+    return OF_NCCL;
   }
 
   /** The algorithms of collectives that need no windows. */
@@ -344,6 +360,16 @@ public enum Algorithm {
     return needs == Needs.WINDOWS
         || needs == Needs.COPY_ENGINES
         || needs == Needs.MULTICAST_WINDOWS;
+  }
+
+  /** True if the NVSwitch reduces, between connections. */
+  public boolean isNvls() {
+    return needs == Needs.MULTICAST;
+  }
+
+  /** True if the network reduces. */
+  public boolean isCollNet() {
+    return needs == Needs.NETWORK_REDUCTION;
   }
 
   /** True if it reaches all ranks' windows by one access. */

@@ -1,4 +1,4 @@
-package org.nccl4j.device.kernel;
+package org.nccl4j.operation;
 
 /** The hand-over of a connection's step, with the names in NCCL_PROTO. */
 public enum Protocol {
