@@ -11,11 +11,17 @@ module org.nccl4j.transport.net {
   requires org.jnrproject.jffi;
   requires org.objectweb.asm;
 
-  exports org.nccl4j.transport.net;
-  exports org.nccl4j.transport.net.ib;
+  exports org.nccl4j.transport.net to
+      org.nccl4j.it;
+  exports org.nccl4j.transport.net.ib to
+      org.nccl4j.it;
+  // The stubs that jnr-ffi makes live in an unnamed module, which no qualified export can name.
   exports org.nccl4j.transport.net.ib.bind;
-  exports org.nccl4j.transport.net.plugin;
-  exports org.nccl4j.transport.net.socket;
+  exports org.nccl4j.transport.net.plugin to
+      org.nccl4j.it;
+  exports org.nccl4j.transport.net.socket to
+      org.nccl4j.it,
+      org.nccl4j.testkit;
 
   provides org.nccl4j.api.spi.NetProvider with
       IbProvider,

@@ -4,7 +4,8 @@ import org.nccl4j.transport.nvls.NvlsProvider;
 module org.nccl4j.transport.nvls {
   requires transitive org.nccl4j.api;
 
-  exports org.nccl4j.transport.nvls;
+  exports org.nccl4j.transport.nvls to
+      org.nccl4j.it;
 
   provides org.nccl4j.api.spi.MulticastProvider with
       NvlsProvider;

@@ -5,7 +5,8 @@ import org.nccl4j.transport.p2p.ShmProvider;
 module org.nccl4j.transport.p2p {
   requires transitive org.nccl4j.api;
 
-  exports org.nccl4j.transport.p2p;
+  exports org.nccl4j.transport.p2p to
+      org.nccl4j.it;
 
   provides org.nccl4j.api.spi.TransportProvider with
       P2pProvider,
