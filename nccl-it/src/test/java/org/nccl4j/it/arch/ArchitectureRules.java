@@ -18,16 +18,25 @@ import com.tngtech.archunit.lang.ArchCondition;
 import com.tngtech.archunit.lang.ArchRule;
 import com.tngtech.archunit.lang.ConditionEvents;
 import com.tngtech.archunit.lang.SimpleConditionEvent;
+import java.lang.module.ModuleDescriptor;
+import java.lang.module.ModuleFinder;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.ServiceLoader;
+import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * The architecture as rules over packages, below any root package, so that the same rules are run
  * over the project and over fixtures that break them.
  */
 final class ArchitectureRules {
+  /** The packages that users see. */
+  private static final Set<String> EXPORTED = exported();
+
   private final String root;
   private final StructureLimits limits;
 
@@ -358,15 +367,18 @@ final class ArchitectureRules {
     };
   }
 
+  /** True for a package that its module exports to all; fixtures' packages count as ours. */
   private boolean isExported(String name) {
-    return name.equals(in("operation"))
-        || name.equals(in("api"))
-        || name.equals(in("api.spi"))
-        || name.equals(in("device"))
-        || name.equals(in("device.cuda"))
-        || name.equals(in("device.host"))
-        || name.equals(in("device.kernel"))
-        || name.equals(in("device.symmetric"))
-        || name.startsWith(in("topo"));
+    return EXPORTED.contains("org.nccl4j" + name.substring(root.length()));
+  }
+
+  private static Set<String> exported() {
+    return Stream.of("nccl-topo", "nccl-device", "nccl-api")
+        .map(module -> Path.of("..", module, "target", "classes"))
+        .flatMap(classes -> ModuleFinder.of(classes).findAll().stream())
+        .flatMap(module -> module.descriptor().exports().stream())
+        .filter(export -> !export.isQualified())
+        .map(ModuleDescriptor.Exports::source)
+        .collect(Collectors.toSet());
   }
 }
