@@ -19,10 +19,12 @@ record PublishedPom(String text) {
     return new PublishedPom(Files.readString(Path.of("..", folder, "target", "published-pom.xml")));
   }
 
-  /** The folders of all artifacts, as the root's pom lists them. */
+  /** The folders of all artifacts, as the root's pom lists them, without modules of tests. */
   static Set<String> folders() throws IOException {
     String root = Files.readString(Path.of("..", "pom.xml")).split("<profiles>")[0];
-    return found(root, "<module>(.*?)</module>");
+    Set<String> folders = found(root, "<module>(.*?)</module>");
+    folders.removeIf(folder -> folder.contains("/src/test/"));
+    return folders;
   }
 
   /** The names of the artifacts that are jars. */

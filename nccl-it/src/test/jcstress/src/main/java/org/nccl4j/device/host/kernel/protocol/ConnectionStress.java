@@ -3,8 +3,8 @@ package org.nccl4j.device.host.kernel.protocol;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.AtomicWords;
+import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -154,7 +154,8 @@ public final class ConnectionStress {
         r.r1 = 1;
         long first = recv.llSlot();
         int low = (int) AtomicWords.loadOpaque(recv.data.window(first), recv.data.index(first));
-        int high = (int) AtomicWords.loadOpaque(recv.data.window(first + 8), recv.data.index(first + 8));
+        int high =
+            (int) AtomicWords.loadOpaque(recv.data.window(first + 8), recv.data.index(first + 8));
         r.r2 = low == 0x01010101 && high == low ? 1 : 2;
       }
     }
@@ -199,7 +200,7 @@ public final class ConnectionStress {
       id = {"1, 0", "1, 1"},
       expect = Expect.ACCEPTABLE,
       desc = "Cleared before it is filled.")
-  @Outcome(expect = Expect.FORBIDDEN, desc = "What is sent next is cleared.")
+  @Outcome(expect = Expect.FORBIDDEN, desc = "The next step's data are cleared.")
   public static class Clear extends Wire {
     private static final long LAST = (1 << 22) - 1;
 
