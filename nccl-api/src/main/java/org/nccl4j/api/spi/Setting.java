@@ -176,7 +176,7 @@ public final class Setting<T> {
               + text
               + "\""
               + (origin.isEmpty() ? "" : " (" + origin + ")")
-              + ", which is none of its values",
+              + ", which is not one of its values",
           "set " + name + " to " + allowed + ", or unset it",
           e);
     }

@@ -57,7 +57,9 @@ public final class NativeLibrary {
       }
     }
     if (first == null) {
-      first = new UnsatisfiedLinkError("there is none for " + System.getProperty("os.name"));
+      first =
+          new UnsatisfiedLinkError(
+              "the library does not exist for " + System.getProperty("os.name"));
     }
     List<String> tried = files.stream().filter(file -> !file.isEmpty()).toList();
     throw failure(tried.isEmpty() ? library : String.join(", ", tried), first);

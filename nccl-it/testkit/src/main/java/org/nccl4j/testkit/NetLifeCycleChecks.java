@@ -21,7 +21,7 @@ final class NetLifeCycleChecks {
 
   List<Check> all() {
     return List.of(
-        new Check("a handle fits, and bytes that are none are refused", this::handles),
+        new Check("a handle fits, and other bytes are refused", this::handles),
         new Check("who does not know the secret is not let in", this::strangers),
         new Check("closing twice does nothing", this::closedTwice),
         new Check("what the other end has closed never ends well", this::otherCloses),

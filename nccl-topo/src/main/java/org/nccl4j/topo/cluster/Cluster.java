@@ -91,7 +91,7 @@ public final class Cluster {
           whole.machine().gpus().get(0).toString(),
           several
               ? "there are several machines, and this one has no network"
-              : "some GPUs reach each other only over a network, and there is none",
+              : "some GPUs reach each other only over a network, and this machine has no network",
           "Add a <net> to the topology file, or use one machine with NCCL_SHM_DISABLE=0");
     }
     List<MachineGraphs> domains = new ArrayList<>();

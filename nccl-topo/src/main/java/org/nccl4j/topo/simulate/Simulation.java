@@ -88,7 +88,7 @@ public record Simulation(
     }
     if (seen.cardinality() != comm.shape().nRanks()) {
       throw new TopologyException(
-          "A ring is none",
+          "A ring does not visit every rank",
           "channel " + channel,
           "it has " + seen.cardinality() + " of " + comm.shape().nRanks() + " ranks",
           "Report it with the topology file");

@@ -23,7 +23,7 @@ final class TreeDepth {
       while (at >= 0 && depth[at] == 0) {
         if (length == ranks) {
           throw new TopologyException(
-              "A tree is none", "channel " + channel, "rank " + rank + " is below itself", "");
+              "A tree has a cycle", "channel " + channel, "rank " + rank + " is below itself", "");
         }
         way[length++] = at;
         at = up[at];

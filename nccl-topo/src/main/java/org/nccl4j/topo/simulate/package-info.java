@@ -1,5 +1,5 @@
 /**
- * A communicator of any size without the machines: what its rings and trees look like and how long
- * its operations would take. Layer: above {@code cluster}.
+ * Simulates a communicator of any size without the machines: its rings and trees, and the times of
+ * its operations. Layer: above {@code cluster}.
  */
 package org.nccl4j.topo.simulate;

@@ -276,7 +276,7 @@ public final class Routes {
                 peer,
                 theirs,
                 transports.isEmpty()
-                    ? " none, as there is none on the path of this rank"
+                    ? " none, since this rank's path has no transport"
                     : said(peers.get(peer)),
                 whyNoNetwork()),
         "put a transport that reaches it on the class path or module path of both"

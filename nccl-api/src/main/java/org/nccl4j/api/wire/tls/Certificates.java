@@ -139,7 +139,7 @@ final class Certificates {
         throw wrong("NCCL4J_TLS_KEY", files.key(), String.valueOf(e.getMessage()), e);
       }
     }
-    throw wrong("NCCL4J_TLS_KEY", files.key(), "its key is none of " + KEY_KINDS, null);
+    throw wrong("NCCL4J_TLS_KEY", files.key(), "its key is not one of " + KEY_KINDS, null);
   }
 
   private void checkPair(X509Certificate certificate, PrivateKey key)
