@@ -16,17 +16,17 @@
  * </pre>
  *
  * <p>Step s uses slot s mod 8. In Simple the sender fills the slot, then stores tail = s + 1. The
- * step's bytes are stored first, 32 + 4 (s mod 8) bytes behind the tail, for who carries the slot's
- * contents to another machine; by GPUs only where a proxy does. The call's signature is stored
- * first too, 16 + 2 (s mod 8) bytes behind the tail. In LL and LL128 the data carry flags made of s
- * + 1 and the tail is not used. The host device, which cannot store 128 bytes at once, has one flag
- * of 8 bytes in an LL128 slot, at its beginning and stored last; the data follow. The host's flags
- * carry the call's signature ({@link org.nccl4j.device.kernel.CallSignature}): LL's 10 bits of it
- * above the lowest 22 bits of s, LL128's all 16 above 48 bits of s + 1. Before the former repeat,
- * the receiver clears each LL slot as it releases the last step that can have used it. In all of
- * them the receiver stores head = s + 1 once it has emptied the slot, and the sender fills step s
- * only when head is greater than s - 8. Both sides count the steps of a connection on from one
- * operation to the next.
+ * step's bytes are stored first, 32 + 4 (s mod 8) bytes behind the tail, for the proxy that carries
+ * the slot's contents to another machine; by GPUs only where a proxy does. The call's signature is
+ * stored first too, 16 + 2 (s mod 8) bytes behind the tail. In LL and LL128 the data carry flags
+ * made of s + 1 and the tail is not used. The host device, which cannot store 128 bytes at once,
+ * has one flag of 8 bytes in an LL128 slot, at its beginning and stored last; the data follow. The
+ * host's flags carry the call's signature ({@link org.nccl4j.device.kernel.CallSignature}): LL's 10
+ * bits of it above the lowest 22 bits of s, LL128's all 16 above 48 bits of s + 1. Before the
+ * former repeat, the receiver clears each LL slot as it releases the last step that can have used
+ * it. In all of them the receiver stores head = s + 1 once it has emptied the slot, and the sender
+ * fills step s only when head is greater than s - 8. Both sides count the steps of a connection on
+ * from one operation to the next.
  *
  * <p>The host device has other slots for LL128 steps of up to 184 bytes, among the words of the
  * channels that it does not use: at 4096 of the data side 64 slots of 64 bytes, for up to 56 bytes,

@@ -1,6 +1,5 @@
 /**
- * Kernels with their arguments: what collectives, sends and receives over connections become on a
- * GPU.
+ * Kernels with their arguments, for collectives, sends and receives over connections on a GPU.
  *
  * <p>{@code KernelLayout} has the offsets that layout.h in src/main/cuda has too. {@code
  * PlanContext} is a communicator as its plans know it. Entrances: {@code CollectivePlans}, {@code

@@ -1,8 +1,7 @@
 /**
- * Communicators of the host device: the entrance to its kernels. {@link
- * org.nccl4j.device.host.kernel.Kernels} has the table of algorithms; plans wait in streams, and
- * kernels of communicators that share connections run one after the other.
- *
- * <p>Above the rooms {@code algorithm}, {@code nvls}, {@code window} and {@code protocol}.
+ * Communicators of the host device: the entrance to its kernels. Plans wait in streams, and kernels
+ * of communicators that share connections run one after the other. Layer: above {@code
+ * host.kernel}'s own packages {@code algorithm}, {@code nvls}, {@code window} and {@code protocol},
+ * below {@code host}.
  */
 package org.nccl4j.device.host.kernel;

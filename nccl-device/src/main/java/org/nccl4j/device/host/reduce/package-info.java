@@ -1,7 +1,7 @@
 /**
- * Element-wise arithmetic on host memory, for every type and operator. Made by {@link
- * org.nccl4j.device.host.reduce.Reductions}; used by the host device's kernels; knows host memory
- * and the numeric types.
+ * Element-wise arithmetic on host memory, for every type and operator. {@link
+ * org.nccl4j.device.host.reduce.Reductions} is the entrance. Layer: above {@code host.memory} and
+ * {@code numeric}, below the kernels.
  *
  * <p>Floating-point results are rounded once, to nearest even. Averages divide each rank's element
  * by the ranks, as one correctly rounded division and not as a product with a rounded reciprocal,

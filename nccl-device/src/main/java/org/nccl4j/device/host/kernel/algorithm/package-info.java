@@ -1,6 +1,7 @@
 /**
  * Collective algorithms and sends and receives of the host device over connections, a file each.
- *
- * <p>Above the room {@code protocol}, with whose primitives they are written.
+ * {@link org.nccl4j.device.host.kernel.algorithm.HostAlgorithm} finds an algorithm's kernels.
+ * Layer: above {@code protocol}, with whose primitives they are written, and above {@code nvls};
+ * below {@code host.kernel}.
  */
 package org.nccl4j.device.host.kernel.algorithm;

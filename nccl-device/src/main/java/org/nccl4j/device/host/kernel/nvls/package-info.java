@@ -1,6 +1,5 @@
 /**
- * Kernels of the host device over emulated multicast memory (NVLS).
- *
- * <p>Above the rooms {@code protocol} and {@code window}.
+ * Emulated multicast memory (NVLS) of the host device, as kernels use it. Layer: above {@code
+ * protocol} and {@code window}, below {@code algorithm}.
  */
 package org.nccl4j.device.host.kernel.nvls;

@@ -1,5 +1,6 @@
 /**
  * The functions of libnccl that {@code perf --compare libnccl} measures, as jnr-ffi wants them.
- * Exported, since the stubs that it makes live outside this module.
+ * Layer: below {@code perf.nccl}. Exported because the stubs that jnr-ffi makes live in another
+ * module; not for users.
  */
 package org.nccl4j.it.perf.nccl.bind;
