@@ -6,7 +6,7 @@ module org.nccl4j.device {
   requires org.jnrproject.ffi;
   requires org.jnrproject.jffi;
   requires org.objectweb.asm;
-  // What jffi needs, and does not say since it has no module descriptor.
+  // Needed by jffi, which has no module descriptor to say so.
   requires java.logging;
   requires jdk.unsupported;
 

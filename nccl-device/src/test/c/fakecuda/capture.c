@@ -1,6 +1,6 @@
-// Captures. What a driver refuses while streams are captured spoils the capture, here too: calls that
-// wait for or ask about a captured stream, and, of a thread that has not said otherwise, calls that
-// may wait for everything.
+// Captures. As in a driver, calls that are refused while streams are captured spoil the capture: calls
+// that wait for or ask about a captured stream, and, of a thread that has not said otherwise, calls
+// that may wait for everything.
 typedef struct {
   CUstream stream, origin;  // who began the capture; itself if it did
   CUstreamCaptureMode mode;

@@ -1,4 +1,4 @@
-// What cuMemAlloc and cuMemHostAlloc gave, for who asks about an address. Whole blocks of a device
+// Memory of cuMemAlloc and cuMemHostAlloc, for questions about an address. Whole blocks of a device
 // are files in memory, so that other processes can map them.
 #define BLOCK (2 << 20)
 static struct {

@@ -15,7 +15,7 @@ static Team* teamOf(Physical* p) {
     if (teams[i].inode == s.st_ino) return &teams[i];
   return NULL;
 }
-// What a driver would answer with an error, or worse.
+// Records a misuse: a driver would answer with an error, or worse.
 static CUresult misuse(const char* what) {
   call(NO, "misuse: %s", what);
   return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// What is recorded, what a test lets fail, and what lives.
+// Records of calls, failures that a test asks for, and counts of living objects.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char record[1 << 20];
 static size_t recorded;
@@ -41,7 +41,7 @@ const char* fakeRecord(void) { return record; }
 long fakeLive(void) { return live; }
 void fakeArguments(void* to) { memcpy(to, arguments, sizeof arguments); }
 void fakeAllArguments(void* to, int bytes) { memcpy(to, all_arguments, bytes); }
-// What devices say of themselves to those who ask from now on.
+// Sets the devices' attributes from now on.
 void fakeGpu(int compute_capability, int processors, int threads) {
   capability = compute_capability;
   multiprocessors = processors;
@@ -91,7 +91,7 @@ void fakeFail(const char* call, int code) {
   snprintf(failing[0].name, sizeof failing[0].name, "%s", call);
   failing[0].code = code;
 }
-// What a function fails with, if it does.
+// The error of a function that a test lets fail; else success.
 static CUresult fails(const char* name) {
   for (int f = 0; f < MOST_FAILING; f++)
     if (strcmp(failing[f].name, name) == 0 && --failing[f].from <= 0)

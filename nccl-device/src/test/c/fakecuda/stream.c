@@ -1,4 +1,4 @@
-// Memory operations of streams, and copies. What comes after a wait that is not fulfilled is kept
+// Memory operations of streams, and copies. Operations after a wait that is not fulfilled are kept
 // until it is, and somebody asks.
 static struct {
   CUstream stream;
@@ -49,7 +49,7 @@ static void keep(CUstream t, u64 at, u64 value, int wide, int waits, size_t copi
   proceed();
   pthread_mutex_unlock(&lock);
 }
-// Whether a stream has something that waits; words may have been stored meanwhile.
+// True if a stream has something that waits; words may have been stored meanwhile.
 static int waiting(CUstream t) {
   int found = 0;
   pthread_mutex_lock(&lock);

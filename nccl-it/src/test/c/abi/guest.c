@@ -1,4 +1,4 @@
-// What the library does to the program in whose process it is, by the name of a case. Needs
+// Cases, by name, of how the library treats the program that it runs in. Needs
 // NCCL4J_DEVICE=host.
 #include "checks.h"
 #include <signal.h>

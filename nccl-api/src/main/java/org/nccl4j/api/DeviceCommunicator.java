@@ -69,7 +69,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
   }
 
-  /** One of this rank's; what is wrong on it is told to all ranks. */
+  /** One of this rank's; its errors are reported to all ranks. */
   static DeviceCommunicator create(
       WindowRegistry windows, String name, int rank, DeviceCommRequirements asked) {
     DeviceMemory memory = null;

@@ -33,9 +33,9 @@ public final class Devices {
   }
 
   /**
-   * Wraps memory of this process that somebody else allocated and frees: of another library, or of
-   * a {@code MemorySegment} (its address() and byteSize()). It must live until the last operation
-   * on it has ended. {@link CudaDevices#device}{@code (n).wrap} wraps memory of a GPU.
+   * Wraps memory of this process that other code allocated and frees: of another library, or of a
+   * {@code MemorySegment} (its address() and byteSize()). It must live until the last operation on
+   * it has ended. {@link CudaDevices#device}{@code (n).wrap} wraps memory of a GPU.
    *
    * @throws org.nccl4j.device.InvalidArgumentException if bytes is negative, or if, of one byte or
    *     more, the address is 0 or the first or the last byte cannot be read

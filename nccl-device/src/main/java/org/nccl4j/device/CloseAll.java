@@ -2,7 +2,7 @@ package org.nccl4j.device;
 
 /**
  * Frees several things one after the other, also where one of them cannot be freed: of a GPU whose
- * context is broken every call fails, and what is not the GPU's is to be freed all the same. One
+ * context is broken every call fails, and memory of the host is to be freed all the same. One
  * thread.
  */
 public final class CloseAll {
@@ -11,7 +11,7 @@ public final class CloseAll {
   /** None yet. */
   public CloseAll() {}
 
-  /** Frees one; what it throws is kept until {@link #end}. */
+  /** Frees one; keeps its exception until {@link #end}. */
   public void take(Runnable release) {
     try {
       release.run();

@@ -144,7 +144,7 @@ public final class DebugLog implements System.Logger {
     }
   }
 
-  /** One line, at once: whoever reads the file after a crash wants the last one. */
+  /** One line, at once: after a crash the file needs the last one. */
   private void write(Target file, Level level, String message) {
     String line =
         "%s %s:%d %s %s %s%n"

@@ -52,9 +52,9 @@ public abstract class Device {
   public abstract DeviceMemory memAlloc(long bytes);
 
   /**
-   * Memory that somebody else allocated and frees: of another library, or of a {@code
-   * MemorySegment} (its address() and byteSize()). It must live until the last operation on it has
-   * ended; closing the result leaves it alone. Buffers that operations write to must be writable.
+   * Memory that other code allocated and frees: of another library, or of a {@code MemorySegment}
+   * (its address() and byteSize()). It must live until the last operation on it has ended; closing
+   * the result leaves it alone. Buffers that operations write to must be writable.
    *
    * @param address where it begins
    * @param bytes how much of it may be used

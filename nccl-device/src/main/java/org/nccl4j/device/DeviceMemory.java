@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 /**
  * A range of a device's memory.
  *
- * <p>Any thread may call any method; who writes the same bytes from two threads or streams at once
- * gets either's. Freed by {@link #close()}: slices of it are then closed too.
+ * <p>Any thread may call any method. Bytes that two threads or streams write at once become
+ * either's. Freed by {@link #close()}: slices of it are then closed too.
  */
 public abstract class DeviceMemory implements AutoCloseable {
   private final long size;

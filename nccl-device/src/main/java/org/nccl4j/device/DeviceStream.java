@@ -57,9 +57,9 @@ public abstract class DeviceStream implements AutoCloseable {
 
   /**
    * From now on launches do not wait for room, or no longer: of ranks that one thread drives, one
-   * may wait for operations that the thread launches later. What was launched before this call does
-   * not, and may be waited for here. Begins and ends are counted. Nothing to do where the device
-   * has its own ways.
+   * may wait for operations that the thread launches later. Earlier launches do not wait for them;
+   * this call may wait for earlier launches. Begins and ends are counted. Nothing to do where the
+   * device has its own ways.
    *
    * @param begins false to end it
    */
@@ -68,7 +68,7 @@ public abstract class DeviceStream implements AutoCloseable {
   /** Launches the recording of an event: it happens when all launched before has ended. */
   public abstract void record(DeviceEvent event);
 
-  /** Launches a wait: what is launched after this runs once the event's last recording happened. */
+  /** Launches a wait: later launches run once the event's last recording has happened. */
   public abstract void await(DeviceEvent event);
 
   /**

@@ -6,7 +6,7 @@ import java.util.List;
 
 /**
  * Memory that is never freed, since a kernel or thread may still use it when its time to be freed
- * has come: that would end the process, or change memory of somebody else. The log says so. Any
+ * has come: that would end the process, or change memory of other code. The log says so. Any
  * thread.
  */
 public final class KeptMemory {

@@ -37,7 +37,7 @@ public final class CNumber {
     return OptionalLong.of(value.max(low).min(high).longValue());
   }
 
-  /** The number that the text is; empty if it is none. */
+  /** The number that the text is; empty if it is no number. */
   public static OptionalLong whole(String text) {
     return WHOLE.matcher(text).matches() ? prefix(text) : OptionalLong.empty();
   }

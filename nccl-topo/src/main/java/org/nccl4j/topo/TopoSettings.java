@@ -319,7 +319,7 @@ public final class TopoSettings {
     return Math.min(positive(NCCL_MIN_CTAS).orElse(1), maxCtas());
   }
 
-  /** NCCL_MAX_CTAS: at most {@link #MAX_CHANNELS}; what is not positive does not count. */
+  /** NCCL_MAX_CTAS: at most {@link #MAX_CHANNELS}; numbers below 1 do not count. */
   public int maxCtas() {
     return Math.min(positive(NCCL_MAX_CTAS).orElse(MAX_CHANNELS), MAX_CHANNELS);
   }

@@ -114,8 +114,8 @@ public interface Bootstrap extends AutoCloseable {
   CompletableFuture<byte[]> call(byte[] point, byte[] request);
 
   /**
-   * Another bootstrap, of some of the ranks. Those who are in it make the same call; it returns
-   * once they are together. Works after a failure of this one too, until it is closed.
+   * Another bootstrap, of some of the ranks. These ranks all make the same call; it returns once
+   * they are together. Works after a failure of this one too, until it is closed.
    *
    * @param members ranks of this bootstrap in their new order, this one among them
    * @param lead the meeting point of the first of them

@@ -6,8 +6,8 @@ import org.nccl4j.api.bootstrap.root.FailureMessage;
 
 /**
  * Hears of failures and passes them on: over the roots that the rank is connected to and, once one
- * of these has gone, over its neighbours in the ring. What comes by one way goes on by all the
- * others, so it gets from one root's ranks to another's. Any thread.
+ * of these has gone, over its neighbours in the ring. A failure that comes over one connection is
+ * passed on over all the others, so it gets from one root's ranks to another's. Any thread.
  */
 final class FailureBroadcast {
   private final RankMonitor monitor;

@@ -13,9 +13,10 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
 
 /**
  * Small messages from one rank to all others, sent now and then beside the exchanges. It goes to a
- * root, and from it to all who came there, several in one message where they come at once; who came
- * to two roots passes it on. Once a root has gone, or may go, it also goes around the ring as far
- * as that is whole. Each has a number by which a rank knows what it has heard. Any thread.
+ * root, and from it to all who came there, several in one message where they come at once; a rank
+ * that came to two roots passes it on. Once a root has gone, or may go, it also goes around the
+ * ring as far as that is whole. Each has a number by which a rank knows what it has heard. Any
+ * thread.
  */
 public final class NoticeBroadcast {
   static final int MAX_BYTES = 16 << 10;

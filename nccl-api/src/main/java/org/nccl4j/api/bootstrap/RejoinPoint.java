@@ -37,7 +37,7 @@ final class RejoinPoint {
     }
   }
 
-  /** Somebody who knows the secret asks. */
+  /** A rank that knows the secret asks. */
   void asked(Connection connection, MessageReader body) throws ProtocolException {
     String key = body.text(MAX_KEY);
     byte[] way = published.get(key);
@@ -50,7 +50,7 @@ final class RejoinPoint {
     }
   }
 
-  /** Somebody who asked does not wait any more. */
+  /** A rank that asked does not wait any more. */
   void gone(Connection connection) {
     waiting.values().forEach(list -> list.remove(connection));
   }

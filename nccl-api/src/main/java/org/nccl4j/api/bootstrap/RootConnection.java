@@ -107,7 +107,7 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
     return local.getAddress();
   }
 
-  /** A moment longer, for whoever knows more to say what has come of it by then. */
+  /** A moment longer than the deadline, so that the root can answer with the reason first. */
   private static Deadline withOutcome(Deadline deadline) {
     return new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
   }

@@ -20,8 +20,8 @@ import org.nccl4j.api.wire.tls.PeerCredentials;
 
 /**
  * The listening socket of those ranks of a communicator that live in this process: one for all of
- * them, so that thousands do not need as many descriptors. Who connects says which rank it wants.
- * The last rank that leaves closes it. Any thread.
+ * them, so that thousands do not need as many descriptors. A connecting rank names the rank that it
+ * wants. The last rank that leaves closes it. Any thread.
  */
 final class SharedRingListener implements ConnectionListener.Acceptor {
   private static final List<SharedRingListener> OPEN = new ArrayList<>();

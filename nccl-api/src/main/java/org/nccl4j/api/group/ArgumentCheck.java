@@ -54,7 +54,7 @@ record ArgumentCheck(
     }
   }
 
-  /** The error of arguments that are wrong beside the buffers; what is closed is the last. */
+  /** The error of wrong arguments beside the buffers; closed objects come last. */
   private NcclException wrong(long shape, long count, DeviceStream stream) {
     DataType type = CallShape.type(shape);
     RedOp op = CallShape.op(shape);

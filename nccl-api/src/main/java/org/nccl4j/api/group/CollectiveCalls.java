@@ -12,8 +12,8 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /**
- * Runs what waits for other ranks: what one rank waits for in the order of its calls, and each rank
- * of several on a thread of its own.
+ * Runs calls that wait for other ranks: those of one rank in their order, and each rank of several
+ * on a thread of its own.
  */
 final class CollectiveCalls {
   /**

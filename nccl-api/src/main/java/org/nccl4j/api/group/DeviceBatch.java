@@ -166,7 +166,7 @@ final class DeviceBatch implements Runnable {
     return on != null;
   }
 
-  /** Waits for that thread; what its launch threw, or null. */
+  /** Waits for that thread; returns the exception of its launch, or null. */
   Throwable await() {
     return on.await();
   }

@@ -9,7 +9,7 @@ import org.nccl4j.device.Patience;
 /**
  * A thread that launches one rank's part of a group, while the caller launches another's. Between
  * groups it looks for more for a while, since to wake a thread takes longer than to launch; then it
- * sleeps. Any thread may hand something over; who does must take the outcome.
+ * sleeps. Any thread may hand over a launch, and must then take its outcome.
  */
 final class LaunchThread implements AutoCloseable {
   /** Time for which the thread polls before it sleeps. */
@@ -68,7 +68,7 @@ final class LaunchThread implements AutoCloseable {
     return true;
   }
 
-  /** Waits until what was handed over is done; what it threw, or null. */
+  /** Waits until the launch is done; returns its exception, or null. */
   Throwable await() {
     int looks = 0;
     Object now = state;

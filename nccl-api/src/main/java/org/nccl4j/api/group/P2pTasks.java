@@ -9,7 +9,7 @@ import org.nccl4j.device.kernel.P2pWork;
 
 /**
  * Sends and receives that are planned together. Mostly they are those of a group before, which are
- * kept: then nothing is allocated. Owner: who has entered the launcher.
+ * kept: then nothing is allocated. Owner: the thread that has entered the launcher.
  */
 final class P2pTasks {
   private final List<P2pTask> works = new ArrayList<>();

@@ -110,7 +110,7 @@ public final class CommunicatorState {
     new Suspension(this).suspend();
   }
 
-  /** All ranks have agreed: what looks at the engine ends before the engine does. */
+  /** All ranks have agreed: observers of the engine end before the engine does. */
   void release() {
     suspended = true;
     end(running, /* idle= */ true);
@@ -366,7 +366,7 @@ public final class CommunicatorState {
 
   /**
    * Waits for this rank's operations and frees everything, with an abort if they take too long.
-   * What an operation still uses that does not end then is never freed.
+   * Memory of an operation that does not end even then is never freed.
    */
   public void close(Duration patience) {
     if (!closed.compareAndSet(false, true)) {

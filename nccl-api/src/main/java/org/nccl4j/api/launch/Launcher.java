@@ -198,7 +198,7 @@ public final class Launcher {
     hooks = others;
   }
 
-  /** Tells whoever listens of an operation that was launched. */
+  /** Reports a launched operation to the hooks. */
   @HotPath
   public void tell(String what, long count, DataType type, int root, DeviceStream stream) {
     if (hooks.areAny()) {

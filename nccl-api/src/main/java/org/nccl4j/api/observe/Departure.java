@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * A rank has closed its communicator, after so many operations. Who has called more of those that
- * it takes part in waits for what never comes.
+ * A rank has closed its communicator, after so many operations. A rank that has called more
+ * operations with it waits for data that never come.
  *
  * @param communicator its number
  * @param rank the one that closed

@@ -13,8 +13,8 @@ import java.util.stream.IntStream;
 import org.nccl4j.api.observe.RankReport.Operation;
 
 /**
- * Says of a communicator, from what the recorders of its ranks have, who is behind and who waits
- * for whom, in one sentence.
+ * Says in one sentence, from the records of a communicator's ranks, which ranks are behind and
+ * which rank waits for which.
  */
 public final class Diagnosis {
   private static final int NAMED = 8;
@@ -95,7 +95,9 @@ public final class Diagnosis {
     return head + (perhaps.isEmpty() ? blamed(waiting) : perhaps) + waits(waiting) + unknown();
   }
 
-  /** Those who have not called what another may be in: GPUs' kernels count nothing. */
+  /**
+   * Ranks that have not called the operation that another may be in: GPUs' kernels count nothing.
+   */
   private String perhapsBehind(List<RankReport> waiting) {
     RankReport furthest =
         waiting.stream()

@@ -30,7 +30,7 @@ final class FlightFile {
 
   private static final System.Logger LOG = DebugLog.of("RAS");
 
-  /** Those who record keep it, so that its class can be unloaded after the last of them. */
+  /** Recorders keep it, so that its class can be unloaded after the last of them. */
   private static WeakReference<FlightFile> ours = new WeakReference<>(null);
 
   /** Keeps the memory mapped; null where it is not shared. */

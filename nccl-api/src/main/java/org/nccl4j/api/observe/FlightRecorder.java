@@ -18,8 +18,8 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 /**
  * The flight recorder of one rank of a communicator; see the package's description for where things
  * lie. Operations of one shape and count in a row are one run, so to record one more of them is one
- * store: how many operations there are. What has ended is not stored by the operations: the {@link
- * ProgressMonitor} looks at it now and then.
+ * store: how many operations there are. Operations do not store that they have ended: the {@link
+ * ProgressMonitor} looks now and then.
  *
  * <p>Owner of {@code collective} and {@code other}: the thread that launches, one at a time; of the
  * rest: any.

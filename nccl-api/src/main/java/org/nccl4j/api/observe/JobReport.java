@@ -103,7 +103,7 @@ public record JobReport(
    *
    * @param ids a unique id's text for each root, or the NCCL_COMM_ID
    * @param settings secret and certificates, as the ranks have them
-   * @throws org.nccl4j.device.InvalidArgumentException if an id is none
+   * @throws org.nccl4j.device.InvalidArgumentException if an id is invalid
    * @throws org.nccl4j.device.SystemErrorException if a root cannot be reached
    */
   public static JobReport ask(List<String> ids, Settings settings) {

@@ -51,7 +51,7 @@ record OrderNotice(
     return text.substring(0, Math.min(text.length(), MOST_TEXT));
   }
 
-  /** Empty for what is none. */
+  /** Empty for bytes that are no notice. */
   static Optional<OrderNotice> decode(byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       if (in.readByte() != KIND) {

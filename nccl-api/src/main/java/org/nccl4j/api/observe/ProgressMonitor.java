@@ -19,7 +19,7 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 /**
  * Looks at all communicators of the process a few times a second: takes down in their recorders how
  * far they are, and has a failure told to the other ranks. One daemon thread, which ends when there
- * is no communicator. What it costs an operation is nothing.
+ * is no communicator. It costs an operation nothing.
  */
 public final class ProgressMonitor {
   private static final System.Logger LOG = DebugLog.of("RAS");
@@ -56,7 +56,9 @@ public final class ProgressMonitor {
   private final Options options;
   private final JfrRecorder recording;
 
-  /** Held during a look. Who has one never waits for that of another observer. */
+  /**
+   * Held during a look. An observer never waits for the look of another one while it holds its own.
+   */
   private final ReentrantLock looking = new ReentrantLock();
 
   private volatile boolean closed;
@@ -197,7 +199,7 @@ public final class ProgressMonitor {
     log.close();
   }
 
-  /** An interruption does not shorten it: what is closed next is what a look touches. */
+  /** An interruption does not shorten it: the recorders that a look reads are closed next. */
   private boolean awaitLook() {
     long end = System.nanoTime() + LONGEST_LOOK_NANOS;
     boolean interrupted = false;

@@ -17,10 +17,12 @@ import org.nccl4j.operation.Protocol;
 record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double HOP = 0.11;
 
-  /** What a hand-over takes longer where ranks share cores: another rank has the core. */
+  /** Added microseconds of a hand-over where ranks share cores: another rank has the core. */
   private static final double SWITCH = 1;
 
-  /** What a hand-over by Simple takes longer: its tail and its data come one after the other. */
+  /**
+   * Added microseconds of a hand-over by Simple: its tail and its data come one after the other.
+   */
   private static final double TAIL = 0.03;
 
   private static final double LL_GIGABYTES = 2.5;
@@ -76,7 +78,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   /**
    * Calls with a root do not wait for each other, since a rank that has sent goes on. A call that
    * is alone takes its chain of hand-overs; where many follow each other, each takes the busiest
-   * rank's messages, one after the other. What counts is the mean of both.
+   * rank's messages, one after the other. The mean of both counts.
    */
   private double latency(Operation operation, Algorithm algorithm) {
     double steps = algorithm.steps(operation, nRanks);
@@ -86,7 +88,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
         : chain + Math.max(0, algorithm.messages(operation, nRanks) - steps) * PEER;
   }
 
-  /** What each wait for other ranks takes longer where these need cores that others have. */
+  /** Added microseconds of each wait for ranks that need cores which others have. */
   static double switching(int nRanks, int cores) {
     return nRanks > cores ? SWITCH : 0;
   }

@@ -17,8 +17,8 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * A file of measured times, as {@code ./nccl tune} writes it and NCCL4J_COSTS_FILE names it: what
- * stands in it goes before every prediction. Lines:
+ * A file of measured times, as {@code ./nccl tune} writes it and NCCL4J_COSTS_FILE names it: its
+ * times override all predictions. Lines:
  *
  * <pre>
  *   # a remark

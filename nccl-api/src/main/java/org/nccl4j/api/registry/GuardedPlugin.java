@@ -24,7 +24,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * Calls somebody else's plug-in, and says so where it throws or answers something that cannot be:
+ * Calls a plug-in of another project, and names it where it throws or gives an impossible answer:
  * else the error would be one of nccl4j. Objects that make connections are called by reflection;
  * those that move data have guards without it.
  *
@@ -34,7 +34,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  */
 record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
     implements InvocationHandler {
-  /** Ours are not guarded: what they throw unexpectedly is a defect of nccl4j. */
+  /** Ours are not guarded: their unexpected exceptions are defects of nccl4j. */
   private static final String OURS = "org.nccl4j.transport.";
 
   /** Types of objects that a guarded plug-in makes and that are guarded too. */

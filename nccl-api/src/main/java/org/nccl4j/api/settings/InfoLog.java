@@ -31,7 +31,7 @@ public record InfoLog(Settings settings, String who) {
     };
   }
 
-  /** Tells a line; what makes it is called only if somebody gets to see it. */
+  /** Writes a line, made only if it is logged. */
   public void tell(String subsystem, Supplier<String> line) {
     Logger log = LOGS.computeIfAbsent(subsystem, DebugLog::of);
     Level level = level(settings, subsystem);

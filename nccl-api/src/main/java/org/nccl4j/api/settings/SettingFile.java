@@ -13,8 +13,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * Files that settings name. What is read of one is bounded, so that a wrong name, a device's say,
- * neither takes all memory nor waits for ever.
+ * Files that settings name. Reads are bounded, so that a wrong name, such as a device's, neither
+ * takes all memory nor waits for ever.
  */
 public final class SettingFile {
   private static final int MOST_BYTES = 16 << 20;

@@ -33,7 +33,8 @@ public interface Multicast extends AutoCloseable {
 
   /**
    * Makes memory that every member has already be reached by one access, where it lies, in step
-   * with all other ranks of the communicator. What is not closed before is closed with this object.
+   * with all other ranks of the communicator. This object closes those that are still open when it
+   * is closed.
    *
    * @param own this member's, where its device sees it
    * @param views all members', in their order, by this member's addresses

@@ -44,13 +44,13 @@ public interface Profiler extends AutoCloseable {
    * channel of a connection, each state is reported in the order of the steps.
    */
   enum StepState {
-    /** A kernel has filled the slot. What follows is the wait for the receiver to have room. */
+    /** A kernel has filled the slot. The wait for room at the receiver follows. */
     FILLED,
 
     /** The network has it: it sends the slot, or may receive into it. */
     POSTED,
 
-    /** The data have come. What follows is the flush, where they are in a GPU's memory. */
+    /** The data have come. The flush follows, where they are in a GPU's memory. */
     RECEIVED,
 
     /** A kernel may fill the sender's slot again, or take what is in the receiver's. */
@@ -88,7 +88,7 @@ public interface Profiler extends AutoCloseable {
    */
   default void stepped(ProxyStep step) {}
 
-  /** The communicator is closed. What is under way at this time may still be told of. */
+  /** The communicator is closed. Operations under way at this time may still be reported. */
   @Override
   default void close() {}
 }

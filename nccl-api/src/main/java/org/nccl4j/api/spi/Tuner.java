@@ -6,8 +6,8 @@ import org.nccl4j.device.DataType;
  * Edits the table of predicted times from which an algorithm and a protocol are chosen. Called by
  * one thread at a time, once for each shape of an operation; the choice is kept.
  *
- * <p>All ranks of a communicator must edit alike: what it does may depend on its arguments and on
- * what all ranks know in common, and on nothing else. Ranks that choose differently hang.
+ * <p>All ranks of a communicator must edit alike: its edits may depend only on its arguments and on
+ * facts that all ranks know. Ranks that choose differently hang.
  */
 @FunctionalInterface
 public interface Tuner {

@@ -53,7 +53,7 @@ public final class RegisteredWindow {
     return memory;
   }
 
-  /** The launch of a number is an operation on it; for who launches. */
+  /** The launch of a number is an operation on it; for the launcher. */
   public void use(long launch) {
     used = launch;
   }

@@ -49,7 +49,7 @@ final class RegistrationRequest implements AutoCloseable {
     return new RegistrationRequest(own, unfit, mapper.offer(null, new byte[0]));
   }
 
-  /** The allocation; null where there is none. To be released by whoever has no more use for it. */
+  /** The allocation; null where there is none. Released by its last user. */
   ShareableMemory own() {
     return own;
   }

@@ -5,11 +5,11 @@ import java.util.List;
 import java.util.TreeMap;
 
 /**
- * Windows that this rank has no more use for, and that stay mapped while another rank may. What all
- * ranks have given up is known when they next register something, since each then says what it has.
- * There may be too many to say at once; so that all ranks come to speak of the same, whatever each
- * of them has, they go through the windows' numbers together, in ascending order. Guarded by its
- * owner.
+ * Windows that this rank has no more use for, and that stay mapped while another rank may. The
+ * ranks learn which windows all of them have given up when they next register one, since each then
+ * names its own. There may be too many to say at once; so that all ranks come to speak of the same,
+ * whatever each of them has, they go through the windows' numbers together, in ascending order.
+ * Guarded by its owner.
  */
 final class ReleasedWindows {
   private static final int MOST = 1000;

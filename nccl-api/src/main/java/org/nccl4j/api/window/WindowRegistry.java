@@ -339,9 +339,9 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   /**
-   * Unmaps all windows on this rank, where nothing may be running, after {@link #endRemote}. What
-   * reaches all ranks' memory at once stays until these have closed theirs, and is closed with what
-   * made it.
+   * Unmaps all windows on this rank, where nothing may be running, after {@link #endRemote}.
+   * Multicast memory stays until all ranks have closed their windows, and is closed with its
+   * provider.
    */
   @Override
   public void close() {

@@ -14,8 +14,8 @@ import java.util.concurrent.ThreadLocalRandom;
  * The addresses at which another rank can be dialled: which to try, from when on, and until when.
  * One that leads nowhere is left for the next. All are tried again and again, with longer pauses
  * and more patience, since the other side may be slow, crowded, or without its network for a while:
- * who dials ends that, at its deadline. Only where each address says no for good is there no sense
- * in it. Time is an argument, in nanoseconds. Owned by who polls.
+ * the dialing thread ends that at its deadline. Only where each address says no for good is there
+ * no sense in it. Time is an argument, in nanoseconds. Owned by the thread that polls.
  */
 final class AddressTrials {
   /** Enough for two lost packets. */
@@ -94,8 +94,8 @@ final class AddressTrials {
   }
 
   /**
-   * An attempt failed. Who was let go is soon tried again at the same address: it may have been
-   * crowded out.
+   * An attempt failed. The same address is soon tried again if the peer closed the connection: it
+   * may have had too many.
    *
    * @return whether another address comes next, or all of them once more
    */

@@ -11,7 +11,7 @@ import java.util.function.Supplier;
  * Connects sockets to a listener that has several addresses, one socket at a time, each with its
  * {@link Handshake}. An address that leads nowhere is left for the next; all are tried again and
  * again, until the caller's deadline, unless every address says no for good. Never waits; owned by
- * who polls it.
+ * the thread that polls it.
  */
 public final class Dialer {
   private final AddressTrials trials;

@@ -26,11 +26,11 @@ import org.nccl4j.device.shm.ReceivedFd;
  * #swap} waits. One thread at a time.
  *
  * <p>Format of a message's key: kind (1; 0 a descriptor, 1 "I have closed", 2 "are you there"),
- * number (4), note. What comes with the last two is no descriptor of anything.
+ * number (4), note. The descriptor that comes with the last two means nothing.
  */
 public final class FdExchange implements AutoCloseable {
   /**
-   * A descriptor that has come; whoever takes it closes it.
+   * A received descriptor; the code that takes it closes it.
    *
    * @param note what its sender says of it
    */

@@ -149,7 +149,7 @@ public final class Handshake {
   /**
    * Checks the other side's proof that it says a message.
    *
-   * @throws ProtocolException if it is none
+   * @throws ProtocolException if it is no greeting
    */
   public void verify(byte[] message, byte[] proof) throws ProtocolException {
     if (!MessageDigest.isEqual(mac(client ? "server says" : "client says", message), proof)) {

@@ -13,8 +13,8 @@ import org.nccl4j.device.DebugLog;
 
 /**
  * A listening socket that hands on only sockets which have proved that they know the secret, in
- * time. What else comes is closed, counted, and logged once; it costs a bounded number of
- * descriptors beside those of the sockets that are awaited. Never waits; owned by who polls it.
+ * time. All others are closed, counted, and logged once; they cost a bounded number of descriptors
+ * beside those of the sockets that are awaited. Never waits; owned by the thread that polls it.
  */
 public final class Listener {
   /** Time that the other side may take for each step. */

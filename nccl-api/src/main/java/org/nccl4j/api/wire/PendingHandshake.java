@@ -8,7 +8,10 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SocketChannel;
 
-/** A connected socket with its {@link Handshake} under way. Never waits; owned by who polls it. */
+/**
+ * A connected socket with its {@link Handshake} under way. Never waits; owned by the thread that
+ * polls it.
+ */
 public final class PendingHandshake implements Closeable {
   /** Reads and writes the bytes of a connected socket: as they are, or by TLS. */
   @FunctionalInterface
@@ -46,7 +49,7 @@ public final class PendingHandshake implements Closeable {
     return socket;
   }
 
-  /** The socket's bytes: what comes after the handshake is read and written here. */
+  /** The socket's bytes, to read and write after the handshake. */
   public ByteChannel channel() {
     return channel;
   }

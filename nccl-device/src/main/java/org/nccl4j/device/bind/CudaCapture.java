@@ -3,8 +3,8 @@ package org.nccl4j.device.bind;
 /** The functions of libcuda.so.1 about captures that JCuda lacks. Called by one class only. */
 public interface CudaCapture {
   /**
-   * See the CUDA driver API; the last three of its six arguments may be 0. The seventh is none of
-   * the function's; see {@link CudaMulticast#cuMulticastBindMem}.
+   * See the CUDA driver API; the last three of its six arguments may be 0. The seventh is not one
+   * of the function's; see {@link CudaMulticast#cuMulticastBindMem}.
    */
   int cuStreamGetCaptureInfo_v2(
       long stream,

@@ -13,9 +13,9 @@ public interface CudaMulticast {
   int cuMulticastAddDevice(long handle, int device);
 
   /**
-   * See the CUDA driver API. The last argument is none of the function's, which never sees it:
-   * where somebody used jnr-ffi before {@link NativeLibrary} was loaded, it passes the sixth of
-   * exactly six integers wrong.
+   * See the CUDA driver API. The last argument is not the function's, which never sees it: where
+   * other code used jnr-ffi before {@link NativeLibrary} was loaded, it passes the sixth of exactly
+   * six integers wrong.
    */
   int cuMulticastBindMem(
       long handle, long offset, long memory, long memoryOffset, long size, long flags, long none);

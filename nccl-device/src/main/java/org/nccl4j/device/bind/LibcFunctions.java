@@ -6,10 +6,10 @@ package org.nccl4j.device.bind;
  */
 @SetsErrno
 public interface LibcFunctions {
-  /** The last argument is none of mmap's, as at {@link CudaMulticast#cuMulticastBindMem}. */
+  /** The last argument is not mmap's, as at {@link CudaMulticast#cuMulticastBindMem}. */
   long mmap(long address, long bytes, int protection, int flags, int fd, long offset, long none);
 
-  /** The last argument is none of the function's, as at {@link #mmap}. */
+  /** The last argument is not the function's, as at {@link #mmap}. */
   long process_vm_readv(
       long process, long to, long tos, long from, long froms, long flags, long none);
 

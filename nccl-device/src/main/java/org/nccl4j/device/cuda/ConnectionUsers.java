@@ -40,7 +40,7 @@ final class ConnectionUsers implements AutoCloseable {
 
   private volatile long looked = System.nanoTime() - GLANCE_NANOS;
 
-  /** Open ones, the first first; replaced by whoever holds this object's monitor. */
+  /** Open ones, the first first; replaced under this object's monitor. */
   private volatile List<Member> all = List.of();
 
   /** Number of open ones, likewise. */

@@ -385,7 +385,7 @@ final class CudaKernelCommunicator
     failure.explain(complaint);
   }
 
-  /** All that use the connections have failed: what runs and waits here ends. */
+  /** All that use the connections have failed: kernels and waits here end. */
   @Override
   public void end() {
     memory.abort();

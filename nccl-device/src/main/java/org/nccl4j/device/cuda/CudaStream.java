@@ -61,7 +61,7 @@ public final class CudaStream extends DeviceStream {
     this.stream = stream;
   }
 
-  /** Throws after close: what the driver does with a stream that it has destroyed is undefined. */
+  /** Throws after close: the driver does not define calls on destroyed streams. */
   @SuppressWarnings("exports") // to this library alone
   GpuStream open() {
     if (stream.isClosed()) {
@@ -212,7 +212,7 @@ public final class CudaStream extends DeviceStream {
             });
   }
 
-  /** Ends the capture; what was recorded, ready to be launched any number of times. */
+  /** Ends the capture and returns it, ready to be launched any number of times. */
   public synchronized CudaGraph endCapture() {
     long handle = open().handle();
     long graph;

@@ -61,7 +61,7 @@ public interface KernelCommunicator extends AutoCloseable {
     return Optional.empty();
   }
 
-  /** Prepares an operation straight between the ranks' buffers, all of whom are in the team. */
+  /** Prepares an operation straight between the buffers of the ranks, which are all in the team. */
   KernelPlan prepare(WindowWork work);
 
   /** Prepares a one-sided operation on windows. */
@@ -100,8 +100,8 @@ public interface KernelCommunicator extends AutoCloseable {
 
   /**
    * A communicator of some of this one's ranks that uses this one's connections and so needs no
-   * memory. Launches of all that share are one order: who launches into one of them at a time is
-   * the engine's care, and a failure of one is a failure of all. Closed before this one.
+   * memory. Launches of all that share are one order: the engine launches into one of them at a
+   * time, and a failure of one is a failure of all. Closed before this one.
    *
    * @param spec of the new communicator; its connections are not looked at
    * @param parentRanks its ranks, as ranks of this one
@@ -115,7 +115,7 @@ public interface KernelCommunicator extends AutoCloseable {
   }
 
   /**
-   * The number of what is launched next; for who launches. Numbers grow, by more than one where
+   * The number of the next launch; for the launcher. Numbers grow, by more than one where
    * communicators share connections.
    */
   long nextLaunch();

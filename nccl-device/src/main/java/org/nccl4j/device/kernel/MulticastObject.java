@@ -48,7 +48,7 @@ public interface MulticastObject extends AutoCloseable {
   /** Adds this member's device. */
   void addDevice();
 
-  /** Binds this member's memory: what it was given, or else new memory, zeroed. */
+  /** Binds this member's memory: the given one, or else new memory, zeroed. */
   void bind();
 
   /** Makes the memory usable by kernels of this member's device. */

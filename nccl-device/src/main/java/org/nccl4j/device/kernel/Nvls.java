@@ -18,7 +18,7 @@ import org.nccl4j.operation.Operation;
  * @param unicast this rank's own memory
  * @param multicast all members' memories, in their order
  * @param trees where there are other machines, a head's places in the two trees that it forms with
- *     their heads of the same number; empty for who is no head, and on a single machine
+ *     their heads of the same number; empty for a rank that is no head, and on a single machine
  * @param machines how many
  */
 public record Nvls(
@@ -64,10 +64,10 @@ public record Nvls(
   }
 
   /**
-   * True if NVLS has a collective for a type and an operator. What combines is what the switch can
-   * do (PTX, multimem.ld_reduce): sums of all types of 16 bits and more, least and greatest of
-   * integers of 32 bits and more and of 16-bit floating-point types. A mean is a sum that the ranks
-   * scale. The emulations keep to the same.
+   * True if NVLS has a collective for a type and an operator. The switch combines (PTX,
+   * multimem.ld_reduce) sums of all types of 16 bits and more, least and greatest of integers of 32
+   * bits and more and of 16-bit floating-point types. A mean is a sum that the ranks scale. The
+   * emulations keep to the same.
    */
   public static boolean has(Operation operation, DataType type, RedOp op) {
     if (!has(operation) || operation == Operation.ALL_GATHER) {

@@ -13,7 +13,7 @@ public interface PinnedMemory extends AutoCloseable {
   /** Writes all of it. */
   void put(byte[] bytes);
 
-  /** All that it holds; what kernels wrote that have ended. */
+  /** Its content, with the writes of all kernels that have ended. */
   byte[] get();
 
   /** Frees it; nothing may be running that uses it. */

@@ -28,6 +28,6 @@ public interface Progress {
   @HotPath
   default void kernelLaunched() {}
 
-  /** A kernel has ended: what it left under way is now another thread's to finish. */
+  /** A kernel has ended: another thread finishes the transfers that it left under way. */
   void kernelEnded();
 }

@@ -5,9 +5,9 @@ import org.nccl4j.device.HotPath;
 /**
  * OCP FP8 E4M3: 1 sign, 4 exponent and 3 fraction bits; no infinities, and one NaN of each sign.
  *
- * <p>Narrowing saturates: what is past the greatest finite number, infinity too, becomes that
- * number with its sign, and NaN stays NaN. So do the constructors of CUDA's {@code __nv_fp8_e4m3} (
- * {@code __NV_SATFINITE}), with which NCCL's kernels round every result of this type.
+ * <p>Narrowing saturates: a number past the greatest finite one, infinity too, becomes the greatest
+ * with its sign, and NaN stays NaN. So do the constructors of CUDA's {@code __nv_fp8_e4m3} ( {@code
+ * __NV_SATFINITE}), with which NCCL's kernels round every result of this type.
  */
 public final class Float8E4m3 {
   /** The conversions as an object. */

@@ -6,9 +6,9 @@ import org.nccl4j.device.HotPath;
  * OCP FP8 E5M2, the upper half of a binary16: 1 sign, 5 exponent and 2 fraction bits; with
  * infinities.
  *
- * <p>Narrowing saturates: what is past the greatest finite number, infinity too, becomes that
- * number with its sign, and NaN stays NaN. So do the constructors of CUDA's {@code __nv_fp8_e5m2} (
- * {@code __NV_SATFINITE}), with which NCCL's kernels round every result of this type.
+ * <p>Narrowing saturates: a number past the greatest finite one, infinity too, becomes the greatest
+ * with its sign, and NaN stays NaN. So do the constructors of CUDA's {@code __nv_fp8_e5m2} ( {@code
+ * __NV_SATFINITE}), with which NCCL's kernels round every result of this type.
  */
 public final class Float8E5m2 {
   /** The conversions as an object. */

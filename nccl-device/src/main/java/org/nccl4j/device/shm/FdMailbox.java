@@ -94,7 +94,7 @@ public final class FdMailbox implements AutoCloseable {
     };
   }
 
-  /** Sends a key alone, as {@link #post}; what comes is this mailbox's socket. */
+  /** Sends a key alone, as {@link #post}, with this mailbox's socket as the descriptor. */
   public boolean tell(Path destination, byte[] key) {
     return post(socket.value(), destination, key);
   }
@@ -187,7 +187,7 @@ public final class FdMailbox implements AutoCloseable {
     }
   }
 
-  /** Removes the path and closes the socket. What is still in it is dropped. Again does nothing. */
+  /** Removes the path and closes the socket. Unread messages are dropped. Again does nothing. */
   @Override
   public void close() {
     if (closed) {

@@ -16,8 +16,8 @@ import org.nccl4j.device.bind.NativeMemory;
 /**
  * A range of this process's addresses with memory behind it, zeroed when new, page-aligned.
  *
- * <p>Unmapped by {@link #close()}, or once nothing refers to it any more: whoever uses the address
- * keeps a reference to the region. Any thread may call any method.
+ * <p>Unmapped by {@link #close()}, or once nothing refers to it any more: code that uses the
+ * address keeps a reference to the region. Any thread may call any method.
  */
 public final class MappedRegion implements AutoCloseable {
   private static final Cleaner CLEANER = Cleaner.create();
@@ -72,7 +72,7 @@ public final class MappedRegion implements AutoCloseable {
   }
 
   /**
-   * All of a file, shared with whoever else maps it. The file can be deleted afterwards.
+   * All of a file, shared with all that map it. The file can be deleted afterwards.
    *
    * @param file of a file system that has room for all of it: where not, touching it may end the
    *     process
@@ -83,7 +83,7 @@ public final class MappedRegion implements AutoCloseable {
     return SharedSegment.attach(Libc.openExisting(file.toString()), bytes);
   }
 
-  /** All of a file, shared with whoever else maps it; the file may be closed afterwards. */
+  /** All of a file, shared with all that map it; the file may be closed afterwards. */
   static MappedRegion shared(int fd, long bytes) {
     checkSize(bytes);
     return new MappedRegion(Libc.mapShared(fd, bytes), bytes);

@@ -66,8 +66,8 @@ public final class SharedSegment implements AutoCloseable {
   }
 
   /**
-   * A segment in a directory of a file system in memory, such as /dev/shm. What is not reserved by
-   * {@link #reserve} must not be touched: a full file system would end the process.
+   * A segment in a directory of a file system in memory, such as /dev/shm. Memory that is not
+   * reserved by {@link #reserve} must not be touched: a full file system would end the process.
    *
    * @param bytes its size, at least 1; may be more than the file system has
    */

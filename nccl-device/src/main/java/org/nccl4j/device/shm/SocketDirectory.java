@@ -22,7 +22,7 @@ import org.nccl4j.device.SystemErrorException;
  *
  * <p>A socket is bound under a name that ends in {@code .new} and renamed once it is ready; so a
  * {@code .sock} to which nobody answers is always one whose process has ended, whatever processes
- * can be seen from this container, and is removed by whoever comes next.
+ * can be seen from this container, and is removed by the next process.
  */
 final class SocketDirectory {
   private static final Set<PosixFilePermission> PRIVATE =
@@ -76,7 +76,7 @@ final class SocketDirectory {
     }
   }
 
-  /** A link is not followed: whoever made it could have the sockets where others look in. */
+  /** A link is not followed: it could lead to a directory that other users read. */
   private static SystemErrorException inTheWay(Path path, IOException cause) {
     return new SystemErrorException(
         ErrorId.UNIX_SOCKET,

@@ -22,7 +22,7 @@ import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Operation;
 
-/** Keeps the library from disturbing the program in whose process it runs. */
+/** Keeps the library from disturbing the program whose process it shares. */
 final class Guest {
   /** Set by the C side if it has started the JVM. */
   private static final String OWN_JVM = "nccl4j.jvm.own";

@@ -8,7 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DeviceStream;
 
-/** One thread's groups: what their outermost end waits for beside the launch. */
+/** One thread's groups, with the calls that their outermost end waits for beside the launch. */
 final class OpenGroup {
   private static final ThreadLocal<OpenGroup> MINE = ThreadLocal.withInitial(OpenGroup::new);
 

@@ -24,7 +24,7 @@ final class Place {
   private final Device device;
   private final WrappedMemory memory;
 
-  /** All streams: what launches compares them by identity. */
+  /** All streams: launches compare them by identity. */
   private final Map<Long, CudaStream> streams = new ConcurrentHashMap<>();
 
   /** Some streams, found without a boxed handle. */

@@ -23,7 +23,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl diagnose}: who is behind, and who waits for whom. */
+/** {@code nccl diagnose}: shows which ranks are behind, and which rank waits for which. */
 @Command(
     name = "diagnose",
     description = {

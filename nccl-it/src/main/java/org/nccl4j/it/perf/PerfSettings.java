@@ -84,7 +84,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * The outputs besides the table.
    *
    * @param comparison what to measure too
-   * @param watching what somebody watches while it runs
+   * @param watching outputs that are shown while it runs
    */
   record Outputs(
       Optional<Path> json, Optional<Path> html, Comparison comparison, Watching watching) {}

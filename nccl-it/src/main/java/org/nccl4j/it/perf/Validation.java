@@ -44,7 +44,7 @@ final class Validation {
   /**
    * The settings.
    *
-   * @param watching what somebody watches while it runs
+   * @param watching outputs that are shown while it runs
    * @throws InvalidArgumentException or {@link InvalidUsageException} for the first wrong option
    */
   PerfSettings settings(PerfSettings.Watching watching) {

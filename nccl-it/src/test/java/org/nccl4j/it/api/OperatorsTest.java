@@ -29,7 +29,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
-/** Operators that are none of RedOp's, operations with parts of different sizes, predictions. */
+/** Operators beside RedOp's, operations with parts of different sizes, predictions. */
 @Timeout(120)
 class OperatorsTest {
   private static final DataType F32 = DataType.FLOAT32;

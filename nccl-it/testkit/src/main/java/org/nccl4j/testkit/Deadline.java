@@ -12,7 +12,7 @@ final class Deadline {
   /** Time that stored data may take to be seen. */
   private static final long DATA_SECONDS = 10;
 
-  /** Time that a closed resource may take to be gone; what is left then has leaked. */
+  /** Time that a closed resource may take to be gone; after it, the resource has leaked. */
   private static final long END_SECONDS = 5;
 
   private static final long PAUSE_NANOS = 50_000;

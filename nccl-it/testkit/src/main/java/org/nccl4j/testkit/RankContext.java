@@ -5,7 +5,7 @@ import java.util.function.UnaryOperator;
 import org.nccl4j.api.spi.NetContext;
 
 /**
- * A rank as far as a network sees it, for who opens networks without a communicator.
+ * A rank as a network sees it, to open networks without a communicator.
  *
  * @param secret the same for all ranks that connect
  * @param settings a setting's value by its name, or null

@@ -10,9 +10,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/**
- * The kernel's files below /sys and /proc, or a recorded copy of them. What is not there is empty.
- */
+/** The kernel's files below /sys and /proc, or a recorded copy of them. A missing file is empty. */
 public final class KernelFiles {
   private static final int MAX_BYTES = 1 << 16;
   private static final int MAX_CPUINFO_BYTES = 1 << 20;

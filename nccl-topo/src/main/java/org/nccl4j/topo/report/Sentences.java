@@ -10,7 +10,7 @@ import java.util.stream.Collectors;
 final class Sentences {
   private final Map<String, Map<String, List<String>>> sections = new LinkedHashMap<>();
 
-  /** Adds a sentence about something; what is about several things is listed together. */
+  /** Adds a sentence about something; equal sentences about several things become one. */
   void say(String section, String about, String sentence) {
     sections
         .computeIfAbsent(section, name -> new LinkedHashMap<>())

@@ -3,7 +3,7 @@ package org.nccl4j.topo.report;
 import java.util.List;
 import java.util.Locale;
 
-/** Shapes of a picture, collected as SVG. What is added later is on top. */
+/** Shapes of a picture, collected as SVG. Later shapes are on top. */
 final class SvgCanvas {
   /** Largest width of a letter of a link's label. */
   private static final int TAG_LETTER = 7;

@@ -6,7 +6,7 @@ import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.TopoSettings;
 
 /**
- * A graph while it is searched for: what is asked of it, and the channels so far. GPUs and networks
+ * A graph while it is searched for: its requirements, and the channels so far. GPUs and networks
  * are indexes into the machine. Owned by the thread that searches.
  */
 final class SearchState {

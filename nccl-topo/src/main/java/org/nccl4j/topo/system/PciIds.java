@@ -11,7 +11,10 @@ public final class PciIds {
 
   private PciIds() {}
 
-  /** A bus address such as 0000:1b:00.0 as one number; what is no hexadecimal digit ends it. */
+  /**
+   * A bus address such as 0000:1b:00.0 as one number; the first character that is no hexadecimal
+   * digit ends it.
+   */
   public static long bus(String text) {
     StringBuilder digits = new StringBuilder();
     for (int i = 0; i < text.length() && digits.length() < 16; i++) {

@@ -64,7 +64,7 @@ public final class TopologyXml {
   }
 
   /**
-   * Newer files may have more elements; what is not known is left out, with all that is in it. A
+   * Newer files may have more elements; unknown elements are left out, with all that is in them. A
    * GPU that would be lost that way is an error.
    */
   private static void keepKnown(XmlElement element, Map<String, Set<String>> grammar) {

@@ -5,9 +5,9 @@ import org.nccl4j.topo.TopologyException;
 
 /**
  * Reads the plain subset of XML that topology files are written in: elements, attributes, comments.
- * There are no entities to expand and no document types to load, so none can hurt; what a general
- * parser rejects but NCCL accepts (a comment with two dashes in it) is accepted. Used by one
- * thread.
+ * There are no entities to expand and no document types to load, so none can hurt; text that NCCL
+ * accepts is accepted even if general parsers reject it (a comment with two dashes in it). Used by
+ * one thread.
  */
 final class XmlScanner {
   private final String file;
@@ -23,7 +23,7 @@ final class XmlScanner {
     this.limits = limits;
   }
 
-  /** The top element; what follows it must be empty. */
+  /** The top element; nothing may follow it. */
   XmlElement document() {
     skipBetween();
     if (at == text.length()) {

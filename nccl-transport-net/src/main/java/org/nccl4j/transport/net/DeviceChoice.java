@@ -8,8 +8,8 @@ import org.nccl4j.api.spi.PeerInfo;
 /**
  * Chooses the devices of a network for a rank: the nearest one to a known GPU, else the ranks of a
  * host take turns with its fastest devices, so that all of these are in use at once. The
- * processor's memory is as near to one as to another. What leaves by way of another rank is {@link
- * PxnRoutes}' matter.
+ * processor's memory is as near to one as to another. {@link PxnRoutes} chooses the NICs of other
+ * ranks.
  */
 final class DeviceChoice {
   private DeviceChoice() {}

@@ -27,7 +27,7 @@ final class HandleList {
    * The handles that a peer has joined.
    *
    * @param channels that this rank has with it
-   * @throws InvalidUsageException if they are none, or others
+   * @throws InvalidUsageException if they are not a list, or have other sizes
    */
   static List<byte[]> split(byte[] joined, int channels, int peer) {
     List<byte[]> handles = new ArrayList<>();

@@ -72,8 +72,8 @@ final class NetTransport implements Transport {
   }
 
   /**
-   * Returns the card or relay of a GPU's data, as the end of a sentence. What is still unknown is
-   * reported when it is needed.
+   * Returns the card or relay of a GPU's data, as the end of a sentence. A route that is still
+   * unknown is reported when it is needed.
    */
   private String by(String net, PeerInfo peer) {
     if (slots == null && context.egressTo(peer.rank()).isEmpty()) {

@@ -25,7 +25,7 @@ record PxnRequest(int number, String net, String device, String mailbox) {
   /**
    * A rank's request.
    *
-   * @throws RemoteException if it is none
+   * @throws RemoteException if it is no request
    */
   static PxnRequest fromBytes(int rank, byte[] bytes) {
     String[] fields = new String(bytes, StandardCharsets.UTF_8).split("\n", -1);

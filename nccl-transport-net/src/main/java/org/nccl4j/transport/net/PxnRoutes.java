@@ -72,7 +72,7 @@ final class PxnRoutes {
   /**
    * The network that another rank wants this one to send by.
    *
-   * @throws InvalidUsageException if it is none of this rank's
+   * @throws InvalidUsageException if it is not one of this rank's
    */
   Net network(PxnRequest request, PeerInfo from, List<String> own, Function<String, Net> opened) {
     if (!own.contains(request.net())) {

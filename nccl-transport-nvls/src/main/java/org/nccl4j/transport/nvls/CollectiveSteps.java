@@ -10,7 +10,7 @@ import org.nccl4j.device.NcclException;
  * give up where one did not. One thread.
  */
 final class CollectiveSteps {
-  /** Somebody could not take a step. */
+  /** A rank could not take a step. */
   static final class Refused extends Exception {
     private static final long serialVersionUID = 1;
 

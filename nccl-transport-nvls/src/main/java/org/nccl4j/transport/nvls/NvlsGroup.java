@@ -123,8 +123,8 @@ final class NvlsGroup {
   }
 
   /**
-   * Gives up what was made so far. What cannot be undone is told and not thrown: all ranks go on
-   * without NVLS, or with the failure that brought them here.
+   * Gives up the resources made so far. A step that cannot be undone is logged and not thrown: all
+   * ranks go on without NVLS, or with the failure that brought them here.
    */
   private void undo(MulticastObject object) {
     if (object != null) {

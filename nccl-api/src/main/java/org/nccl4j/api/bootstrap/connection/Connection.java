@@ -21,8 +21,8 @@ import org.nccl4j.device.DebugLog;
  * A TCP connection that begins with the {@link Handshake} and then carries messages, each bounded.
  *
  * <p>Owner thread: the loop's, but for {@link #send}, which any thread may call once the handshake
- * is over, and for {@link #finish}. What arrives is handed to the current {@link Owner} on the
- * loop's thread.
+ * is over, and for {@link #finish}. Messages that arrive are handed to the current {@link Owner} on
+ * the loop's thread.
  */
 public final class Connection implements EventLoop.Handler {
   /** Receives what comes over a connection. */
@@ -192,8 +192,8 @@ public final class Connection implements EventLoop.Handler {
   }
 
   /**
-   * Ends this side's half. What the other side has sent meanwhile is read until it closes too: a
-   * socket that is closed with unread data is reset, and the goodbye is lost with it.
+   * Ends this side's half. Data that the other side has sent meanwhile are read until it closes
+   * too: a socket that is closed with unread data is reset, and the goodbye is lost with it.
    */
   private void drain() {
     draining = true;

@@ -17,8 +17,9 @@ import org.nccl4j.device.DebugLog;
 
 /**
  * A listening socket that hands on only connections which have proved that they know the secret and
- * have sent a first message, in time. What else comes, garbage, silence, a wrong secret, is closed,
- * counted, and logged once; it costs at most {@value #MAX_PENDING} descriptors and disturbs nobody.
+ * have sent a first message, in time. All other connections (garbage, silence, a wrong secret) are
+ * closed, counted, and logged once; they cost at most {@value #MAX_PENDING} descriptors and disturb
+ * nobody.
  *
  * <p>Owner thread: the loop's.
  */

@@ -87,7 +87,7 @@ public final class EventLoop implements Runnable {
     thread.start();
   }
 
-  /** The process's loop, for somebody who will {@link #release} it. */
+  /** The process's loop, for a caller that will {@link #release} it. */
   public static EventLoop acquire() {
     synchronized (EventLoop.class) {
       if (shared == null || !shared.thread.isAlive()) {

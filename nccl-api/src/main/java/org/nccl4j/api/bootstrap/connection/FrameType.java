@@ -12,7 +12,7 @@ public enum FrameType {
   WELCOME,
   /** Either way, on any connection: a {@code FailureMessage}. */
   FAILURE,
-  /** Either way, last: what follows is no failure. Empty. */
+  /** Either way, last: the end that follows is no failure. Empty. */
   GOODBYE,
   /** Root to rank: the root's process has no rank any more, its end is no failure. Empty. */
   ROOT_LEAVES,

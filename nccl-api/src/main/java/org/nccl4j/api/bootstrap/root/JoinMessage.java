@@ -9,8 +9,8 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 
 /**
- * A rank's first message to the root: who it is. All fields but the last never change their layout,
- * so that another version can be named.
+ * A rank's first message to the root, with its identity. All fields but the last never change their
+ * layout, so that another version can be named.
  *
  * @param who its process; the version comes first in the message
  * @param rank which one it is

@@ -46,7 +46,7 @@ public final class ConnectionSetup {
   /** Connectors through which this rank sends for other ranks, by sender and receiver. */
   private final Map<String, Connector> relays = new LinkedHashMap<>();
 
-  /** Held by whoever calls a transport of this rank, or a connector of it. */
+  /** Held during calls of this rank's transports and of their connectors. */
   private final Object transportLock;
 
   /** No connections yet; those whose slots the processor is to reach too, or any. */
@@ -320,8 +320,8 @@ public final class ConnectionSetup {
   }
 
   /**
-   * The lock of whoever calls this rank's transports: connections may be made by several threads,
-   * long after the creation too.
+   * The lock for calls of this rank's transports: connections may be made by several threads, long
+   * after the creation too.
    */
   Object transportLock() {
     return transportLock;

@@ -73,7 +73,7 @@ public record RankCapabilities(
         !(self instanceof CudaDevice gpu)
             || (gpu.sharingAbsence().isEmpty()
                 && request.settings().get(GpuSettings.NCCL_CUMEM_ENABLE));
-    // What was measured for a model was measured with windows, and would ask for their space; and
+    // A model's times were measured with windows, and would ask for their space; and
     // with a GPU for each rank: kernels that take all of a GPU would wait for one without room.
     String model =
         self.name() + (windows ? "" : " without windows") + (areApart(peers) ? "" : " for several");

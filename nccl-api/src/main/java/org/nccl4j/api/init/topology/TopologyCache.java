@@ -25,7 +25,7 @@ final class TopologyCache {
         }
       };
 
-  /** Made by whoever comes first; the others wait for it. */
+  /** Made by the first rank that comes; the others wait for it. */
   private static final class Search {
     private CommTopology found;
 

@@ -156,7 +156,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
     return views;
   }
 
-  /** Nothing where detection fails: who named no file can do without. */
+  /** Nothing where detection fails: a user who named no file can do without. */
   private static byte[] describe(HostTopology host, String hostId, boolean fromFile) {
     try {
       return deflate(TopologyXml.write(host.make(number(hostId))));

@@ -107,7 +107,7 @@ final class CopyEngineChannel {
     return pieces.all().size() + 1;
   }
 
-  /** Before all lanes' rounds: what is told first must not be queued behind what waits. */
+  /** Before all lanes' rounds: the first messages must not be queued behind waits. */
   void begin(GpuStream stream) {
     put(telling[pieces.begins()], stream);
   }

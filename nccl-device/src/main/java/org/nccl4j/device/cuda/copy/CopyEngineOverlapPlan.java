@@ -19,8 +19,8 @@ import org.nccl4j.operation.Operation;
  * kernel's word. While the stream is captured, whose graph would write the same words again, what
  * only moves data is moved between two halves of the kernel, by engines or, if it is little, by a
  * kernel of more blocks, and what reduces is done by the kernel alone; the other rank need not
- * capture too. Kernels do all likewise where all streams share one queue to the GPU: what is behind
- * the copies' wait there may be what the other rank waits for. Launched by one thread at a time.
+ * capture too. Kernels do all likewise where all streams share one queue to the GPU: the other rank
+ * may wait for work behind the copies' wait there. Launched by one thread at a time.
  */
 public final class CopyEngineOverlapPlan implements CudaPlan {
   private static final int MOVING_BLOCKS = 32;
@@ -81,7 +81,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private final int rank;
   private final long bytes;
 
-  /** Added to the own buffers' addresses: what the other's copies come from, and go to. */
+  /** Added to the own buffers' addresses to get the source and the target of the other's copies. */
   private final long sendOffset;
 
   private final long recvOffset;

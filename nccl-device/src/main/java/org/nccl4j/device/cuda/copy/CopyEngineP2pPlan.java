@@ -9,8 +9,8 @@ import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
 
 /**
- * Sends and receives of which copy engines do some. What goes out and what comes in by them have a
- * stream each beside the user's, in which a kernel does the others.
+ * Sends and receives, some of them by copy engines. Messages out and messages in by copy engines
+ * have a stream each beside the user's, in which a kernel does the others.
  *
  * <p>Streams may share a queue of the GPU, where what waits holds up all that is behind it. So
  * pieces are queued by rounds, first what goes out, then what comes in, and none waits for one that

@@ -11,11 +11,11 @@ import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
- * An operation that only moves data, by copy engines: the ranks meet, copy, and meet again. What a
- * rank has for itself is copied in a stream beside the user's, at the same time as what goes over
- * links, if it is large enough for that to pay. It comes after the first meeting: the driver copies
- * inside a GPU by a kernel of its own, behind whose blocks a meeting's kernel would have to wait,
- * and with it the copies over links.
+ * An operation that only moves data, by copy engines: the ranks meet, copy, and meet again. A
+ * rank's part for itself is copied in a stream beside the user's, at the same time as the parts
+ * that go over links, if it is large enough for that to pay. It comes after the first meeting: the
+ * driver copies inside a GPU by a kernel of its own, behind whose blocks a meeting's kernel would
+ * have to wait, and with it the copies over links.
  */
 public abstract class CopyPlan implements CudaPlan {
   /** From here on a copy takes longer than it takes to part streams and bring them together. */

@@ -26,8 +26,8 @@ public final class CudaContext {
   }
 
   /**
-   * Runs something with this context current, and restores the thread's own after it. What it calls
-   * does not disturb streams that this or other threads capture.
+   * Runs something with this context current, and restores the thread's own after it. Its calls do
+   * not disturb streams that this or other threads capture.
    */
   public void run(Runnable action) {
     get(

@@ -15,8 +15,8 @@ import org.nccl4j.device.bind.Offheap;
 /**
  * The driver's functions for devices, memory, modules, streams, events and graphs, each with its
  * result checked. Handles and addresses are plain longs. To be touched only after {@link
- * DriverStart#absence()} answered that there is none. Any thread may call; what needs a current
- * context says so.
+ * DriverStart#absence()} answered that there is none. Any thread may call; methods that need a
+ * current context say so.
  */
 public final class CudaLibrary {
   private static final int NAME_BYTES = 256;
@@ -240,7 +240,7 @@ public final class CudaLibrary {
     CudaResult.check(CUDA.cuStreamDestroy_v2(stream), "cuStreamDestroy", place);
   }
 
-  /** The CUcontext of a stream that is none of the driver's own. */
+  /** The CUcontext of a stream that the program created. */
   public static long contextOf(long stream, Object place) {
     Offheap out = ANSWER.get();
     CudaResult.check(CUDA.cuStreamGetCtx(stream, out.address()), "cuStreamGetCtx", place);

@@ -8,15 +8,15 @@ import org.nccl4j.device.HotPath;
  * open. A lease of each memory would take four atomic operations a launch; this takes one, and who
  * frees looks at all communicators of the device ({@link LaunchGates}).
  *
- * <p>A launch enters, and then looks whether its memories are over; who frees a memory says that it
- * is over, and then looks whether there is a launch. Both do so in this order for all threads, by a
- * full fence between, so at least one sees the other.
+ * <p>A launch enters, and then looks whether its memories are over; a thread that frees a memory
+ * says that it is over, and then looks whether there is a launch. Both do so in this order for all
+ * threads, by a full fence between, so at least one sees the other.
  */
 public final class LaunchGate {
   /** Odd while a launch is inside. Written by the thread that launches; read by who frees. */
   private final AtomicLong passages = new AtomicLong();
 
-  /** A launch begins; what it reads afterwards is read after all have seen that. */
+  /** A launch begins; its later reads happen after all have seen that. */
   @HotPath
   public void enter() {
     passages.set(passages.getPlain() + 1);

@@ -14,7 +14,7 @@ public final class LaunchGates {
 
   private final List<LaunchGate> gates = new CopyOnWriteArrayList<>();
 
-  /** Launches that were under way when they were looked for. Owner: who looked for them. */
+  /** Launches that were under way at a look for them. Owner: the thread that looked. */
   public static final class Launches {
     private final List<LaunchGate> gates = new ArrayList<>();
     private final List<Long> looks = new ArrayList<>();

@@ -7,8 +7,8 @@ package org.nccl4j.device.cuda.driver;
  */
 public interface StartupHook {
   /**
-   * Does it, on a thread of its own, of which nobody hears. What it throws is dropped: whoever
-   * needs it later does it again.
+   * Does it, on a thread of its own. Its exceptions are dropped: the code that needs the result
+   * later does it again.
    */
   void prepare();
 }

@@ -7,8 +7,8 @@ import org.nccl4j.device.cuda.driver.SharingLibrary;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
- * Physical memory of a GPU, whoever allocated it, with a reference of its own: another library's
- * memory is as good as ours if it is mapped and can be exported.
+ * Physical memory of a GPU with a reference of its own; any code may have allocated it: another
+ * library's memory is as good as ours if it is mapped and can be exported.
  */
 public final class CudaAllocation implements ShareableMemory {
   private final Gpu gpu;

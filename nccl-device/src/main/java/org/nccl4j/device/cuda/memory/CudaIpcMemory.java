@@ -12,7 +12,7 @@ import org.nccl4j.device.cuda.driver.SharingLibrary;
  * Memory of a GPU as cuMemAlloc gives it, for drivers and devices that cannot share physical memory
  * by descriptor ({@code MemorySharing.absence}): other devices of the process get at it by
  * cuCtxEnablePeerAccess, other processes by a handle of cuIpcGetMemHandle. It cannot be part of a
- * flat range. Who imported it must close it before its owner does.
+ * flat range. An importer must close it before its owner does.
  */
 public final class CudaIpcMemory implements SharedDeviceMemory {
   /** A block of its own for each, so that a handle gives nothing else away. */

@@ -90,7 +90,7 @@ public final class CudaMemory extends DeviceMemory {
   /**
    * Wraps memory that something else keeps.
    *
-   * @param release does nothing; what it refers to is kept reachable until close
+   * @param release does nothing; objects that it refers to are kept reachable until close
    */
   public static CudaMemory wrap(Gpu gpu, long address, long bytes, Runnable release) {
     return new CudaMemory(gpu, address, bytes, release);

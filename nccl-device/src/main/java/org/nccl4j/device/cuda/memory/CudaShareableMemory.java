@@ -10,7 +10,7 @@ import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.SharingLibrary;
 
 /**
- * Memory of a GPU that other GPUs, of this process or of others, can map: what arenas are made of.
+ * Memory of a GPU that other GPUs, of this process or of others, can map. Arenas are made of it.
  *
  * <p>Inside a process one mapping serves all devices: {@link #accessFrom} lets a device in and
  * returns its view, at the same address. Another process gets a file descriptor ({@link
@@ -168,7 +168,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
     }
   }
 
-  /** Undoes as much as was done; what fails on the way is added to the cause, if there is one. */
+  /** Undoes all steps that were done; failures are added to the cause, if there is one. */
   private void release(long reserved, boolean mapped, RuntimeException cause) {
     CleanupStack undo = new CleanupStack(gpu);
     undo.push(() -> DriverLibrary.releaseMemory(handle, gpu));

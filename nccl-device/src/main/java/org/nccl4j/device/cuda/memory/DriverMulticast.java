@@ -15,8 +15,8 @@ import org.nccl4j.device.symmetric.MulticastMemory;
 /**
  * A multicast object of the driver: NVLink SHARP. The first member creates it and the others import
  * it; then each adds its device, binds its memory, and maps the object a second time beside its own
- * memory: what is stored there goes to all members, what is loaded there with an operator is
- * combined by the switch.
+ * memory: stores there go to all members, and loads there with an operator are combined by the
+ * switch.
  *
  * <p>Physical memory is bound to the object as long as the last member has it, whose order of going
  * does not matter. An object takes one of few slots of the switch.

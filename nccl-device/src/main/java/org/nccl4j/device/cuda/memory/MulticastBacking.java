@@ -22,7 +22,9 @@ public interface MulticastBacking {
   /** Asks the driver what it takes, in the current context. Nothing is allocated. */
   Extent extent(MulticastObject.Group group);
 
-  /** Binds the memory at the object's begin; what undoes that, but the binding, is pushed. */
+  /**
+   * Binds the memory at the object's begin; pushes the steps that undo this, but for the binding.
+   */
   void bind(long handle, long bytes, CleanupStack undo);
 
   /** All of the memory, where the member sees it, once bound. */

@@ -18,8 +18,8 @@ import org.nccl4j.device.bind.Offheap;
 /**
  * The only caller of NVIDIA's management library ({@code libnvidia-ml.so.1}): which GPUs a machine
  * has, how NVLinks and C2C links connect them, and which NVLink fabric they are part of. A machine
- * without the library is an answer, with its reason. What the library cannot say of a link means
- * that the link is not used, as in NCCL. Any thread may ask.
+ * without the library is an answer, with its reason. A link of which the library knows too little
+ * is not used, as in NCCL. Any thread may ask.
  */
 public final class Nvml {
   private static final int P2P_SUPPORTED = 0; // NVML_NVLINK_CAP_P2P_SUPPORTED

@@ -120,7 +120,7 @@ public final class CollectivePlans {
     }
   }
 
-  /** Bytes of data of a channel's step: what was asked for, made to fit and even. */
+  /** Bytes of data of a channel's step: the requested bytes, made to fit and even. */
   private int sliceBytes(CollectiveWork work) {
     int most = ConnectionSizes.sliceBytes(spec.layout(), work.protocol());
     return Math.max(128, Math.min(most, work.chunkBytes() / 128 * 128));

@@ -6,10 +6,10 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.operation.Protocol;
 
 /**
- * The sizes of a connection's slots on a GPU. What a rank holds for all its connections is about 60
- * MiB up to four ranks and 120 MiB up to 64: with more of them the slots of each become smaller.
- * Those of Simple stay as they are up to eight ranks, since half of them carry a ring at 300 GB/s
- * instead of 360.
+ * The sizes of a connection's slots on a GPU. A rank holds for all its connections about 60 MiB up
+ * to four ranks and 120 MiB up to 64: with more of them the slots of each become smaller. Those of
+ * Simple stay as they are up to eight ranks, since half of them carry a ring at 300 GB/s instead of
+ * 360.
  */
 public final class ConnectionSizes {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;

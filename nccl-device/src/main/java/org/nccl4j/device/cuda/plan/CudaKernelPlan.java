@@ -186,9 +186,7 @@ public final class CudaKernelPlan implements CudaPlan {
     }
   }
 
-  /**
-   * The driver has copied the arguments of launches under way; what it reads later is the table.
-   */
+  /** The driver has copied the arguments of launches under way; it reads the table later. */
   @Override
   public void discard() {
     if (arguments != null) {

@@ -135,7 +135,7 @@ public final class KernelModules {
    * family that this build or this GPU lacks is left out: the first operation that needs it says
    * so.
    *
-   * @param types those that are reduced; what only copies is loaded as well
+   * @param types those that are reduced; kernels that only copy are loaded as well
    * @param nvls of the communicator; null where it has none
    */
   public void preload(Set<DataType> types, Nvls nvls) {

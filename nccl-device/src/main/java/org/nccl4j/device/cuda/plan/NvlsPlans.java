@@ -121,7 +121,10 @@ public final class NvlsPlans {
     }
   }
 
-  /** This machine's ranks, and a head's places in its trees; of who is no head nobody is there. */
+  /**
+   * This machine's ranks, and a head's places in its trees, which are empty for a rank that is no
+   * head.
+   */
   private void putTrees(Offheap arguments, Nvls nvls) {
     arguments
         .putInt(NvlsTreeArguments.N_MEMBERS, nvls.members().size())

@@ -22,8 +22,8 @@ import org.nccl4j.device.cuda.stream.GpuStream;
  * Tables of a communicator's plans that do not fit their kernels' arguments. A table is written in
  * pinned memory and copied to the device by the stream of its plan's first launch. One that its
  * plan leaves is another plan's as soon as the last launch has ended, so that plans which change at
- * each call neither take more and more memory nor wait for any. What was captured is kept until the
- * communicator is closed: its graph may be launched until then.
+ * each call neither take more and more memory nor wait for any. A captured plan's memory is kept
+ * until the communicator is closed: its graph may be launched until then.
  *
  * <p>Owned by the thread that prepares and launches; {@code bytes} by any.
  */

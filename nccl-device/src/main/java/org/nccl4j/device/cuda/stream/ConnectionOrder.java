@@ -193,7 +193,7 @@ public final class ConnectionOrder implements AutoCloseable {
     return otherLast.put(capture, into);
   }
 
-  /** Something was put into the stream; what comes next follows it. In the current context. */
+  /** Work was put into the stream; the next launch follows it. In the current context. */
   public void launched(GpuStream into) {
     assert Thread.holdsLock(this);
     if (byOthers && !closed) {

@@ -5,8 +5,8 @@ import org.nccl4j.device.Patience;
 
 /**
  * Finds the rank that a communicator's kernels wait for now. Threads that wait for long write so
- * again and again, each time with the time; what does not change any more is of a wait that has
- * ended. Any thread.
+ * again and again, each time with the time; a report that does not change any more is of a wait
+ * that has ended. Any thread.
  */
 public final class SlowWaitProbe {
   /** Longer than a thread takes from one word to the next: 1,024 looks. */

@@ -71,7 +71,7 @@ public final class StreamProgress implements AutoCloseable {
     }
     boolean reached = isReached();
     if (reached) {
-      recordedIn = null; // who asks again wants to know what is true then
+      recordedIn = null; // each question gets the state at its time
     }
     return reached;
   }

@@ -56,7 +56,7 @@ final class KernelSerializer {
 
   /**
    * Kernels of all other ends that have ended. Written by the thread whose turn it is, before the
-   * turn; read by whoever watches.
+   * turn; read by the progress monitor.
    */
   private long others;
 
@@ -119,12 +119,12 @@ final class KernelSerializer {
       try {
         progress.kernelEnded();
       } finally {
-        end(ends); // the last: what the lines before touch may be freed from here on
+        end(ends); // the last: memory that the lines before touch may be freed from here on
       }
     }
   }
 
-  /** Leaves the turn of a ticket that has failed before to whoever ends it. */
+  /** Leaves the turn of a ticket that has failed before to the thread that ends it. */
   private void leaveUnused(long ticket, ConnectionTable ends) {
     unused.put(ticket, ends);
     passUnused();
@@ -140,8 +140,8 @@ final class KernelSerializer {
   }
 
   /**
-   * Ends the turns of tickets that failed before. Those who wait or look do so, since who ends a
-   * turn does not know of those that fail meanwhile.
+   * Ends the turns of tickets that failed before. Threads that wait or look do so, since the thread
+   * that ends a turn does not know of tickets that fail meanwhile.
    */
   private synchronized void passUnused() {
     for (ConnectionTable ends = unused.remove(turn); ends != null; ends = unused.remove(turn)) {

@@ -6,8 +6,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Words that threads and processes share. What was written before a release is seen by who reads
- * the released value with an acquire.
+ * Words that threads and processes share. A thread that reads a released value with an acquire sees
+ * all that was written before the release.
  */
 public final class AtomicWords {
   private static final VarHandle LONG =

@@ -41,8 +41,8 @@ public final class HostMemory extends DeviceMemory {
   /**
    * A range of addresses.
    *
-   * @param release called once, by close; what it refers to is kept reachable until then, and by
-   *     every slice
+   * @param release called once, by close; objects that it refers to stay reachable until then, and
+   *     by every slice
    */
   public HostMemory(Device device, long address, long bytes, Runnable release) {
     super(bytes, Leases.freeing(release));

@@ -8,7 +8,7 @@ import org.nccl4j.device.RedOp;
 
 /**
  * float32. {@link Float64Reduction} reads alike, as {@link Int32Reduction} and {@link
- * Int64Reduction} do: what does not name a primitive type is shared in {@link StagedReduction}; the
+ * Int64Reduction} do: code that names no primitive type is shared in {@link StagedReduction}; the
  * rest is loops over arrays, which C2 vectorises only where the array's type is written in them.
  */
 final class Float32Reduction extends StagedReduction {

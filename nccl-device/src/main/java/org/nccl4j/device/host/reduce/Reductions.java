@@ -49,7 +49,7 @@ public final class Reductions {
     return reduction.widens() && reduction.hasPrepare() ? new MeanOfAll(reduction) : reduction;
   }
 
-  /** A new reduction by an operator that is none of the usual ones. */
+  /** A new reduction by an operator of the user's. */
   public static Reduction of(DataType type, ReductionOperator operator) {
     return operator.combiner() == null
         ? new PreMulSum(type, operator)

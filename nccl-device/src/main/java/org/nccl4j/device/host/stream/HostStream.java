@@ -24,7 +24,7 @@ public final class HostStream extends DeviceStream {
   private final LaunchQueue queue;
   private final StreamThread thread;
 
-  /** True when launches should start without waiting for somebody to synchronize. */
+  /** True when launches should start without waiting for a thread that synchronizes. */
   private volatile boolean eager;
 
   /** A stream whose abandoned launches a dispatcher looks after. */
@@ -76,7 +76,7 @@ public final class HostStream extends DeviceStream {
     } while (!queue.add(operation, send, recv, ticket));
   }
 
-  /** Gives the stream a thread for what is queued, without waiting for somebody to lend it one. */
+  /** Gives the stream a thread for its queue, without waiting for a thread that synchronizes. */
   @Override
   public void startNow() {
     if (queue.ended() != queue.added()) {

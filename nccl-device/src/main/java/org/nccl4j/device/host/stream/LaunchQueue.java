@@ -119,7 +119,7 @@ final class LaunchQueue {
   /** The first error since it was last asked for. Written by the runner, taken by a waiter. */
   private volatile NcclException error;
 
-  /** True if nothing more is added. Written once; read by who adds. */
+  /** True if nothing more is added. Written once; read by threads that add. */
   private volatile boolean sealed;
 
   /** Launches added so far. */

@@ -5,7 +5,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 /** Something that a stream runs. One object may be in a queue many times. */
 public interface StreamOperation {
   /**
-   * Runs to the end, on whatever thread runs the stream. What it throws is the stream's error.
+   * Runs to the end, on whatever thread runs the stream. Its exception is the stream's error.
    *
    * @param send as given at the launch; may be null
    * @param recv as given at the launch; may be null

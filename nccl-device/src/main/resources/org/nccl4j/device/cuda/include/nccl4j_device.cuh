@@ -23,7 +23,7 @@ struct nccl4jWindow {
 };
 static_assert(sizeof(nccl4jWindow) == 40, "as Window.java fills it");
 
-// What kernels know of a communicator.
+// A communicator, as kernels see it.
 struct nccl4jDeviceCommunicator {
   nccl4jWindow resources;
   int32_t rank;
@@ -102,7 +102,7 @@ __device__ __forceinline__ uint64_t nanoseconds() {
 // ---- Barriers of the team ----
 
 // One of the communicator's barriers, used by the same number of groups of threads on every rank,
-// one for each index. What a rank wrote before it arrives is seen by those that have waited.
+// one for each index. Ranks that have waited see all that a rank wrote before it arrived.
 template <class Coop>
 class LsaBarrier {
  public:

@@ -69,8 +69,8 @@ final class Launches implements AutoCloseable {
   }
 
   /**
-   * Records iterations into a graph for each lane. Whatever goes wrong, no stream is left
-   * capturing: what is done to it next would fail for that, or worse.
+   * Records iterations into a graph for each lane. No stream is left capturing after a failure: its
+   * next operation would fail, or worse.
    */
   void capture(int iterations) {
     Deque<CudaStream> begun = new ArrayDeque<>();

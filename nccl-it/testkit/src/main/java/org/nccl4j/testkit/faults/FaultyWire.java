@@ -14,8 +14,8 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * A port of this host that passes TCP connections on to another, with faults: to put between two
- * ends that know nothing of it. What the clients sent is kept as long as it is little, so that it
- * can be played again.
+ * ends that know nothing of it. The first bytes of each client are kept, so that they can be played
+ * again.
  *
  * <p>Two threads a connection. Any thread may call it.
  */

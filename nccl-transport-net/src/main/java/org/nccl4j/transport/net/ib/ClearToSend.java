@@ -75,9 +75,9 @@ final class ClearToSend {
   }
 
   /**
-   * True if an entry has arrived; what it says may be read then. The sequence number is the last
-   * word of an entry, which lies in one cache line: cards write the words of a line in ascending
-   * order, which the InfiniBand specification does not promise.
+   * True if an entry has arrived; its fields may be read then. The sequence number is the last word
+   * of an entry, which lies in one cache line: cards write the words of a line in ascending order,
+   * which the InfiniBand specification does not promise.
    */
   @HotPath
   boolean arrivedAcquire(int slot, int i, long sequence) {

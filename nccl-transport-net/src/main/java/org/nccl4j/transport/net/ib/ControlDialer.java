@@ -14,9 +14,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
 /**
- * The sender's way to a listener: tries its addresses again and again until one of them leads to
- * somebody who proves that it knows the secret, and only then tells this end. It goes on until it
- * is closed, unless every address says no for good. Never blocks. Owned by one thread at a time.
+ * The sender's way to a listener: tries its addresses again and again until one of them leads to a
+ * peer that proves that it knows the secret, and only then tells this end. It goes on until it is
+ * closed, unless every address says no for good. Never blocks. Owned by one thread at a time.
  */
 final class ControlDialer implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NET");

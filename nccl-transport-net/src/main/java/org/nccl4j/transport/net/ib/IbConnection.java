@@ -124,7 +124,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
     return remote;
   }
 
-  /** Takes what has ended. Whoever waits calls it over and over. */
+  /** Takes the completions. A waiting thread calls it over and over. */
   @HotPath
   final void progress() {
     if (broken != null) {

@@ -53,7 +53,7 @@ record IbHandle(long session, int port, int queuePairs, List<InetAddress> addres
   /**
    * The handle of these bytes.
    *
-   * @throws InvalidUsageException if they are none
+   * @throws InvalidUsageException if they are no handle
    */
   static IbHandle decode(byte[] handle) {
     try {

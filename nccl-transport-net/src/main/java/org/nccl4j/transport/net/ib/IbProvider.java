@@ -49,8 +49,8 @@ public final class IbProvider implements NetProvider {
   /**
    * {@inheritDoc}
    *
-   * @throws InvalidArgumentException if a setting has none of its values, or no port has a GID at
-   *     the index that is set
+   * @throws InvalidArgumentException if a setting has a wrong value, or no port has a GID at the
+   *     index that is set
    */
   @Override
   public Support support(NetContext context) {

@@ -18,9 +18,9 @@ import org.nccl4j.transport.net.ib.verbs.Verbs;
  *
  * @param library the library that was asked for
  * @param libraryLoads whether it is there
- * @param ports a line for each port that can be used: what it is, and which GID is used
- * @param unusable why others cannot, by name, with what to do about it
- * @param nothing why there is nothing at all, with what to do about it; empty if there is something
+ * @param ports a line for each port that can be used, with its device and GID
+ * @param unusable why others cannot, by name, with the remedy
+ * @param nothing why there is nothing at all, with the remedy; empty if there is something
  */
 public record IbReport(
     String library,
@@ -31,7 +31,7 @@ public record IbReport(
   /**
    * Looks at the machine, and leaves nothing open.
    *
-   * @throws org.nccl4j.device.InvalidArgumentException if a setting has none of its values
+   * @throws org.nccl4j.device.InvalidArgumentException if a setting has a wrong value
    */
   public static IbReport of(SettingValues settings) {
     IbSettings wanted = IbSettings.of(settings);

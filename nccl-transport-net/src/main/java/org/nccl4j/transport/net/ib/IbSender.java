@@ -261,7 +261,7 @@ final class IbSender extends IbConnection implements NetSender {
     request.remaining++;
   }
 
-  /** The slot's group is sent: what comes next in it is the group after a whole round. */
+  /** The slot's group is sent: its next one is the group after a whole round. */
   private void finish(int slot) {
     taken[slot] = 0;
     awaited[slot] += ClearToSend.SLOTS;

@@ -25,7 +25,7 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
    * @param gpu what the GPU offers
    * @param card which card
    * @param near what the topology and the settings of distance say
-   * @throws InvalidArgumentException if a setting has none of its values
+   * @throws InvalidArgumentException if a setting has a wrong value
    */
   static GpuDirectChoice of(GpuDirect gpu, NetDevice card, SettingValues settings, Support near) {
     boolean dmaBufs = settings.get(DMA_BUFS);

@@ -15,9 +15,9 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * Slots of a rank's connections in its GPU's memory, where network cards can be given that. What
- * cannot be had when it is tried is not tried again: a warning says so, and slots are in pinned
- * memory of the host from then on. Called by one thread at a time.
+ * Slots of a rank's connections in its GPU's memory, where network cards can be given that. After a
+ * failure it is not tried again: a warning says so, and later slots are in pinned memory of the
+ * host. Called by one thread at a time.
  */
 public final class GpuSlots implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NET");

@@ -21,7 +21,7 @@ import org.nccl4j.device.NcclException;
 public final class PluginNetProvider implements NetProvider {
   private static final Logger LOG = DebugLog.of("NET");
 
-  /** Before InfiniBand: as in NCCL, whoever installs a plug-in wants it used. */
+  /** Before InfiniBand: as in NCCL, an installed plug-in is meant to be used. */
   private static final int PRIORITY = 300;
 
   private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
@@ -59,7 +59,7 @@ public final class PluginNetProvider implements NetProvider {
     }
   }
 
-  /** A plug-in that somebody wants, and that does not work: said aloud, once. */
+  /** Warns once of a plug-in that is asked for and does not work. */
   private static Support unused(String setting, String why) {
     if (!setting.equalsIgnoreCase("none") && WARNED.add(why)) {
       LOG.log(

@@ -37,7 +37,7 @@ final class PluginReceiver extends PluginConnection implements NetReceiver {
     return begun(n);
   }
 
-  /** What came into memory of the host needs no flush. */
+  /** Data in memory of the host need no flush. */
   @Override
   @HotPath
   public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {

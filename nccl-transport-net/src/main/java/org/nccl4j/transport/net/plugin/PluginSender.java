@@ -16,7 +16,7 @@ final class PluginSender extends PluginConnection implements NetSender {
   private final long context;
   private final int device;
 
-  /** What connects; the plug-in keeps its state in the handle. */
+  /** The handle of a connection under way, in which the plug-in keeps its state. */
   private final Offheap dialing = new Offheap(CONFIG + Long.BYTES);
 
   private boolean dialed;

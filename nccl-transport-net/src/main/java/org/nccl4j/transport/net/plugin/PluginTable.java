@@ -13,7 +13,7 @@ import org.nccl4j.device.bind.Offheap;
 
 /**
  * The functions of a plug-in, in one of the versions 8 to 11 of ncclNet: a name, then pointers in a
- * fixed order. What differs between the versions is here alone. Any thread; a plug-in is called by
+ * fixed order. This file alone knows how the versions differ. Any thread; a plug-in is called by
  * one thread at a time for each of its objects.
  */
 final class PluginTable {

@@ -9,7 +9,7 @@ import org.nccl4j.device.RemoteException;
  *
  * @param self this rank
  * @param peer the other
- * @param sender for whom this rank sends: itself, or another of its host
+ * @param sender rank that this rank sends for: itself, or another of its host
  */
 public record EndpointNames(int self, int peer, int sender) {
   /** Creates the names of a rank that sends and receives for itself. */

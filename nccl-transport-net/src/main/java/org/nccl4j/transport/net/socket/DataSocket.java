@@ -20,7 +20,7 @@ final class DataSocket {
   private final int[] lengths = new int[PARTS];
   private int moved;
 
-  /** Parts posted so far. Written by who posts; publishes the arrays. */
+  /** Parts posted so far. Written by the thread that posts; publishes the arrays. */
   private volatile long posted;
 
   /** Parts moved so far. Written by the lane thread; publishes the bytes. */

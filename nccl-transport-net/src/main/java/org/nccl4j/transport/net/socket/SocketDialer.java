@@ -18,8 +18,8 @@ import org.nccl4j.device.SystemErrorException;
 /**
  * Connects the sockets of a connection, one after the other: the first to the first address that
  * can be reached, the others in turn to the addresses of all rails, as far as these can be reached.
- * It goes on until it is closed, unless every address says no for good. Never waits; owned by who
- * polls it.
+ * It goes on until it is closed, unless every address says no for good. Never waits; owned by the
+ * thread that polls it.
  */
 final class SocketDialer implements SocketSource {
   private static final System.Logger LOG = DebugLog.of("NET");

@@ -96,7 +96,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     }
   }
 
-  /** Reads a header; whether there was one for a message that somebody awaits. */
+  /** Reads a header; true if there was one for an awaited message. */
   private boolean next() throws IOException {
     if (buffer.remaining() < headerBytes && !read(null)) {
       return false;

@@ -11,7 +11,7 @@ import org.nccl4j.device.Patience;
 
 /** The sending end: writes messages one after the other. */
 final class SocketSender extends SocketConnection implements NetSender {
-  /** Messages up to here are copied behind their header: what is sent together is one piece. */
+  /** Messages up to this size are copied behind their header, so that both are one piece. */
   private static final int COPIED = 1 << 10;
 
   private static final int BUFFER_BYTES = 16 << 10;

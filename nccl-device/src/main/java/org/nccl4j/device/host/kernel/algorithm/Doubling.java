@@ -27,7 +27,7 @@ public record Doubling(int rank, int nRanks) {
     return nRanks - members();
   }
 
-  /** Whether this rank takes part. */
+  /** True if this rank takes part. */
   public boolean isMember() {
     return rank >= 2 * spares() || rank % 2 == 0;
   }

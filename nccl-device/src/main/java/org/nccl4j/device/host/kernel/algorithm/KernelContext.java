@@ -25,8 +25,8 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * What kernels of a communicator are made of: its place, connections, memory and reductions. Owned
- * by the communicator; kernels may be made on any thread.
+ * A communicator's place, connections, memory and reductions, from which its kernels are made.
+ * Owned by the communicator; kernels may be made on any thread.
  */
 public final class KernelContext {
   /** Of all ranks' parts that a reduce-scatter exchanges at once. */

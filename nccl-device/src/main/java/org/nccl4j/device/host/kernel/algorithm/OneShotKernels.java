@@ -8,7 +8,7 @@ import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CollectiveWork;
 
-/** The one-shot kernels: who needs data gets them straight from whoever has them. */
+/** The one-shot kernels: each rank sends its data straight to the ranks that need them. */
 public final class OneShotKernels implements HostAlgorithm {
   @Override
   public Kernel kernel(KernelContext context, CollectiveWork work) {

@@ -10,9 +10,9 @@ import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /**
- * All-gather down the parallel aggregated trees, the greatest distance first: what a rank receives
- * goes on with its own part to nearer ranks. Chunks follow each other a distance apart, so that one
- * is under way at each distance at a time.
+ * All-gather down the parallel aggregated trees, the greatest distance first: a rank sends on its
+ * received parts with its own to nearer ranks. Chunks follow each other a distance apart, so that
+ * one is under way at each distance at a time.
  *
  * @param to by distance
  * @param from by distance

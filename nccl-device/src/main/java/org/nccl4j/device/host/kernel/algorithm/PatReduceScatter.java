@@ -14,9 +14,9 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * Reduce-scatter up the parallel aggregated trees, the smallest distance first: a rank adds its own
- * data to what its children have sent, and sends the sums on to its parents. What children have
- * sent stays in their slots until the chunk is done, so it takes no other memory. Chunks follow
- * each other a distance apart, as far as there are slots for that.
+ * data to its children's, and sends the sums on to its parents. The children's data stay in their
+ * slots until the chunk is done, so they take no other memory. Chunks follow each other a distance
+ * apart, as far as there are slots for that.
  *
  * @param to by distance
  * @param from by distance

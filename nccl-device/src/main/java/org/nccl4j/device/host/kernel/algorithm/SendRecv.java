@@ -12,7 +12,7 @@ import org.nccl4j.device.kernel.P2pWork;
 
 /**
  * Sends and receives that progress together: the lanes take turns, a step each, so that none waits
- * for another. What a rank sends to itself is copied first.
+ * for another. Messages of a rank to itself are copied first.
  */
 public final class SendRecv implements Kernel {
   private record SelfCopy(P2pWork from, P2pWork to) {}

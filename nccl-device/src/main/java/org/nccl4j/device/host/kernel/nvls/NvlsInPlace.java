@@ -17,10 +17,10 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
 /**
- * NVLS on the users' own buffers, which all ranks have registered: what a switch's multicast
- * addresses of the windows would be, are the windows of all ranks here. No rank copies anything for
- * another; a head loads its part combined from all send windows, and stores it into all receive
- * windows. Owned by the thread that runs the communicator's current kernel.
+ * NVLS on the users' own buffers, which all ranks have registered. The windows of all ranks stand
+ * for a switch's multicast addresses. No rank copies anything for another; a head loads its part
+ * combined from all send windows, and stores it into all receive windows. Owned by the thread that
+ * runs the communicator's current kernel.
  */
 public final class NvlsInPlace implements Kernel {
   private static final int PIECE = 16 << 10;

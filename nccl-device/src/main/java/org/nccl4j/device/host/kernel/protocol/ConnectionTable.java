@@ -39,7 +39,7 @@ public final class ConnectionTable {
 
   /**
    * Kernels on these ends that have ended, where the connections are another's. Written by the
-   * thread whose turn it is; read by whoever watches, a little late.
+   * thread whose turn it is; read by the progress monitor, a little late.
    */
   private long ended;
 

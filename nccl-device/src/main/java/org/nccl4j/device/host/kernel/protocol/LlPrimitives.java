@@ -9,8 +9,8 @@ import org.nccl4j.device.host.reduce.Reduction;
  *
  * <p>Its steps go the same way as those of {@link SlotPrimitives}, and share no code with them:
  * here data become readable only by being unpacked into scratch memory, word for word with its
- * wait, there they are combined where they lie after one wait for all. What is common is in {@link
- * Primitives}, the ends and {@link Reduction}.
+ * wait, there they are combined where they lie after one wait for all. Their common parts are in
+ * {@link Primitives}, the ends and {@link Reduction}.
  */
 public final class LlPrimitives extends Primitives {
   private final HostMemory scratch;

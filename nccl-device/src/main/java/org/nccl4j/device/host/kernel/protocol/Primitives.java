@@ -7,9 +7,8 @@ import org.nccl4j.device.host.reduce.Reduction;
 
 /**
  * Moves chunks between this rank's buffers and some peers, one step of each of their connections a
- * call. What is received from several peers is combined in their order; what is sent goes to all of
- * them. A call of 0 bytes is no step. Owned by the thread that runs the communicator's current
- * kernel.
+ * call. Data received from several peers are combined in their order; sent data go to all of them.
+ * A call of 0 bytes is no step. Owned by the thread that runs the communicator's current kernel.
  */
 public abstract class Primitives {
   /** In a mode: data come from the peers. */

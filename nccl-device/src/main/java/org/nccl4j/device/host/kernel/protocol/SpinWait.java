@@ -50,7 +50,7 @@ public final class SpinWait {
   private long giveUpNanos;
   private int slowLooks;
 
-  /** The rank that has been waited for since a while, or -1. Read by whoever watches. */
+  /** The rank that has been waited for since a while, or -1. Read by the progress monitor. */
   private int waitsFor = -1;
 
   private volatile Supplier<String> explanation = () -> "";

@@ -77,7 +77,7 @@ public final class TeamBarrier {
         "make the same calls on all ranks, with buffers at the same offsets of their windows");
   }
 
-  /** The second barrier: what was written into this rank's buffers is there. */
+  /** The second barrier: all writes into this rank's buffers have arrived. */
   @HotPath
   public void end() {
     meet();

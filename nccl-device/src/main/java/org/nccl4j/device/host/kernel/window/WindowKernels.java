@@ -16,9 +16,9 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /**
- * Operations straight between windows: what is not read from a peer's window is written into it,
- * between two barriers. What is combined is combined in the order of the ranks, so all get the same
- * bits. Owned by the thread that runs the communicator's current kernel.
+ * Operations straight between windows: between two barriers, a rank reads from peers' windows or
+ * writes into them. Elements are combined in the order of the ranks, so all get the same bits.
+ * Owned by the thread that runs the communicator's current kernel.
  */
 public final class WindowKernels implements Kernel {
   /**

@@ -41,7 +41,7 @@ public record IbSettings(
   /**
    * The values of the settings.
    *
-   * @throws InvalidArgumentException naming the setting that has none of its values
+   * @throws InvalidArgumentException naming the setting with a wrong value
    */
   public static IbSettings of(SettingValues values) {
     return new IbSettings(

@@ -4,8 +4,8 @@ import java.util.TreeMap;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /**
- * The memory registered with one device. What lies within a registration that is still in use is
- * not registered again: registering pins pages, which takes far longer than sending them. A
+ * The memory registered with one device. Memory within a registration that is still in use is not
+ * registered again: registering pins pages, which takes far longer than sending them. A
  * registration ends with its last user, since only users know when memory is freed.
  */
 public final class RegistrationCache {

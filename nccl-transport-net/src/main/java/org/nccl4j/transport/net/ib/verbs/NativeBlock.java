@@ -9,7 +9,7 @@ import org.nccl4j.device.bind.NativeMemory;
 /**
  * Zeroed memory outside the heap with a known address, for structures that libibverbs reads or
  * fills and for words that a network adapter writes. Begins at a page. Lives as long as this object
- * is reachable: whoever hands out its address keeps it.
+ * is reachable: the code that hands out its address keeps it.
  */
 public final class NativeBlock {
   private static final int PAGE = 4096;
@@ -82,7 +82,7 @@ public final class NativeBlock {
     return copy;
   }
 
-  /** Reads a word that the adapter writes; what it wrote before that word is then seen too. */
+  /** Reads a word that the adapter writes; all that it wrote before that word is then seen too. */
   public long getLongAcquire(int offset) {
     return (long) LONGS.getAcquire(bytes, offset);
   }

@@ -18,7 +18,7 @@ import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
 
 /**
  * Calls libibverbs and checks each return code. Handles are addresses. Any thread may call any
- * method; what the library asks of callers of one queue is left to them.
+ * method; callers of one queue keep the library's rules for it.
  */
 public final class Verbs {
   private static final Map<String, Verbs> LOADED = new ConcurrentHashMap<>();
@@ -190,7 +190,7 @@ public final class Verbs {
     return region;
   }
 
-  /** True if a device takes dma-bufs: asked with a descriptor that is none. */
+  /** True if a device takes dma-bufs: asked with an invalid descriptor. */
   public boolean takesDmaBufs(long domain) {
     try {
       long region = library.ibv_reg_dmabuf_mr(domain, 0, 1, 0, -1, ACCESS_LOCAL_WRITE);
