@@ -15,7 +15,7 @@ fail() {
 }
 
 # What our modules and JUnit need of the JDK; jdk.crypto.ec and the like are not among it.
-modules=java.base,java.logging,java.management,jdk.management,jdk.unsupported,jdk.jfr
+modules=java.base,java.logging,java.management,jdk.management,jdk.unsupported,jdk.jfr,jdk.httpserver
 
 [ -d "$home/jmods" ] || fail "$home has no jmods, from which a runtime is made" \
   "set JAVA_HOME to a whole JDK (apt-get install openjdk-17-jdk-headless)"

@@ -4,6 +4,7 @@ module org.nccl4j.it {
   requires org.nccl4j.transport.net;
   requires org.nccl4j.transport.p2p;
   requires info.picocli;
+  requires jdk.httpserver;
   requires jdk.jfr;
   requires jdk.management;
   requires com.fasterxml.jackson.core;
@@ -22,6 +23,8 @@ module org.nccl4j.it {
   opens org.nccl4j.it.run to
       info.picocli;
   opens org.nccl4j.it.doctor to
+      info.picocli;
+  opens org.nccl4j.it.top to
       info.picocli;
   opens org.nccl4j.it.topo to
       info.picocli;

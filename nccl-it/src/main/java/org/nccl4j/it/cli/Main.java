@@ -8,6 +8,7 @@ import org.nccl4j.it.perf.PerfCommand;
 import org.nccl4j.it.perf.RankProcessCommand;
 import org.nccl4j.it.perf.TuneCommand;
 import org.nccl4j.it.run.RunCommand;
+import org.nccl4j.it.top.TopCommand;
 import org.nccl4j.it.topo.TopoCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -35,6 +36,7 @@ import picocli.CommandLine.Spec;
       TopoCommand.class,
       DoctorCommand.class,
       DiagnoseCommand.class,
+      TopCommand.class,
       DeviceHeadersCommand.class,
       RankProcessCommand.class,
       HelpCommand.class
