@@ -28,4 +28,6 @@ module org.nccl4j.it {
       info.picocli;
   opens org.nccl4j.it.topo to
       info.picocli;
+  opens org.nccl4j.it.trace to
+      info.picocli;
 }

@@ -10,6 +10,7 @@ import org.nccl4j.it.perf.TuneCommand;
 import org.nccl4j.it.run.RunCommand;
 import org.nccl4j.it.top.TopCommand;
 import org.nccl4j.it.topo.TopoCommand;
+import org.nccl4j.it.trace.TraceCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -37,6 +38,7 @@ import picocli.CommandLine.Spec;
       DoctorCommand.class,
       DiagnoseCommand.class,
       TopCommand.class,
+      TraceCommand.class,
       DeviceHeadersCommand.class,
       RankProcessCommand.class,
       HelpCommand.class
