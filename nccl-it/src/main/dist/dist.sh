@@ -14,8 +14,8 @@ fail() {
   exit 1
 }
 
-# What our modules and JUnit need of the JDK; jdk.crypto.ec and the like are not among it.
-modules=java.base,java.logging,java.management,jdk.management,jdk.unsupported,jdk.jfr
+# What our modules, JUnit and `nccl trace` need of the JDK; jdk.crypto.ec and the like are not among it.
+modules=java.base,java.logging,java.management,jdk.management,jdk.unsupported,jdk.jfr,jdk.httpserver,jdk.jcmd
 
 [ -d "$home/jmods" ] || fail "$home has no jmods, from which a runtime is made" \
   "set JAVA_HOME to a whole JDK (apt-get install openjdk-17-jdk-headless)"

@@ -4,6 +4,7 @@ module org.nccl4j.it {
   requires org.nccl4j.transport.net;
   requires org.nccl4j.transport.p2p;
   requires info.picocli;
+  requires jdk.httpserver;
   requires jdk.jfr;
   requires jdk.management;
   requires com.fasterxml.jackson.core;
@@ -23,6 +24,10 @@ module org.nccl4j.it {
       info.picocli;
   opens org.nccl4j.it.doctor to
       info.picocli;
+  opens org.nccl4j.it.top to
+      info.picocli;
   opens org.nccl4j.it.topo to
+      info.picocli;
+  opens org.nccl4j.it.trace to
       info.picocli;
 }

@@ -188,4 +188,16 @@ public enum Operation {
   public int wholes(int nRanks) {
     return Math.max(sendParts(nRanks, /* isRoot= */ true), recvParts(nRanks, /* isRoot= */ true));
   }
+
+  /**
+   * Returns bus bandwidth divided by algorithm bandwidth, as nccl-tests define them: the part of
+   * the larger buffer that a rank must send or receive.
+   */
+  public double busFactor(int nRanks) {
+    return switch (this) {
+      case ALL_REDUCE -> 2.0 * (nRanks - 1) / nRanks;
+      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER -> (nRanks - 1.0) / nRanks;
+      default -> 1;
+    };
+  }
 }

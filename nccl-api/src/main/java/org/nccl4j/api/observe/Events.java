@@ -69,6 +69,20 @@ final class Events {
 
     @Label("Root or peer")
     int root;
+
+    @Label("Communicator's number")
+    @Description("The same on all its ranks")
+    long communicatorId;
+
+    @Label("Number of the collective")
+    @Description("Among the communicator's collectives, from 1; the same on all ranks")
+    long number;
+
+    @Label("Process")
+    long pid;
+
+    @Label("Host")
+    String host;
   }
 
   /** A communicator's work since the last event. */

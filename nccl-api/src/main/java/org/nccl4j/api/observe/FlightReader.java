@@ -160,6 +160,7 @@ public final class FlightReader {
     page.get(FlightRecorder.NAME + 4, letters);
     long ended = Math.min(launched, page.getLong(FlightRecorder.ENDED));
     long upTo = Math.min(launched, page.getLong(FlightRecorder.UP_TO));
+    RunReader runs = new RunReader(page, launchedAndRun, names);
     return new RankReport(
         process,
         page.getLong(FlightRecorder.COMMUNICATOR),
@@ -178,7 +179,8 @@ public final class FlightReader {
             page.getLong(FlightRecorder.FRONT_STREAM),
             Math.max(0, observed - page.getLong(FlightRecorder.FRONT_SINCE)),
             page.getLong(FlightRecorder.FRONT_NUMBER)),
-        new RunReader(page, launchedAndRun, names).last(ended + 1, upTo));
+        runs.last(ended + 1, upTo),
+        runs.runs());
   }
 
   private static String text(ByteBuffer bytes, int at, int most) {

@@ -22,7 +22,7 @@ final class JfrRecorder {
   JfrRecorder(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks) {
     this.log = log;
     this.rank = rank;
-    this.operations = new OperationEvents(rank, hooks);
+    this.operations = new OperationEvents(log, rank, hooks);
     operations.look();
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.api.observe;
 
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
 
 /**
@@ -8,11 +9,16 @@ import org.nccl4j.device.DeviceStream;
  * asks for such events.
  */
 final class OperationEvents implements OperationHook {
+  private static final long PID = ProcessHandle.current().pid();
+  private static final String HOST = DebugLog.hostName();
+
+  private final FlightRecorder log;
   private final FlightRecorder.Rank rank;
   private final OperationHooks hooks;
   private boolean listening;
 
-  OperationEvents(FlightRecorder.Rank rank, OperationHooks hooks) {
+  OperationEvents(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks) {
+    this.log = log;
     this.rank = rank;
     this.hooks = hooks;
   }
@@ -43,6 +49,10 @@ final class OperationEvents implements OperationHook {
     event.type = type.label();
     event.bytes = count * type.bytes();
     event.root = root;
+    event.communicatorId = rank.communicator();
+    event.number = log.collectives();
+    event.pid = PID;
+    event.host = HOST;
     stream.launchHostFunction(event::commit);
   }
 }

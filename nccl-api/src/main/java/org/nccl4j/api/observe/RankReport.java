@@ -18,6 +18,7 @@ import java.util.List;
  * @param failed whether the communicator has failed there
  * @param front the oldest call that waits for the other ranks, where calls are compared
  * @param operations the last ones, oldest first
+ * @param runs on record, oldest first
  */
 public record RankReport(
     ProcessReport process,
@@ -33,7 +34,8 @@ public record RankReport(
     long observedMillis,
     boolean failed,
     Front front,
-    List<Operation> operations) {
+    List<Operation> operations,
+    List<Run> runs) {
 
   /**
    * A call that waits until all ranks have come to it.
@@ -78,6 +80,16 @@ public record RankReport(
           .isPresent();
     }
   }
+
+  /**
+   * Operations of one shape and count, launched one after the other.
+   *
+   * @param label name of the operation
+   * @param bytes of the count of elements in one call
+   * @param first number of the first, from 1
+   * @param last number of the last so far
+   */
+  public record Run(String label, long bytes, long first, long last) {}
 
   /** The oldest operation that has not ended; null if all have, or it is too long ago. */
   public Operation current() {

@@ -76,6 +76,16 @@ final class RunReader {
         .toList();
   }
 
+  /** The runs on record, oldest first. */
+  List<RankReport.Run> runs() {
+    List<RankReport.Run> oldestFirst = new ArrayList<>();
+    for (Run run : runs) {
+      Operation first = operation(run.first, 0, run);
+      oldestFirst.add(0, new RankReport.Run(first.label(), first.bytes(), run.first, run.end - 1));
+    }
+    return oldestFirst;
+  }
+
   private Operation operation(long number) {
     Run run = runs.stream().filter(one -> one.first <= number).findFirst().orElseThrow();
     return operation(number, run.collectivesUpTo(number), run);

@@ -13,10 +13,11 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.api.observe.RankReport.Run;
 
 /**
  * The state of one rank as it travels to an observer of the job: the reports of its communicators,
- * each with the operations that it is in and its last one.
+ * each with the operations that it is in, its last one, and its newest runs.
  *
  * <p>As bytes: the number of communicators (4), then for each the fields of its {@link RankReport}
  * but process and front, in their order. All ranks and observers have one version.
@@ -24,6 +25,9 @@ import org.nccl4j.api.observe.RankReport.ProcessReport;
 final class StateMessage {
   /** No message is longer; communicators for which there is no room are left out. */
   static final int MAX_BYTES = 48 << 10;
+
+  /** Runs of a communicator that travel. */
+  static final int RUNS = 8;
 
   private StateMessage() {}
 
@@ -70,6 +74,15 @@ final class StateMessage {
         out.writeLong(operation.bytes());
         out.writeUTF(operation.text());
       }
+      List<Run> runs = report.runs();
+      runs = runs.subList(Math.max(0, runs.size() - RUNS), runs.size());
+      out.writeInt(runs.size());
+      for (Run run : runs) {
+        out.writeUTF(run.label());
+        out.writeLong(run.bytes());
+        out.writeLong(run.first());
+        out.writeLong(run.last());
+      }
     } catch (IOException e) {
       throw new UncheckedIOException(e); // of memory: there is none
     }
@@ -108,7 +121,16 @@ final class StateMessage {
         in.readLong(),
         in.readBoolean(),
         new RankReport.Front(0, 0, 0, 0),
-        operations(in));
+        operations(in),
+        runs(in));
+  }
+
+  private static List<Run> runs(DataInputStream in) throws IOException {
+    List<Run> runs = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      runs.add(new Run(in.readUTF(), in.readLong(), in.readLong(), in.readLong()));
+    }
+    return runs;
   }
 
   private static List<Operation> operations(DataInputStream in) throws IOException {

@@ -26,7 +26,8 @@ class CallWatchTest {
         0,
         false,
         new RankReport.Front(0, 0, 0, 0),
-        List.of(operations));
+        List.of(operations),
+        List.of());
   }
 
   private static Operation call(long number, long collective, String label, String text) {

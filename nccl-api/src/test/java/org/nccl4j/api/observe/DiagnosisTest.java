@@ -32,7 +32,8 @@ class DiagnosisTest {
         0,
         false,
         new RankReport.Front(0, 0, 0, 0),
-        operations);
+        operations,
+        List.of());
   }
 
   private static String say(RankReport... reports) {

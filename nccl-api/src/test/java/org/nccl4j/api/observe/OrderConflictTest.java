@@ -43,7 +43,8 @@ class OrderConflictTest {
             0,
             false,
             front,
-            List.of(other, sum)));
+            List.of(other, sum),
+            List.of()));
   }
 
   /** Communicator 1 before communicator 2, in one stream. */

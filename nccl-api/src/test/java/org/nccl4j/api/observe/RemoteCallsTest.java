@@ -28,7 +28,8 @@ class RemoteCallsTest {
         0,
         false,
         new RankReport.Front(0, 0, 0, 0),
-        List.of(operations));
+        List.of(operations),
+        List.of());
   }
 
   private static Operation sum(long number, long collective) {

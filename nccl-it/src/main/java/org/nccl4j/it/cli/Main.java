@@ -8,7 +8,9 @@ import org.nccl4j.it.perf.PerfCommand;
 import org.nccl4j.it.perf.RankProcessCommand;
 import org.nccl4j.it.perf.TuneCommand;
 import org.nccl4j.it.run.RunCommand;
+import org.nccl4j.it.top.TopCommand;
 import org.nccl4j.it.topo.TopoCommand;
+import org.nccl4j.it.trace.TraceCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -35,6 +37,8 @@ import picocli.CommandLine.Spec;
       TopoCommand.class,
       DoctorCommand.class,
       DiagnoseCommand.class,
+      TopCommand.class,
+      TraceCommand.class,
       DeviceHeadersCommand.class,
       RankProcessCommand.class,
       HelpCommand.class

@@ -96,12 +96,7 @@ public enum Workload {
 
   /** Bus bandwidth divided by algorithm bandwidth. */
   public double busFactor(int nRanks) {
-    return switch (this) {
-      case ALL_REDUCE -> 2.0 * (nRanks - 1) / nRanks;
-      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, ALL_TO_ALL_V, GATHER, SCATTER ->
-          (nRanks - 1.0) / nRanks;
-      case BROADCAST, REDUCE, SEND_RECV, HYPERCUBE -> 1;
-    };
+    return this == SEND_RECV || this == HYPERCUBE ? 1 : shape.busFactor(nRanks);
   }
 
   /**

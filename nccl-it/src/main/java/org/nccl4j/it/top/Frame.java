@@ -1,0 +1,62 @@
+package org.nccl4j.it.top;
+
+import java.util.List;
+import org.nccl4j.api.observe.RankReport.ProcessReport;
+
+/**
+ * The rates of all communicators over one interval.
+ *
+ * @param millis end of the interval, ms since 1970
+ * @param seconds length of the interval
+ * @param communicators sorted by name
+ */
+record Frame(long millis, double seconds, List<CommunicatorRates> communicators) {
+
+  /**
+   * A communicator.
+   *
+   * @param nRanks of the communicator, of which some may be unknown
+   * @param ranks that are known, by rank
+   * @param waits pairs of ranks that waited in most looks, the longest waits first
+   */
+  record CommunicatorRates(String name, int nRanks, List<RankRates> ranks, List<Wait> waits) {
+    /** Mean of the ranks' operations a second. */
+    double operations() {
+      return ranks.stream().mapToDouble(RankRates::operations).average().orElse(0);
+    }
+
+    /** Mean of the ranks' bus bandwidth in GB/s, as nccl-tests define it. */
+    double busGigabytes() {
+      return ranks.stream().mapToDouble(RankRates::busGigabytes).average().orElse(0);
+    }
+  }
+
+  /**
+   * A rank.
+   *
+   * @param operations ended a second
+   * @param gigabytes algorithm bandwidth in GB/s
+   * @param busGigabytes bus bandwidth in GB/s
+   * @param waiting share of the looks, 0 to 1, in which its kernel waited for another rank
+   * @param waitsFor the rank that it waited for last; -1 if for none
+   * @param operation that it is in, else its last one; empty before the first
+   * @param state in one word: runs, idle, waits, stopped, failed
+   */
+  record RankRates(
+      int rank,
+      ProcessReport process,
+      double operations,
+      double gigabytes,
+      double busGigabytes,
+      double waiting,
+      int waitsFor,
+      String operation,
+      String state) {}
+
+  /**
+   * A rank that waited for another.
+   *
+   * @param share of the looks, 0 to 1
+   */
+  record Wait(int rank, int waitsFor, double share) {}
+}

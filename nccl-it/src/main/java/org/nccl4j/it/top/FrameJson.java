@@ -1,0 +1,73 @@
+package org.nccl4j.it.top;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.RankRates;
+import org.nccl4j.it.top.Frame.Wait;
+
+/** Writes frames as JSON, one object in one line. Bandwidths are in GB/s, shares from 0 to 1. */
+final class FrameJson {
+  private static final JsonFactory FACTORY = new JsonFactory();
+
+  private FrameJson() {}
+
+  static String of(Frame frame) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = FACTORY.createGenerator(text)) {
+      out.writeStartObject();
+      out.writeNumberField("millis", frame.millis());
+      out.writeNumberField("seconds", frame.seconds());
+      out.writeArrayFieldStart("communicators");
+      for (CommunicatorRates each : frame.communicators()) {
+        write(each, out);
+      }
+      out.writeEndArray();
+      out.writeEndObject();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e); // of memory: there is none
+    }
+    return text.toString();
+  }
+
+  private static void write(CommunicatorRates each, JsonGenerator out) throws IOException {
+    out.writeStartObject();
+    out.writeStringField("name", each.name());
+    out.writeNumberField("nRanks", each.nRanks());
+    out.writeNumberField("operations", each.operations());
+    out.writeNumberField("busbw", each.busGigabytes());
+    out.writeArrayFieldStart("ranks");
+    for (RankRates rank : each.ranks()) {
+      write(rank, out);
+    }
+    out.writeEndArray();
+    out.writeArrayFieldStart("waits");
+    for (Wait wait : each.waits()) {
+      out.writeStartObject();
+      out.writeNumberField("rank", wait.rank());
+      out.writeNumberField("for", wait.waitsFor());
+      out.writeNumberField("share", wait.share());
+      out.writeEndObject();
+    }
+    out.writeEndArray();
+    out.writeEndObject();
+  }
+
+  private static void write(RankRates rank, JsonGenerator out) throws IOException {
+    out.writeStartObject();
+    out.writeNumberField("rank", rank.rank());
+    out.writeStringField("host", rank.process().host());
+    out.writeNumberField("pid", rank.process().pid());
+    out.writeNumberField("operations", rank.operations());
+    out.writeNumberField("algbw", rank.gigabytes());
+    out.writeNumberField("busbw", rank.busGigabytes());
+    out.writeNumberField("waiting", rank.waiting());
+    out.writeNumberField("waitsFor", rank.waitsFor());
+    out.writeStringField("operation", rank.operation());
+    out.writeStringField("state", rank.state());
+    out.writeEndObject();
+  }
+}

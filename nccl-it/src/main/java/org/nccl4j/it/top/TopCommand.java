@@ -1,0 +1,168 @@
+package org.nccl4j.it.top;
+
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.function.Supplier;
+import org.nccl4j.api.observe.FlightReader;
+import org.nccl4j.api.observe.JobReport;
+import org.nccl4j.api.observe.RankReport;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Patience;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl top}: the rates and waits of running communicators, again and again. */
+@Command(
+    name = "top",
+    description = {
+      "Shows operations a second, bandwidths and waits of each rank of running communicators, and"
+          + " which ranks wait longest for which.",
+      "Reads the flight recorders of processes of this host and user, which costs the processes"
+          + " nothing; with --job it asks a job's ranks on all hosts.",
+      "Bandwidths are nccl-tests' algorithm and bus bandwidth, over the whole time between two"
+          + " frames."
+    },
+    mixinStandardHelpOptions = true)
+public final class TopCommand implements Callable<Integer> {
+  /** Looks at the recorders in a frame; a recorder is observed 20 times a second. */
+  private static final int LOOKS = 8;
+
+  private static final double SECOND_NANOS = 1e9;
+  private static final double LEAST_SECONDS = 0.1;
+  private static final double MOST_SECONDS = 3600;
+
+  /** Moves the cursor home and clears the screen. */
+  private static final String CLEAR = "\033[H\033[2J\033[3J";
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "PID",
+      arity = "0..*",
+      description = "Processes; without any, all that can be read.")
+  private final List<Long> pids = new ArrayList<>();
+
+  @Option(
+      names = "--job",
+      paramLabel = "ID",
+      description =
+          "Asks a job that was started with NCCL4J_JOB_STATE=1, as nccl diagnose does; once for"
+              + " each root.")
+  private final List<String> jobs = new ArrayList<>();
+
+  @Option(
+      names = {"-i", "--interval"},
+      paramLabel = "SECONDS",
+      defaultValue = "1",
+      description = "Time between two frames, ${DEFAULT-VALUE} by default.")
+  private double interval;
+
+  @Option(
+      names = {"-n", "--frames"},
+      paramLabel = "N",
+      defaultValue = "0",
+      description = "Ends after so many frames; 0, the default: at Ctrl-C.")
+  private long frames;
+
+  @Option(names = "--json", description = "Prints each frame as JSON in one line.")
+  private boolean json;
+
+  @Option(
+      names = "--web",
+      paramLabel = "PORT",
+      description =
+          "Serves a page at this port of the loopback address instead of printing; 0: any port.")
+  private Integer port;
+
+  /** Called by picocli. */
+  public TopCommand() {}
+
+  @Override
+  public Integer call() {
+    check(interval >= LEAST_SECONDS && interval <= MOST_SECONDS, "--interval", "0.1 to 3600");
+    check(frames >= 0, "--frames", "0 or more");
+    check(port == null || port >= 0 && port <= 65535, "--web", "0 to 65535");
+    check(port == null || !json, "--web", "used without --json");
+    check(jobs.isEmpty() || pids.isEmpty(), "--job", "used without processes");
+    PrintWriter out = spec.commandLine().getOut();
+    try (FrameServer server = port == null ? null : FrameServer.open(port)) {
+      if (server != null) {
+        out.println("open " + server.address());
+        out.flush();
+      }
+      return run(source(), out, server);
+    }
+  }
+
+  private void check(boolean right, String option, String range) {
+    if (!right) {
+      throw new ParameterException(spec.commandLine(), "%s has to be %s".formatted(option, range));
+    }
+  }
+
+  private Supplier<List<RankReport>> source() {
+    if (!jobs.isEmpty()) {
+      Settings settings = Settings.ofProcess(Map.of());
+      return () ->
+          JobReport.ask(jobs, settings).communicators().stream()
+              .flatMap(each -> each.ranks().stream())
+              .toList();
+    }
+    return pids.isEmpty()
+        ? FlightReader::ofThisHost
+        : () -> pids.stream().flatMap(pid -> FlightReader.ofProcess(pid).stream()).toList();
+  }
+
+  private int run(Supplier<List<RankReport>> source, PrintWriter out, FrameServer server) {
+    List<RankReport> reports = source.get();
+    if (reports.isEmpty() && pids.isEmpty() && frames > 0 && server == null) {
+      out.println("no process that can be read has a communicator");
+      return 1;
+    }
+    FrameText text = new FrameText(out);
+    boolean screen = !json && frames != 1 && System.console() != null;
+    Meter meter = new Meter(reports, System.nanoTime());
+    for (long n = 0; frames == 0 || n < frames; n++) {
+      Frame frame = next(source, meter);
+      if (server != null) {
+        server.show(frame);
+      } else if (json) {
+        out.println(FrameJson.of(frame));
+        out.flush();
+      } else {
+        out.print(screen ? CLEAR : "");
+        text.print(frame);
+      }
+      if (out.checkError()) {
+        return 0; // its reader is gone
+      }
+    }
+    return 0;
+  }
+
+  private Frame next(Supplier<List<RankReport>> source, Meter meter) {
+    long begin = System.nanoTime();
+    int looks = jobs.isEmpty() ? LOOKS : 1;
+    for (int look = 1; look < looks; look++) {
+      sleepUntil(begin + (long) (interval * SECOND_NANOS * look / looks));
+      meter.look(source.get());
+    }
+    sleepUntil(begin + (long) (interval * SECOND_NANOS));
+    return meter.frame(source.get(), System.nanoTime(), System.currentTimeMillis());
+  }
+
+  private static void sleepUntil(long nanos) {
+    long left = nanos - System.nanoTime();
+    while (left > 0) {
+      Patience.sleep(left);
+      left = nanos - System.nanoTime();
+    }
+  }
+}

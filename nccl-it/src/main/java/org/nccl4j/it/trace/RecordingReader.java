@@ -1,0 +1,135 @@
+package org.nccl4j.it.trace;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.nccl4j.api.settings.IoErrorText;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.it.trace.Span.RecordedProcess;
+import org.nccl4j.operation.Operation;
+
+/** Reads nccl4j's events out of a recording of Java Flight Recorder. */
+final class RecordingReader {
+  private static final String PREFIX = "org.nccl4j.";
+  private static final long SECOND_NANOS = 1_000_000_000L;
+
+  private RecordingReader() {}
+
+  /**
+   * The spans of a recording, in the order of their begins.
+   *
+   * @throws InvalidArgumentException if the file is no recording
+   */
+  static List<Span> read(Path file) {
+    List<RecordedEvent> events = new ArrayList<>();
+    RecordedProcess process = new RecordedProcess("", 0);
+    try (RecordingFile recording = new RecordingFile(file)) {
+      while (recording.hasMoreEvents()) {
+        RecordedEvent event = recording.readEvent();
+        if (event.getEventType().getName().startsWith(PREFIX)) {
+          events.add(event);
+          if (event.hasField("pid")) {
+            process = new RecordedProcess(event.getString("host"), event.getLong("pid"));
+          }
+        }
+      }
+    } catch (IOException e) {
+      throw new InvalidArgumentException(
+          ErrorId.FILE,
+          "%s cannot be read as a recording: %s".formatted(file, IoErrorText.of(e)),
+          "pass files of Java Flight Recorder, which end in .jfr",
+          e);
+    }
+    if (process.pid() == 0) {
+      process = new RecordedProcess(file.getFileName().toString(), 0);
+    }
+    List<Span> spans = new ArrayList<>();
+    for (RecordedEvent event : events) {
+      add(event, process, spans);
+    }
+    spans.sort(java.util.Comparator.comparingLong(Span::beginNanos));
+    return spans;
+  }
+
+  private static void add(RecordedEvent event, RecordedProcess process, List<Span> spans) {
+    String type = event.getEventType().getName().substring(PREFIX.length());
+    switch (type) {
+      case "Operation" -> spans.add(operation(event, process));
+      case "ProxyStep" ->
+          spans.add(
+              span(
+                  event,
+                  process,
+                  "%s, proxy, %s %d"
+                      .formatted(rank(event), event.getString("direction"), event.getInt("peer")),
+                  event.getString("direction")));
+      case "InitPhase" ->
+          spans.add(span(event, process, rank(event) + ", creation", event.getString("phase")));
+      case "Failure" -> spans.add(span(event, process, rank(event), "failure"));
+      case "Stall" ->
+          spans.add(
+              span(
+                  event,
+                  process,
+                  rank(event),
+                  "waits for rank %d".formatted(event.getInt("waitsFor"))));
+      default -> {
+        // Progress repeats what the operations say.
+      }
+    }
+  }
+
+  private static Span operation(RecordedEvent event, RecordedProcess process) {
+    Span whole = span(event, process, rank(event), event.getString("operation"));
+    long number = event.hasField("number") ? event.getLong("number") : 0;
+    return new Span(
+        process,
+        event.hasField("communicatorId") ? event.getLong("communicatorId") : 0,
+        whole.track(),
+        whole.name(),
+        waitsForAll(whole.name()) ? number : 0,
+        whole.beginNanos(),
+        whole.endNanos(),
+        whole.details());
+  }
+
+  /** True if no rank's call ends before all ranks have called. */
+  private static boolean waitsForAll(String name) {
+    return Operation.find(name)
+        .filter(operation -> operation.isOfAllRanks() && !operation.isRooted())
+        .isPresent();
+  }
+
+  private static String rank(RecordedEvent event) {
+    return "%s, rank %d".formatted(event.getString("communicator"), event.getInt("rank"));
+  }
+
+  private static Span span(
+      RecordedEvent event, RecordedProcess process, String track, String name) {
+    Map<String, Object> details = new LinkedHashMap<>();
+    event.getFields().stream()
+        .map(field -> field.getName())
+        .filter(field -> !List.of("startTime", "duration", "eventThread").contains(field))
+        .forEach(field -> details.put(field, event.getValue(field)));
+    return new Span(
+        process,
+        0,
+        track,
+        name,
+        0,
+        nanos(event.getStartTime()),
+        nanos(event.getEndTime()),
+        details);
+  }
+
+  private static long nanos(Instant time) {
+    return time.getEpochSecond() * SECOND_NANOS + time.getNano();
+  }
+}

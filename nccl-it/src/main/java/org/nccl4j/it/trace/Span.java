@@ -1,0 +1,35 @@
+package org.nccl4j.it.trace;
+
+import java.util.Map;
+
+/**
+ * Something that took time on a rank.
+ *
+ * @param process where it was
+ * @param communicator tells communicators of one name apart; the same on all ranks
+ * @param track name of the row that it is drawn in
+ * @param name of the span
+ * @param call the number of a collective that ends on no rank before all ranks have called it; 0
+ *     for everything else
+ * @param beginNanos since 1970, by the clock of the process's host
+ * @param endNanos likewise; equal to the begin for a moment
+ * @param details to be shown with it
+ */
+record Span(
+    RecordedProcess process,
+    long communicator,
+    String track,
+    String name,
+    long call,
+    long beginNanos,
+    long endNanos,
+    Map<String, Object> details) {
+
+  /** A process of a recording. */
+  record RecordedProcess(String host, long pid) {
+    @Override
+    public String toString() {
+      return "process %d on %s".formatted(pid, host);
+    }
+  }
+}

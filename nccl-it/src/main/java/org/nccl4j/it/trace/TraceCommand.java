@@ -1,0 +1,160 @@
+package org.nccl4j.it.trace;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.Writer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.nccl4j.api.observe.FlightReader;
+import org.nccl4j.api.settings.IoErrorText;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.it.trace.Span.RecordedProcess;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl trace}: a timeline of the operations of all ranks. */
+@Command(
+    name = "trace",
+    description = {
+      "Writes a timeline of the operations of all ranks, for ui.perfetto.dev or chrome://tracing.",
+      "Records running Java processes of this host and user for some seconds, and reads recordings"
+          + " of Java Flight Recorder, such as other hosts'. Clocks of different hosts are"
+          + " corrected by the collectives that the ranks have in common."
+    },
+    mixinStandardHelpOptions = true)
+public final class TraceCommand implements Callable<Integer> {
+  private static final double MOST_SECONDS = 3600;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "PID|FILE.jfr",
+      arity = "0..*",
+      description =
+          "Processes and recordings; without any, all processes that have a communicator.")
+  private final List<String> sources = new ArrayList<>();
+
+  @Option(
+      names = {"-s", "--seconds"},
+      paramLabel = "SECONDS",
+      defaultValue = "5",
+      description = "Time to record processes, ${DEFAULT-VALUE} by default.")
+  private double seconds;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "FILE",
+      defaultValue = "nccl4j-trace.json",
+      description = "The timeline, ${DEFAULT-VALUE} by default.")
+  private Path output;
+
+  /** Called by picocli. */
+  public TraceCommand() {}
+
+  @Override
+  public Integer call() {
+    if (!(seconds > 0 && seconds <= MOST_SECONDS)) {
+      throw new ParameterException(
+          spec.commandLine(), "--seconds has to be above 0, and 3600 at most");
+    }
+    List<Long> pids = new ArrayList<>();
+    List<Path> files = new ArrayList<>();
+    for (String source : sources) {
+      if (source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source))) {
+        pids.add(Long.parseLong(source));
+      } else {
+        files.add(Path.of(source));
+      }
+    }
+    if (sources.isEmpty()) {
+      FlightReader.ofThisHost().stream()
+          .map(report -> report.process().pid())
+          .distinct()
+          .forEach(pids::add);
+      if (pids.isEmpty()) {
+        spec.commandLine().getOut().println("no process that can be read has a communicator");
+        return 1;
+      }
+    }
+    List<Span> spans = new ArrayList<>();
+    files.forEach(file -> spans.addAll(RecordingReader.read(file)));
+    if (!pids.isEmpty()) {
+      spans.addAll(record(pids));
+    }
+    write(spans);
+    return spans.isEmpty() ? 1 : 0;
+  }
+
+  private List<Span> record(List<Long> pids) {
+    List<Span> spans = new ArrayList<>();
+    Path directory = null;
+    try {
+      directory = Files.createTempDirectory("nccl4j-trace");
+      try (LiveRecordings recordings = new LiveRecordings(pids, directory)) {
+        recordings.await(seconds);
+        recordings.dump().forEach(file -> spans.addAll(RecordingReader.read(file)));
+      }
+    } catch (IOException e) {
+      throw new SystemErrorException(
+          ErrorId.SYSTEM,
+          "no folder for recordings can be made: " + IoErrorText.of(e),
+          "set java.io.tmpdir to a writable folder",
+          e);
+    } finally {
+      delete(directory);
+    }
+    return spans;
+  }
+
+  private static void delete(Path directory) {
+    if (directory != null) {
+      try (Stream<Path> files = Files.walk(directory)) {
+        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+      } catch (IOException e) {
+        directory.toFile().deleteOnExit();
+      }
+    }
+  }
+
+  private void write(List<Span> spans) {
+    Map<RecordedProcess, Long> offsets = ClockOffsets.of(spans);
+    try (Writer to = Files.newBufferedWriter(output)) {
+      TraceFile.write(spans, offsets, to);
+    } catch (IOException e) {
+      throw new InvalidArgumentException(
+          ErrorId.FILE,
+          "%s cannot be written: %s".formatted(output, IoErrorText.of(e)),
+          "pass the name of a writable file by -o",
+          e);
+    }
+    PrintWriter out = spec.commandLine().getOut();
+    out.printf(
+        "%s: %d spans of %d processes; open it at ui.perfetto.dev or chrome://tracing%n",
+        output, spans.size(), offsets.size());
+    offsets.forEach(
+        (process, nanos) -> {
+          if (nanos != 0) {
+            out.printf(
+                Locale.ROOT, "  the clock of %s was moved by %.3f ms%n", process, nanos / 1e6);
+          }
+        });
+    if (spans.isEmpty()) {
+      out.println(
+          "  there was no operation; a recording needs the event org.nccl4j.Operation enabled");
+    }
+    out.flush();
+  }
+}

@@ -1,0 +1,110 @@
+'use strict';
+// Draws the frames that ./nccl top serves. Texts of programs are set as text, never as HTML.
+
+const SVG = 'http://www.w3.org/2000/svg';
+const KEPT = 120;
+const history = new Map();
+let lastMillis = 0;
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function drawn(name, attributes, ...children) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function table(ranks) {
+  const heads = ['rank', 'process', 'operations/s', 'algbw GB/s', 'busbw GB/s', 'waits', 'for', 'state', 'operation'];
+  const words = new Set(['process', 'state', 'operation']);
+  const row = (name, cells) => element('tr', {}, ...cells.map(([text, kind]) => element(name, { class: kind }, text)));
+  const head = row('th', heads.map(text => [text, words.has(text) ? 'text' : '']));
+  const body = ranks.map(rank => row('td', [
+    [String(rank.rank), ''],
+    [`${rank.pid} ${rank.host}`, 'text'],
+    [rank.operations.toFixed(0), ''],
+    [rank.algbw.toFixed(2), ''],
+    [rank.busbw.toFixed(2), ''],
+    [(100 * rank.waiting).toFixed(0) + ' %', ''],
+    [rank.waitsFor < 0 ? '' : String(rank.waitsFor), ''],
+    [rank.state, 'text ' + rank.state],
+    [rank.operation, 'text'],
+  ]));
+  return element('div', { class: 'table' }, element('table', {}, element('thead', {}, head), element('tbody', {}, ...body)));
+}
+
+// Ranks on a circle, those of a host beside each other; curves from a rank to the one it waits for.
+function graph(communicator) {
+  const ranks = [...communicator.ranks].sort((a, b) => a.host.localeCompare(b.host) || a.rank - b.rank);
+  const place = new Map();
+  ranks.forEach((rank, n) => {
+    const angle = 2 * Math.PI * n / ranks.length - Math.PI / 2;
+    place.set(rank.rank, [100 + 82 * Math.cos(angle), 100 + 82 * Math.sin(angle)]);
+  });
+  const svg = drawn('svg', { class: 'ranks', viewBox: '0 0 200 200', role: 'img' });
+  svg.append(drawn('title', {}, `ranks of ${communicator.name} and their waits`));
+  for (const wait of communicator.waits) {
+    const from = place.get(wait.rank);
+    const to = place.get(wait.for);
+    if (!from || !to) continue;
+    const kind = wait.share < 0.34 ? 'low' : wait.share < 0.67 ? 'mid' : 'high';
+    const path = drawn('path', { d: `M ${from} Q 100 100 ${to}`, class: kind });
+    path.append(drawn('title', {}, `rank ${wait.rank} waits for rank ${wait.for}, ${(100 * wait.share).toFixed(0)} %`));
+    svg.append(path);
+    const [x, y] = [(to[0] * 4 + 100) / 5, (to[1] * 4 + 100) / 5];
+    svg.append(drawn('path', { d: `M ${x - 3} ${y - 3} L ${x + 3} ${y + 3} M ${x - 3} ${y + 3} L ${x + 3} ${y - 3}`, class: kind }));
+  }
+  const radius = Math.max(2, Math.min(9, 240 / ranks.length));
+  for (const rank of ranks) {
+    const [x, y] = place.get(rank.rank);
+    const circle = drawn('circle', { cx: x, cy: y, r: radius, class: rank.state });
+    circle.append(drawn('title', {}, `rank ${rank.rank}, process ${rank.pid} on ${rank.host}: ${rank.state}`));
+    svg.append(circle);
+    if (radius > 6) svg.append(drawn('text', { x, y }, String(rank.rank)));
+  }
+  return svg;
+}
+
+function bandwidths(name, now) {
+  const kept = history.get(name) || [];
+  kept.push(now);
+  if (kept.length > KEPT) kept.shift();
+  history.set(name, kept);
+  const most = Math.max(...kept, 1e-9);
+  const points = kept.map((value, n) => `${n * 100 / (KEPT - 1)},${29 - 28 * value / most}`).join(' ');
+  const svg = drawn('svg', { class: 'history', viewBox: '0 0 100 30', preserveAspectRatio: 'none', role: 'img' });
+  svg.append(drawn('title', {}, `bus bandwidth of the last ${kept.length} frames, at most ${most.toFixed(2)} GB/s`));
+  svg.append(drawn('polyline', { points }));
+  return svg;
+}
+
+function show(frame) {
+  const many = frame.communicators.length;
+  document.getElementById('status').textContent =
+    `${new Date(frame.millis).toLocaleTimeString()}, over ${frame.seconds.toFixed(1)} s: ${many} communicator${many === 1 ? '' : 's'}`;
+  document.getElementById('communicators').replaceChildren(...frame.communicators.map(each => element('section', {},
+    element('h2', {}, `${each.name}, ${each.nRanks} ranks: ${each.operations.toFixed(0)} operations/s, bus bandwidth ${each.busbw.toFixed(2)} GB/s a rank`),
+    bandwidths(each.name, each.busbw),
+    element('div', { class: 'figures' }, graph(each), table(each.ranks)))));
+}
+
+async function look() {
+  try {
+    const frame = await (await fetch('frame.json')).json();
+    if (frame.millis && frame.millis !== lastMillis) {
+      lastMillis = frame.millis;
+      show(frame);
+    }
+  } catch (error) {
+    document.getElementById('status').textContent = 'nccl top has ended';
+  }
+  setTimeout(look, 250);
+}
+
+look();

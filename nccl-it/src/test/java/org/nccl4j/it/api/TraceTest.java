@@ -1,0 +1,120 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.it.cli.Main;
+
+/** The timeline that {@code nccl trace} writes of two running processes. */
+@Timeout(300)
+class TraceTest {
+  private static final int RANKS = 2;
+
+  @TempDir private Path directory;
+  private final List<Process> processes = new ArrayList<>();
+
+  @AfterEach
+  void end() {
+    processes.forEach(Process::destroyForcibly);
+  }
+
+  private static String trace(int status, String... arguments) {
+    StringWriter out = new StringWriter();
+    PrintWriter to = new PrintWriter(out, true);
+    List<String> command = new ArrayList<>(List.of("trace"));
+    command.addAll(List.of(arguments));
+    assertEquals(status, Main.run(to, to, command.toArray(String[]::new)), out.toString());
+    return out.toString();
+  }
+
+  @Test
+  void operationsOfBothProcessesByTheirNumbers() throws Exception {
+    UniqueId id = UniqueId.create();
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    for (int rank = 0; rank < RANKS; rank++) {
+      processes.add(
+          new ProcessBuilder(
+                  java,
+                  "-XX:TieredStopAtLevel=1",
+                  "-cp",
+                  ChaosRank.classPath(),
+                  HangingRank.class.getName(),
+                  id.toString(),
+                  Integer.toString(RANKS),
+                  Integer.toString(rank),
+                  HangingRank.Mistake.STOPPED.name()) // nobody stops it: it goes on
+              .redirectErrorStream(true)
+              .start());
+    }
+    for (Process process : processes) {
+      BufferedReader out =
+          new BufferedReader(
+              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+      String line;
+      do {
+        line = out.readLine();
+      } while (line != null && !line.equals("ready"));
+      assertEquals("ready", line);
+    }
+    Path file = directory.resolve("trace.json");
+    String said =
+        trace(
+            0,
+            "-s",
+            "1",
+            "-o",
+            file.toString(),
+            Long.toString(processes.get(0).pid()),
+            Long.toString(processes.get(1).pid()));
+    assertTrue(said.contains("spans of 2 processes"), said);
+    String json = Files.readString(file);
+    for (int rank = 0; rank < RANKS; rank++) {
+      assertTrue(json.contains("\"name\":\"process " + processes.get(rank).pid() + " on "), said);
+      assertTrue(json.contains("{\"name\":\"training, rank " + rank + "\"}"), said);
+    }
+    Pattern operation =
+        Pattern.compile(
+            "\"name\":\"all_reduce\",\"ph\":\"X\",\"pid\":(\\d),[^{]*\"args\":\\{[^}]*\"number\":(\\d+)");
+    List<MatchResult> all = operation.matcher(json).results().toList();
+    for (String process : List.of("1", "2")) {
+      List<Long> numbers =
+          all.stream()
+              .filter(match -> match.group(1).equals(process))
+              .map(match -> Long.valueOf(match.group(2)))
+              .toList();
+      assertFalse(numbers.isEmpty(), json.substring(0, Math.min(2000, json.length())));
+      assertEquals(numbers.stream().sorted().distinct().collect(Collectors.toList()), numbers);
+    }
+    assertEquals(2, processes.stream().filter(Process::isAlive).count());
+  }
+
+  @Test
+  void badInputIsNamed() throws Exception {
+    String output = directory.resolve("out.json").toString();
+    assertTrue(trace(2, "-s", "0").contains("--seconds has to be above 0"));
+    Path none = Files.writeString(directory.resolve("none.jfr"), "no recording");
+    String said = trace(1, "-o", output, none.toString());
+    assertTrue(said.contains("none.jfr cannot be read as a recording"), said);
+    said = trace(1, "-s", "1", "-o", output, "2147483647");
+    assertTrue(said.contains("process 2147483647 refuses JFR.start"), said);
+    assertFalse(Files.exists(Path.of(output)));
+  }
+}

@@ -1,0 +1,111 @@
+package org.nccl4j.it.top;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.it.cli.Main;
+
+/** The output of {@code nccl top} on this process's communicators. */
+@Timeout(120)
+class TopTest {
+  private static final long PATIENCE_NANOS = 60_000_000_000L;
+
+  private record Said(int status, String text) {}
+
+  private static Said top(String... arguments) {
+    StringWriter out = new StringWriter();
+    PrintWriter to = new PrintWriter(out, true);
+    String[] command = new String[arguments.length + 1];
+    command[0] = "top";
+    System.arraycopy(arguments, 0, command, 1, arguments.length);
+    int status = Main.run(to, to, command);
+    return new Said(status, out.toString());
+  }
+
+  private static String pid() {
+    return Long.toString(ProcessHandle.current().pid());
+  }
+
+  /** Two ranks of this process all-reduce until a frame shows their bandwidth. */
+  @Test
+  void operationsOfThisProcess() throws Exception {
+    List<Communicator> ranks =
+        Communicator.initAll(
+            List.of(Devices.host(), Devices.host()),
+            CommunicatorConfig.defaults().withName("watched"));
+    List<DeviceStream> streams = ranks.stream().map(rank -> rank.device().createStream()).toList();
+    Thread worker =
+        new Thread(
+            () -> {
+              try (DeviceMemory a = Devices.host().allocate(4096);
+                  DeviceMemory b = Devices.host().allocate(4096)) {
+                List<DeviceMemory> data = List.of(a, b);
+                while (!Thread.currentThread().isInterrupted()) {
+                  Group.run(
+                      () -> {
+                        for (int r = 0; r < 2; r++) {
+                          DeviceMemory mine = data.get(r);
+                          ranks
+                              .get(r)
+                              .allReduce(
+                                  mine, mine, 1024, DataType.INT32, RedOp.MAX, streams.get(r));
+                        }
+                      });
+                  streams.forEach(DeviceStream::synchronize);
+                }
+              }
+            });
+    worker.start();
+    try {
+      long end = System.nanoTime() + PATIENCE_NANOS;
+      Said said;
+      do {
+        said = top("-n", "1", "-i", "0.2", pid());
+      } while (!said.text().matches("(?s).*communicator watched, 2 ranks: [1-9][0-9]* op.*")
+          && System.nanoTime() < end);
+      assertEquals(0, said.status(), said.text());
+      assertTrue(said.text().contains("communicator watched, 2 ranks: "), said.text());
+      assertTrue(said.text().contains("all_reduce of 1024 int32"), said.text());
+      Said json = top("-n", "2", "-i", "0.2", "--json", pid());
+      assertEquals(2, json.text().lines().count(), json.text());
+      assertTrue(json.text().contains("\"name\":\"watched\",\"nRanks\":2"), json.text());
+    } finally {
+      worker.interrupt();
+      worker.join();
+      streams.forEach(DeviceStream::close);
+      ranks.forEach(Communicator::close);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "-i 0, --interval has to be 0.1 to 3600",
+    "-i NaN, --interval has to be 0.1 to 3600",
+    "-n -1, --frames has to be 0 or more",
+    "--web 70000, --web has to be 0 to 65535",
+    "--web 0 --json, --web has to be used without --json",
+    "--job x 1, --job has to be used without processes",
+    "-n 1 2147483647, process 2147483647 has no flight recorder that can be read",
+    "one, is one word too many"
+  })
+  void badInput(String arguments, String told) {
+    Said said = top(arguments.split(" "));
+    assertTrue(said.status() != 0);
+    assertTrue(said.text().contains(told), said.text());
+  }
+}

@@ -1,0 +1,42 @@
+package org.nccl4j.it.trace;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.io.StringWriter;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.it.trace.Span.RecordedProcess;
+
+/** Spans as trace events. */
+class TraceFileTest {
+  private static final RecordedProcess PROCESS = new RecordedProcess("h", 5);
+
+  private static Span span(String name, long begin, long end) {
+    return new Span(PROCESS, 7, "c, rank 0", name, 1, begin, end, Map.of("bytes", 8L));
+  }
+
+  /** The second operation was launched at 2000 and waits in its stream until the first ends. */
+  @Test
+  void operationsOfARankFollowEachOther() throws IOException {
+    StringWriter text = new StringWriter();
+    TraceFile.write(
+        List.of(span("one", 1000, 5000), span("two", 2000, 9000), span("end", 9500, 9500)),
+        Map.of(PROCESS, 100L),
+        text);
+    assertEquals(
+        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":["
+            + "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,"
+            + "\"args\":{\"name\":\"process 5 on h\"}},"
+            + "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":1,"
+            + "\"args\":{\"name\":\"c, rank 0\"}},"
+            + "{\"name\":\"one\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":0.0,\"dur\":4.0,"
+            + "\"args\":{\"queued_us\":0.0,\"bytes\":8}},"
+            + "{\"name\":\"two\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":4.0,\"dur\":4.0,"
+            + "\"args\":{\"queued_us\":3.0,\"bytes\":8}},"
+            + "{\"name\":\"end\",\"ph\":\"i\",\"pid\":1,\"tid\":1,\"ts\":8.5,\"s\":\"t\","
+            + "\"args\":{\"bytes\":8}}]}",
+        text.toString());
+  }
+}
