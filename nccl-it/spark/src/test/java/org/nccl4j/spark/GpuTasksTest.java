@@ -98,7 +98,7 @@ class GpuTasksTest {
   static final class Program {
     private Program() {}
 
-    /** Prints each rank's GPU or error. */
+    /** Prints each rank's GPU and sum, or its error. On the fake driver the sum is not right. */
     public static void main(String[] addresses) throws Exception {
       RankOptions options =
           RankOptions.gpu()
@@ -109,8 +109,9 @@ class GpuTasksTest {
           stage.run(
               task -> {
                 BarrierRank rank = BarrierRank.join(task, options);
-                Sums.sum(rank, 1);
-                return "rank %d on %s".formatted(rank.rank(), ((CudaDevice) rank.device()).id());
+                int sum = Sums.sum(rank, 1 << rank.rank());
+                return "rank %d on %s has the sum %d"
+                    .formatted(rank.rank(), ((CudaDevice) rank.device()).id(), sum);
               });
       ends.forEach(System.out::println);
     }
