@@ -13,12 +13,12 @@ import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The code in the guide for Spark is that of the programs that its profile runs. */
+/** The code in the guides for Spark and Flink is that of the programs that their profiles run. */
 class JobGuidesTest {
   private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
 
   @ParameterizedTest
-  @CsvSource({"spark, 4"})
+  @CsvSource({"spark, 4", "flink, 3"})
   void showsWhatTheProgramsDo(String name, int blocks) throws IOException {
     String programs = programs(Path.of("src/test", name, "src/main/java"));
     List<String> shown =
