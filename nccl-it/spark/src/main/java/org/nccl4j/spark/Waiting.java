@@ -47,6 +47,7 @@ final class Waiting {
       }
       return StartMessage.parse(gathering.get());
     } catch (ExecutionException e) {
+      refuseKilled(); // which ends the exchange too
       throw new SystemErrorException(
           "%s could not exchange messages with the other tasks: %s"
               .formatted(task.place(), e.getCause()),
