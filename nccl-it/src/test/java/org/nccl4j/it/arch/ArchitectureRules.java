@@ -12,6 +12,7 @@ import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 
+import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.lang.ArchCondition;
@@ -59,6 +60,7 @@ final class ArchitectureRules {
     rules.put("cudaRooms", cudaRooms());
     rules.put("transportsAreStrangers", transportsAreStrangers());
     rules.put("transportsSeeNoEngine", transportsSeeNoEngine());
+    rules.put("sparkSeesThePublicApi", sparkSeesThePublicApi());
     rules.put("jcudaStaysInside", jcudaStaysInside());
     rules.put("jcudaIsNotCalled", jcudaIsNotCalled());
     rules.put("jnrStaysInside", jnrStaysInside());
@@ -92,18 +94,22 @@ final class ArchitectureRules {
         .definedBy(in("transport.."))
         .layer("testkit")
         .definedBy(in("testkit.."))
+        .layer("spark")
+        .definedBy(in("spark.."))
         .layer("it")
         .definedBy(in("it.."))
         .whereLayer("it")
+        .mayNotBeAccessedByAnyLayer()
+        .whereLayer("spark")
         .mayNotBeAccessedByAnyLayer()
         .whereLayer("testkit")
         .mayNotBeAccessedByAnyLayer()
         .whereLayer("transports")
         .mayOnlyBeAccessedByLayers("testkit", "it")
         .whereLayer("api")
-        .mayOnlyBeAccessedByLayers("transports", "testkit", "it")
+        .mayOnlyBeAccessedByLayers("transports", "testkit", "spark", "it")
         .whereLayer("device")
-        .mayOnlyBeAccessedByLayers("api", "transports", "testkit", "it")
+        .mayOnlyBeAccessedByLayers("api", "transports", "testkit", "spark", "it")
         .whereLayer("topo")
         .mayOnlyBeAccessedByLayers("api", "transports", "it")
         .ensureAllClassesAreContainedInArchitectureIgnoring(root);
@@ -231,6 +237,24 @@ final class ArchitectureRules {
                             in("api.spi.."), in("api.settings.."), in("api.wire..")))));
   }
 
+  /** It is no module, so nothing else keeps it from the packages that modules hide. */
+  private ArchRule sparkSeesThePublicApi() {
+    return noClasses()
+        .that()
+        .resideInAPackage(in("spark.."))
+        .should()
+        .dependOnClassesThat(
+            new DescribedPredicate<>("are hidden") {
+              @Override
+              public boolean test(JavaClass type) {
+                String name = type.getPackageName();
+                return name.startsWith(root + ".")
+                    && !name.startsWith(in("spark"))
+                    && !isExported(name);
+              }
+            });
+  }
+
   /** Only these load classes of JCuda, which is an optional module. Constants are compiled in. */
   private ArchRule jcudaStaysInside() {
     return noClasses()
@@ -331,7 +355,7 @@ final class ArchitectureRules {
   private ArchRule publicApiIsExported() {
     return classes()
         .that()
-        .resideInAnyPackage(in("api"), in("api.spi"))
+        .resideInAnyPackage(in("api"), in("api.spi"), in("spark"))
         .and()
         .arePublic()
         .should(mentionOnlyExportedTypes());
@@ -373,7 +397,7 @@ final class ArchitectureRules {
   }
 
   private static Set<String> exported() {
-    return Stream.of("nccl-topo", "nccl-device", "nccl-api")
+    return Stream.of("nccl-topo", "nccl-device", "nccl-api", "nccl-it/spark")
         .map(module -> Path.of("..", module, "target", "classes"))
         .flatMap(classes -> ModuleFinder.of(classes).findAll().stream())
         .flatMap(module -> module.descriptor().exports().stream())

@@ -29,7 +29,7 @@ class ArchitectureTest {
 
   @Test
   void classesWereSeen() {
-    Stream.of("operation", "topo", "device", "api", "transport", "it")
+    Stream.of("operation", "topo", "device", "api", "transport", "spark", "it")
         .forEach(
             module ->
                 assertTrue(
