@@ -181,7 +181,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
         if (!borrowing.begin(step)) {
           waiter.awaitFailure(peer);
         }
-        from = borrowing.memory(step);
+        from = borrowing.memory(step, waiter, peer);
         fromOffset = borrowing.place(step);
         return;
       }
@@ -219,6 +219,13 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   void abandon() {
     if (borrowing != null) {
       borrowing.abandon();
+    }
+  }
+
+  /** Keeps nothing of the sender's mapped. */
+  void close() {
+    if (borrowing != null) {
+      borrowing.close();
     }
   }
 

@@ -111,8 +111,8 @@ public final class SendEnd extends ConnectionEnd {
    * @param reduced whether the receiver reduces the step's data, instead of copying them
    */
   @HotPath
-  boolean choose(int bytes, boolean reduced) {
-    chosen = lends(bytes) && !(reduced && lending.onlyCopies());
+  boolean choose(HostMemory memory, int bytes, boolean reduced) {
+    chosen = lending != null && lending.takes(memory, bytes, reduced);
     return chosen;
   }
 
@@ -122,10 +122,10 @@ public final class SendEnd extends ConnectionEnd {
     return chosen;
   }
 
-  /** True if a step of so many bytes can be read from this rank's buffers, and is to be. */
+  /** True if a step of so many bytes of a memory can be copied from there, and is to be. */
   @HotPath
-  boolean lends(int bytes) {
-    return lending != null && lending.takes(bytes);
+  boolean lends(HostMemory memory, int bytes) {
+    return lending != null && lending.takes(memory, bytes, /* reduced= */ false);
   }
 
   /**

@@ -145,7 +145,7 @@ public final class SlotPrimitives extends Primitives {
     boolean reduced = partial || mode == SEND && reduction != null;
     int chosen = 0;
     for (SendEnd end : sends) {
-      chosen += end.choose(bytes, reduced) ? 1 : 0;
+      chosen += end.choose(kept, bytes, reduced) ? 1 : 0;
     }
     lent = partial && chosen < sends.length ? 0 : chosen;
   }
