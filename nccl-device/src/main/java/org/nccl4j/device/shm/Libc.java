@@ -30,6 +30,7 @@ final class Libc {
   static final int ECONNREFUSED = 111;
 
   private static final int PROT_READ_WRITE = 3;
+  private static final int PROT_READ_EXECUTE = 5;
   private static final int MAP_SHARED = 0x01;
   private static final int MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x02 | 0x20 | 0x4000;
   private static final int MAP_FIXED = 0x10;
@@ -152,6 +153,14 @@ final class Libc {
   static void unmap(long address, long bytes) {
     if (C.munmap(address, bytes) != 0) {
       throw defect("munmap of %d bytes at 0x%x".formatted(bytes, address));
+    }
+  }
+
+  /** Makes memory code, which nobody can change any more. */
+  static void makeCode(long address, long bytes) {
+    if (C.mprotect(address, bytes, PROT_READ_EXECUTE) != 0) {
+      throw failed(
+          ErrorId.MEMORY, "making code of memory", "allow the process to map executable memory");
     }
   }
 

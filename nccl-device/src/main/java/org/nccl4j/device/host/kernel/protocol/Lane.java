@@ -199,7 +199,7 @@ public abstract class Lane {
           if (mayLend && end.lends(buffer, bytes)) {
             end.lend(buffer, offset, bytes, call);
           } else {
-            Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
+            end.fill(buffer, offset, 0, bytes);
             end.post(bytes, call);
           }
         }
@@ -217,10 +217,17 @@ public abstract class Lane {
   public static final class In extends Lane {
     private final RecvEnd end;
     private final SpinWait waiter;
+    private final boolean leaves;
 
-    public In(RecvEnd end, List<P2pWork> works, SpinWait waiter) {
+    /**
+     * Receives from a peer.
+     *
+     * @param leaves whether what is received leaves the caches before anybody reads it
+     */
+    public In(RecvEnd end, List<P2pWork> works, boolean leaves, SpinWait waiter) {
       super(end, works);
       this.end = end;
+      this.leaves = leaves;
       this.waiter = waiter;
     }
 
@@ -247,7 +254,7 @@ public abstract class Lane {
             return false;
           }
           end.locate(waiter);
-          end.copy(0, buffer, offset, bytes, waiter);
+          end.copy(0, buffer, offset, bytes, leaves, waiter);
           end.release();
         }
       }

@@ -24,6 +24,7 @@ public final class SendEnd extends ConnectionEnd {
   private long lastLent = -1;
 
   private boolean chosen;
+  private final SlotFills fills = new SlotFills();
 
   public SendEnd(int peer, Connection connection, ConnectionLayout layout) {
     super(peer, connection, layout);
@@ -162,6 +163,12 @@ public final class SendEnd extends ConnectionEnd {
 
   Lending lending() {
     return lending;
+  }
+
+  /** In Simple: copies data to a place in the current step's slot. */
+  @HotPath
+  void fill(HostMemory source, long sourceOffset, int at, int bytes) {
+    fills.fill(source, sourceOffset, data, simpleSlot() + at, bytes);
   }
 
   /** In Simple: publishes the slot of the current step, and goes on to the next. */

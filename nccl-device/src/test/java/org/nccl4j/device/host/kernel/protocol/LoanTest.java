@@ -307,6 +307,6 @@ class LoanTest {
     loans.revoke(0);
     source.close();
     assertFalse(Leases.of(source).isOver());
-    receiver.copy(0, target, 0, BYTES, waiter);
+    receiver.copy(0, target, 0, BYTES, /* leaves= */ false, waiter);
   }
 }
