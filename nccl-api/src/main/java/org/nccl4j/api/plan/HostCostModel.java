@@ -127,7 +127,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     boolean whole = operation == Operation.BROADCAST || operation == Operation.REDUCE;
     long part = whole ? bytes : bytes / nRanks;
     long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
-    return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
+    // A broadcast's steps are at least as large as those that are read from the root's buffer.
+    int least = operation == Operation.BROADCAST ? 2 * LEAST_CHUNK : LEAST_CHUNK;
+    return (int) Math.max(least, Math.min(layout.simpleSlotBytes(), chunk));
   }
 
   @Override

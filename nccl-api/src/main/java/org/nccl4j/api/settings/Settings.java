@@ -209,9 +209,10 @@ public final class Settings implements SettingValues {
           List.of("auto", "threads", "all", "off"),
           "The ranks on host devices that read the large steps of others from the senders' buffers,"
               + " instead of from slots that the senders have copied them into: ranks of one process"
-              + " (threads), also those of several processes of a machine where process_vm_readv"
-              + " works (all) or where a measurement of some milliseconds finds it faster than two"
-              + " copies (auto), or none (off). An operation then ends on a sender only when the"
+              + " (threads), also those of several processes of a machine (auto, all), or none (off)."
+              + " Between processes, memory that the device allocated is mapped; other memory is read"
+              + " where process_vm_readv works (all) or where a measurement of some milliseconds finds"
+              + " it faster than two copies (auto). An operation then ends on a sender only when the"
               + " receivers have read its data.");
 
   public static final Setting<Long> NCCL_WIN_STRIDE =

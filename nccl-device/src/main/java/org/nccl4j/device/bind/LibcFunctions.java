@@ -15,6 +15,8 @@ public interface LibcFunctions {
 
   int munmap(long address, long bytes);
 
+  int mprotect(long address, long bytes, int protection);
+
   int madvise(long address, long bytes, int advice);
 
   int memfd_create(String name, int flags);

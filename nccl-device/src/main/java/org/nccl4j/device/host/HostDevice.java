@@ -1,8 +1,11 @@
 package org.nccl4j.device.host;
 
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Optional;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -10,6 +13,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -26,15 +30,22 @@ import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.PinnedMemory;
 import org.nccl4j.device.shm.MappedRegion;
+import org.nccl4j.device.shm.SharedSegment;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /** This machine's processor and memory. One instance. */
 public final class HostDevice extends Device implements KernelDevice, SymmetricDevice {
+  private static final Logger LOG = DebugLog.of("ALLOC");
   private static final HostDevice INSTANCE = new HostDevice();
 
-  private static final long HUGE_BYTES = 4 << 20;
+  /** From here on other processes can map what {@link #allocate} returns. */
+  private static final long SHARED_BYTES = 64 << 10;
+
+  /** Most allocations that other processes can map: each has a file descriptor. */
+  private static final int MOST_SHARED = 256;
+
   private static final int LL_SLOT_BYTES = 16 << 10;
 
   /** A flag and 8 KiB of data; not a power of two, so that slots do not share cache sets. */
@@ -80,8 +91,23 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     if (bytes == 0) {
       return new HostMemory(this, 0, 0, () -> {});
     }
+    if (bytes >= SHARED_BYTES
+        && exportables.count() < MOST_SHARED
+        && SharedSegment.obstacle().isEmpty()) {
+      try {
+        return exportables.allocate(bytes, dispatcher::free, /* forWindows= */ false);
+      } catch (SystemErrorException e) {
+        // A limit on descriptors, or a container without memfd_create: this process's own memory.
+        LOG.log(Level.DEBUG, "memory is not shared with other processes: {0}", e.getMessage());
+      }
+    }
+    return ownMemory(bytes);
+  }
+
+  /** New memory that no other process can map, without a file descriptor; at least 1 byte. */
+  public DeviceMemory ownMemory(long bytes) {
     MappedRegion region = MappedRegion.anonymous(bytes);
-    if (bytes >= HUGE_BYTES) {
+    if (bytes >= HostAllocations.HUGE_BYTES) {
       region.preferHugePages();
     }
     return new HostMemory(this, region.address(), bytes, () -> dispatcher.free(region.unmapping()));
@@ -130,7 +156,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public PinnedMemory hostVisible(long bytes) {
-    return new HostOwn(allocate(bytes));
+    return new HostOwn(ownMemory(bytes));
   }
 
   /** All memory here is the host's. */
@@ -159,7 +185,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     if (bytes > 0 && !MappedRegion.isReadable(address)) {
       throw notWrapped(address, bytes, ": this process cannot read the first", OWN_MEMORY);
     }
-    return new HostMemory(this, address, bytes, () -> {});
+    return new HostMemory(this, address, bytes, () -> {}, exportables.segment(address, bytes));
   }
 
   @Override

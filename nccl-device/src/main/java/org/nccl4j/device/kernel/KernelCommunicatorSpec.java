@@ -110,9 +110,11 @@ public record KernelCommunicatorSpec(
    *     none
    * @param betweenProcesses the same for ranks of two processes, read through the kernel; {@link
    *     #MEASURED} leaves it to the receiver's measurement
+   * @param mapped the same for ranks of two processes and memory that the device allocated, which
+   *     the receiver maps
    * @param level level at which receivers log the ways that they have agreed to
    */
-  public record SingleCopy(int inProcess, int betweenProcesses, Level level) {
+  public record SingleCopy(int inProcess, int betweenProcesses, int mapped, Level level) {
     /** A size that no step has. */
     public static final int NEVER = Integer.MAX_VALUE;
 
@@ -121,5 +123,10 @@ public record KernelCommunicatorSpec(
 
     /** All data go through slots. */
     public static final SingleCopy OFF = new SingleCopy(NEVER, NEVER, Level.DEBUG);
+
+    /** Without memory that the receiver maps. */
+    public SingleCopy(int inProcess, int betweenProcesses, Level level) {
+      this(inProcess, betweenProcesses, NEVER, level);
+    }
   }
 }

@@ -30,6 +30,7 @@ final class Libc {
   static final int ECONNREFUSED = 111;
 
   private static final int PROT_READ_WRITE = 3;
+  private static final int PROT_READ_EXECUTE = 5;
   private static final int MAP_SHARED = 0x01;
   private static final int MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x02 | 0x20 | 0x4000;
   private static final int MAP_FIXED = 0x10;
@@ -45,6 +46,7 @@ final class Libc {
   private static final int F_ADD_SEALS = 1033;
   private static final int SEAL_ALL_BUT_WRITE = 0x1 | 0x2 | 0x4;
   private static final int SEEK_END = 2;
+  private static final int FALLOC_PUNCH_HOLE_KEEP_SIZE = 0x2 | 0x1;
   private static final int AF_UNIX = 1;
   private static final int SOCK_DGRAM_NONBLOCK_CLOEXEC = 2 | 0x800 | 0x80000;
   private static final int SOL_SOCKET = 1;
@@ -154,6 +156,14 @@ final class Libc {
     }
   }
 
+  /** Makes memory code, which nobody can change any more. */
+  static void makeCode(long address, long bytes) {
+    if (C.mprotect(address, bytes, PROT_READ_EXECUTE) != 0) {
+      throw failed(
+          ErrorId.MEMORY, "making code of memory", "allow the process to map executable memory");
+    }
+  }
+
   /** Asks for huge pages and says whether the kernel has them. */
   static boolean adviseHugePages(long address, long bytes) {
     return C.madvise(address, bytes, MADV_HUGEPAGE) == 0;
@@ -191,6 +201,24 @@ final class Libc {
           "make it a file that this user may read and write");
     }
     return fd;
+  }
+
+  /** Opens what another process of this user has open, by its file descriptor. */
+  static int openOf(long process, int descriptor) {
+    String file = "/proc/%d/fd/%d".formatted(process, descriptor);
+    int fd = C.open(file, O_RDWR_CLOEXEC, 0);
+    if (fd < 0) {
+      throw failed(
+          ErrorId.SHARED_MEMORY,
+          "opening " + file,
+          "run all ranks of a machine as one user that can see the others' /proc entries");
+    }
+    return fd;
+  }
+
+  /** Gives the pages of a memory file back; whoever maps it reads zeros. */
+  static void discard(int fd, long bytes) {
+    C.fallocate(fd, FALLOC_PUNCH_HOLE_KEEP_SIZE, 0, bytes);
   }
 
   /** Closes a file descriptor; it is closed even where Linux reports an error. */

@@ -72,6 +72,25 @@ public final class MappedRegion implements AutoCloseable {
   }
 
   /**
+   * Machine code, which nobody can change any more.
+   *
+   * @throws org.nccl4j.device.SystemErrorException if the system lets this process make none
+   */
+  public static MappedRegion code(byte[] code) {
+    MappedRegion region = anonymous(code.length);
+    try {
+      for (int at = 0; at < code.length; at++) {
+        NativeMemory.putByte(region.address + at, code[at]);
+      }
+      Libc.makeCode(region.address, code.length);
+      return region;
+    } catch (RuntimeException e) {
+      region.close();
+      throw e;
+    }
+  }
+
+  /**
    * All of a file, shared with all that map it. The file can be deleted afterwards.
    *
    * @param file of a file system that has room for all of it: where not, touching it may end the

@@ -161,6 +161,33 @@ public final class SharedSegment implements AutoCloseable {
     }
   }
 
+  /** Asks the kernel for huge pages and says whether it will try. */
+  public boolean preferHugePages() {
+    return region.preferHugePages();
+  }
+
+  /**
+   * Gives its pages back, whoever still maps it: they read zeros. Best effort; the segment is used
+   * no more.
+   */
+  public synchronized void discard() {
+    if (!closed) {
+      Libc.discard(fd.value(), region.bytes());
+    }
+  }
+
+  /**
+   * Maps a segment that another process of this user has open.
+   *
+   * @param process its number
+   * @param descriptor the process's file descriptor of the segment
+   * @param bytes the size that it must have
+   * @throws SystemErrorException if it cannot be opened or has another size
+   */
+  public static MappedRegion attachOf(long process, int descriptor, long bytes) {
+    return attach(Libc.openOf(process, descriptor), bytes);
+  }
+
   /** Returns the file descriptor, to pass it on. The segment still owns it. */
   public synchronized int fd() {
     if (closed) {

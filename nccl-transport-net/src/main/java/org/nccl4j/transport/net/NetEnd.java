@@ -70,7 +70,7 @@ public abstract class NetEnd implements NetConnector {
     }
     return context.device() instanceof CudaDevice device
         ? new HostEndMemory(device, context.layout(), channels)
-        : new HostEndMemory(context.device(), context.layout());
+        : new HostEndMemory(context.layout());
   }
 
   /** Returns the number of channels, which is the number of network connections. */

@@ -26,6 +26,9 @@ public final class KernelSpecs {
 
   private static final int BETWEEN_PROCESSES_BYTES = 32 << 10;
 
+  /** As in one process, once the receiver has mapped the memory. */
+  private static final int MAPPED_BYTES = 16 << 10;
+
   private KernelSpecs() {}
 
   /**
@@ -80,8 +83,8 @@ public final class KernelSpecs {
   private static SingleCopy singleCopy(InitRequest request) {
     Level level = request.logLevel("P2P");
     return switch (request.settings().get(Settings.NCCL4J_SINGLE_COPY)) {
-      case "all" -> new SingleCopy(IN_PROCESS_BYTES, BETWEEN_PROCESSES_BYTES, level);
-      case "auto" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.MEASURED, level);
+      case "all" -> new SingleCopy(IN_PROCESS_BYTES, BETWEEN_PROCESSES_BYTES, MAPPED_BYTES, level);
+      case "auto" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.MEASURED, MAPPED_BYTES, level);
       case "threads" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.NEVER, level);
       default -> SingleCopy.OFF;
     };

@@ -22,6 +22,7 @@ import org.nccl4j.device.host.kernel.algorithm.SendRecv;
 import org.nccl4j.device.host.kernel.nvls.NvlsInPlace;
 import org.nccl4j.device.host.kernel.nvls.NvlsLines;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
+import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
@@ -182,7 +183,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     List<Lane.Out> outs = new ArrayList<>();
     List<Lane> ins = new ArrayList<>();
     sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
-    recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter)));
+    long received = recvs.values().stream().flatMap(List::stream).mapToLong(P2pWork::bytes).sum();
+    boolean leaves = Copies.leave(received, spec.localRanks());
+    recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, leaves, waiter)));
     return connected(new SendRecv(outs, ins, own, waiter));
   }
 

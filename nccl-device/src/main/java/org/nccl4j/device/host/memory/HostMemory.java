@@ -38,6 +38,9 @@ public final class HostMemory extends DeviceMemory {
   private final long base;
   private final long address;
 
+  /** Null unless other processes can map it. All slices of the range share it. */
+  private final MappableSegment segment;
+
   /**
    * A range of addresses.
    *
@@ -45,6 +48,17 @@ public final class HostMemory extends DeviceMemory {
    *     by every slice
    */
   public HostMemory(Device device, long address, long bytes, Runnable release) {
+    this(device, address, bytes, release, null);
+  }
+
+  /**
+   * A range of addresses.
+   *
+   * @param release as above
+   * @param segment the segment that it lies in, where other processes can map that; else null
+   */
+  public HostMemory(
+      Device device, long address, long bytes, Runnable release, MappableSegment segment) {
     super(bytes, Leases.freeing(release));
     this.device = device;
     this.release = release;
@@ -52,6 +66,7 @@ public final class HostMemory extends DeviceMemory {
     this.viewed = new AtomicBoolean();
     this.base = 0;
     this.address = address;
+    this.segment = segment;
   }
 
   private HostMemory(HostMemory parent, long offset, long bytes) {
@@ -62,6 +77,7 @@ public final class HostMemory extends DeviceMemory {
     this.viewed = parent.viewed;
     this.base = parent.base + offset;
     this.address = parent.address + offset;
+    this.segment = parent.segment;
   }
 
   /** The window that holds the bytes from an offset on. */
@@ -111,6 +127,12 @@ public final class HostMemory extends DeviceMemory {
   @Override
   public long address() {
     return address;
+  }
+
+  /** The segment that it lies in, where other processes can map that; else null. */
+  @HotPath
+  public MappableSegment segment() {
+    return segment;
   }
 
   /** Kernels in a queue keep the allocation reachable, so it has to be the same one. */

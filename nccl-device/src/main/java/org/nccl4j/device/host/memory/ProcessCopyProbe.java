@@ -40,7 +40,10 @@ public final class ProcessCopyProbe {
   private final long to = BufferViews.addressOf(target);
   private final long end = System.nanoTime() + DEADLINE_NANOS;
 
-  /** Turns that both threads have taken; even ones are the sender's. */
+  /**
+   * Turns that both threads have taken, negative if there is no second processor; even ones are the
+   * sender's.
+   */
   private volatile int turn;
 
   /** The sender's last copy to the slot; written before its turn ends. */
@@ -93,12 +96,22 @@ public final class ProcessCopyProbe {
   }
 
   private Times measure() {
-    Thread sender = new Thread(this::send, "nccl4j copy probe");
+    int here = Processors.current();
+    Thread sender = new Thread(() -> sendFromElsewhere(here), "nccl4j copy probe");
     sender.setDaemon(true);
     sender.start();
     Times times = receive();
     turn = Integer.MAX_VALUE; // ends the sender
     return times;
+  }
+
+  /** On another processor than the receiver, who may be bound to one, and with it its threads. */
+  private void sendFromElsewhere(int receiver) {
+    if (Processors.leave(receiver)) {
+      send();
+    } else {
+      turn = -1;
+    }
   }
 
   /** Writes the source, and in each first turn of two also copies it to the slot. */
@@ -162,7 +175,7 @@ public final class ProcessCopyProbe {
     for (int spins = 0; turn < wanted; spins++) {
       if (spins < SPINS) {
         Thread.onSpinWait();
-      } else if (System.nanoTime() - end > 0) {
+      } else if (turn < 0 || System.nanoTime() - end > 0) {
         return false;
       } else {
         Thread.yield();

@@ -14,6 +14,7 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.shm.SharedSegment;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
@@ -21,6 +22,9 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 public final class HostAllocations {
   /** Granularity of sizes and offsets. */
   public static final long PAGE = 4096;
+
+  /** From here on huge pages are asked for. */
+  public static final long HUGE_BYTES = 4 << 20;
 
   private static final long STRIDE_UNIT = 1L << 32;
 
@@ -75,7 +79,22 @@ public final class HostAllocations {
     }
   }
 
-  private record Allocation(long number, SharedSegment segment) implements ShareableMemory {
+  /**
+   * An allocation.
+   *
+   * @param forWindows whether it may become a window
+   */
+  private record Allocation(
+      long number, SharedSegment segment, MappableSegment place, boolean forWindows)
+      implements ShareableMemory {
+    Allocation(long number, SharedSegment segment, boolean forWindows) {
+      this(
+          number,
+          segment,
+          new MappableSegment(number, segment.fd(), segment.address(), segment.size()),
+          forWindows);
+    }
+
     @Override
     public long address() {
       return segment.address();
@@ -96,26 +115,66 @@ public final class HostAllocations {
   }
 
   /**
-   * New memory.
+   * New memory that may become a window.
    *
    * @param free runs what unmaps a closed memory, once nothing runs that could still use it
    */
   public HostMemory allocate(long bytes, Consumer<Runnable> free) {
+    return allocate(bytes, free, /* forWindows= */ true);
+  }
+
+  /**
+   * New memory.
+   *
+   * @param free as above
+   * @param forWindows whether it may become a window
+   */
+  public HostMemory allocate(long bytes, Consumer<Runnable> free, boolean forWindows) {
     SharedSegment segment = SharedSegment.create((bytes + PAGE - 1) / PAGE * PAGE);
-    Allocation allocation = new Allocation(NEXT.getAndIncrement(), segment);
+    Allocation allocation = new Allocation(NEXT.getAndIncrement(), segment, forWindows);
+    if (bytes >= HUGE_BYTES) {
+      segment.preferHugePages();
+    }
     forgetDropped();
     Entry entry = new Entry(allocation, dropped);
     byAddress.put(segment.address(), entry);
+    // The memory keeps this, and with it the allocation, which the entry does not keep.
     Runnable release =
         () -> {
           byAddress.remove(entry.address, entry);
-          free.accept(allocation.segment().detach());
+          free.accept(() -> end(allocation));
         };
-    return new HostMemory(device, segment.address(), bytes, release);
+    return new HostMemory(device, segment.address(), bytes, release, allocation.place());
   }
 
-  /** The allocation that an address lies in. */
+  /** Other processes may keep a segment mapped that they were told of; its pages are freed now. */
+  private static void end(Allocation allocation) {
+    if (allocation.place().wasOffered()) {
+      allocation.segment().discard();
+    }
+    allocation.segment().close();
+  }
+
+  /** The number of allocations. */
+  public int count() {
+    forgetDropped();
+    return byAddress.size();
+  }
+
+  /** The allocation that may become a window and that an address lies in. */
   public Optional<ShareableMemory> find(long address) {
+    return at(address).filter(Allocation::forWindows).map(allocation -> allocation);
+  }
+
+  /** The segment of the allocation that holds a range of addresses; null for none. */
+  public MappableSegment segment(long address, long bytes) {
+    return at(address)
+        .map(Allocation::place)
+        .filter(place -> place.offset(address) + bytes <= place.bytes())
+        .orElse(null);
+  }
+
+  private Optional<Allocation> at(long address) {
     while (true) {
       Map.Entry<Long, Entry> found = byAddress.floorEntry(address);
       Allocation allocation = found == null ? null : found.getValue().get();

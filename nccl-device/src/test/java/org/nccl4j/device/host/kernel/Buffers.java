@@ -45,7 +45,7 @@ final class Buffers implements AutoCloseable {
   }
 
   private static DeviceMemory poisoned(Device device, long bytes) {
-    DeviceMemory memory = device.allocate(bytes);
+    DeviceMemory memory = device.memAlloc(bytes);
     memory.fill(POISON);
     return memory;
   }

@@ -82,6 +82,8 @@ class CollectiveKernelTest {
     everyKernelIsRight(n, Operation.collectives(), List.of(), inProcess);
     SingleCopy betweenProcesses = new SingleCopy(SingleCopy.NEVER, 1, Level.DEBUG);
     everyKernelIsRight(n, Operation.collectives(), List.of(), betweenProcesses);
+    SingleCopy mapped = new SingleCopy(SingleCopy.NEVER, SingleCopy.NEVER, 1, Level.DEBUG);
+    everyKernelIsRight(n, Operation.collectives(), List.of(), mapped);
   }
 
   @ParameterizedTest

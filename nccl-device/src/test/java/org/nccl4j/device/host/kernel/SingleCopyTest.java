@@ -36,10 +36,12 @@ class SingleCopyTest {
   private static final SingleCopy IN_PROCESS = new SingleCopy(16, SingleCopy.NEVER, Level.DEBUG);
   private static final SingleCopy BETWEEN_PROCESSES =
       new SingleCopy(SingleCopy.NEVER, 16, Level.DEBUG);
+  private static final SingleCopy MAPPED =
+      new SingleCopy(SingleCopy.NEVER, SingleCopy.NEVER, 16, Level.DEBUG);
   private static final int MOST = 40_000;
 
   static Stream<SingleCopy> ways() {
-    return Stream.of(IN_PROCESS, BETWEEN_PROCESSES);
+    return Stream.of(IN_PROCESS, BETWEEN_PROCESSES, MAPPED);
   }
 
   /** Each rank sends each other rank a message of its own, from and to odd places. */
@@ -56,10 +58,10 @@ class SingleCopyTest {
         byte[][] contents = new byte[n][n * MOST];
         for (int rank = 0; rank < n; rank++) {
           random.nextBytes(contents[rank]);
-          DeviceMemory send = ranks.device.allocate(n * MOST);
+          DeviceMemory send = ranks.device.memAlloc(n * MOST);
           send.write(0, ByteBuffer.wrap(contents[rank]));
           sends.add(send);
-          recvs.add(ranks.device.allocate(n * MOST));
+          recvs.add(ranks.device.memAlloc(n * MOST));
           for (int to = 0; to < n; to++) {
             bytes[rank][to] = random.nextInt(turn % 2 == 0 ? 3000 : MOST - 7);
           }
@@ -98,7 +100,7 @@ class SingleCopyTest {
     try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way)) {
       List<DeviceMemory> buffers = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
-        buffers.add(ranks.device.allocate(bytes));
+        buffers.add(ranks.device.memAlloc(bytes));
       }
       for (int turn = 0; turn < 20; turn++) {
         for (int rank = 0; rank < 2; rank++) {

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.symmetric;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -21,6 +22,19 @@ class HostAllocationsTest {
     assertEquals(memory.address(), allocations.find(memory.address() + 4999).get().address());
     memory.close();
     assertEquals(Optional.empty(), allocations.find(memory.address()));
+  }
+
+  @Test
+  void memoryInUseIsFoundWhateverIsCollected() {
+    HostMemory memory = allocations.allocate(5000, Runnable::run);
+    WeakReference<Object> other = new WeakReference<>(new Object());
+    while (other.get() != null) { // until the timeout of the test
+      System.gc();
+    }
+    assertTrue(allocations.find(memory.address()).isPresent());
+    assertEquals(1, allocations.count());
+    memory.close();
+    assertEquals(0, allocations.count());
   }
 
   /** As allocate's: it is not kept for the sake of being found. */

@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.cuda.CudaDevice;
@@ -37,14 +36,14 @@ public final class HostEndMemory implements EndMemory {
   private final SharedSegment segment;
 
   /** Kernels of the host device. */
-  public HostEndMemory(Device device, ConnectionLayout layout) {
+  public HostEndMemory(ConnectionLayout layout) {
     this.layout = layout;
     channels = 1;
     whole = true;
     owner = null;
     pinned = null;
     segment = null;
-    host = device.allocate(bytes(layout));
+    host = HostDevice.instance().ownMemory(bytes(layout));
     connection = new Connection(data(layout, host), credit(layout, host));
   }
 

@@ -8,6 +8,7 @@ import org.nccl4j.device.host.kernel.nvls.NvlsEnds;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
+import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.LlPrimitives;
 import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
@@ -170,6 +171,8 @@ public final class KernelContext {
     Primitives primitives = inSlots(work, from, to, reduction);
     // In a reduce the data go one way: the copy into a slot is made while the receiver reduces.
     primitives.mayLend(work.operation() != Operation.REDUCE);
+    long received = bytes(work) * work.operation().recvParts(spec.nRanks(), /* isRoot= */ true);
+    primitives.leaves(Copies.leave(received, spec.localRanks()));
     return primitives;
   }
 

@@ -54,7 +54,7 @@ public final class SendRecv implements Kernel {
     begin(outs);
     begin(ins);
     for (Lane.Out lane : outs) {
-      lane.mayLend(few && lane.lends() && isMatched(lane) && !isReceivedInto(lane, send, recv));
+      lane.mayLend(few && lane.lends(send) && isMatched(lane) && !isReceivedInto(lane, send, recv));
     }
     waiter.begin();
     while (true) {

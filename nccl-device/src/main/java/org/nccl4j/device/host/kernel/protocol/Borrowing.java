@@ -1,19 +1,24 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.host.memory.ProcessMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.shm.MappedRegion;
+import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * The receiver's part of single copies on one connection: it answers the sender's offer, and finds
@@ -39,8 +44,11 @@ final class Borrowing {
   /** Buffers that a sender in this process lends, by slot. */
   private HostMemory[] lent;
 
-  /** The sender's process, if it is another one. */
+  /** The sender's process, if it is another one that can be read. */
   private ProcessMemory process;
+
+  /** The sender's segments; null unless they can be mapped. */
+  private PeerSegments segments;
 
   /** True while the sender is told that a step is being read. */
   private boolean reading;
@@ -68,6 +76,9 @@ final class Borrowing {
       lent = inThisProcess();
       answer = lent == null ? 0 : Lending.IN_PROCESS;
     }
+    if (answer == 0 && sizes.mapped() != SingleCopy.NEVER && isMappable()) {
+      segments = new PeerSegments(offered(Lending.PROCESS), data.device());
+    }
     if (answer == 0 && sizes.betweenProcesses() != SingleCopy.NEVER) {
       obstacle = obstacleBetweenProcesses();
       answer = obstacle == null ? Lending.BETWEEN_PROCESSES : 0;
@@ -75,13 +86,23 @@ final class Borrowing {
     if (answer == 0) {
       answer = Lending.BY_SLOTS;
     }
-    AtomicWords.storeRelease(credit, Lending.ANSWER, Lending.answer(answer, least));
+    AtomicWords.storeRelease(
+        credit, Lending.ANSWER, Lending.answer(answer, least, segments != null));
     if (LOG.isLoggable(sizes.level())) {
       LOG.log(sizes.level(), "{0}", text(obstacle));
     }
   }
 
   private String text(String obstacle) {
+    return segments == null
+        ? unmapped(obstacle)
+        : unmapped(obstacle)
+            + "; memory that the device allocated is mapped, from "
+            + sizes.mapped()
+            + " bytes a step on";
+  }
+
+  private String unmapped(String obstacle) {
     if (answer == Lending.IN_PROCESS) {
       return ranks
           + " in the same process: from "
@@ -95,7 +116,7 @@ final class Borrowing {
           + " bytes a step on, data are read from the sender's buffer by process_vm_readv"
           + (isMeasured() ? "; " + ProcessCopyProbe.times() : "");
     }
-    return ranks + ": all data go through slots" + (obstacle == null ? "" : "; " + obstacle);
+    return ranks + ": data go through slots" + (obstacle == null ? "" : "; " + obstacle);
   }
 
   private long offered(long word) {
@@ -109,6 +130,24 @@ final class Borrowing {
             && offered(Lending.PATTERN) == LentMemory.pattern(0)
             && offered(Lending.PATTERN + Long.BYTES) == LentMemory.pattern(1);
     return here ? LentMemory.find(offered(Lending.OFFER)) : null;
+  }
+
+  /** True if the segment that the sender names holds its pattern. */
+  private boolean isMappable() {
+    long descriptor = offered(Lending.DESCRIPTOR) - 1;
+    if (descriptor < 0) {
+      return false;
+    }
+    try (MappedRegion region =
+        SharedSegment.attachOf(
+            offered(Lending.PROCESS), (int) descriptor, LentMemory.PATTERN_SEGMENT_BYTES)) {
+      return NativeMemory.getLong(region.address()) == offered(Lending.PATTERN)
+          && NativeMemory.getLong(region.address() + Long.BYTES)
+              == offered(Lending.PATTERN + Long.BYTES);
+    } catch (NcclException e) {
+      LOG.log(Level.DEBUG, "{0}: memory cannot be mapped: {1}", ranks, e.getMessage());
+      return false;
+    }
   }
 
   /** Reads the sender's pattern from its process. The reason why that does not work, or null. */
@@ -167,10 +206,57 @@ final class Borrowing {
     }
   }
 
-  /** The memory of this process that holds the data of a lent step; null if it is of another. */
+  /**
+   * The memory of this process that holds the data of a lent step, or a mapping of it; null if it
+   * is another process's that is not mapped.
+   */
   @HotPath
-  HostMemory memory(long step) {
-    return lent == null ? null : lent[(int) step & (ConnectionLayout.STEPS - 1)];
+  HostMemory memory(long step, SpinWait waiter, int peer) {
+    if (lent != null) {
+      return lent[(int) step & (ConnectionLayout.STEPS - 1)];
+    }
+    if (segments == null) {
+      return null;
+    }
+    long at = layout.simple(step);
+    ByteBuffer words = data.window(at);
+    int index = data.index(at);
+    long segment = words.getLong(index + Lending.SEGMENT);
+    if (segment == 0) {
+      return null;
+    }
+    HostMemory mapped = segments.find(segment);
+    return mapped != null
+        ? mapped
+        : map(
+            segment,
+            (int) words.getLong(index + Lending.SEGMENT_DESCRIPTOR),
+            words.getLong(index + Lending.SEGMENT_BYTES),
+            waiter,
+            peer);
+  }
+
+  private HostMemory map(long segment, int descriptor, long bytes, SpinWait waiter, int peer) {
+    try {
+      return segments.map(segment, descriptor, bytes);
+    } catch (SystemErrorException e) {
+      if (!segments.ownerLives() || AtomicWords.loadAcquire(data, Lending.REVOKED) != 0) {
+        waiter.awaitFailure(peer);
+      }
+      throw new SystemErrorException(
+          ErrorId.SHARED_MEMORY,
+          ranks + ": the sender's buffer cannot be mapped: " + e.problem(),
+          "raise the limits of this process (ulimit -n, ulimit -v), or set"
+              + " NCCL4J_SINGLE_COPY=threads",
+          e);
+    }
+  }
+
+  /** Unmaps the sender's segments; nothing is read any more. */
+  void close() {
+    if (segments != null) {
+      segments.close();
+    }
   }
 
   /** The offset of a lent step in its memory, or its address in the sender's process. */

@@ -199,6 +199,11 @@ public final class ConnectionTable {
         end.lending().close();
       }
     }
+    for (RecvEnd end : recvs) {
+      if (parent == null && end != null) {
+        end.close();
+      }
+    }
   }
 
   /** Counts a kernel that has ended. Of the thread whose turn it is. */

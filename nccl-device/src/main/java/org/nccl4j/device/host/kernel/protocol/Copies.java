@@ -3,6 +3,8 @@ package org.nccl4j.device.host.kernel.protocol;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.LastCache;
+import org.nccl4j.device.host.memory.StreamingCopy;
 
 /** Copies between host memories. */
 public final class Copies {
@@ -12,9 +14,28 @@ public final class Copies {
    * From here on the C library's copy is faster than the JVM's: it writes whole cache lines without
    * asking for what was in them, which another core's cache may hold.
    */
-  private static final int MANY = 8 << 10;
+  static final int MANY = 8 << 10;
 
   private Copies() {}
+
+  /** Copies bytes that leave the caches before anybody reads them. */
+  @HotPath
+  static void stream(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    if (bytes >= MANY && StreamingCopy.isAvailable()) {
+      StreamingCopy.copy(source.address() + sourceOffset, target.address() + targetOffset, bytes);
+    } else {
+      copy(source, sourceOffset, target, targetOffset, bytes);
+    }
+  }
+
+  /**
+   * True if the buffers of some ranks, of which each sends and receives so many bytes, do not fit
+   * the last cache together: what is received first leaves it before the end.
+   */
+  public static boolean leave(long bytes, int ranks) {
+    return 2 * bytes > LastCache.BYTES / ranks;
+  }
 
   /** Copies up to {@link HostMemory#MAX_ACCESS} bytes. */
   @HotPath

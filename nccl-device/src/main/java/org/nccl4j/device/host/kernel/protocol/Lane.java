@@ -114,6 +114,18 @@ public abstract class Lane {
     return false;
   }
 
+  /** A buffer that other processes can map if there is one, else any. */
+  @HotPath
+  final HostMemory anyBuffer(HostMemory own) {
+    HostMemory any = own;
+    for (HostMemory buffer : buffers) {
+      if (buffer != null && (any == null || any.segment() == null)) {
+        any = buffer;
+      }
+    }
+    return any;
+  }
+
   private long address(int work, HostMemory own) {
     HostMemory buffer = buffers[work] == null ? own : buffers[work];
     return buffer.address() + works[work].offset();
@@ -151,10 +163,14 @@ public abstract class Lane {
       this.largest = largestSimpleStep();
     }
 
-    /** True if there is a step that the receiver can read from the buffers. */
+    /**
+     * True if there may be a step that the receiver can read from the buffers.
+     *
+     * @param own the launch's buffer, for works that name none
+     */
     @HotPath
-    public boolean lends() {
-      return end.lends(largest);
+    public boolean lends(HostMemory own) {
+      return largest > 0 && end.lends(anyBuffer(own), largest);
     }
 
     /** Sets whether the receiver may read this run's data from the buffers. */
@@ -180,10 +196,10 @@ public abstract class Lane {
           end.postLl128(call);
         }
         case SIMPLE -> {
-          if (mayLend && end.lends(bytes)) {
+          if (mayLend && end.lends(buffer, bytes)) {
             end.lend(buffer, offset, bytes, call);
           } else {
-            Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
+            end.fill(buffer, offset, 0, bytes);
             end.post(bytes, call);
           }
         }
@@ -201,10 +217,17 @@ public abstract class Lane {
   public static final class In extends Lane {
     private final RecvEnd end;
     private final SpinWait waiter;
+    private final boolean leaves;
 
-    public In(RecvEnd end, List<P2pWork> works, SpinWait waiter) {
+    /**
+     * Receives from a peer.
+     *
+     * @param leaves whether what is received leaves the caches before anybody reads it
+     */
+    public In(RecvEnd end, List<P2pWork> works, boolean leaves, SpinWait waiter) {
       super(end, works);
       this.end = end;
+      this.leaves = leaves;
       this.waiter = waiter;
     }
 
@@ -231,7 +254,7 @@ public abstract class Lane {
             return false;
           }
           end.locate(waiter);
-          end.copy(0, buffer, offset, bytes, waiter);
+          end.copy(0, buffer, offset, bytes, leaves, waiter);
           end.release();
         }
       }

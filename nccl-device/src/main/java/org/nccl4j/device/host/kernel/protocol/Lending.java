@@ -1,9 +1,11 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 
@@ -18,29 +20,34 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
  * 128  offer: the number in {@link LentMemory}, stored last; 0 without an offer
  * 136  the sender's process
  * 144  address of a pattern of 16 bytes in the sender's memory
- * 152  the pattern
+ * 152  the pattern, of 16 bytes
+ * 168  file descriptor in the sender's process of a segment that holds the pattern, plus 1; 0: none
  * 256  revoked: 1 once the sender has failed
  * </pre>
  *
  * <p>Words in the credit side:
  *
  * <pre>
- * 128  answer: 0 while there is none, then one of the values below; between processes, the least
- *      bytes of a step that the receiver reads in the bits from 8 on
+ * 128  answer: 0 while there is none, then one of the values below, with {@link #MAPPED} if the
+ *      receiver also maps segments; between processes, the least bytes of a step that the receiver
+ *      reads in the bits from 8 on
  * 256  reading: s + 1 while the receiver reads what was lent for step s
  * </pre>
  *
  * <p>A lent step has the complement of its bytes as its size. Its slot holds 8 bytes: the offset in
- * the memory in {@link LentMemory}, or the address in the sender's process. The receiver stores
- * "reading", then loads "revoked", with a full fence between; a sender that fails stores "revoked",
- * then loads "reading". So either the receiver sees that it must not read, or the sender sees that
- * it has to wait until the head says that the step was read.
+ * the memory in {@link LentMemory}, or the address in the sender's process. 24 bytes more name the
+ * segment that the memory lies in, and make the first 8 the offset in it: its number, its
+ * descriptor and its bytes; all 0 if there is none. The receiver stores "reading", then loads
+ * "revoked", with a full fence between; a sender that fails stores "revoked", then loads "reading".
+ * So either the receiver sees that it must not read, or the sender sees that it has to wait until
+ * the head says that the step was read.
  */
 final class Lending {
   static final long OFFER = 128;
   static final long PROCESS = 136;
   static final long PATTERN_ADDRESS = 144;
   static final long PATTERN = 152;
+  static final long DESCRIPTOR = 168;
   static final long REVOKED = 256;
   static final long ANSWER = 128;
   static final long READING = 256;
@@ -54,8 +61,18 @@ final class Lending {
   /** The receiver reads addresses of the sender's process. */
   static final long BETWEEN_PROCESSES = 3;
 
+  /** Added to an answer: the receiver maps the segments that steps lie in. */
+  static final long MAPPED = 0x10;
+
+  /** Words of a lent step. */
+  static final int PLACE = 0;
+
+  static final int SEGMENT = 8;
+  static final int SEGMENT_DESCRIPTOR = 16;
+  static final int SEGMENT_BYTES = 24;
+
   /** The part of an answer that is one of the values above. */
-  private static final long WAY = 0xff;
+  private static final long WAY = 0xf;
 
   private static final int LEAST_SHIFT = 8;
 
@@ -73,6 +90,9 @@ final class Lending {
   /** Least bytes of a step that is lent; as long as there is no answer, of no step. */
   private int least = SingleCopy.NEVER;
 
+  /** The same where the step's memory lies in a segment. */
+  private int leastMapped = SingleCopy.NEVER;
+
   /** Makes the offer. */
   Lending(HostMemory data, HostMemory credit, ConnectionLayout layout, SingleCopy sizes) {
     this.layout = layout;
@@ -84,28 +104,33 @@ final class Lending {
     AtomicWords.storeRelease(data, PATTERN_ADDRESS, LentMemory.patternAddress());
     AtomicWords.storeRelease(data, PATTERN, LentMemory.pattern(0));
     AtomicWords.storeRelease(data, PATTERN + Long.BYTES, LentMemory.pattern(1));
+    if (sizes.mapped() != SingleCopy.NEVER) {
+      AtomicWords.storeRelease(data, DESCRIPTOR, LentMemory.patternDescriptor() + 1);
+    }
     AtomicWords.storeRelease(data, OFFER, number);
   }
 
-  /** True if a step of so many bytes is to be lent. */
+  /**
+   * True if a step of so many bytes of a memory is to be lent.
+   *
+   * @param reduced whether the receiver reduces the step's data, instead of copying them
+   */
   @HotPath
-  boolean takes(int bytes) {
+  boolean takes(HostMemory memory, int bytes, boolean reduced) {
     if (answer == 0) {
       hear();
     }
-    return bytes >= least;
-  }
-
-  /** True if the receiver, which has answered, can copy lent data, but not reduce them. */
-  @HotPath
-  boolean onlyCopies() {
-    return answer == BETWEEN_PROCESSES;
+    return bytes >= leastMapped && memory.segment() != null
+        || bytes >= least && !(reduced && answer == BETWEEN_PROCESSES);
   }
 
   @HotPath
   private void hear() {
     long heard = AtomicWords.loadAcquire(credit, ANSWER);
     answer = heard & WAY;
+    if ((heard & MAPPED) != 0) {
+      leastMapped = sizes.mapped();
+    }
     if (answer == IN_PROCESS) {
       least = sizes.inProcess();
     } else if (answer == BETWEEN_PROCESSES) {
@@ -114,8 +139,9 @@ final class Lending {
   }
 
   /** The word of an answer. */
-  static long answer(long way, int leastBytes) {
-    return way == BETWEEN_PROCESSES ? way | (long) leastBytes << LEAST_SHIFT : way;
+  static long answer(long way, int leastBytes, boolean maps) {
+    long word = maps ? way | MAPPED : way;
+    return way == BETWEEN_PROCESSES ? word | (long) leastBytes << LEAST_SHIFT : word;
   }
 
   /** Puts what a step is to be read from into its slot. */
@@ -124,8 +150,20 @@ final class Lending {
     int slot = (int) step & (ConnectionLayout.STEPS - 1);
     lent[slot] = memory;
     long at = layout.simple(step);
-    long word = answer == IN_PROCESS ? offset : memory.address() + offset;
-    data.window(at).putLong(data.index(at), word);
+    ByteBuffer words = data.window(at);
+    int index = data.index(at);
+    MappableSegment segment =
+        leastMapped == SingleCopy.NEVER || answer == IN_PROCESS ? null : memory.segment();
+    if (segment == null) {
+      words.putLong(index + PLACE, answer == IN_PROCESS ? offset : memory.address() + offset);
+      words.putLong(index + SEGMENT, 0);
+      return;
+    }
+    segment.offer();
+    words.putLong(index + PLACE, segment.offset(memory.address() + offset));
+    words.putLong(index + SEGMENT, segment.number());
+    words.putLong(index + SEGMENT_DESCRIPTOR, segment.descriptor());
+    words.putLong(index + SEGMENT_BYTES, segment.bytes());
   }
 
   /** All that was lent has come back. */

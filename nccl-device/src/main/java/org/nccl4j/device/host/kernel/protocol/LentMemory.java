@@ -1,5 +1,7 @@
 package org.nccl4j.device.host.kernel.protocol;
 
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -9,14 +11,21 @@ import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLong;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Leases;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * Buffers that the ranks of this process lend, by the numbers in their offers, and the pattern by
  * which a receiver recognizes this process. Any thread.
  */
 final class LentMemory {
+  /** Bytes of the segment that holds the pattern. */
+  static final long PATTERN_SEGMENT_BYTES = 4096;
+
+  private static final Logger LOG = DebugLog.of("P2P");
   private static final ByteBuffer PATTERN = newPattern();
   private static final Map<Long, WeakReference<HostMemory[]>> LENT = new ConcurrentHashMap<>();
   private static final AtomicLong NEXT = new AtomicLong(1);
@@ -57,6 +66,32 @@ final class LentMemory {
   /** A word of this process's pattern: 0 or 1. */
   static long pattern(int word) {
     return PATTERN.getLong(word * Long.BYTES);
+  }
+
+  /** A file descriptor of a segment that holds this process's pattern; -1 if there is none. */
+  static int patternDescriptor() {
+    return Segment.OF_PATTERN == null ? -1 : Segment.OF_PATTERN.fd();
+  }
+
+  /** A class of its own makes the segment late. */
+  private static final class Segment {
+    /** Open as long as the process lives; null where memory cannot be shared. */
+    static final SharedSegment OF_PATTERN = make();
+
+    private static SharedSegment make() {
+      if (SharedSegment.obstacle().isPresent()) {
+        return null;
+      }
+      try {
+        SharedSegment segment = SharedSegment.create(PATTERN_SEGMENT_BYTES);
+        segment.buffer().order(ByteOrder.nativeOrder()).putLong(0, pattern(0));
+        segment.buffer().order(ByteOrder.nativeOrder()).putLong(Long.BYTES, pattern(1));
+        return segment;
+      } catch (SystemErrorException e) {
+        LOG.log(Level.DEBUG, "no memory is shared with other processes: {0}", e.getMessage());
+        return null;
+      }
+    }
   }
 
   private static ByteBuffer newPattern() {

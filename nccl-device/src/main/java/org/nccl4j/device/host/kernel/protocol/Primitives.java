@@ -64,6 +64,9 @@ public abstract class Primitives {
   @HotPath
   public void mayLend(boolean may) {}
 
+  /** Sets whether what is received leaves the caches before anybody reads it. */
+  public void leaves(boolean does) {}
+
   /** Own data to the peers. */
   @HotPath
   public final void send(HostMemory source, long sourceOffset, int bytes) {

@@ -181,7 +181,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
         if (!borrowing.begin(step)) {
           waiter.awaitFailure(peer);
         }
-        from = borrowing.memory(step);
+        from = borrowing.memory(step, waiter, peer);
         fromOffset = borrowing.place(step);
         return;
       }
@@ -190,11 +190,18 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     fromOffset = layout.simple(step);
   }
 
-  /** In Simple: copies a part of the current step's data, which were located. */
+  /**
+   * In Simple: copies a part of the current step's data, which were located.
+   *
+   * @param leaves whether the target leaves the caches before anybody reads it
+   */
   @HotPath
-  void copy(int at, HostMemory target, long targetOffset, int bytes, SpinWait waiter) {
+  void copy(
+      int at, HostMemory target, long targetOffset, int bytes, boolean leaves, SpinWait waiter) {
     if (from == null) {
       borrowing.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
+    } else if (leaves) {
+      Copies.stream(from, fromOffset + at, target, targetOffset, bytes);
     } else {
       Copies.copy(from, fromOffset + at, target, targetOffset, bytes);
     }
@@ -219,6 +226,13 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   void abandon() {
     if (borrowing != null) {
       borrowing.abandon();
+    }
+  }
+
+  /** Keeps nothing of the sender's mapped. */
+  void close() {
+    if (borrowing != null) {
+      borrowing.close();
     }
   }
 

@@ -24,6 +24,7 @@ public final class SendEnd extends ConnectionEnd {
   private long lastLent = -1;
 
   private boolean chosen;
+  private final SlotFills fills = new SlotFills();
 
   public SendEnd(int peer, Connection connection, ConnectionLayout layout) {
     super(peer, connection, layout);
@@ -111,8 +112,8 @@ public final class SendEnd extends ConnectionEnd {
    * @param reduced whether the receiver reduces the step's data, instead of copying them
    */
   @HotPath
-  boolean choose(int bytes, boolean reduced) {
-    chosen = lends(bytes) && !(reduced && lending.onlyCopies());
+  boolean choose(HostMemory memory, int bytes, boolean reduced) {
+    chosen = lending != null && lending.takes(memory, bytes, reduced);
     return chosen;
   }
 
@@ -122,10 +123,10 @@ public final class SendEnd extends ConnectionEnd {
     return chosen;
   }
 
-  /** True if a step of so many bytes can be read from this rank's buffers, and is to be. */
+  /** True if a step of so many bytes of a memory can be copied from there, and is to be. */
   @HotPath
-  boolean lends(int bytes) {
-    return lending != null && lending.takes(bytes);
+  boolean lends(HostMemory memory, int bytes) {
+    return lending != null && lending.takes(memory, bytes, /* reduced= */ false);
   }
 
   /**
@@ -162,6 +163,12 @@ public final class SendEnd extends ConnectionEnd {
 
   Lending lending() {
     return lending;
+  }
+
+  /** In Simple: copies data to a place in the current step's slot. */
+  @HotPath
+  void fill(HostMemory source, long sourceOffset, int at, int bytes) {
+    fills.fill(source, sourceOffset, data, simpleSlot() + at, bytes);
   }
 
   /** In Simple: publishes the slot of the current step, and goes on to the next. */

@@ -26,6 +26,12 @@ public final class SlotPrimitives extends Primitives {
   /** True if peers may read from this rank's buffers. */
   private boolean lends;
 
+  /** True if what is received leaves the caches before anybody reads it. */
+  private boolean leaves;
+
+  /** True if what is combined and kept goes through the scratch memory, to leave from there. */
+  private boolean stages;
+
   /** Ends whose peers read the current step from this rank's buffer; 0 unless peers may. */
   private int lent;
 
@@ -54,6 +60,12 @@ public final class SlotPrimitives extends Primitives {
   @HotPath
   private long slot(ConnectionEnd end) {
     return ll128 ? end.ll128Data() : end.simpleSlot();
+  }
+
+  @Override
+  public void leaves(boolean does) {
+    leaves = does;
+    stages = does && scratch.size() >= 2 * PIECE;
   }
 
   @Override
@@ -112,13 +124,20 @@ public final class SlotPrimitives extends Primitives {
         receive && source != null && (mode & (PASSED | PARTIAL)) == 0 && reduction.hasFinish();
     int firstEnd = (mode & PASSED) != 0 ? 1 : 0;
     boolean fills = (mode & SEND) != 0 && lent + firstEnd < sends.length;
+    boolean sendsOn = (mode & SEND) != 0;
+    boolean staged = receive && source != null && !sendsOn && stages;
     int most = receive && source == null && !fills ? bytes : PIECE;
     for (int at = 0; at < bytes; at += most) {
       int piece = Math.min(most, bytes - at);
       if (receive) {
-        take(source, sourceOffset + at, outcome, outcomeOffset + at, at, piece);
+        HostMemory to = staged ? scratch : outcome;
+        long toOffset = staged ? PIECE : outcomeOffset + at;
+        take(source, sourceOffset + at, to, toOffset, at, piece, sendsOn);
         if (finishes) {
-          reduction.finish(outcome, outcomeOffset + at, piece / elementBytes);
+          reduction.finish(to, toOffset, piece / elementBytes);
+        }
+        if (staged) {
+          Copies.stream(scratch, PIECE, outcome, outcomeOffset + at, piece);
         }
       } else {
         load(source, sourceOffset + at, outcome, outcomeOffset + at, piece);
@@ -145,7 +164,7 @@ public final class SlotPrimitives extends Primitives {
     boolean reduced = partial || mode == SEND && reduction != null;
     int chosen = 0;
     for (SendEnd end : sends) {
-      chosen += end.choose(bytes, reduced) ? 1 : 0;
+      chosen += end.choose(kept, bytes, reduced) ? 1 : 0;
     }
     lent = partial && chosen < sends.length ? 0 : chosen;
   }
@@ -180,7 +199,11 @@ public final class SlotPrimitives extends Primitives {
     for (int s = firstEnd; s < sends.length; s++) {
       SendEnd end = sends[s];
       if (lent == 0 || !end.isChosen()) {
-        copy(from, fromOffset, end.memory(), slot(end) + at, bytes);
+        if (ll128) {
+          Copies.copyFlagLineLast(from, fromOffset, end.memory(), slot(end) + at, bytes);
+        } else {
+          end.fill(from, fromOffset, at, bytes);
+        }
       }
     }
   }
@@ -229,11 +252,17 @@ public final class SlotPrimitives extends Primitives {
     if (lends) {
       chooseLenders(target, bytes, mode);
     }
+    boolean staged = stages && (mode & SEND) == 0;
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
-      combineInOrder(source, sourceOffset + at, target, targetOffset + at, at, piece);
+      HostMemory to = staged ? scratch : target;
+      long toOffset = staged ? PIECE : targetOffset + at;
+      combineInOrder(source, sourceOffset + at, to, toOffset, at, piece);
       if (reduction.hasFinish()) {
-        reduction.finish(target, targetOffset + at, piece / elementBytes);
+        reduction.finish(to, toOffset, piece / elementBytes);
+      }
+      if (staged) {
+        Copies.stream(scratch, PIECE, target, targetOffset + at, piece);
       }
       if ((mode & SEND) != 0 && lent < sends.length) {
         fill(target, targetOffset + at, 0, at, piece);
@@ -309,16 +338,26 @@ public final class SlotPrimitives extends Primitives {
     }
   }
 
-  /** A piece of what the peers sent, combined with own data if there are any. */
+  /**
+   * A piece of what the peers sent, combined with own data if there are any.
+   *
+   * @param sendsOn whether the outcome goes on to other peers
+   */
   private void take(
-      HostMemory source, long sourceOffset, HostMemory to, long toOffset, int at, int bytes) {
+      HostMemory source,
+      long sourceOffset,
+      HostMemory to,
+      long toOffset,
+      int at,
+      int bytes,
+      boolean sendsOn) {
     RecvEnd end = recvs[0];
     if (source == null && ll128) {
       copy(end.memory(), slot(end) + at, to, toOffset, bytes);
       return;
     }
     if (source == null) {
-      end.copy(at, to, toOffset, bytes, waiter);
+      end.copy(at, to, toOffset, bytes, leaves && !sendsOn, waiter);
       return;
     }
     if (combinesAll()) {

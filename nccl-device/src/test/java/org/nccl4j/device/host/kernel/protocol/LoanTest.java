@@ -22,6 +22,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
@@ -39,12 +40,14 @@ class LoanTest {
   private static final SingleCopy IN_PROCESS = new SingleCopy(LEAST, SingleCopy.NEVER, Level.DEBUG);
   private static final SingleCopy BETWEEN_PROCESSES =
       new SingleCopy(SingleCopy.NEVER, LEAST, Level.DEBUG);
+  private static final SingleCopy MAPPED =
+      new SingleCopy(SingleCopy.NEVER, SingleCopy.NEVER, LEAST, Level.DEBUG);
 
   private final HostDevice device = HostDevice.instance();
   private final DeviceMemory data = device.allocate(LAYOUT.dataBytes());
   private final DeviceMemory credit = device.allocate(ConnectionLayout.CREDIT_BYTES);
   private final Connection connection = new Connection(data, credit);
-  private final HostMemory source = HostMemory.of(device.allocate(2 * BYTES));
+  private final HostMemory source = HostMemory.of(device.memAlloc(2 * BYTES));
   private final HostMemory target = HostMemory.of(device.allocate(BYTES));
   private final HostMemory scratch = HostMemory.of(device.allocate(3 * BYTES));
   private final SpinWait waiter = waiter(Duration.ofSeconds(30));
@@ -53,7 +56,7 @@ class LoanTest {
   private RecvEnd receiver;
 
   static Stream<SingleCopy> ways() {
-    return Stream.of(IN_PROCESS, BETWEEN_PROCESSES);
+    return Stream.of(IN_PROCESS, BETWEEN_PROCESSES, MAPPED);
   }
 
   private static SpinWait waiter(Duration deadline) {
@@ -130,7 +133,7 @@ class LoanTest {
     long expected =
         least == SingleCopy.NEVER
             ? Lending.BY_SLOTS
-            : Lending.answer(Lending.BETWEEN_PROCESSES, least);
+            : Lending.answer(Lending.BETWEEN_PROCESSES, least, /* maps= */ false);
     assertEquals(expected, answer, ProcessCopyProbe.times().toString());
     assertEquals(1, arrivesAfterChange(BYTES), "smaller than any size that is measured");
   }
@@ -164,6 +167,73 @@ class LoanTest {
     receiver = receiver(BETWEEN_PROCESSES);
     receiver.goOnAt(1);
     assertEquals(1, arrivesAfterChange(BYTES), "no such process");
+  }
+
+  @Test
+  void aSenderWhoseSegmentsCannotBeMappedGoesOnThroughSlots() {
+    sender = sender(MAPPED);
+    AtomicWords.storeRelease(HostMemory.of(data), Lending.PATTERN, LentMemory.pattern(0) + 1);
+    receiver = receiver(MAPPED);
+    assertEquals(1, arrivesAfterChange(BYTES), "another pattern");
+    AtomicWords.storeRelease(HostMemory.of(credit), Lending.ANSWER, 0);
+    sender = sender(MAPPED);
+    sender.goOnAt(1);
+    AtomicWords.storeRelease(HostMemory.of(data), Lending.DESCRIPTOR, Integer.MAX_VALUE);
+    receiver = receiver(MAPPED);
+    receiver.goOnAt(1);
+    assertEquals(1, arrivesAfterChange(BYTES), "no such descriptor");
+  }
+
+  @Test
+  void memoryThatIsInNoSegmentGoesThroughSlots() {
+    connect(MAPPED);
+    HostMemory own = HostMemory.of(device.allocate(2 * BYTES));
+    own.fill((byte) 1);
+    Primitives to =
+        new SlotPrimitives(
+            0, waiter, CALL, new RecvEnd[0], new SendEnd[] {sender}, null, 1, scratch, false);
+    to.mayLend(true);
+    to.send(own, 3, BYTES);
+    assertFalse(loans.exist());
+    receive(waiter, BYTES);
+    assertEquals(1, first());
+    own.close();
+  }
+
+  /** The rank that frees a buffer does not wait for others to unmap it. */
+  @Test
+  void aSegmentThatIsFreedGivesItsPagesBackWhoeverMapsIt() {
+    connect(MAPPED);
+    assertEquals(2, arrivesAfterChange(BYTES));
+    loans.settle(waiter);
+    PeerSegments segments = new PeerSegments(ProcessHandle.current().pid(), device);
+    MappableSegment segment = source.segment();
+    HostMemory mapping = segments.map(segment.number(), segment.descriptor(), segment.bytes());
+    assertEquals(2, mapping.window(0).get(mapping.index(3)));
+    source.close();
+    while (mapping.window(0).get(mapping.index(3)) != 0) { // until the timeout of the test
+      Thread.onSpinWait();
+    }
+    segments.close();
+    receiver.close();
+  }
+
+  @Test
+  void theSegmentThatWasMappedFirstGivesWay() {
+    PeerSegments segments = new PeerSegments(ProcessHandle.current().pid(), device);
+    MappableSegment segment = source.segment();
+    for (long number = 1; number <= PeerSegments.MOST + 1; number++) {
+      segments.map(number, segment.descriptor(), segment.bytes());
+      assertTrue(segments.find(number) != null);
+    }
+    assertTrue(segments.find(1) == null);
+    assertTrue(segments.find(2) != null);
+    segments.close();
+    assertTrue(segments.find(2) == null);
+    assertThrows(
+        SystemErrorException.class,
+        () -> segments.map(1, segment.descriptor(), 2 * segment.bytes()),
+        "another size");
   }
 
   @Test
@@ -237,6 +307,6 @@ class LoanTest {
     loans.revoke(0);
     source.close();
     assertFalse(Leases.of(source).isOver());
-    receiver.copy(0, target, 0, BYTES, waiter);
+    receiver.copy(0, target, 0, BYTES, /* leaves= */ false, waiter);
   }
 }

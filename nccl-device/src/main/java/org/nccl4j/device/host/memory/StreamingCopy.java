@@ -1,0 +1,72 @@
+package org.nccl4j.device.host.memory;
+
+import java.util.HexFormat;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.bind.NativeFunction;
+import org.nccl4j.device.bind.NativeMemory;
+import org.nccl4j.device.shm.MappedRegion;
+
+/**
+ * Copies by streaming stores (movntdq), which write whole cache lines to memory without asking for
+ * what was in them. Neither the JVM nor the C library has such a copy for sizes below the caches'.
+ * So this class brings the machine code of one, for x86-64 under System V's calling convention.
+ * Ends with sfence: a release store after it publishes the data.
+ */
+public final class StreamingCopy {
+  /**
+   * The function (from, to, bytes): bytes up to the first cache line of the target, lines, and the
+   * rest.
+   *
+   * <pre>
+   *    xchg rdi, rsi                 rdi: to, rsi: from
+   *    mov rcx, rdi; neg rcx; and ecx, 63
+   *    cmp rcx, rdx; cmova rcx, rdx
+   *    sub rdx, rcx; rep movsb
+   *    mov rcx, rdx; shr rcx, 6; jz 2
+   * 1: movdqu xmm0..3, [rsi + 0..48]
+   *    movntdq [rdi + 0..48], xmm0..3
+   *    add rsi, 64; add rdi, 64; dec rcx; jnz 1
+   * 2: mov ecx, edx; and ecx, 63; rep movsb
+   *    sfence; xor eax, eax; ret
+   * </pre>
+   */
+  private static final String CODE =
+      "4887f7 4889f9 48f7d9 83e13f 4839d1 480f47ca 4829ca f3a4 4889d1 48c1e906 7433"
+          + " f30f6f06 f30f6f4e10 f30f6f5620 f30f6f5e30"
+          + " 660fe707 660fe74f10 660fe75720 660fe75f30"
+          + " 4883c640 4883c740 48ffc9 75cd"
+          + " 89d1 83e13f f3a4 0faef8 31c0 c3";
+
+  /** Kept mapped; null where the code cannot run. */
+  private static final MappedRegion REGION = make();
+
+  private static final long FUNCTION = REGION == null ? 0 : REGION.address();
+
+  private StreamingCopy() {}
+
+  private static MappedRegion make() {
+    boolean fits =
+        "amd64".equals(System.getProperty("os.arch"))
+            && "Linux".equals(System.getProperty("os.name"));
+    if (!fits || !NativeMemory.hasAddresses()) {
+      return null;
+    }
+    try {
+      return MappedRegion.code(HexFormat.of().parseHex(CODE.replace(" ", "")));
+    } catch (NcclException e) {
+      return null; // a system that lets no process make code; the JVM's own was allowed
+    }
+  }
+
+  /** True if this machine can copy so. */
+  public static boolean isAvailable() {
+    return FUNCTION != 0;
+  }
+
+  /** Copies bytes from address to address; the ranges must not overlap. */
+  @HotPath
+  public static void copy(long from, long to, long bytes) {
+    NativeFunction.call(FUNCTION, from, to, bytes);
+  }
+}

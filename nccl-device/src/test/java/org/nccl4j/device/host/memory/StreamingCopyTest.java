@@ -1,0 +1,39 @@
+package org.nccl4j.device.host.memory;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.nio.ByteBuffer;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+class StreamingCopyTest {
+  private static final int MOST = 1000;
+
+  /** From and to every place in a cache line; the bytes around the target stay. */
+  @Test
+  void allBytesAndNoOthersAreCopied() {
+    assumeTrue(StreamingCopy.isAvailable());
+    long seed = System.nanoTime();
+    Random random = new Random(seed);
+    ByteBuffer from = ByteBuffer.allocateDirect(MOST + 128);
+    ByteBuffer to = ByteBuffer.allocateDirect(MOST + 128);
+    for (int turn = 0; turn < 5000; turn++) {
+      byte[] bytes = new byte[from.capacity()];
+      random.nextBytes(bytes);
+      from.put(0, bytes);
+      random.nextBytes(bytes);
+      to.put(0, bytes);
+      int source = random.nextInt(64);
+      int target = random.nextInt(64);
+      int count = random.nextInt(MOST);
+      StreamingCopy.copy(
+          HostMemory.addressOf(from) + source, HostMemory.addressOf(to) + target, count);
+      for (int at = 0; at < to.capacity(); at++) {
+        boolean copied = at >= target && at < target + count;
+        byte expected = copied ? from.get(source + at - target) : bytes[at];
+        assertEquals(expected, to.get(at), "seed " + seed + ", turn " + turn + ", byte " + at);
+      }
+    }
+  }
+}
