@@ -229,6 +229,36 @@ static void alone_in_background(void) {
   OK(ncclCommAbort(comm));
 }
 
+// One thread registers windows of all ranks in a group, and ends one rank after the other.
+static void windows_of_one_thread(void) {
+  enum { BYTES = 1 << 16 };
+  ncclComm_t comms[RANKS];
+  int* memory[RANKS];
+  ncclWindow_t windows[RANKS];
+  OK(ncclCommInitAll(comms, RANKS, NULL));
+  for (int r = 0; r < RANKS; r++) OK(ncclMemAlloc((void**)(memory + r), BYTES));
+  for (int time = 0; time < 3; time++) {
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+      OK(ncclCommWindowRegister(comms[r], memory[r], BYTES, windows + r, 1));
+    OK(ncclGroupEnd());
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+      memory[r][0] = 1 << r;
+      OK(ncclAllReduce(memory[r], memory[r], 1, ncclInt32, ncclSum, comms[r], NULL));
+    }
+    OK(ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) CHECK(memory[r][0] == 7);
+    if (time < 2)
+      for (int r = 0; r < RANKS; r++) OK(ncclCommWindowDeregister(comms[r], windows[r]));
+  }
+  for (int r = 0; r < RANKS; r++) {
+    OK(ncclCommWindowDeregister(comms[r], windows[r]));
+    OK(ncclCommDestroy(comms[r]));
+    OK(ncclMemFree(memory[r]));
+  }
+}
+
 // One thread drives all ranks.
 static void one_thread(void) {
   ncclComm_t comms[RANKS], halves[RANKS];
@@ -368,6 +398,7 @@ int main(void) {
   run_ranks(2, rank_in_background);
   alone_in_background();
   one_thread();
+  windows_of_one_thread();
   old_configurations();
   parameters();
   puts("all was right");

@@ -623,6 +623,24 @@ public final class Communicator implements AutoCloseable {
    */
   public void deregisterWindow(Window window) {
     GroupScope.refuseWhereSimulated("deregisterWindow");
+    RegisteredWindow registered = mine(window);
+    GroupScope.meet(state.windows(), () -> state.deregister(registered));
+  }
+
+  /**
+   * Ends this rank's use of a window without waiting for the other ranks. Corresponds to
+   * ncclCommWindowDeregister. All ranks call it, each for itself, when the operations of all ranks
+   * that use the window have ended. The other ranks unmap the memory when all have called it and
+   * register another window, or close.
+   *
+   * @throws InvalidUsageException if the window was deregistered before, belongs to another
+   *     communicator, or operations of this rank still use it: then it stays registered
+   */
+  public void releaseWindow(Window window) {
+    state.release(mine(window));
+  }
+
+  private RegisteredWindow mine(Window window) {
     RegisteredWindow registered = Arguments.notNull(window, "window").registered();
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(
@@ -633,7 +651,7 @@ public final class Communicator implements AutoCloseable {
                   .formatted(state.rank(), window, state.name()),
           "deregister each window once, with the communicator that registered it");
     }
-    GroupScope.meet(state.windows(), () -> state.deregister(registered));
+    return registered;
   }
 
   /**
