@@ -135,10 +135,18 @@ MODES = {"ddp": ddp, "fsdp": fsdp, "fsdp-bf16": fsdp_bf16, "tensor": tensor, "pi
 OWN_DATA = ("ddp", "fsdp", "fsdp-bf16")
 
 
+def alike(parameters):
+    """Groups of parameters of one class, since an optimizer takes no DTensors beside others."""
+    groups = {}
+    for each in parameters:
+        groups.setdefault(type(each.data), []).append(each)
+    return [{"params": group} for group in groups.values()]
+
+
 def train(mode):
     torch.manual_seed(1)
     parameters, step = MODES[mode]()
-    optimizer = torch.optim.AdamW(parameters, lr=3e-4)
+    optimizer = torch.optim.AdamW(alike(parameters), lr=3e-4)
     data = torch.Generator(device=gpu).manual_seed(7 + (rank if mode in OWN_DATA else 0))
     losses, times = [], []
     dist.barrier()
