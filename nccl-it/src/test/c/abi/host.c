@@ -298,8 +298,8 @@ static void one_thread(void) {
 
 static void old_configurations(void) {
   int sizes[][2] = {{21400, 24}, {21700, 40}, {21800, 48}, {22500, 56}, {22700, 72}, {22809, 80},
-                    {23007, 96}, {23100, 256}};
-  for (int i = 0; i < 8; i++) {
+                    {22900, 88}, {23000, 96}, {23007, 96}, {23100, 256}};
+  for (int i = 0; i < (int)(sizeof sizes / sizeof sizes[0]); i++) {
     ncclConfig_t given = config(sizes[i][0], sizes[i][1]);
     if (i < 1) given.cgaClusterSize = 77;  // behind the end of 2.14's
     if (i < 3) given.trafficClass = 4711;
