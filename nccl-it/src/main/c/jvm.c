@@ -89,18 +89,26 @@ static bool is_library(const char* name) {
          !strstr(name, "-sources.jar") && !strstr(name, "-javadoc.jar");
 }
 
+static int is_jar(const struct dirent* entry) { return is_library(entry->d_name); }
+
+static int by_name(const struct dirent** a, const struct dirent** b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+// In the order of their names, in which the script nccl archives their classes.
 static void add_jars(char* path, const char* root, const char* folder) {
   char name[PATH_BYTES];
   snprintf(name, sizeof name, "%s%s", root, folder);
-  DIR* all = opendir(name);
-  if (!all) return;
-  for (struct dirent* each; (each = readdir(all));) {
+  struct dirent** all;
+  int n = scandir(name, &all, is_jar, by_name);
+  if (n < 0) return;
+  for (int i = 0; i < n; i++) {
     size_t length = strlen(path);
-    if (is_library(each->d_name))
-      snprintf(path + length, CLASS_PATH_BYTES - length, "%s%s/%s", length ? ":" : "", name,
-               each->d_name);
+    snprintf(path + length, CLASS_PATH_BYTES - length, "%s%s/%s", length ? ":" : "", name,
+             all[i]->d_name);
+    free(all[i]);
   }
-  closedir(all);
+  free(all);
 }
 
 // In an archive the jars are in modules; in a build this module's own is beside that folder.
@@ -115,6 +123,16 @@ static bool find_classes(const char* root, char* path) {
   if (path[0]) add_jars(path, root, "");
   return path[0] || refuse("there are no jars in %s/modules. Remedy: keep libnccl.so.2 in the "
                            "archive's lib folder, or set NCCL4J_CLASS_PATH", root);
+}
+
+// The archive of nccl4j's classes, which `nccl with` makes; the JVM ignores one that does not fit.
+static bool find_archived_classes(const char* root, const char* jvm, char* option) {
+  static const char OPTION[] = "-XX:SharedArchiveFile=";
+  size_t length = strlen(root);
+  if (is_set(getenv("NCCL4J_CLASS_PATH")) || strncmp(jvm, root, length) || jvm[length] != '/')
+    return false;
+  snprintf(option, PATH_BYTES, "%s%s/lib/nccl4j.jsa", OPTION, root);
+  return access(option + strlen(OPTION), R_OK) == 0;
 }
 
 // --- Start ---------------------------------------------------------------------------------------
@@ -163,6 +181,7 @@ static int add_user_options(JavaVMOption* options, int n, char* words) {
 
 static bool start_jvm(const char* root) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
+  static char archived[PATH_BYTES];
   strcpy(class_path, "-Djava.class.path=");
   if (!find_jvm(root, library) || !find_classes(root, class_path + strlen(class_path))) return false;
   void* jvm = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -182,6 +201,7 @@ static bool start_jvm(const char* root) {
       {"-XX:-UsePerfData", NULL},
       {"-Xlog:disable", NULL}};
   int n = 12;
+  if (find_archived_classes(root, library, archived)) options[n++].optionString = archived;
   const char* chosen = getenv("NCCL_JAVA_OPTIONS");
   snprintf(words, sizeof words, "%s", chosen ? chosen : "");
   n = add_user_options(options, n, words);

@@ -1,6 +1,5 @@
 // NCCL's interface, versions 2.28 to 2.30, as far as programs see it: numbers, structures and
-// functions. Written for this library from the documented interface; the layouts are asserted here
-// and by AbiLayoutTest.
+// functions. Written for this library from the documented interface; the layouts are asserted below.
 #ifndef NCCL4J_NCCL_H
 #define NCCL4J_NCCL_H
 #include <limits.h>
@@ -60,8 +59,9 @@ typedef struct {
   int splitShare, trafficClass;
   const char* commName;
   int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs;
-  int nChannelsPerNetPeer, nvlinkCentricSched;                        // since 2.28
-  int graphUsageMode, numRmaCtx, maxP2pPeers, graphStreamOrdering;  // since 2.29 and 2.30
+  int nChannelsPerNetPeer, nvlinkCentricSched;  // since 2.28
+  int graphUsageMode, numRmaCtx;         // since 2.29
+  int maxP2pPeers, graphStreamOrdering;  // since 2.30.0 and 2.30.5
 } ncclConfig_t;
 
 typedef struct {
@@ -101,6 +101,8 @@ _Static_assert(offsetof(ncclConfig_t, splitShare) == 40, "ncclConfig_t of 2.18")
 _Static_assert(offsetof(ncclConfig_t, commName) == 48, "ncclConfig_t of 2.25");
 _Static_assert(offsetof(ncclConfig_t, nvlsCTAs) == 68, "ncclConfig_t of 2.27");
 _Static_assert(offsetof(ncclConfig_t, graphUsageMode) == 80, "ncclConfig_t of 2.28");
+_Static_assert(offsetof(ncclConfig_t, maxP2pPeers) == 88, "ncclConfig_t of 2.29");
+_Static_assert(offsetof(ncclConfig_t, graphStreamOrdering) == 92, "ncclConfig_t of 2.30.0");
 _Static_assert(sizeof(ncclConfig_t) == 96, "ncclConfig_t of 2.30");
 _Static_assert(sizeof(ncclSimInfo_t) == 24, "ncclSimInfo_t");
 _Static_assert(offsetof(ncclSimInfo_t, estimatedTime) == 16, "ncclSimInfo_t");

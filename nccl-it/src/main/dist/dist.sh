@@ -90,6 +90,13 @@ for page in "$top"/docs/tutorial/8-*.md "$top"/docs/tutorial/9-*.md; do
   awk '/^```java/ { on = 1; next } /^```/ && on { exit } on' "$page" > "$program"
   "$home/bin/javac" -nowarn -proc:none -d "$top/tests/classes" -cp "$top/modules/*" "$program"
 done
+# Its classes can be archived where it is unpacked.
+if [ -d "$top/lib" ]; then
+  "$top/nccl" with true
+  [ -f "$top/lib/nccl4j.jsa" ] || fail "nccl with has not archived the classes" \
+    "look at the output: $(cat "$top/lib/nccl4j.jsa.log")"
+  rm -f "$top"/lib/nccl4j.jsa*
+fi
 mkdir -p "$(dirname "$archive")"
 tar -C "$work" --sort=name --owner=0 --group=0 --mtime=@0 -c nccl4j | gzip -9n > "$archive"
 size=$(($(wc -c < "$archive") / 100000))

@@ -1,6 +1,7 @@
 """Compares PyTorch's collectives with what they should give: torch_collectives.py RANK RANKS PORT"""
 import os
 import sys
+import traceback
 
 import torch
 import torch.distributed as dist
@@ -136,17 +137,114 @@ def large():
     assert torch.equal(x, y * ranks), "all_reduce of 256 MiB"
 
 
+def uneven():
+    """Parts of different lengths: rank r sends r + p + 1 elements to rank p."""
+    sent = torch.cat([full(10 * rank + p, torch.float32, rank + p + 1) for p in range(ranks)])
+    counts = [rank + p + 1 for p in range(ranks)]
+    x = torch.zeros(sum(counts), device=gpu)
+    dist.all_to_all_single(x, sent, counts, counts)
+    same(x, torch.cat([full(10 * p + rank, torch.float32, rank + p + 1) for p in range(ranks)]), "uneven all_to_all_single")
+    parts = [torch.zeros(p + 1, device=gpu) for p in range(ranks)]
+    dist.all_gather(parts, full(rank, torch.float32, rank + 1))
+    for peer, part in enumerate(parts):
+        same(part, peer, "uneven all_gather")
+    x = torch.zeros(rank + 1, device=gpu)
+    dist.reduce_scatter(x, [full(p, torch.float32, p + 1) for p in range(ranks)])
+    same(x, ranks * rank, "uneven reduce_scatter")
+
+
+def other_types():
+    for kind in (torch.int8, torch.bool, torch.complex64):
+        x = full(1, kind)
+        dist.broadcast(x, src=0)
+        same(x, 1, f"broadcast of {kind}")
+        parts = [full(0, kind) for _ in range(ranks)]
+        dist.all_gather(parts, full(1, kind))
+        for part in parts:
+            same(part, 1, f"all_gather of {kind}")
+    for kind in (torch.float8_e4m3fn, torch.float8_e5m2):
+        x = full(1, torch.float32).to(kind)
+        parts = torch.empty(ranks * N, dtype=kind, device=gpu)
+        dist.all_gather_into_tensor(parts, x)
+        same(parts.float(), 1, f"all_gather of {kind}")
+    x = full(rank + 1, torch.int8)
+    dist.all_reduce(x)
+    same(x, ranks * (ranks + 1) // 2, "all_reduce of int8")
+
+
+def coalesced():
+    xs = [full(rank + 1 + k, torch.float32, 100 * (k + 1)) for k in range(5)]
+    with dist.distributed_c10d._coalescing_manager(device=gpu):
+        for x in xs:
+            dist.all_reduce(x)
+    torch.cuda.synchronize()
+    for k, x in enumerate(xs):
+        same(x, ranks * (ranks + 1) // 2 + ranks * k, "all_reduce with others")
+    into = [torch.zeros(ranks * 10, device=gpu) for _ in range(3)]
+    with dist.distributed_c10d._coalescing_manager(device=gpu):
+        for x in into:
+            dist.all_gather_into_tensor(x, full(rank, torch.float32, 10))
+    torch.cuda.synchronize()
+    for x in into:
+        same(x.view(ranks, 10), torch.arange(ranks)[:, None], "all_gather with others")
+
+
+def asynchronous():
+    xs = [full(1, torch.float32, 1 << 18) for _ in range(20)]
+    for each in [dist.all_reduce(x, async_op=True) for x in xs]:
+        each.wait()
+    for x in xs:
+        same(x, ranks, "all_reduce of many")
+
+
+def objects():
+    found = [None] * ranks
+    dist.all_gather_object(found, {"rank": rank, "text": "x" * (rank * 1000)})
+    assert [each["rank"] for each in found] == list(range(ranks)), found
+    one = [("a", 1, None)] if rank == 0 else [None]
+    dist.broadcast_object_list(one, src=0, device=gpu)
+    assert one == [("a", 1, None)], one
+
+
+def splits():
+    halves = [list(range(ranks))[: ranks // 2], list(range(ranks))[ranks // 2 :]]
+    group = dist.split_group(split_ranks=[half for half in halves if half])
+    mine = halves[0] if rank in halves[0] else halves[1]
+    x = full(rank + 1, torch.float32)
+    dist.all_reduce(x, group=group)
+    same(x, sum(member + 1 for member in mine), "all_reduce of a split")
+
+
+def pools():
+    """Memory of NCCL's allocator, registered."""
+    backend = dist.group.WORLD._get_backend(gpu)
+    pool = torch.cuda.MemPool(backend.mem_allocator)
+    with torch.cuda.use_mem_pool(pool):
+        x = full(1, torch.float32, 1 << 20)
+    backend.register_mem_pool(pool)
+    dist.all_reduce(x)
+    same(x, ranks, "all_reduce of registered memory")
+    torch.cuda.synchronize()
+    backend.deregister_mem_pool(pool)
+
+
 dist.barrier()
 with open("/proc/self/maps") as maps:
     loaded = sorted({line.split()[-1] for line in maps if "libnccl.so" in line or "libjvm.so" in line})
 wanted = os.environ.get("ABI_TESTS_LIBRARY")
 assert not wanted or (wanted in loaded and any("libjvm" in each for each in loaded)), f"loaded: {loaded}"
-for kind in TYPES:
-    of_type(kind)
-points()
-groups()
-graph()
-large()
-torch.cuda.synchronize()
+checks = [lambda kind=kind: of_type(kind) for kind in TYPES]
+checks += [points, groups, graph, large, uneven, other_types, coalesced, asynchronous, objects, splits, pools]
+failed = 0
+for check in checks:  # all of them, so that one run tells everything
+    try:
+        check()
+        torch.cuda.synchronize()
+    except Exception:
+        failed += 1
+        traceback.print_exc()
+if failed:
+    print(f"{failed} of {len(checks)} checks failed", flush=True)
+    os._exit(1)
 dist.destroy_process_group()
 print("all was right")

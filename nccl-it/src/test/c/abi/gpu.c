@@ -3,7 +3,7 @@
 #include "checks.h"
 #include <cuda.h>
 
-enum { GPUS = 2, COUNT = 1024, BYTES = COUNT * 4 };
+enum { GPUS = 2, COUNT = 1024, BYTES = COUNT * 4, FOR_BOTH = 6 << 20 };
 static ncclUniqueId id;
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
@@ -88,8 +88,21 @@ static void without_context(void) {
   OK(ncclCommDestroy(comm));
 }
 
+// As with NCCL, all GPUs of the process may access what ncclMemAlloc gives; DropInTest looks for it.
+static void memory_for_both(void) {
+  void *first, *second;
+  use(0);
+  OK(ncclMemAlloc(&first, FOR_BOTH));
+  use(1);
+  OK(ncclMemAlloc(&second, FOR_BOTH));
+  OK(ncclMemFree(first));
+  OK(ncclMemFree(second));
+  CHECK(!cuCtxSetCurrent(NULL));
+}
+
 int main(void) {
   CHECK(!cuInit(0));
+  memory_for_both();
   OK(ncclGetUniqueId(&id));
   run_ranks(GPUS, rank);
   without_context();

@@ -229,6 +229,36 @@ static void alone_in_background(void) {
   OK(ncclCommAbort(comm));
 }
 
+// One thread registers windows of all ranks in a group, and ends one rank after the other.
+static void windows_of_one_thread(void) {
+  enum { BYTES = 1 << 16 };
+  ncclComm_t comms[RANKS];
+  int* memory[RANKS];
+  ncclWindow_t windows[RANKS];
+  OK(ncclCommInitAll(comms, RANKS, NULL));
+  for (int r = 0; r < RANKS; r++) OK(ncclMemAlloc((void**)(memory + r), BYTES));
+  for (int time = 0; time < 3; time++) {
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+      OK(ncclCommWindowRegister(comms[r], memory[r], BYTES, windows + r, 1));
+    OK(ncclGroupEnd());
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+      memory[r][0] = 1 << r;
+      OK(ncclAllReduce(memory[r], memory[r], 1, ncclInt32, ncclSum, comms[r], NULL));
+    }
+    OK(ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) CHECK(memory[r][0] == 7);
+    if (time < 2)
+      for (int r = 0; r < RANKS; r++) OK(ncclCommWindowDeregister(comms[r], windows[r]));
+  }
+  for (int r = 0; r < RANKS; r++) {
+    OK(ncclCommWindowDeregister(comms[r], windows[r]));
+    OK(ncclCommDestroy(comms[r]));
+    OK(ncclMemFree(memory[r]));
+  }
+}
+
 // One thread drives all ranks.
 static void one_thread(void) {
   ncclComm_t comms[RANKS], halves[RANKS];
@@ -268,8 +298,8 @@ static void one_thread(void) {
 
 static void old_configurations(void) {
   int sizes[][2] = {{21400, 24}, {21700, 40}, {21800, 48}, {22500, 56}, {22700, 72}, {22809, 80},
-                    {23007, 96}, {23100, 256}};
-  for (int i = 0; i < 8; i++) {
+                    {22900, 88}, {23000, 96}, {23007, 96}, {23100, 256}};
+  for (int i = 0; i < (int)(sizeof sizes / sizeof sizes[0]); i++) {
     ncclConfig_t given = config(sizes[i][0], sizes[i][1]);
     if (i < 1) given.cgaClusterSize = 77;  // behind the end of 2.14's
     if (i < 3) given.trafficClass = 4711;
@@ -368,6 +398,7 @@ int main(void) {
   run_ranks(2, rank_in_background);
   alone_in_background();
   one_thread();
+  windows_of_one_thread();
   old_configurations();
   parameters();
   puts("all was right");

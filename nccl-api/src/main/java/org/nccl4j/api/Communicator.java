@@ -623,6 +623,24 @@ public final class Communicator implements AutoCloseable {
    */
   public void deregisterWindow(Window window) {
     GroupScope.refuseWhereSimulated("deregisterWindow");
+    RegisteredWindow registered = mine(window);
+    GroupScope.meet(state.windows(), () -> state.deregister(registered));
+  }
+
+  /**
+   * Ends this rank's use of a window without waiting for the other ranks. Corresponds to
+   * ncclCommWindowDeregister. All ranks call it, each for itself, when the operations of all ranks
+   * that use the window have ended. The other ranks unmap the memory when all have called it and
+   * register another window, or close.
+   *
+   * @throws InvalidUsageException if the window was deregistered before, belongs to another
+   *     communicator, or operations of this rank still use it: then it stays registered
+   */
+  public void releaseWindow(Window window) {
+    state.release(mine(window));
+  }
+
+  private RegisteredWindow mine(Window window) {
     RegisteredWindow registered = Arguments.notNull(window, "window").registered();
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(
@@ -633,7 +651,7 @@ public final class Communicator implements AutoCloseable {
                   .formatted(state.rank(), window, state.name()),
           "deregister each window once, with the communicator that registered it");
     }
-    GroupScope.meet(state.windows(), () -> state.deregister(registered));
+    return registered;
   }
 
   /**
@@ -799,6 +817,27 @@ public final class Communicator implements AutoCloseable {
         .choiceInWindows(operation(operation), Arguments.count(count), type)
         .map(Communicator::named)
         .orElseGet(() -> chosenAlgorithm(operation, count, type));
+  }
+
+  /**
+   * Makes the plan of a collective that is to come, as a sum and with the root 0, so that its first
+   * call takes less time. Launches nothing and waits for no other rank. Has an effect on GPUs
+   * alone.
+   *
+   * @param operation all_reduce, reduce, broadcast, all_gather or reduce_scatter
+   * @param count the count of the call
+   * @throws InvalidArgumentException for another operation, or a negative count
+   */
+  public void prepare(String operation, long count, DataType type) {
+    Arguments.notNull(type, "type of the elements");
+    Operation named = operation(operation);
+    if (!named.isCollective()) {
+      throw new InvalidArgumentException(
+          ErrorId.ARGUMENT,
+          "%s is prepared, which has no plan of its own".formatted(named.label()),
+          "prepare all_reduce, reduce, broadcast, all_gather or reduce_scatter");
+    }
+    queue.prepare(CallShape.of(named, type, RedOp.SUM, 0), Arguments.count(count));
   }
 
   private static Operation operation(String name) {

@@ -327,6 +327,21 @@ public final class OperationDispatcher {
     }
   }
 
+  /**
+   * Makes the plan of a collective over connections, which its first call then finds; on a GPU,
+   * whose plans need no other rank.
+   */
+  public void prepare(long shape, long count) {
+    if (isOnGpu() && count > 0) {
+      launcher.enter();
+      try {
+        planner.prepare(shape, count);
+      } finally {
+        launcher.leave();
+      }
+    }
+  }
+
   /** Makes the plans of a group's operations of this rank, which its launch then finds. */
   void prepare(List<Task> tasks) {
     launcher.enter();

@@ -165,6 +165,12 @@ public final class CommunicatorState {
     windows().deregister(window, idleness::uses);
   }
 
+  /** Drops a window on this rank alone. */
+  public void release(RegisteredWindow window) {
+    info.tell("REG", () -> "releases window " + window.number());
+    windows().release(window, idleness::uses);
+  }
+
   /** Registers memory of this rank alone. */
   public LocalRegistration register(DeviceMemory memory) {
     info.tell("REG", () -> "registers " + memory + " by itself");

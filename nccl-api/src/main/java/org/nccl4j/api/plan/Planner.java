@@ -137,6 +137,11 @@ public final class Planner {
     return cache.put(new PlanCache.Entry(shape, count, from, to, overlaps, plan));
   }
 
+  /** Makes the plan of an operation over connections, to be found by its first call. */
+  public void prepare(long shape, long count) {
+    plan(shape, count);
+  }
+
   /** The plan of an operation over connections, on the launch's own buffers. */
   @HotPath
   KernelPlan plan(long shape, long count) {

@@ -279,22 +279,8 @@ public final class WindowRegistry implements AutoCloseable {
    *     then it stays
    */
   public synchronized void deregister(RegisteredWindow window, Predicate<RegisteredWindow> used) {
-    checkOpen();
-    if (window.isDropped()) {
-      throw new InvalidUsageException(
-          ErrorId.HANDLE,
-          "rank %d deregisters window %d of communicator %s twice"
-              .formatted(setup.rank(), window.number(), setup.name()),
-          "deregister each window once");
-    }
-    InvalidUsageException inUse =
-        used.test(window)
-            ? new InvalidUsageException(
-                ErrorId.HANDLE,
-                "window %d of communicator %s is deregistered while operations of rank %d use it"
-                    .formatted(window.number(), setup.name(), setup.rank()),
-                "synchronize the streams of its operations first")
-            : null;
+    checkRegistered(window);
+    InvalidUsageException inUse = inUse(window, used);
     List<RegistrationMessage> all =
         agreement.reach(
             RegistrationMessage.outcome(RegistrationMessage.Step.DEREGISTER, window.number(), inUse)
@@ -306,6 +292,44 @@ public final class WindowRegistry implements AutoCloseable {
     window.drop();
     table.remove(window);
     mapped.release(window.mapped());
+  }
+
+  private void checkRegistered(RegisteredWindow window) {
+    checkOpen();
+    if (window.isDropped()) {
+      throw new InvalidUsageException(
+          ErrorId.HANDLE,
+          "rank %d deregisters window %d of communicator %s twice"
+              .formatted(setup.rank(), window.number(), setup.name()),
+          "deregister each window once");
+    }
+  }
+
+  /** The error of dropping a window that operations of this rank use; null if none do. */
+  private InvalidUsageException inUse(RegisteredWindow window, Predicate<RegisteredWindow> used) {
+    if (!used.test(window)) {
+      return null;
+    }
+    return new InvalidUsageException(
+        ErrorId.HANDLE,
+        "window %d of communicator %s is deregistered while operations of rank %d use it"
+            .formatted(window.number(), setup.name(), setup.rank()),
+        "synchronize the streams of its operations first");
+  }
+
+  /**
+   * Drops a window on this rank alone, which waits for no other.
+   *
+   * @param used whether operations of this rank that use a window have not ended
+   * @throws InvalidUsageException if it was dropped before, or is in use: then it stays
+   */
+  public synchronized void release(RegisteredWindow window, Predicate<RegisteredWindow> used) {
+    checkRegistered(window);
+    InvalidUsageException inUse = inUse(window, used);
+    if (inUse != null) {
+      throw inUse;
+    }
+    giveUp(window);
   }
 
   /**

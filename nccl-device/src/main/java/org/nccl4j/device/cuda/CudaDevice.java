@@ -183,6 +183,29 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return CudaMemory.exportable(gpu, bytes);
   }
 
+  /**
+   * Lets another GPU load from and store to memory of {@link #memAlloc}; without effect where it
+   * has no way to this GPU, or the memory is not mapped by the driver's virtual memory management.
+   *
+   * @param peer a device that is in use: without a context it cannot be given access
+   */
+  public void letIn(CudaDevice peer, DeviceMemory memory) {
+    if (!peer.canAccess(this)) {
+      return;
+    }
+    Optional<ShareableMemory> found = exportable(memory);
+    if (found.isPresent()) {
+      ShareableMemory physical = found.get();
+      try {
+        peer.gpu.context();
+        DriverLibrary.setAccess(
+            physical.address(), physical.size(), new int[] {peer.gpu.index()}, peer);
+      } finally {
+        physical.release();
+      }
+    }
+  }
+
   @Override
   public long granularity() {
     return CudaShareableMemory.granularity(gpu);

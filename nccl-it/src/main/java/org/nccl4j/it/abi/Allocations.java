@@ -4,9 +4,14 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.DeviceMemory;
 
-/** Memory that ncclMemAlloc has allocated, by address. Any thread. */
+/**
+ * Memory that ncclMemAlloc has allocated, by address. As with NCCL, all GPUs that the process uses
+ * can access it: a program may copy it while another GPU is current. Any thread.
+ */
 final class Allocations {
-  private static final Map<Long, DeviceMemory> ALL = new ConcurrentHashMap<>();
+  private record Allocation(Place place, DeviceMemory memory) {}
+
+  private static final Map<Long, Allocation> ALL = new ConcurrentHashMap<>();
 
   private Allocations() {}
 
@@ -17,19 +22,25 @@ final class Allocations {
     }
     DeviceMemory memory = place.device().memAlloc(bytes);
     if (bytes > 0) {
-      ALL.put(memory.address(), memory);
+      ALL.put(memory.address(), new Allocation(place, memory));
+      Place.all().forEach(peer -> peer.enter(place, memory));
     }
     return memory.address();
   }
 
+  /** Lets a GPU that the process has not used before access all memory. */
+  static void open(Place peer) {
+    ALL.values().forEach(each -> peer.enter(each.place, each.memory));
+  }
+
   static void free(long address) {
-    DeviceMemory memory = ALL.remove(address);
-    if (memory == null) {
+    Allocation found = ALL.remove(address);
+    if (found == null) {
       throw Wrong.argument(
           "0x%x is freed, which ncclMemAlloc did not give or which was freed before"
               .formatted(address),
           "free each address of ncclMemAlloc once");
     }
-    memory.close();
+    found.memory.close();
   }
 }

@@ -7,10 +7,10 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.Devices;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
@@ -28,6 +28,15 @@ final class Guest {
   private static final String OWN_JVM = "nccl4j.jvm.own";
 
   private static final int WARM_CALLS = 12_000;
+  private static final int CALLS_OF_A_PLAN = 128;
+  private static final long WARM_BYTES = Integer.BYTES * (1 + (long) WARM_CALLS / CALLS_OF_A_PLAN);
+  private static final List<Operation> CALLED =
+      List.of(
+          Operation.ALL_REDUCE,
+          Operation.ALL_GATHER,
+          Operation.REDUCE_SCATTER,
+          Operation.BROADCAST);
+  private static final List<Long> PLANNED_COUNTS = List.of(1L, 1L << 20);
 
   /** Kept, since loggers that nobody refers to lose their level. */
   private static final Logger LOGGER = Logger.getLogger("org.nccl4j");
@@ -50,12 +59,13 @@ final class Guest {
   }
 
   /**
-   * Has the JVM compile the methods of a call, once in a process, while a communicator is being
-   * created: calls them with a communicator of one rank on the host.
+   * Has the JVM load, link and compile what a call needs, once in a process, while a communicator
+   * is being created: calls on a communicator of one rank of the same device. On a GPU most of
+   * these calls launch nothing.
    */
-  static void warmUp() {
+  static void warmUp(Place place) {
     if (WARMED.compareAndSet(false, true)) {
-      Thread thread = new Thread(Guest::call, "nccl4j-warm-up");
+      Thread thread = new Thread(() -> call(place), "nccl4j-warm-up");
       thread.setDaemon(true);
       thread.start();
     }
@@ -63,7 +73,7 @@ final class Guest {
 
   /**
    * Has a process's first communicator load what its first calls need, so that they do not wait for
-   * it: the cost model, and the driver's functions for captures.
+   * it: the cost model, plans, and the driver's functions for captures.
    */
   static void prepare(Communicator communicator) {
     if (PREPARED.compareAndSet(false, true)) {
@@ -75,48 +85,69 @@ final class Guest {
         for (Operation operation : Operation.collectives()) {
           communicator.chosenAlgorithm(operation.key(), 1, DataType.FLOAT32);
         }
+        for (Operation operation : CALLED) {
+          for (long count : PLANNED_COUNTS) {
+            communicator.prepare(operation.key(), count, DataType.FLOAT32);
+          }
+        }
       } catch (NcclException e) {
         LOGGER.log(Level.FINE, "the first call is not prepared", e);
       }
     }
   }
 
-  private static void call() {
+  private static void call(Place place) {
     CommunicatorConfig alone =
         CommunicatorConfig.defaults()
             .withName("warm-up")
             .with(Settings.NCCL_PROFILER_PLUGIN.name(), "none");
-    try (Communicator communicator = Communicator.initAll(List.of(Devices.host()), alone).get(0);
-        DeviceMemory memory = Devices.host().memAlloc(Long.BYTES)) {
-      Warmed warmed = new Warmed(RankHandle.warm(communicator), memory.address());
+    Device device = place.device();
+    try (Communicator communicator = Communicator.initAll(List.of(device), alone).get(0);
+        DeviceMemory memory = device.allocate(2 * WARM_BYTES);
+        DeviceStream stream = device.createStream()) {
+      RankHandle handle = RankHandle.warm(communicator);
       try {
-        warmed.run();
+        new Warmed(handle, memory.address(), place.isHost() ? 0 : ((CudaStream) stream).handle())
+            .run();
+        stream.synchronize();
       } finally {
-        RankHandle.ALL.remove(warmed.handle.handle());
+        RankHandle.ALL.remove(handle.handle());
       }
     } catch (NcclException e) {
       LOGGER.log(Level.FINE, "calls are not warmed up", e);
     }
   }
 
-  /** Calls on the throw-away communicator. */
-  private record Warmed(RankHandle handle, long address) {
+  /** Calls on the throw-away communicator, with new plans among them. */
+  private record Warmed(RankHandle handle, long address, long stream) {
     @HotPath
     void run() {
       for (int call = 0; call < WARM_CALLS; call++) {
-        launch(Operation.ALL_REDUCE, 1);
+        long count = 1 + call / CALLS_OF_A_PLAN;
+        launch(Operation.ALL_REDUCE, address, count);
         if (call % 8 == 0) {
-          launch(Operation.ALL_GATHER, 1);
-          launch(Operation.REDUCE_SCATTER, 1);
-          launch(Operation.BROADCAST, 1);
+          launch(Operation.ALL_GATHER, address, count);
+          launch(Operation.REDUCE_SCATTER, address, count);
+          launch(Operation.BROADCAST, address, count);
+        }
+        if (call % CALLS_OF_A_PLAN == 0) {
+          copy(count);
         }
       }
     }
 
+    /** Out of place, and in a group: on a GPU this launches something. */
+    private void copy(long count) {
+      Entry.groupStart();
+      launch(Operation.ALL_REDUCE, address + WARM_BYTES, count);
+      Entry.groupEnd();
+      launch(Operation.ALL_GATHER, address + WARM_BYTES, count);
+    }
+
     @HotPath
-    private void launch(Operation operation, long count) {
+    private void launch(Operation operation, long to, long count) {
       long shape = CallShape.of(operation, DataType.INT32, RedOp.SUM, 0);
-      Entry.launch(handle.handle(), shape, address, address, count, 0);
+      Entry.launch(handle.handle(), shape, address, to, count, stream);
     }
   }
 }

@@ -1,14 +1,19 @@
 package org.nccl4j.it.abi;
 
+import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.settings.DropInSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
 
@@ -19,6 +24,7 @@ final class Place {
   private static final int SLOT_BITS = 8;
   private static final long MIX = 0x9e3779b97f4a7c15L;
 
+  private static final Logger LOGGER = Logger.getLogger(Place.class.getName());
   private static final Map<Device, Place> PLACES = new ConcurrentHashMap<>();
 
   private final Device device;
@@ -47,7 +53,34 @@ final class Place {
   }
 
   static Place of(Device device) {
-    return PLACES.computeIfAbsent(device, Place::new);
+    Place found = PLACES.get(device);
+    if (found != null) {
+      return found;
+    }
+    Place made = new Place(device);
+    Place earlier = PLACES.putIfAbsent(device, made);
+    if (earlier == null) {
+      Allocations.open(made);
+    }
+    return earlier == null ? made : earlier;
+  }
+
+  /** The devices that the process has used. */
+  static Collection<Place> all() {
+    return PLACES.values();
+  }
+
+  /** Lets this GPU access memory of another one, where it can. */
+  void enter(Place owner, DeviceMemory memory) {
+    if (owner != this
+        && device instanceof CudaDevice gpu
+        && owner.device instanceof CudaDevice of) {
+      try {
+        of.letIn(gpu, memory);
+      } catch (NcclException e) {
+        LOGGER.log(Level.FINE, e, () -> "%s cannot access %s".formatted(gpu, memory));
+      }
+    }
   }
 
   Device device() {

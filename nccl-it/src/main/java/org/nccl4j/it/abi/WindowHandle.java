@@ -52,9 +52,10 @@ final class WindowHandle {
     return made.handle;
   }
 
+  /** Ends this rank's use of a window: one thread may do so for one rank after the other. */
   static void deregister(RankHandle owner, long handle) {
     WindowHandle found = find(WINDOWS, handle, "window");
-    owner.communicator().deregisterWindow(found.window);
+    owner.communicator().releaseWindow(found.window);
     WINDOWS.remove(handle);
     LIVE.remove(found);
   }

@@ -73,6 +73,24 @@ class DropInTest {
     Path record = folder.resolve("calls.txt");
     library.runWell(Map.of("FAKECUDA_RECORD", record.toString()), program);
     assertEquals(driver.folder(), folder);
+    assertEquals(
+        Stream.of(0, 1, 1, 0)
+            .map("cuMemSetAccess(%d,1,%%d,3,1)".formatted(6 << 20)::formatted)
+            .toList(),
+        Files.readAllLines(record).stream()
+            .filter(call -> call.startsWith("cuMemSetAccess(%d,".formatted(6 << 20)))
+            .limit(4)
+            .toList());
+  }
+
+  @Test
+  void theFirstCallLoadsNoClasses() throws Exception {
+    FakeGpuProcess.in(folder);
+    Path loaded = folder.resolve("loaded.txt");
+    library.runWell(
+        Map.of("NCCL_JAVA_OPTIONS", "-Xlog:class+load:file=" + loaded),
+        library.compile("first", "-I" + FakeGpuProcess.cudaInclude(), "-l:libcuda.so.1"),
+        loaded.toString());
   }
 
   /** A program in Java has a JVM, which the library joins. */

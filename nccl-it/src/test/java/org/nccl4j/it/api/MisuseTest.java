@@ -63,7 +63,10 @@ class MisuseTest {
             "a group is simulated inside another",
             (c, m, s) -> Group.run(() -> Group.simulate(() -> {}))),
         new MisuseCase(
-            arg, "there is no operation", (c, m, s) -> c.chosenAlgorithm("all_redoce", 1, F32)));
+            arg, "there is no operation", (c, m, s) -> c.chosenAlgorithm("all_redoce", 1, F32)),
+        new MisuseCase(arg, "there is no operation", (c, m, s) -> c.prepare("all_redoce", 1, F32)),
+        new MisuseCase(arg, "Send is prepared", (c, m, s) -> c.prepare("send", 1, F32)),
+        new MisuseCase(arg, "-1", (c, m, s) -> c.prepare("all_reduce", -1, F32)));
   }
 
   @TestFactory

@@ -54,6 +54,31 @@ class WindowTest {
     }
   }
 
+  @Test
+  void oneThreadReleasesTheWindowsOfOneRankAfterTheOther() {
+    List<Communicator> comms =
+        Communicator.initAll(List.of(Devices.host(), Devices.host(), Devices.host()));
+    List<DeviceMemory> memories = List.of(alloc(4096), alloc(4096), alloc(4096));
+    for (int time = 0; time < 3; time++) {
+      List<Window> windows = new ArrayList<>();
+      Group.run(
+          () -> {
+            for (int rank = 0; rank < N; rank++) {
+              windows.add(comms.get(rank).registerWindow(memories.get(rank)));
+            }
+          });
+      for (int rank = 0; rank < N; rank++) {
+        comms.get(rank).releaseWindow(windows.get(rank));
+        assertFalse(windows.get(rank).isRegistered());
+      }
+      assertThrows(InvalidUsageException.class, () -> comms.get(0).releaseWindow(windows.get(0)));
+      assertThrows(
+          InvalidUsageException.class, () -> comms.get(0).deregisterWindow(windows.get(0)));
+    }
+    comms.forEach(Communicator::close);
+    memories.forEach(DeviceMemory::close);
+  }
+
   private static int byteAt(DeviceMemory memory, long offset) {
     ByteBuffer one = ByteBuffer.allocate(1);
     memory.read(offset, one);
