@@ -39,6 +39,11 @@ record NcclCosts(CommTopology topology) {
     return topology.costs().handOver(theirs(protocol));
   }
 
+  /** The same between GPUs of two nodes, over the network. */
+  double handOverBetweenNodes(Protocol protocol) {
+    return topology.costs().handOverBetweenNodes(theirs(protocol));
+  }
+
   /** Channels that share so many bytes, at most those that were searched. */
   int channels(Algorithm algorithm, Protocol protocol, long bytes) {
     return topology.tuning().of(theirs(algorithm), theirs(protocol), bytes).channels();
