@@ -89,7 +89,8 @@ __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   u64 head = 0;
   int peer = setFan(fan, a, channel, head, P::kSignsSteps ? (u64)a.comm.signature << 48 : 0);
   setFactor<typename P::Element>(factor, a);
-  Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0);
+  Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0,
+               peer >= 0 && fan.carried[threadIdx.x] != 0);
   __syncthreads();
   P p(credit, fan, a.comm, channel, a.op, factor, a.comm.signature);
   schedule<ALGORITHM>(p, a, channel);

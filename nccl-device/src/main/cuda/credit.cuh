@@ -8,13 +8,16 @@ namespace nccl4j {
 
 struct CreditShared {
   u32 limit[2];  // by credit class: steps with a lower sendCount need not read the heads
+  u32 carried;   // fan entries whose connections proxies carry
 };
 
 class Credit {
  public:
   // Called by all threads after the fan is set, before the barrier that publishes both.
-  __device__ static void open(CreditShared& shared, u64 head, u64 sent, bool used) {
+  __device__ static void open(CreditShared& shared, u64 head, u64 sent, bool used, bool carried) {
     if (threadIdx.x < 32) {
+      const u32 entries = __ballot_sync(~0u, carried);
+      if (threadIdx.x == 0) shared.carried = entries;
       u32 margin = used ? (u32)(head + NCCL4J_SLOTS - sent) : NCCL4J_SLOTS;
       margin = minOfWarp(margin);
       if (threadIdx.x < 2) shared.limit[threadIdx.x] = margin;
@@ -22,7 +25,7 @@ class Credit {
   }
 
   __device__ Credit(CreditShared& shared, Fan& fan, int channel)
-      : shared_(shared), fan_(fan), channel_(channel) {}
+      : shared_(shared), fan_(fan), channel_(channel), carried_(shared.carried) {}
 
   // Before a step's first store. All threads.
   __device__ __forceinline__ void take(const Step& step, Patience& patience, bool& dead) {
@@ -48,6 +51,17 @@ class Credit {
     __syncthreads();
   }
 
+  // After a step's credit, before its lines are stored. Tells proxies the step's size, so that one flight
+  // brings both; a proxy waits for the lines' flags.
+  __device__ __forceinline__ void announce(const Step& step, u32 signature) {
+    if (carried_ == 0 || threadIdx.x >= 32) return;
+    const int i = threadIdx.x;
+    if (!((step.sendMask & carried_) >> i & 1) || !(fan_.carried[i] & 1)) return;
+    const u32 bytes = step.kind == STEP_SCATTER ? step.part(fan_.rank[i]) : step.bytes;
+    storeControl(noteOf(fan_.sendData[i], channel_, fan_.sent[i] + step.sendCount),
+                 NCCL4J_LINES | bytes << 16 | signature);
+  }
+
   // After a step's last load. All threads. Posts the head of a sender at every fourth step, which is
   // often enough for eight slots.
   __device__ __forceinline__ void give(const Step& step) {
@@ -58,8 +72,12 @@ class Credit {
 
   // This kernel exchanges few steps both ways with all peers. Then heads need not be posted: a peer's
   // data of a later kernel imply that it has received these steps. A kernel that ends with a store to a
-  // peer waits for the store to arrive.
-  __device__ __forceinline__ void mutual() { mutual_ = true; }
+  // peer waits for the store to arrive. Proxies receive by heads, so a kernel with a carried peer posts
+  // all; the kernels of its other peers may post none.
+  __device__ __forceinline__ void mutual() {
+    exchanges_ = true;
+    mutual_ = carried_ == 0;
+  }
 
   // Posts the heads that earlier mutual kernels did not post. Called before code that needs all slots.
   __device__ void remind() {
@@ -75,8 +93,9 @@ class Credit {
     if (threadIdx.x < 32 && threadIdx.x < fan_.n && fan_.rank[threadIdx.x] >= 0) {
       int i = threadIdx.x;
       nccl4jSteps* steps = (nccl4jSteps*)fan_.steps[i];
-      // A peer whose data arrived is in this kernel, so it has received all earlier steps.
-      if (mutual_ && received_) steps->implied = fan_.sent[i] - fan_.signature;
+      // A peer whose data arrived is in this kernel, so it has received all earlier steps. A proxy may not
+      // have taken them back yet.
+      if (exchanges_ && received_ && !(carried_ >> i & 1)) steps->implied = fan_.sent[i] - fan_.signature;
       u64 sent = fan_.sent[i] + sent_, received = fan_.received[i] + received_;
       if (sent_) steps->sent = sent - fan_.signature;
       if (received_) steps->received = received - fan_.signature;
@@ -105,7 +124,8 @@ class Credit {
   CreditShared& shared_;
   Fan& fan_;
   int channel_;
-  bool mutual_ = false;
+  u32 carried_;
+  bool exchanges_ = false, mutual_ = false;
   u32 sent_ = 0, received_ = 0, told_ = 0;  // of fan entry threadIdx.x, in the first warp
 };
 

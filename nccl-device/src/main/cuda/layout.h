@@ -18,6 +18,8 @@
 #define NCCL4J_MORE_CALLS 96
 #define NCCL4J_SIZES 32  // from a tail to uint32_t[NCCL4J_SLOTS]: of what is carried the size, and where
                          // channels claim rounds (NCCL4J_CLAIMING_CHANNELS) the number of the next
+#define NCCL4J_LINES 0x80000000u  // in a size: the step is in LL, without a tail. Above 16 bits its size, and
+                                  // below the call's signature; the proxy sets it to 0 before the head
 #define NCCL4J_CLAIMING_CHANNELS 32  // least; what is carried has fewer
 #define NCCL4J_OFFER 64     // from a head to where the receiver would have a message go: a line of LL
 #define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there, and above the call's signature

@@ -31,7 +31,10 @@ class LLPrimitives {
         factor_(factor) {}
 
   __device__ __forceinline__ void run(const Step& step) {
-    if (step.sendMask) credit_.take(step, patience_, dead_);
+    if (step.sendMask) {
+      credit_.take(step, patience_, dead_);
+      credit_.announce(step, signature_);
+    }
     u32 units = (step.bytes + kUnit - 1) / kUnit;
     for (u32 u = threadIdx.x; u < units; u += blockDim.x) {
       if (step.kind == STEP_REDUCE)

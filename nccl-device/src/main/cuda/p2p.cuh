@@ -129,7 +129,8 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
         head = told > head ? told : head;
         sent = fan.sent[0];
       }
-      Credit::open(credit, head, sent, threadIdx.x == 0 && send);
+      Credit::open(credit, head, sent, threadIdx.x == 0 && send,
+                   threadIdx.x == 0 && fan.carried[0] != 0);
       __syncthreads();
       // After a Simple work compute-sanitizer's racecheck has the scheduling warp a barrier ahead.
       if (w != group.firstWork) __syncthreads();

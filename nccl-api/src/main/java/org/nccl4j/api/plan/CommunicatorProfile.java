@@ -96,7 +96,8 @@ public record CommunicatorProfile(
   /** The same of some of the ranks, which are spread over some of the hosts. */
   public CommunicatorProfile of(
       int some, int hosts, int mostRanks, Optional<CommTopology> theirTopology) {
-    RankPlacement theirs = new RankPlacement(hosts, mostRanks, spread.carried(), spread.channels());
+    RankPlacement theirs =
+        new RankPlacement(hosts, mostRanks, spread.carried(), spread.channels(), spread.lines());
     return new CommunicatorProfile(
         some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
   }

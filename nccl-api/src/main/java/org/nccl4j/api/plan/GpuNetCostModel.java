@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -7,12 +8,15 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.search.GraphKind;
 
 /**
  * Costs on GPUs where some connections go over a network. Between hosts whose topology is known,
  * NCCL's model of it; else a flight for each dependent step, which passes slots, a proxy and the
- * network on either side, and the bytes that are sent. Proxies carry Simple's slots alone, on few
- * channels.
+ * network on either side, and the bytes that are sent. NCCL's model has no one-shot, which takes
+ * one of its hand-overs between nodes. Proxies carry Simple, and LL where the network has notes and
+ * slots are in the host's memory; and few channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks
@@ -23,36 +27,91 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   /** One way, kernel to kernel. */
   private static final double FLIGHT = 35;
 
+  /** What LL saves of it: a fence before the tail, and a load after it. From NCCL's tables. */
+  private static final double LINES_SAVE = 9;
+
+  /** A proxy's work for one message. */
+  private static final double MESSAGE = 4;
+
   private static final double LOCAL_HOP = 3;
   private static final double NETWORK_GIGABYTES = 2.5;
   private static final double LOCAL_GIGABYTES = 8;
+
+  /** Through LL's small slots, whose lines the proxies pack and unpack. */
+  private static final double LINES_GIGABYTES = 0.8;
+
+  /** One-shot's share of the network's bandwidth: each rank combines all data. */
+  private static final double ONE_SHOT_SHARE = 0.9;
+
+  /** Ranks up to which the kernels of one-shot have room for their peers. */
+  private static final int MOST_ONE_SHOT = 33;
+
+  /** Up to here LL is faster for a send. */
+  private static final long LINES_SEND_BYTES = 4 << 10;
 
   /** Least bytes of the whole data for each channel. */
   private static final long CHANNEL_BYTES = 256 << 10;
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    return Algorithm.overConnections(operation, /* all= */ false);
+    List<Algorithm> algorithms =
+        new ArrayList<>(Algorithm.overConnections(operation, /* all= */ false));
+    if (nRanks <= MOST_ONE_SHOT && Algorithm.ONE_SHOT.has(operation)) {
+      algorithms.add(Algorithm.ONE_SHOT);
+    }
+    return algorithms;
   }
 
   @Override
   public List<Protocol> protocols() {
-    return List.of(Protocol.SIMPLE);
+    return spread.lines() ? List.of(Protocol.LL, Protocol.SIMPLE) : List.of(Protocol.SIMPLE);
   }
 
   @Override
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
-    if (goesByTopology()) {
-      GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
-      return new TopologyCostModel(topology.orElseThrow(), kernels)
-          .microseconds(operation, algorithm, protocol, bytes);
+    if (algorithm == Algorithm.ONE_SHOT) {
+      return oneShot(operation, protocol, bytes);
     }
     double passes = passes(operation, algorithm);
+    if (goesByTopology()) {
+      GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
+      double packing = protocol == Protocol.LL ? passes * bytes / (LINES_GIGABYTES * 1e3) : 0;
+      return packing
+          + new TopologyCostModel(topology.orElseThrow(), kernels)
+              .microseconds(operation, algorithm, protocol, bytes);
+    }
     return GpuCostModel.LAUNCH
-        + latency(operation, algorithm)
-        + passes * bytes / (NETWORK_GIGABYTES * 1e3)
+        + latency(operation, algorithm, protocol)
+        + passes * bytes / (gigabytes(protocol) * 1e3)
         + passes * bytes / (LOCAL_GIGABYTES * 1e3);
+  }
+
+  private double oneShot(Operation operation, Protocol protocol, long bytes) {
+    int most = spread.hosts() == 1 ? 1 : spread.mostRanks();
+    double sent = NetCostModel.oneShotSent(operation, nRanks, most) * bytes;
+    double fixed = GpuCostModel.LAUNCH + (nRanks - 1) * MESSAGE;
+    if (!goesByTopology()) {
+      return fixed
+          + flight(protocol)
+          + sent / (ONE_SHOT_SHARE * gigabytes(protocol) * 1e3)
+          + sent / (LOCAL_GIGABYTES * 1e3);
+    }
+    CommTopology known = topology.orElseThrow();
+    AlignedGraph ring = known.comm().of(GraphKind.RING);
+    double network = ring.nChannels() * (double) ring.bwInter();
+    double gigabytes = protocol == Protocol.LL ? Math.min(LINES_GIGABYTES, network / 2) : network;
+    return fixed
+        + new NcclCosts(known).handOverBetweenNodes(protocol)
+        + sent / (ONE_SHOT_SHARE * gigabytes * 1e3);
+  }
+
+  private static double flight(Protocol protocol) {
+    return protocol == Protocol.LL ? FLIGHT - LINES_SAVE : FLIGHT;
+  }
+
+  private static double gigabytes(Protocol protocol) {
+    return protocol == Protocol.LL ? LINES_GIGABYTES : NETWORK_GIGABYTES;
   }
 
   /** A single host's topology has links that are not used. */
@@ -65,12 +124,13 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     return spread.hosts() == 1 ? nRanks : spread.hosts();
   }
 
-  private double latency(Operation operation, Algorithm algorithm) {
+  private double latency(Operation operation, Algorithm algorithm, Protocol protocol) {
+    double flight = flight(protocol);
     int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
     int within = nRanks / ends();
     return algorithm == Algorithm.TREE
-        ? turns * (NetCostModel.levels(ends()) * FLIGHT + (within - 1) * LOCAL_HOP)
-        : turns * (ends() * FLIGHT + (nRanks - ends()) * LOCAL_HOP);
+        ? turns * (NetCostModel.levels(ends()) * flight + (within - 1) * LOCAL_HOP)
+        : turns * (ends() * flight + (nRanks - ends()) * LOCAL_HOP);
   }
 
   /** Ups and downs of trees of one rank of each host, and what a host sends of a whole in them. */
@@ -100,24 +160,28 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     return Integer.MAX_VALUE;
   }
 
-  /** All in Simple. */
   @Override
   public long smallSendBytes(Operation operation) {
-    return -1;
+    return spread.lines() ? LINES_SEND_BYTES : -1;
   }
 
   @Override
   public String source() {
-    return "%s of %d GPUs on %d hosts, through a network, %d channels"
+    return "%s of %d GPUs on %d hosts, through a network, %d channels%s"
         .formatted(
             goesByTopology() ? "NCCL's model" : "flights and bytes",
             nRanks,
             spread.hosts(),
-            spread.channels());
+            spread.channels(),
+            spread.lines() ? "" : " in Simple alone");
   }
 
   @Override
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
-    return goesByTopology() ? "topology, NCCL's tables" : "formula, its constants estimated";
+    return !goesByTopology()
+        ? "formula, its constants estimated"
+        : algorithm == Algorithm.ONE_SHOT
+            ? "topology, a hand-over of NCCL's tables"
+            : "topology, NCCL's tables";
   }
 }

@@ -33,6 +33,11 @@ record NcclCosts(CommTopology topology) {
     return topology.costs().handOver(protocol);
   }
 
+  /** The same between GPUs of two nodes, over the network. */
+  double handOverBetweenNodes(Protocol protocol) {
+    return topology.costs().handOverBetweenNodes(theirs(protocol));
+  }
+
   /** Channels that share so many bytes, at most those that were searched. */
   int channels(Algorithm algorithm, Protocol protocol, long bytes) {
     return topology.tuning().of(modelled(algorithm), protocol, bytes).channels();

@@ -83,8 +83,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
       return 0;
     }
     double share = (double) (nRanks - 1) / nRanks;
-    double far = nRanks - spread.mostRanks();
-    double crossing = spread.mostRanks() * far / nRanks;
+    double crossing = (double) spread.mostRanks() * (nRanks - spread.mostRanks()) / nRanks;
     return switch (algorithm) {
       case RING ->
           switch (operation) {
@@ -94,13 +93,18 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
           };
       case PAT -> share;
       case TREE -> 2;
-      case ONE_SHOT ->
-          switch (operation) {
-            case ALL_REDUCE -> spread.mostRanks() * far;
-            case ALL_GATHER, REDUCE_SCATTER -> crossing;
-            default -> far;
-          };
+      case ONE_SHOT -> oneShotSent(operation, nRanks, spread.mostRanks());
       default -> algorithm.sent(operation, nRanks) / share * crossing;
+    };
+  }
+
+  /** Returns how many times the busiest host's network sends the whole data in one shot. */
+  static double oneShotSent(Operation operation, int nRanks, int mostRanks) {
+    double far = nRanks - mostRanks;
+    return switch (operation) {
+      case ALL_REDUCE -> mostRanks * far;
+      case ALL_GATHER, REDUCE_SCATTER -> mostRanks * far / nRanks;
+      default -> far;
     };
   }
 

@@ -9,11 +9,13 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  * @param mostRanks of one host
  * @param carried whether some connections are carried by a proxy, such as over a network
  * @param channels that every connection has
+ * @param lines whether every connection has LL
  */
-public record RankPlacement(int hosts, int mostRanks, boolean carried, int channels) {
-  /** With all channels. */
+public record RankPlacement(
+    int hosts, int mostRanks, boolean carried, int channels, boolean lines) {
+  /** With all channels, and LL where no proxy is. */
   RankPlacement(int hosts, int mostRanks, boolean carried) {
-    this(hosts, mostRanks, carried, ConnectionLayout.CHANNELS);
+    this(hosts, mostRanks, carried, ConnectionLayout.CHANNELS, !carried);
   }
 
   /** All on one host, with memory in common. */

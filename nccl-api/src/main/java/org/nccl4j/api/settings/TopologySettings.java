@@ -22,7 +22,7 @@ public final class TopologySettings {
           TopoSettings.NCCL_NCHANNELS_PER_NET_PEER,
           0,
           TopoSettings.MAX_CHANNELS,
-          "Channels of a GPU's connection to a peer over a network, at most 4 of which are"
+          "Channels of a GPU's connection to a peer over a network, at most 16 of which are"
               + " used; 0: the library chooses.");
 
   public static final Setting<Integer> NCCL_P2P_MAX_PEERS =

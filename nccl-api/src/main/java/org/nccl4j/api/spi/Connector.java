@@ -11,7 +11,7 @@ import org.nccl4j.device.kernel.Connection;
  */
 public interface Connector {
   /** Most bytes of a handle. */
-  int HANDLE_BYTES = 1024;
+  int HANDLE_BYTES = 4096;
 
   /** The data that the other end needs to connect; at most {@link #HANDLE_BYTES} bytes. */
   byte[] handle();

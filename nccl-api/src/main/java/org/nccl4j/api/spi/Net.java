@@ -38,6 +38,14 @@ public interface Net extends AutoCloseable {
   }
 
   /**
+   * True if the notes of {@link NetSender#isend(NetMemory, long, int, int, int)} reach the
+   * receiver. Without notes GPUs use Simple alone, which takes longer for small data.
+   */
+  default boolean carriesNotes() {
+    return false;
+  }
+
+  /**
    * Begins to listen on a device.
    *
    * @throws org.nccl4j.device.SystemErrorException if what it needs cannot be had

@@ -48,6 +48,14 @@ public interface TransportContext extends NetContext {
   }
 
   /**
+   * Returns the number of channels that use all of the hosts' network cards, and their speed, by
+   * the machines' topology: the same on all ranks; 0 where that is not known.
+   */
+  default int netChannels() {
+    return 0;
+  }
+
+  /**
    * The device, and the rank of this host, through which data for a rank of another host should
    * leave, by the machine's topology and the settings (such as NCCL_PXN_DISABLE and
    * NCCL_P2P_PXN_LEVEL); empty if this rank's own devices are as good.

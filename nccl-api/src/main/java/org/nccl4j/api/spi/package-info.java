@@ -6,7 +6,7 @@
  * <p>{@link java.util.ServiceLoader} finds a {@link org.nccl4j.api.spi.TransportProvider}, which is
  * stateless. For each communicator it opens a {@link org.nccl4j.api.spi.Transport}. The transport
  * lists the peers that it can reach, and makes a {@link org.nccl4j.api.spi.Connector} for each
- * direction of each such peer. The engine carries at most 1024 opaque bytes from each connector to
+ * direction of each such peer. The engine carries at most 4096 opaque bytes from each connector to
  * its opposite, calls {@code connect} until it returns true, and gives the connectors' memory to
  * the kernels.
  *

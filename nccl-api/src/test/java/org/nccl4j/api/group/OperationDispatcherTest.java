@@ -80,7 +80,7 @@ class OperationDispatcherTest {
             "",
             /* reach= */ true,
             /* nvlink= */ false,
-            new RankPlacement(1, RANKS, false, ConnectionLayout.CHANNELS),
+            new RankPlacement(1, RANKS, false, ConnectionLayout.CHANNELS, true),
             Optional.empty(),
             Optional.empty(),
             /* cores= */ 2,

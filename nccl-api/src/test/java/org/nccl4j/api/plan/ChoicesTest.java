@@ -81,7 +81,7 @@ class ChoicesTest {
     RankPlacement spread =
         hosts == 1
             ? RankPlacement.together(nRanks)
-            : new RankPlacement(hosts, nRanks / hosts, true, 4);
+            : new RankPlacement(hosts, nRanks / hosts, true, 4, true);
     return new CommunicatorProfile(
         nRanks, kind, model, reach, nvlink, spread, topology, tuned, CORES, BlockRoom.UNLIMITED);
   }

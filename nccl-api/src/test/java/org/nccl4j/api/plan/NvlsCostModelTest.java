@@ -107,7 +107,7 @@ class NvlsCostModelTest {
             "NVIDIA H200",
             false,
             false,
-            new RankPlacement(2, N, true, 4),
+            new RankPlacement(2, N, true, 4, false),
             topology,
             Optional.empty());
     return facts.costs(nvls(emulated).among(2, List.of()));
@@ -117,15 +117,16 @@ class NvlsCostModelTest {
     return costs.microseconds(Operation.ALL_REDUCE, Algorithm.NVLS_TREE, Protocol.SIMPLE, bytes);
   }
 
-  /** On two machines of GPUs there is the tree alone, on the channels that proxies carry. */
+  /** On two machines of GPUs NVLS has the tree alone, on the channels that proxies carry. */
   @Test
   void betweenMachinesGpusHaveTheTree() {
     for (boolean emulated : new boolean[] {false, true}) {
       CostModel costs = between(emulated, Optional.empty());
       assertEquals(
-          List.of(Algorithm.TREE, Algorithm.RING, Algorithm.NVLS_TREE),
+          List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.NVLS_TREE),
           costs.overConnections(Operation.ALL_REDUCE));
-      assertEquals(List.of(Algorithm.RING), costs.overConnections(Operation.ALL_GATHER));
+      assertEquals(
+          List.of(Algorithm.RING, Algorithm.ONE_SHOT), costs.overConnections(Operation.ALL_GATHER));
       AlgorithmChoice choice = new AlgorithmChoice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
       assertEquals(4, costs.channels(Operation.ALL_REDUCE, choice, 1 << 30));
       for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {

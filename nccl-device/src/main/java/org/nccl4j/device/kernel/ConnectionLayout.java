@@ -18,6 +18,16 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Bytes from a channel's tail to its sizes: 4 bytes for each slot, in the tail's cache line. */
   public static final long SIZES = 32;
 
+  /**
+   * Mark in the size of a step of a carried channel: the step is in LL, without a tail. Its size is
+   * {@link #LINES_SIZE} bits higher, and the call's signature is in the lowest 16. The proxy sets
+   * it to 0 before the head.
+   */
+  public static final int LINES = 1 << 31;
+
+  /** Lowest bit of the size of a step with that mark. */
+  public static final int LINES_SIZE = 16;
+
   /** Bytes from a channel's tail to its signatures: 2 bytes for each slot, in its cache line. */
   public static final long SIGNATURES = 16;
 

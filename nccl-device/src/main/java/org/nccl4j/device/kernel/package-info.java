@@ -36,6 +36,10 @@
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.
  *
+ * <p>Of a GPU's connection that a proxy carries, a step in LL has a size as well, stored before the
+ * lines: 2^31 + 65536 * its bytes + the call's signature. The sender's proxy stores 0 there before
+ * the head, and the receiver's proxy clears a slot before flags repeat.
+ *
  * <p>GPUs store the signature with the first step in Simple of a call alone, in 4 bytes: above s /
  * 8 modulo 65536, 16 + 4 (s mod 4) bytes behind the tail, and 96 more where s mod 8 is more than 3.
  *
@@ -54,7 +58,8 @@
  * credit side, and says at 256 which step it reads. Channels 1 and 2, whose words these would be,
  * are not used on the host.
  *
- * <p>Layout version 7: lent steps. Version 6: signatures. Version 5: offers. Version 4: slots of
- * the host device for small steps. Version 3: sizes beside the tail. Version 2: 64 channels.
+ * <p>Layout version 8: sizes in LL. Version 7: lent steps. Version 6: signatures. Version 5:
+ * offers. Version 4: slots of the host device for small steps. Version 3: sizes beside the tail.
+ * Version 2: 64 channels.
  */
 package org.nccl4j.device.kernel;

@@ -55,14 +55,15 @@ class CarriedPlansTest {
   }
 
   /** Of the ranks' last, with its connection to rank 0 carried. */
-  private static KernelCommunicatorSpec carried(KernelCommunicatorSpec spec, Progress progress) {
+  private static KernelCommunicatorSpec carried(
+      KernelCommunicatorSpec spec, Progress progress, boolean lines) {
     return new KernelCommunicatorSpec(
         spec.name(),
         spec.rank(),
         spec.nRanks(),
         spec.layout(),
-        carried(spec.sends()),
-        carried(spec.recvs()),
+        carried(spec.sends(), lines),
+        carried(spec.recvs(), lines),
         spec.ring(),
         spec.trees(),
         spec.localRanks(),
@@ -70,9 +71,9 @@ class CarriedPlansTest {
         spec.deadline());
   }
 
-  private static List<Connection> carried(List<Connection> connections) {
+  private static List<Connection> carried(List<Connection> connections, boolean lines) {
     List<Connection> with = new ArrayList<>(connections);
-    with.set(0, new Connection(with.get(0).data(), with.get(0).credit(), CARRIED));
+    with.set(0, new Connection(with.get(0).data(), with.get(0).credit(), CARRIED, lines));
     return with;
   }
 
@@ -96,7 +97,7 @@ class CarriedPlansTest {
     try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
         DeviceMemory buffer = ranks.devices.get(2).allocate(4 << 20);
         CudaKernelCommunicator communicator =
-            CudaKernelCommunicator.create(ranks.devices.get(2), carried(ranks.spec, told))) {
+            CudaKernelCommunicator.create(ranks.devices.get(2), carried(ranks.spec, told, false))) {
       for (CollectiveWork work :
           List.of(sum(Protocol.LL, 1), sum(Protocol.SIMPLE, 3), sum(Protocol.SIMPLE, 0))) {
         InvalidArgumentException e =
@@ -122,6 +123,37 @@ class CarriedPlansTest {
           fake.fakeRecord().contains("cuLaunchKernelEx(%d,1,1,576,".formatted(blocks)),
           fake.fakeRecord());
       assertEquals(2, told.launches);
+    }
+  }
+
+  @Test
+  void linesAreSentWhereProxiesCarryThem() {
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
+        DeviceMemory buffer = ranks.devices.get(2).allocate(4 << 20);
+        CudaKernelCommunicator communicator =
+            CudaKernelCommunicator.create(
+                ranks.devices.get(2), carried(ranks.spec, new Told(), true))) {
+      for (CollectiveWork work : List.of(sum(Protocol.LL, 3), sum(Protocol.LL128, 1))) {
+        InvalidArgumentException e =
+            assertThrows(InvalidArgumentException.class, () -> communicator.prepare(work));
+        assertTrue(e.getMessage().contains("LL or Simple by at most 2"), e.getMessage());
+      }
+      fake.fakeReset();
+      communicator.launch(
+          communicator.prepare(sum(Protocol.LL, CARRIED)), buffer, buffer, ranks.streams.get(2));
+      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(2,1,1,256,"), fake.fakeRecord());
+      // By two blocks to the carried, in LL as well.
+      fake.fakeReset();
+      communicator.launch(
+          communicator.prepare(List.of(send(0, buffer), send(1, buffer))),
+          null,
+          null,
+          ranks.streams.get(2));
+      int blocks = CARRIED + ConnectionLayout.CHANNELS;
+      assertTrue(
+          fake.fakeRecord().contains("cuLaunchKernelEx(%d,1,1,512,".formatted(blocks)),
+          fake.fakeRecord());
     }
   }
 

@@ -50,6 +50,11 @@ public final class CuttableNet extends OverSockets {
     }
 
     @Override
+    public boolean carriesNotes() {
+      return inner.carriesNotes();
+    }
+
+    @Override
     public NetListener listen(int device) {
       NetListener listener = inner.listen(device);
       return new Listener(listener, detour(listener.handle()));

@@ -61,6 +61,11 @@ public final class RailNet extends OverSockets {
     }
 
     @Override
+    public boolean carriesNotes() {
+      return inner.carriesNotes();
+    }
+
+    @Override
     public NetListener listen(int device) {
       return new Listener(device, inner.listen(0));
     }

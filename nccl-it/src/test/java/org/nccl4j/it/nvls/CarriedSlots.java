@@ -198,13 +198,13 @@ final class CarriedSlots {
     kernel.get(SlotKernel.PATIENCE_SECONDS, TimeUnit.SECONDS);
   }
 
-  private SlotKernel kernel(int from, Connection connection, int channel) {
-    return new SlotKernel(layout, connection, channel, from, () -> over);
+  private SlotKernel kernel(int from, Connection connection, Connection other, int channel) {
+    return new SlotKernel(layout, connection, other, channel, from, () -> over);
   }
 
   /** The sending kernel of a channel. */
   private void fill(int from, int channel, int steps) {
-    kernel(from, senders[from].connection(), channel).fill(steps);
+    kernel(from, senders[from].connection(), receivers[1 - from].connection(), channel).fill(steps);
   }
 
   /** The receiving kernel of a channel. */
@@ -212,7 +212,8 @@ final class CarriedSlots {
     if (channel == channels - 1) {
       await(others);
     }
-    kernel(from, receivers[1 - from].connection(), channel).empty(STEPS);
+    kernel(from, receivers[1 - from].connection(), senders[from].connection(), channel)
+        .empty(STEPS);
     if (channel != channels - 1) {
       others.countDown();
     }

@@ -15,6 +15,7 @@ import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.transport.net.NetTransportProvider;
@@ -31,6 +32,7 @@ final class RelayedSlots {
 
   private final List<Transport> transports = new ArrayList<>();
   private final List<PeerInfo> peers = new ArrayList<>();
+  private ConnectionLayout layout;
   private volatile boolean over;
 
   /** Argument: "cards", of which all or only so many dma-bufs work, or "sockets". */
@@ -82,16 +84,15 @@ final class RelayedSlots {
               & back.connect(comes.handle())
               & comes.connect(back.handle());
     }
-    ConnectionLayout layout = ((KernelDevice) devices.get(0)).connectionLayout(2);
+    layout = ((KernelDevice) devices.get(0)).connectionLayout(2);
     List<ProxyHandler> proxies = new ArrayList<>();
     List.of(there, comes, back, gets, relay).forEach(end -> proxies.add(end.proxy().get()));
     List<CompletableFuture<?>> kernels = new ArrayList<>();
     for (int channel = 0; channel < there.connection().carried(); channel++) {
-      kernels.add(kernel(new SlotKernel(layout, there.connection(), channel, 0, () -> over), true));
-      kernels.add(kernel(new SlotKernel(layout, gets.connection(), channel, 0, () -> over), false));
-      kernels.add(kernel(new SlotKernel(layout, back.connection(), channel, 2, () -> over), true));
-      kernels.add(
-          kernel(new SlotKernel(layout, comes.connection(), channel, 2, () -> over), false));
+      for (boolean fills : new boolean[] {true, false}) {
+        kernels.add(kernel(there, gets, channel, 0, fills));
+        kernels.add(kernel(back, comes, channel, 2, fills));
+      }
     }
     CompletableFuture<?> all =
         CompletableFuture.allOf(kernels.toArray(CompletableFuture<?>[]::new));
@@ -108,7 +109,11 @@ final class RelayedSlots {
     System.out.println("carried");
   }
 
-  private static CompletableFuture<?> kernel(SlotKernel kernel, boolean fills) {
+  private CompletableFuture<?> kernel(
+      Connector sends, Connector receives, int channel, int seed, boolean fills) {
+    Connection one = (fills ? sends : receives).connection();
+    Connection other = (fills ? receives : sends).connection();
+    SlotKernel kernel = new SlotKernel(layout, one, other, channel, seed, () -> over);
     return CompletableFuture.runAsync(
         () -> {
           if (fills) {

@@ -105,6 +105,13 @@ public final class CostModel {
     return (float) TunerConstants.step(within, Algorithm.TREE, protocol);
   }
 
+  /** The same between two GPUs of different nodes, over the network. */
+  public float handOverBetweenNodes(Protocol protocol) {
+    float latency = graph(comm, Algorithm.RING).latencyInter();
+    return (float) TunerConstants.step(Hardware.NET, Algorithm.TREE, protocol)
+        + (protocol == Protocol.SIMPLE ? 2 * latency : latency);
+  }
+
   /** Microseconds for one operation; negative if not available. */
   public float time(Operation collective, Algorithm algorithm, Protocol protocol, long bytes) {
     return time(collective, algorithm, protocol, bytes, 1);

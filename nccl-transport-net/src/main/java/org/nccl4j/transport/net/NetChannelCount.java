@@ -4,21 +4,29 @@ import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.api.spi.TransportContext;
 
 /**
- * The number of channels of GPUs' connections that proxies carry. One proxy thread serves all, so
- * more channels add little; with two, one channel's kernel fills slots while the other's slots are
- * in flight.
+ * The number of channels of GPUs' connections that proxies carry: the user's, else as many as use
+ * all of the hosts' cards, as the topology has it. With less than two, a channel's kernel could not
+ * fill slots while the other's are in flight. All pairs of ranks are connected with all channels,
+ * so there are fewer where there are many ranks. All ranks have the same number.
  */
 public final class NetChannelCount {
   /** Largest number of channels: a connector has room for as many handles. */
-  public static final int MOST = 4;
+  public static final int MOST = 16;
 
-  private static final int CHOSEN = 2;
+  private static final int LEAST = 2;
+
+  /** Most network connections of a rank each way, where more than {@link #LEAST} are chosen. */
+  private static final int CONNECTIONS = 512;
 
   private NetChannelCount() {}
 
   /** The user's number, or the library's. */
   static int of(TransportContext context) {
     int asked = context.get(TopologySettings.NCCL_NCHANNELS_PER_NET_PEER);
-    return asked == 0 ? CHOSEN : Math.min(MOST, asked);
+    if (asked > 0) {
+      return Math.min(MOST, asked);
+    }
+    int room = Math.min(MOST, CONNECTIONS / context.peers().size());
+    return Math.max(LEAST, Math.min(context.netChannels(), room));
   }
 }

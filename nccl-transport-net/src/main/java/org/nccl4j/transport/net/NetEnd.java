@@ -40,6 +40,10 @@ public abstract class NetEnd implements NetConnector {
   private final int which;
   private final int channels;
   private final boolean gpu;
+
+  /** True if a GPU's channels are carried in LL too. */
+  private final boolean lines;
+
   private EndMemory memory; // null after a failure to have it
   private final List<NetConnection> networks = new ArrayList<>();
   private final List<ProxyChannel> registered = new ArrayList<>();
@@ -60,16 +64,17 @@ public abstract class NetEnd implements NetConnector {
     this.reads = reads;
     this.which = which;
     this.gpu = context.device() instanceof CudaDevice;
+    this.lines = gpu && which == OPERATIONS && card.net().carriesNotes();
     this.channels = gpu ? NetChannelCount.of(context) : 1;
     this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
   }
 
   private EndMemory hostMemory() {
     if (card.shared()) {
-      return HostEndMemory.shared(context.layout(), channels, gpu);
+      return HostEndMemory.shared(context.layout(), channels, gpu, lines);
     }
     return context.device() instanceof CudaDevice device
-        ? new HostEndMemory(device, context.layout(), channels)
+        ? new HostEndMemory(device, context.layout(), channels, lines)
         : new HostEndMemory(context.layout());
   }
 

@@ -168,7 +168,7 @@ final class NetTransport implements Transport {
     Optional<PxnRoutes.Route> relay = routes.relay(peer, name, net);
     return kept(
         relay.isPresent()
-            ? new PxnSender(context, peer, relay.get().rank(), mail, name, relay.get().device())
+            ? new PxnSender(context, peer, relay.get(), mail, name, net.carriesNotes())
             : new SendConnector(card(net, peer), context, peer, NetEnd.OPERATIONS));
   }
 

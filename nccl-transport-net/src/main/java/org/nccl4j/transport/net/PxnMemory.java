@@ -36,17 +36,19 @@ final class PxnMemory implements AutoCloseable {
   /**
    * Maps what has come, whose descriptors it closes.
    *
+   * @param lines whether the proxy carries LL too, where the memory is the host's
    * @throws org.nccl4j.device.NcclException if it cannot be mapped, with the reason
    */
-  static PxnMemory of(SharedEnd end, TransportContext context, int channels) {
+  static PxnMemory of(SharedEnd end, TransportContext context, int channels, boolean lines) {
     try (end) {
       return end.memory() == null
-          ? ofHost(end, context, channels)
+          ? ofHost(end, context, channels, lines)
           : ofGpu(end, (CudaDevice) context.device(), context.layout(), channels);
     }
   }
 
-  private static PxnMemory ofHost(SharedEnd end, TransportContext context, int channels) {
+  private static PxnMemory ofHost(
+      SharedEnd end, TransportContext context, int channels, boolean lines) {
     ConnectionLayout layout = context.layout();
     MappedRegion region = SharedSegment.attach(end.fds().get(0), HostEndMemory.bytes(layout));
     DeviceMemory host = HostDevice.instance().wrap(region.address(), region.bytes());
@@ -56,12 +58,14 @@ final class PxnMemory implements AutoCloseable {
       return new PxnMemory(new Connection(words, credit), words, credit, region::close);
     }
     try {
-      PinnedParts pinned =
-          new PinnedParts(device, region, layout, HostEndMemory.used(layout, channels));
+      PinnedParts pinned = new PinnedParts(device, region, layout, channels, lines);
       DeviceMemory seen = pinned.seen();
       Connection connection =
           new Connection(
-              HostEndMemory.data(layout, seen), HostEndMemory.credit(layout, seen), channels);
+              HostEndMemory.data(layout, seen),
+              HostEndMemory.credit(layout, seen),
+              channels,
+              lines);
       return new PxnMemory(connection, words, credit, pinned::close, region::close);
     } catch (RuntimeException e) {
       region.close();
@@ -85,7 +89,8 @@ final class PxnMemory implements AutoCloseable {
           new Connection(
               range.seen(end.words(), layout.dataBytes()),
               range.seen(credit, ConnectionLayout.CREDIT_BYTES),
-              channels);
+              channels,
+              /* lines= */ false);
       return new PxnMemory(
           connection,
           words,
@@ -101,9 +106,8 @@ final class PxnMemory implements AutoCloseable {
 
   /** True if all that kernels have filled on a channel has been sent. */
   boolean isSent(int channel) {
-    int word = ConnectionLayout.word(channel);
-    return StepWords.loadAcquire(data, ConnectionLayout.TAIL + word)
-        == StepWords.loadAcquire(credit, ConnectionLayout.HEAD + word);
+    boolean lines = connection.carried() > 0 && connection.lines();
+    return StepWords.isSent(data, credit, channel, lines);
   }
 
   @Override

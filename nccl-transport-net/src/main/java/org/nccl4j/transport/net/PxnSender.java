@@ -25,6 +25,7 @@ final class PxnSender implements NetConnector {
   private final PxnMail mail;
   private final PxnRequest request;
   private final int channels;
+  private final boolean lines;
 
   /** Null until it has come, and after close. */
   private PxnMemory memory;
@@ -32,18 +33,24 @@ final class PxnSender implements NetConnector {
   /**
    * A sender.
    *
-   * @param relay the other rank
-   * @param net the network
-   * @param device the network's device
+   * @param route by which rank and device
+   * @param net the network's name
+   * @param lines whether it carries GPUs' channels in LL too
    */
   PxnSender(
-      TransportContext context, PeerInfo peer, int relay, PxnMail mail, String net, String device) {
+      TransportContext context,
+      PeerInfo peer,
+      PxnRoutes.Route route,
+      PxnMail mail,
+      String net,
+      boolean lines) {
     this.context = context;
     this.peer = peer;
-    this.relay = relay;
+    this.relay = route.rank();
     this.mail = mail;
+    this.lines = lines;
     this.channels = context.device() instanceof CudaDevice ? NetChannelCount.of(context) : 1;
-    this.request = new PxnRequest(mail.nextRequest(), net, device, mail.path());
+    this.request = new PxnRequest(mail.nextRequest(), net, route.device(), mail.path());
   }
 
   @Override
@@ -66,7 +73,7 @@ final class PxnSender implements NetConnector {
 
   private void map(SharedEnd come) {
     try {
-      memory = PxnMemory.of(come, context, channels);
+      memory = PxnMemory.of(come, context, channels, lines);
     } catch (CudaException e) {
       throw new RemoteException(
           ErrorId.PEER_MEMORY,

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
@@ -361,6 +362,13 @@ public final class ConnectionSetup {
         .mapToInt(Connection::channels)
         .min()
         .orElse(ConnectionLayout.CHANNELS);
+  }
+
+  /** True if all of this rank's connections have slots of LL that can be used. */
+  public boolean lines() {
+    return Stream.concat(sends().stream(), recvs().stream())
+        .filter(Objects::nonNull)
+        .allMatch(Connection::lines);
   }
 
   /** Work for the proxy, if any transport has some. */

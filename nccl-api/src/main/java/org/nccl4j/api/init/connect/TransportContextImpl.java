@@ -63,6 +63,11 @@ public record TransportContextImpl(
   }
 
   @Override
+  public int netChannels() {
+    return distances.channels();
+  }
+
+  @Override
   public Optional<NetEgress> egressTo(int peer) {
     return egress
         .flatMap(known -> known.of(rank, peer))

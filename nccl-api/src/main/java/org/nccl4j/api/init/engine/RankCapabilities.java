@@ -26,12 +26,13 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks choose alike. As bytes: kind, reach, nvlink,
- * carried, channels, room, cores, table, settings and model, with tabs between them.
+ * carried, channels, lines, room, cores, table, settings and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
  * @param channels that all its connections have
+ * @param lines whether all its connections have LL
  * @param room for blocks of its kernels
  * @param cores that it may use
  * @param table the digest of the user's table of measured times, "" without one
@@ -43,6 +44,7 @@ public record RankCapabilities(
     boolean nvlink,
     boolean carried,
     int channels,
+    boolean lines,
     BlockRoom room,
     int cores,
     String table,
@@ -84,6 +86,7 @@ public record RankCapabilities(
         nvlink,
         !verified.late().isEmpty() || !verified.links().proxyHandlers().isEmpty(),
         verified.links().channels(),
+        verified.links().lines(),
         device.blockRoom().sharedBy(onDevice(peers, own)),
         Runtime.getRuntime().availableProcessors(),
         table,
@@ -120,6 +123,7 @@ public record RankCapabilities(
             Boolean.toString(nvlink),
             Boolean.toString(carried),
             Integer.toString(channels),
+            Boolean.toString(lines),
             room.blocks() + " " + room.messageBlocks(),
             Integer.toString(cores),
             table,
@@ -129,18 +133,19 @@ public record RankCapabilities(
   }
 
   private static RankCapabilities fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 10);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 11);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
         Boolean.parseBoolean(words[2]),
         Boolean.parseBoolean(words[3]),
         Integer.parseInt(words[4]),
-        room(words[5]),
-        Integer.parseInt(words[6]),
-        words[7],
-        TuningSettings.fromText(words[8]),
-        words[9]);
+        Boolean.parseBoolean(words[5]),
+        room(words[6]),
+        Integer.parseInt(words[7]),
+        words[8],
+        TuningSettings.fromText(words[9]),
+        words[10]);
   }
 
   private static BlockRoom room(String text) {
@@ -202,7 +207,8 @@ public record RankCapabilities(
             hosts.count(),
             hosts.mostRanks(),
             facts.stream().anyMatch(RankCapabilities::carried),
-            facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow()),
+            facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow(),
+            facts.stream().allMatch(RankCapabilities::lines)),
         Optional.empty(),
         tuned,
         facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),

@@ -6,19 +6,26 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.system.NodeAttributes;
 
 /**
- * Distances from a rank's GPU to the NICs of its machine.
+ * Distances from a rank's GPU to the NICs of its machine, and what these need.
  *
  * @param routes of the machine
  * @param gpu the rank's
+ * @param channels that use all of the machines' NICs; 0 on one machine, or where that is not known
  */
-public record NetDistances(Routes routes, Node gpu) {
+public record NetDistances(Routes routes, Node gpu, int channels) {
   /** Distances of an unknown machine. */
-  public static final NetDistances UNKNOWN = new NetDistances(null, null);
+  public static final NetDistances UNKNOWN = new NetDistances(null, null, 0);
+
+  /** What a channel carries through its slots, in GB/s. */
+  private static final double CHANNEL_GIGABYTES = 5;
 
   /** Returns the distances of a rank on one of the machines that were searched. */
   public static NetDistances of(Optional<CommTopology> topology, int rank) {
@@ -29,10 +36,20 @@ public record NetDistances(Routes routes, Node gpu) {
     Routes routes = node.graphs().routes();
     for (Node gpu : routes.machine().gpus()) {
       if (node.rank(gpu.gpu().rank()) == rank) {
-        return new NetDistances(routes, gpu);
+        return new NetDistances(routes, gpu, channels(topology.get().comm()));
       }
     }
     return UNKNOWN;
+  }
+
+  /** Rings enter and leave machines by different cards, so all that were found are needed. */
+  private static int channels(CommGraph comm) {
+    if (comm.shape().nNodes() == 1) {
+      return 0;
+    }
+    AlignedGraph ring = comm.of(GraphKind.RING);
+    double gigabytes = ring.nChannels() * (double) ring.bwInter();
+    return Math.max(comm.nChannels(), (int) Math.ceil(gigabytes / CHANNEL_GIGABYTES));
   }
 
   /** Returns whether a card may access the GPU's memory, with the path that decides it. */

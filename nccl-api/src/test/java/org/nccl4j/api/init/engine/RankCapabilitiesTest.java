@@ -30,6 +30,7 @@ class RankCapabilitiesTest {
             false,
             false,
             64,
+            true,
             room,
             cores,
             "",

@@ -99,14 +99,14 @@ public final class CollectivePlans {
     }
   }
 
-  /** A proxy carries few channels, and slots alone. The planner knows that, on all ranks alike. */
+  /** A proxy carries few channels and not LL128. The planner knows that, on all ranks alike. */
   private void checkCarried(CollectiveWork work) {
     for (int peer = 0; peer < spec.nRanks(); peer++) {
       Connection connection = spec.sends().get(peer);
       if (connection == null || connection.carried() == 0) {
         continue;
       }
-      if (work.protocol() != Protocol.SIMPLE
+      if (!connection.has(work.protocol())
           || work.nChannels() < 1
           || work.nChannels() > connection.carried()) {
         throw new InvalidArgumentException(
@@ -114,8 +114,10 @@ public final class CollectivePlans {
             "%s in %s by %d channels, where the connection with rank %d is carried over a network, in"
                     .formatted(
                         work.operation().label(), work.protocol().label(), work.nChannels(), peer)
-                + " Simple by at most %d".formatted(connection.carried()),
-            "use Simple, and no more channels than that");
+                + " %s by at most %d"
+                    .formatted(
+                        connection.lines() ? "LL or Simple" : "Simple", connection.carried()),
+            "use these, and no more channels than that");
       }
     }
   }

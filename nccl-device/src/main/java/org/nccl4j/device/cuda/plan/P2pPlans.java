@@ -309,11 +309,10 @@ public final class P2pPlans {
     return new Place(work.offset(), work.kind() == P2pWork.Kind.SEND ? Base.SEND : Base.RECV);
   }
 
-  /** A proxy carries slots of Simple alone. */
   private Protocol protocol(P2pWork work) {
     boolean lines = work.protocol() == Protocol.LL128;
     boolean fits = !lines || spec.layout().ll128SlotBytes() >= LEAST_LL128_SLOT;
-    return fits && connection(work).carried() == 0 ? work.protocol() : Protocol.SIMPLE;
+    return fits && connection(work).has(work.protocol()) ? work.protocol() : Protocol.SIMPLE;
   }
 
   private static int most(P2pWork work, int otherwise) {

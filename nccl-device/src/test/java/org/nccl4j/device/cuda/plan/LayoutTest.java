@@ -189,6 +189,7 @@ public class LayoutTest {
         "if (NCCL4J_WORD_STRIDE != %d) puts(\"stride\");".formatted(ConnectionLayout.WORD_STRIDE));
     body.append("if (NCCL4J_SLOTS != %d) puts(\"slots\");".formatted(ConnectionLayout.STEPS));
     body.append("if (NCCL4J_SIZES != %d) puts(\"sizes\");".formatted(ConnectionLayout.SIZES));
+    body.append("if ((int)NCCL4J_LINES != %d) puts(\"lines\");".formatted(ConnectionLayout.LINES));
     body.append("if (NCCL4J_USER != %d) puts(\"user\");".formatted(SharedConnections.TOLD));
     body.append(
         "if (NCCL4J_HEADER_BYTES != %d) puts(\"header\");"

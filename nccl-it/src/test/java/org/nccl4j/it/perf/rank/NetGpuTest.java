@@ -11,6 +11,8 @@ import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
 import org.nccl4j.it.perf.workload.Workload;
@@ -67,6 +69,24 @@ class NetGpuTest {
     List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
     try (Ranks ranks = start(hosts, Map.of("NCCL_NCHANNELS_PER_NET_PEER", "4"))) {
       operations(ranks, 12);
+    }
+  }
+
+  /** LL and Simple on the same slots' steps, whatever the planner would choose. */
+  @ParameterizedTest
+  @CsvSource({"LL, Ring", "LL, Tree", "LL, OneShot", "Simple, OneShot"})
+  void everyAlgorithmInEveryProtocolThatIsCarried(String protocol, String algorithm) {
+    List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
+    try (Ranks ranks = start(hosts, Map.of("NCCL_PROTO", protocol, "NCCL_ALGO", algorithm))) {
+      operations(ranks, 3);
+    }
+  }
+
+  @Test
+  void manyChannels() {
+    List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
+    try (Ranks ranks = start(hosts, Map.of("NCCL_NCHANNELS_PER_NET_PEER", "16"))) {
+      operations(ranks, 3);
     }
   }
 

@@ -49,6 +49,11 @@ public final class FaultyNetProvider implements NetProvider {
     }
 
     @Override
+    public boolean carriesNotes() {
+      return inner.carriesNotes();
+    }
+
+    @Override
     public NetListener listen(int device) {
       return new FaultyListener(inner.listen(device), faults);
     }

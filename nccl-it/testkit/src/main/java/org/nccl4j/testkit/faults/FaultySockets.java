@@ -144,6 +144,11 @@ public final class FaultySockets implements NetProvider {
     }
 
     @Override
+    public boolean carriesNotes() {
+      return inner.carriesNotes();
+    }
+
+    @Override
     public NetListener listen(int device) {
       NetListener listener = inner.listen(device);
       byte[] handle = listener.handle();

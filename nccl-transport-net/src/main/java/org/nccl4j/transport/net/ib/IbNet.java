@@ -116,6 +116,11 @@ final class IbNet implements Net {
   }
 
   @Override
+  public boolean carriesNotes() {
+    return true;
+  }
+
+  @Override
   public NetListener listen(int device) {
     LocalQpInfo local = end(device);
     try {

@@ -51,6 +51,9 @@ public enum CallNotes {
   /** Mark of a step of which its kernel says nothing, such as one that is not a call's first. */
   static final int OTHER = 1;
 
+  /** Note of a message that holds the packed lines of a step in LL. No call has this signature. */
+  public static final int LINES = 2;
+
   private static final int MASK = (1 << CallSignature.BITS) - 1;
 
   /**

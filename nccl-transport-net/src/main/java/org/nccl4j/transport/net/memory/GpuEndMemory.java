@@ -45,7 +45,8 @@ public final class GpuEndMemory implements EndMemory {
         new Connection(
             place.range().seen(place.words(), layout.dataBytes()),
             place.range().seen(credit(), ConnectionLayout.CREDIT_BYTES),
-            channels);
+            channels,
+            /* lines= */ false);
   }
 
   private long credit() {

@@ -16,13 +16,17 @@ import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * Both regions of one end of a connection, in memory of the host. A GPU's kernels reach it as
- * pinned memory, and use the first part of each Simple slot alone; kernels of the host device use
+ * pinned memory, and use the first part of each Simple and LL slot; kernels of the host device use
  * channel 0 alone and all of a slot. Those of another rank map what is shared with it.
  */
 public final class HostEndMemory implements EndMemory {
   private final ConnectionLayout layout;
   private final int channels;
   private final boolean whole;
+
+  /** True if channels are carried in LL too. */
+  private final boolean lines;
+
   private final DeviceMemory host;
   private final Connection connection;
 
@@ -40,6 +44,7 @@ public final class HostEndMemory implements EndMemory {
     this.layout = layout;
     channels = 1;
     whole = true;
+    lines = false;
     owner = null;
     pinned = null;
     segment = null;
@@ -51,46 +56,53 @@ public final class HostEndMemory implements EndMemory {
    * A GPU.
    *
    * @param channels that are carried
+   * @param lines whether in LL too
    * @throws org.nccl4j.device.CudaException if the driver pins no more memory
    */
-  public HostEndMemory(CudaDevice device, ConnectionLayout layout, int channels) {
+  public HostEndMemory(CudaDevice device, ConnectionLayout layout, int channels, boolean lines) {
     this.layout = layout;
     this.channels = channels;
+    this.lines = lines;
     whole = false;
     segment = null;
     MappedRegion region = MappedRegion.anonymous(bytes(layout));
     owner = region;
     try {
-      pinned = new PinnedParts(device, region, layout, used());
+      pinned = new PinnedParts(device, region, layout, channels, lines);
     } catch (RuntimeException e) {
       region.close();
       throw e;
     }
     host = HostDevice.instance().wrap(region.address(), region.bytes());
     DeviceMemory seen = pinned.seen();
-    connection = new Connection(data(layout, seen), credit(layout, seen), channels);
+    connection = new Connection(data(layout, seen), credit(layout, seen), channels, lines);
   }
 
   /** Memory that another rank's kernels use, none of this one's. */
   private HostEndMemory(
-      SharedSegment segment, ConnectionLayout layout, int channels, boolean whole) {
+      SharedSegment segment, ConnectionLayout layout, int channels, boolean whole, boolean lines) {
     this.layout = layout;
     this.channels = channels;
     this.whole = whole;
+    this.lines = lines;
     this.segment = segment;
     owner = segment;
     pinned = null;
     host = HostDevice.instance().wrap(segment.address(), segment.size());
-    connection = new Connection(data(layout, host), credit(layout, host), whole ? 0 : channels);
+    connection =
+        new Connection(data(layout, host), credit(layout, host), whole ? 0 : channels, lines);
   }
 
   /**
    * Memory that a rank of another process can map.
    *
    * @param gpu whether that is on a GPU
+   * @param lines whether its channels are carried in LL too
    */
-  public static HostEndMemory shared(ConnectionLayout layout, int channels, boolean gpu) {
-    return new HostEndMemory(SharedSegment.create(bytes(layout)), layout, channels, !gpu);
+  public static HostEndMemory shared(
+      ConnectionLayout layout, int channels, boolean gpu, boolean lines) {
+    return new HostEndMemory(
+        SharedSegment.create(bytes(layout)), layout, channels, !gpu, gpu && lines);
   }
 
   /** Bytes of both regions. */
@@ -153,7 +165,8 @@ public final class HostEndMemory implements EndMemory {
         memories,
         offsets,
         part(),
-        whole ? CallNotes.HOST : CallNotes.GPU);
+        whole ? CallNotes.HOST : CallNotes.GPU,
+        lines ? new LineSlots(layout, view(data(layout, host)), number) : null);
   }
 
   private static ByteBuffer view(DeviceMemory memory) {

@@ -10,7 +10,7 @@ import org.nccl4j.device.shm.MappedRegion;
 
 /**
  * The part of an end's host memory that a GPU's kernels see. Only the memory that the carried
- * channels use is pinned: the words and the first part of each Simple slot.
+ * channels use is pinned: the words and the first part of each slot.
  */
 public final class PinnedParts implements AutoCloseable {
   private static final long PAGE = 4096;
@@ -23,10 +23,16 @@ public final class PinnedParts implements AutoCloseable {
    * Pins.
    *
    * @param region both regions of the connection, the data's first
-   * @param used bytes of each slot
+   * @param channels that are carried
+   * @param lines whether they are in LL too
    * @throws org.nccl4j.device.CudaException if the driver pins no more memory
    */
-  public PinnedParts(CudaDevice device, MappedRegion region, ConnectionLayout layout, long used) {
+  public PinnedParts(
+      CudaDevice device,
+      MappedRegion region,
+      ConnectionLayout layout,
+      int channels,
+      boolean lines) {
     this.device = device;
     this.region = region;
     boolean complete = false;
@@ -34,7 +40,10 @@ public final class PinnedParts implements AutoCloseable {
       pin(0, layout.ll(0));
       pin(layout.dataBytes(), ConnectionLayout.CREDIT_BYTES);
       for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
-        pin(layout.simple(slot), used);
+        pin(layout.simple(slot), HostEndMemory.used(layout, channels));
+        if (lines) {
+          pin(layout.ll(slot), LineSlots.used(layout, channels));
+        }
       }
       // A device sees pinned memory where the process does, or elsewhere, each region on its own.
       long shift = parts.get(0).address() - parts.get(0).hostAddress();

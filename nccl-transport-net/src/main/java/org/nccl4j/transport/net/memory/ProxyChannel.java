@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
@@ -20,6 +21,21 @@ public final class ProxyChannel implements AutoCloseable {
   private final int slotBytes;
   private final CallNotes notes;
 
+  /** Null where LL is not carried. */
+  private final LineSlots lines;
+
+  /** A channel that carries Simple alone. */
+  public ProxyChannel(
+      int number,
+      ByteBuffer data,
+      ByteBuffer credit,
+      NetMemory[] memories,
+      long[] offsets,
+      int slotBytes,
+      CallNotes notes) {
+    this(number, data, credit, memories, offsets, slotBytes, notes, null);
+  }
+
   /**
    * A channel.
    *
@@ -29,15 +45,17 @@ public final class ProxyChannel implements AutoCloseable {
    * @param offsets where the channel's part of the slot lies in that
    * @param slotBytes of the part
    * @param notes how its kernel says of which call a step is
+   * @param lines its LL slots; null where LL is not carried
    */
-  public ProxyChannel(
+  ProxyChannel(
       int number,
       ByteBuffer data,
       ByteBuffer credit,
       NetMemory[] memories,
       long[] offsets,
       int slotBytes,
-      CallNotes notes) {
+      CallNotes notes,
+      LineSlots lines) {
     this.number = number;
     this.word = ConnectionLayout.word(number);
     this.data = data;
@@ -46,6 +64,7 @@ public final class ProxyChannel implements AutoCloseable {
     this.offsets = offsets;
     this.slotBytes = slotBytes;
     this.notes = notes;
+    this.lines = lines;
   }
 
   /** Returns the channel's number within the connection. */
@@ -79,16 +98,61 @@ public final class ProxyChannel implements AutoCloseable {
     StepWords.storeRelease(credit, ConnectionLayout.HEAD + word, step);
   }
 
-  /** Bytes of a filled step. */
+  /** True if a step is filled, or its kernel is filling it with lines. */
   @HotPath
-  public int size(long step) {
-    return data.getInt(word + (int) ConnectionLayout.size(step));
+  public boolean isBegun(long step) {
+    return hasLines(step) || tail() > step;
   }
 
-  /** A note of which call a filled step is. */
+  /** True if a step that the kernel has begun is in LL. */
+  @HotPath
+  public boolean hasLines(long step) {
+    return lines != null && (sizeWord(step) & ConnectionLayout.LINES) != 0;
+  }
+
+  /** Packs what has come of a step in LL; returns whether that is all, so that it can be sent. */
+  @HotPath
+  public boolean pack(long step) {
+    return lines.pack(step, sizeWord(step));
+  }
+
+  /** Stores the lines of a step whose message has come, before the kernel is told of the step. */
+  @HotPath
+  public void unpack(long step, int messageBytes) {
+    if (lines == null) {
+      throw new InternalErrorException(
+          "a step of channel %d came in LL, which this end does not carry".formatted(number),
+          "report this");
+    }
+    lines.unpack(step, messageBytes);
+  }
+
+  /** The kernel, or the network, has taken what was in a step's slots, before they are filled. */
+  @HotPath
+  public void emptied(long step) {
+    if (lines != null) {
+      lines.emptied(step);
+    }
+    if (hasLines(step)) {
+      StepWords.storeInt(data, word + ConnectionLayout.size(step), 0);
+    }
+  }
+
+  private int sizeWord(long step) {
+    return StepWords.loadInt(data, word + ConnectionLayout.size(step));
+  }
+
+  /** Bytes of a filled step's message. */
+  @HotPath
+  public int size(long step) {
+    int size = sizeWord(step);
+    return lines != null && (size & ConnectionLayout.LINES) != 0 ? LineSlots.bytes(size) : size;
+  }
+
+  /** A note of which call a filled step is, or that it is in LL. */
   @HotPath
   public int note(long step) {
-    return notes.read(data, word, step);
+    return hasLines(step) ? CallNotes.LINES : notes.read(data, word, step);
   }
 
   /** Tells the kernel by a note of which call a step is, before it is told of the step. */

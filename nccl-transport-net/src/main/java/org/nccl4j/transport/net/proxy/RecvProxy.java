@@ -6,12 +6,13 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.transport.net.memory.CallNotes;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
  * Receives into the slots that a kernel has emptied. A step is posted to the network while its slot
  * is empty (step &lt; head + slots), then received, then flushed if it is in a GPU: then the kernel
- * may take it (tail > step).
+ * may take it (tail > step). The message of a step in LL becomes lines, which the kernel looks for.
  */
 public final class RecvProxy implements ProxyHandler {
   /** Number of empty looks after which the network is asked less often: asking takes time. */
@@ -81,10 +82,12 @@ public final class RecvProxy implements ProxyHandler {
     }
   }
 
+  /** A kernel does not wait for a step in LL without lines, so its head may be ahead. */
   private int post() {
-    long empty = channel.head() + channel.slots();
+    long empty = Math.min(channel.head(), received) + channel.slots();
     int done = 0;
     while (posted < empty) {
+      channel.emptied(posted);
       memories[0] = channel.memory(posted);
       offsets[0] = channel.offset(posted);
       NetRequest request = receiver.irecv(1, memories, offsets, sizes, tags);
@@ -116,7 +119,7 @@ public final class RecvProxy implements ProxyHandler {
       lookedAt = System.nanoTime();
     }
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
-      note(requests[channel.slot(received)].note());
+      take(requests[channel.slot(received)].note());
       events.received(received, arrived[0]);
       if (flushes != null) {
         flushes.begin(received++, arrived[0]);
@@ -133,12 +136,16 @@ public final class RecvProxy implements ProxyHandler {
     return flushes == null ? done : done + flushes.complete(received);
   }
 
-  /** Passes on of which call the received step is. */
-  private void note(int note) {
+  /** Passes on the lines of the received step, or of which call it is. */
+  private void take(int note) {
     if (note != 0) {
       noted = note;
     }
-    channel.setNote(received, noted);
+    if (noted == CallNotes.LINES) {
+      channel.unpack(received, arrived[0]);
+    } else {
+      channel.setNote(received, noted);
+    }
   }
 
   /**

@@ -8,8 +8,9 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
- * Sends the slots that a kernel fills. A step is filled (tail > step), then posted to the network,
- * then transmitted: then its slot may be filled again (head > step).
+ * Sends the slots that a kernel fills. A step is filled (tail > step, or in LL its lines have
+ * come), then posted to the network, then transmitted: then its slot may be filled again (head >
+ * step).
  */
 public final class SendProxy implements ProxyHandler {
   private static final int TAG = 0;
@@ -36,22 +37,21 @@ public final class SendProxy implements ProxyHandler {
   @Override
   @HotPath
   public int doWork() {
-    long filled = channel.tail();
-    if (transmitted == filled || breakage.happened()) {
+    if (transmitted == posted && !channel.isBegun(posted) || breakage.happened()) {
       return 0;
     }
     try {
-      return post(filled) + complete();
+      return post() + complete();
     } catch (NcclException e) {
       breakage.notice(e);
       return 0;
     }
   }
 
-  private int post(long filled) {
-    events.filled(filled);
+  private int post() {
     int done = 0;
-    while (posted < filled) {
+    while (posted < transmitted + channel.slots() && isFilled(posted)) {
+      events.filled(posted + 1);
       int note = channel.note(posted);
       NetRequest request =
           sender.isend(
@@ -71,10 +71,17 @@ public final class SendProxy implements ProxyHandler {
     return done;
   }
 
+  /** Loads the tail first: a tail of later steps does not say that a step in LL is in Simple. */
+  private boolean isFilled(long step) {
+    boolean passed = channel.tail() > step;
+    return channel.hasLines(step) ? channel.pack(step) : passed;
+  }
+
   private int complete() {
     int done = 0;
     while (transmitted < posted && requests[channel.slot(transmitted)].test(null)) {
-      events.done(transmitted++);
+      events.done(transmitted);
+      channel.emptied(transmitted++);
       done++;
     }
     if (done > 0) {
@@ -86,6 +93,6 @@ public final class SendProxy implements ProxyHandler {
   @Override
   @HotPath
   public boolean isUnderWay() {
-    return channel.tail() != channel.head();
+    return channel.isBegun(channel.head());
   }
 }

@@ -62,6 +62,11 @@ final class SocketNet implements Net {
   }
 
   @Override
+  public boolean carriesNotes() {
+    return true;
+  }
+
+  @Override
   public int descriptorsOfPair() {
     int most = 1;
     for (Nic nic : nics) {
