@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
@@ -18,17 +17,34 @@ final class MemoryStage {
     R of(Task task) throws Exception;
   }
 
-  private final CyclicBarrier all;
   private final String[] said;
+  private String[] heard;
+  private int arrived;
+  private int round;
   private final List<Task> tasks = new ArrayList<>();
 
   /** With the resources of each task, by the task's number. */
   MemoryStage(int nTasks, IntFunction<Map<String, List<String>>> resources) {
-    all = new CyclicBarrier(nTasks);
     said = new String[nTasks];
     for (int rank = 0; rank < nTasks; rank++) {
       tasks.add(new Task(rank, resources.apply(rank)));
     }
+  }
+
+  /** One task's interruption does not end the others' wait, as in Spark. */
+  private synchronized String[] gather(int rank, String own) throws InterruptedException {
+    said[rank] = own;
+    int current = round;
+    if (++arrived == said.length) {
+      arrived = 0;
+      round++;
+      heard = said.clone();
+      notifyAll();
+    }
+    while (round == current) {
+      wait();
+    }
+    return heard;
   }
 
   Task task(int rank) {
@@ -112,11 +128,7 @@ final class MemoryStage {
 
     @Override
     public String[] allGather(String own) throws Exception {
-      said[rank] = own;
-      all.await();
-      String[] texts = said.clone();
-      all.await(); // nobody says something else before all have read
-      return texts;
+      return gather(rank, own);
     }
 
     @Override
