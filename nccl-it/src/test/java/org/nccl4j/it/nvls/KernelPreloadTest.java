@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** The creation of communicators loads the kernels of all operations, with the fake driver. */
@@ -27,7 +27,7 @@ class KernelPreloadTest {
 
   @BeforeAll
   static void buildTheFake() throws Exception {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     program = FakeGpuProcess.in(folder);
   }
 
