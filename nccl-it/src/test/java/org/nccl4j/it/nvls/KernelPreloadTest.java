@@ -1,6 +1,7 @@
 package org.nccl4j.it.nvls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -51,6 +52,25 @@ class KernelPreloadTest {
           GPUS * families,
           ran.calls().subList(0, created).stream().filter(c -> c.startsWith(LOAD)).count());
     }
+  }
+
+  /** Communicators are made all the same: their copy engines need no kernel. */
+  @Test
+  void whereNcclKernelsIsMissingTheFirstOperationNamesIt() throws Exception {
+    Ran ran =
+        program
+            .start(
+                path -> !path.toString().matches(".*(nccl-kernels|nccl-device.kernels).*"),
+                Map.of("NCCL_NVLS_ENABLE", "0", "JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true"),
+                FakeGpuRanks.class)
+            .end();
+    assertNotEquals(0, ran.status());
+    assertTrue(
+        ran.output()
+            .contains("the artifact org.nccl4j:nccl-kernels is not on the class path or module"),
+        ran.output());
+    assertTrue(ran.output().contains("Remedy: add org.nccl4j:nccl-kernels"), ran.output());
+    assertEquals(0, ran.count(LOAD));
   }
 
   @Test
