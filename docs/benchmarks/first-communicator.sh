@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 kind=$1 ranks=$2 processes=$3
 shift 3
-classes=$(echo nccl-{topo,device,api,transport-p2p,transport-net,transport-nvls}/target/classes | tr ' ' ':'):$(ls nccl-it/target/modules/*.jar | grep -v '/nccl-[^/]*$' | tr '\n' ':')
+classes=$(echo nccl-{topo,device,device/kernels,api,transport-p2p,transport-net,transport-nvls}/target/classes | tr ' ' ':'):$(ls nccl-it/target/modules/*.jar | grep -v '/nccl-[^/]*$' | tr '\n' ':')
 fake=$(mktemp -d)
 trap 'rm -rf "$fake"' EXIT
 cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")

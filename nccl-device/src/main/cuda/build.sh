@@ -1,11 +1,18 @@
 #!/bin/sh
 # Makes the kernels where nvcc and make are, and where they are not says so, to the builder and to
 # the program: the device then refuses kernels with the reason. Fails instead if REQUIRED is true.
-#   build.sh OUT ARCHITECTURES PTX [REQUIRED]
+#   build.sh OUT SOURCES ARCHITECTURES PTX [REQUIRED]
+# SOURCES is a file for nccl-device, of what the kernels are made from: it takes no kernels of others.
 set -e
+export LC_ALL=C # the order of files
 cd "$(dirname "$0")"
 out=$1
-mkdir -p "$out"
+architectures=$3
+ptx=$4
+sources=$(cat ./*.cu ./*.cuh ./*.h | sha256sum | cut -c1-24)
+mkdir -p "$out" "$(dirname "$2")"
+echo "sources=$sources" >"$2.new"
+if cmp -s "$2.new" "$2"; then rm "$2.new"; else mv "$2.new" "$2"; fi
 nvcc=${NVCC:-$(command -v nvcc || true)}
 if [ -z "$nvcc" ] && [ -x /usr/local/cuda/bin/nvcc ]; then nvcc=/usr/local/cuda/bin/nvcc; fi
 absence=
@@ -17,26 +24,26 @@ if [ -n "$nvcc" ]; then
   if [ "$number" -lt 1208 ]; then absence="nvcc is older than CUDA 12.8 ($nvcc)"; fi
 fi
 if ! command -v make >/dev/null; then absence="make was not found when it was built"; fi
-if [ -n "$absence" ] && [ "${4:-false}" = true ]; then
+if [ -n "$absence" ] && [ "${5:-false}" = true ]; then
   echo "the CUDA kernels cannot be made: $absence" >&2
   echo "  remedy: install the CUDA toolkit, 12.8 or newer, and make, and put nvcc into PATH or NVCC; or build without -Prelease" >&2
   exit 1
 fi
 if [ -n "$absence" ]; then
   echo "no CUDA kernels: $absence; the CUDA device will say so when it is asked for"
-  echo "absence=$absence" >"$out/build.properties"
+  printf 'sources=%s\nabsence=%s\n' "$sources" "$absence" >"$out/build.properties"
   exit 0
 fi
 # Finished kernels are kept by what they were made from, so that a clean build need not make them again.
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/nccl4j/kernels/$(
-  { cat ./*.cu ./*.cuh ./*.h Makefile; echo "$2/$3"; "$nvcc" --version; } | sha256sum | cut -c1-24)
+  { cat ./*.cu ./*.cuh ./*.h Makefile; echo "$architectures/$ptx"; "$nvcc" --version; } | sha256sum | cut -c1-24)
 if [ -f "$kept/float.fatbin" ] && [ ! -f "$out/float.fatbin" ]; then
   cp -p "$kept"/* "$out"
   find "$out" -name '*.ptx' -exec touch {} +
   find "$out" -name '*.fatbin' -exec touch {} +
 fi
-make -s -j2 OUT="$out" ARCHITECTURES="$2" PTX="$3" NVCC="$nvcc"
-printf 'architectures=%s\nptx=%s\n' "$2" "$3" >"$out/build.properties"
+make -s -j2 OUT="$out" ARCHITECTURES="$architectures" PTX="$ptx" NVCC="$nvcc"
+printf 'sources=%s\narchitectures=%s\nptx=%s\n' "$sources" "$architectures" "$ptx" >"$out/build.properties"
 if [ ! -f "$kept/float.fatbin" ] && mkdir -p "$kept.$$" 2>/dev/null; then
   cp -p "$out"/* "$kept.$$"
   mv -T "$kept.$$" "$kept" 2>/dev/null || rm -rf "$kept.$$"

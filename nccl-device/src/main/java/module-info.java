@@ -17,6 +17,7 @@ module org.nccl4j.device {
   exports org.nccl4j.device.cuda.driver to
       org.nccl4j.api,
       org.nccl4j.it,
+      org.nccl4j.kernels,
       org.nccl4j.transport.net,
       org.nccl4j.transport.p2p;
   exports org.nccl4j.device.cuda.memory to
@@ -37,5 +38,6 @@ module org.nccl4j.device {
       org.nccl4j.transport.p2p;
   exports org.nccl4j.device.symmetric;
 
+  uses org.nccl4j.device.cuda.driver.KernelImages;
   uses org.nccl4j.device.cuda.driver.StartupHook;
 }

@@ -40,10 +40,11 @@ if [ ! -e $formats/qemu-aarch64 ] && [ ! -e $formats/nccl4j-aarch64 ]; then
     >$formats/register
   trap 'echo -1 >$formats/nccl4j-aarch64' EXIT
 fi
-# system NAME=VALUE... CLASS: a class of the program, in the emulated system.
+# system NAME=VALUE... CLASS: a class of the program, in the emulated system, where a JVM may take a
+# minute to start.
 system() {
   unshare -m sh -c 'mount -t proc proc root/proc && mount --rbind /dev root/dev && exec chroot root "$@"' \
-    sh env PATH=/usr/bin:/bin "${@:1:$#-1}" timeout 300 \
+    sh env PATH=/usr/bin:/bin NCCL4J_INIT_TIMEOUT=300 "${@:1:$#-1}" timeout 600 \
     /usr/lib/jvm/java-17-openjdk-arm64/bin/java -Xss4m -XX:+UseSerialGC -Dexpected.arch=aarch64 \
     -cp '/program/classes:/program/dependency/*' "${@: -1}"
 }

@@ -32,10 +32,12 @@ public final class TwoLoaders {
 
   private static void run(URL[] urls) {
     try (URLClassLoader loader = new URLClassLoader(urls, ClassLoader.getPlatformClassLoader())) {
-      loader
-          .loadClass("org.example.sum.Sum")
-          .getMethod("main", String[].class)
-          .invoke(null, (Object) new String[0]);
+      for (String program : List.of("FindKernels", "Sum")) {
+        loader
+            .loadClass("org.example.sum." + program)
+            .getMethod("main", String[].class)
+            .invoke(null, (Object) new String[0]);
+      }
     } catch (Exception e) {
       throw new IllegalStateException(e);
     }

@@ -1,5 +1,6 @@
 package org.example.boot;
 
+import org.example.sum.FindKernels;
 import org.example.sum.Sum;
 import org.springframework.boot.CommandLineRunner;
 import org.springframework.boot.SpringApplication;
@@ -13,8 +14,9 @@ public class Application implements CommandLineRunner {
   }
 
   @Override
-  public void run(String... arguments) {
+  public void run(String... arguments) throws ReflectiveOperationException {
     System.out.println(Sum.class.getClassLoader().getClass().getSimpleName());
+    FindKernels.main(arguments);
     Sum.main(arguments);
   }
 }

@@ -18,10 +18,10 @@ import org.nccl4j.device.HotPath;
 
 /** Native calls and memory through jnr-ffi and jffi. Not loaded with foreign functions. */
 final class Jffi {
+  private static final String STUBS = "jnr.ffi.x86asm.enabled";
+
   static {
-    // With its own x86 stubs jnr-ffi passes the return address as the sixth of exactly six integer
-    // arguments (every version up to 2.3.4); mmap and cuMulticastBindMem have six.
-    System.setProperty("jnr.ffi.x86asm.enabled", "false");
+    withoutStubs();
     JffiCleaner.withoutThread();
   }
 
@@ -36,6 +36,27 @@ final class Jffi {
   private static final CallContext EIGHT = context(Type.SINT, /* errno= */ false, integers(8));
 
   private Jffi() {}
+
+  /**
+   * Has this copy of jnr-ffi go without its own x86 stubs: they pass the return address as the
+   * sixth of exactly six integer arguments (every version up to 2.3.4); mmap and cuMulticastBindMem
+   * have six. The property is the process's, so it is set only while the class that reads it is
+   * loaded.
+   */
+  private static void withoutStubs() {
+    String before = System.setProperty(STUBS, "false");
+    try {
+      Class.forName(
+          "jnr.ffi.provider.jffi.X86MethodGenerator", true, LibraryLoader.class.getClassLoader());
+    } catch (ClassNotFoundException e) {
+      return; // another version, which may read it later
+    }
+    if (before == null) {
+      System.clearProperty(STUBS);
+    } else {
+      System.setProperty(STUBS, before);
+    }
+  }
 
   private static Type[] integers(int n) {
     Type[] integers = new Type[n];

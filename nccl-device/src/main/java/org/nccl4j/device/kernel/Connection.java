@@ -1,5 +1,7 @@
 package org.nccl4j.device.kernel;
 
+import org.nccl4j.operation.Protocol;
+
 import org.nccl4j.device.DeviceMemory;
 
 /**

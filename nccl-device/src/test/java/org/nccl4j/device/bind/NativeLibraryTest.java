@@ -49,6 +49,27 @@ class NativeLibraryTest {
     assertTrue(e.remedy().contains("jdk.unsupported"), e.remedy());
   }
 
+  /** It is the process's, and other users of jnr-ffi have use of what it switches off. */
+  @Test
+  void jnrsPropertyIsAsItWas() {
+    assertTrue(Jffi.symbol("libc.so.6", "mmap") != 0);
+    assertEquals(null, System.getProperty("jnr.ffi.x86asm.enabled"));
+  }
+
+  /** With jnr-ffi's own stubs the sixth would be the return address. */
+  @Test
+  void sixArgumentsArrive() {
+    SixArguments libc = Jffi.load(SixArguments.class, "libc.so.6");
+    // Memory that nobody may use, of no file, so mmap refuses an offset that is within a page.
+    assertEquals(-1, libc.mmap(0, 4096, 0, 0x22, -1, 1));
+    assertTrue(libc.mmap(0, 4096, 0, 0x22, -1, 0) != -1);
+  }
+
+  /** A function of exactly six integers. */
+  public interface SixArguments {
+    long mmap(long address, long bytes, int protection, int flags, int file, long offset);
+  }
+
   private static SystemErrorException failure(Throwable cause) {
     UnsatisfiedLinkError error = new UnsatisfiedLinkError("could not load FFI provider");
     error.initCause(cause);

@@ -16,6 +16,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.copy.BesideArguments;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
@@ -35,8 +36,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
 
   @BeforeEach
   void makeRanks() {
-    assumeTrue(
-        CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(2, Duration.ofSeconds(3));
     windows = new DirectRanks(ranks, 2 * LARGE);
     communicator = ranks.communicators.get(0);

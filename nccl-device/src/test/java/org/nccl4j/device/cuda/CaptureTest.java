@@ -24,6 +24,7 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.CudaResult;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.LaunchEvents;
 import org.nccl4j.device.kernel.CollectiveWork;
@@ -51,7 +52,7 @@ class CaptureTest {
   @BeforeEach
   void start() {
     fake = FakeCuda.get();
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(2, Duration.ofSeconds(3));
     communicator = ranks.communicators.get(0);
     stream = ranks.streams.get(0);

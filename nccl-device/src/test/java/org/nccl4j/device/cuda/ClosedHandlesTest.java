@@ -21,6 +21,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.operation.Algorithm;
@@ -112,7 +113,7 @@ class ClosedHandlesTest extends AgainstFakeCuda {
 
   @Test
   void operationsIntoAClosedStreamAndCopiesOfClosedMemory() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DeviceMemory memory = device.allocate(4000);
         DeviceStream open = device.createStream()) {

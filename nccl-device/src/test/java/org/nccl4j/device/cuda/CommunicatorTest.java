@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -27,6 +28,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.kernel.CollectiveWork;
@@ -45,7 +47,7 @@ class CommunicatorTest extends AgainstFakeCuda {
   }
 
   private static void assumeKernels() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   @Test
@@ -84,6 +86,26 @@ class CommunicatorTest extends AgainstFakeCuda {
       assertEquals(work.signature(), arguments.getInt(KernelLayout.SIGNATURE));
       send.close();
       recv.close();
+    }
+  }
+
+  /** The stream says in which order launches come; the driver is asked for the context as well. */
+  @Test
+  void aWarmLaunchIsOneCallOfTheDriver() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DeviceMemory buffer = ranks.devices.get(0).allocate(4000)) {
+      ranks.devices.get(0).useOnThisThread();
+      var communicator = ranks.communicators.get(0);
+      KernelPlan plan = communicator.prepare(WORK);
+      communicator.launch(plan, buffer, buffer, ranks.streams.get(0));
+      fake.fakeReset();
+      for (int n = 0; n < 3; n++) {
+        communicator.launch(plan, buffer, buffer, ranks.streams.get(0));
+      }
+      List<String> calls =
+          fake.fakeRecord().lines().map(line -> line.replaceFirst("\\(.*", "")).toList();
+      assertEquals(Collections.nCopies(3, "cuLaunchKernelEx"), calls);
     }
   }
 

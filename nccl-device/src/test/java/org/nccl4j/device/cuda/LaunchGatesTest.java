@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.driver.LaunchGate;
 import org.nccl4j.device.cuda.driver.LaunchGates;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -32,7 +33,7 @@ class LaunchGatesTest extends AgainstFakeCuda {
 
   @Test
   void memoryIsFreedAfterTheLaunchThatIsUnderWay() throws Exception {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DeviceMemory recv = ranks.devices.get(0).allocate(4000)) {
       CudaKernelCommunicator communicator = ranks.communicators.get(0);

@@ -15,6 +15,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.LaunchOptions;
 
 /** Communicators of one GPU that are launched in one order, and others. */
@@ -26,7 +27,7 @@ class LaunchOrderTest extends AgainstFakeCuda {
 
   @BeforeEach
   void makeRanks() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(2, Duration.ofSeconds(3));
     device = ranks.devices.get(1);
     buffer = device.allocate(4000);

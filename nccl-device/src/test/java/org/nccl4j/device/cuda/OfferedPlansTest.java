@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.kernel.P2pWork;
@@ -19,7 +20,7 @@ class OfferedPlansTest extends AgainstFakeCuda {
 
   @Test
   void aReceiverOffersItsPlaceAndASenderSeesTheReceiversStretch() {
-    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
       assertEquals(0, told(ranks, send()), "no space yet");
       assertEquals(KernelLayout.NO_OFFER, told(ranks, receive(null)));

@@ -13,6 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.stream.GpuStream;
 
 /**
@@ -36,7 +37,7 @@ class OtherGraphsTest extends AgainstFakeCuda {
 
   @BeforeEach
   void makeRanks() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(2, Duration.ofSeconds(3));
     communicator = ranks.communicators.get(0);
     device = ranks.devices.get(0);

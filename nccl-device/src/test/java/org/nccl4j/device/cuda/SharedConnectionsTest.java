@@ -26,6 +26,7 @@ import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.ConnectionMemory;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.stream.GpuStream;
@@ -49,7 +50,7 @@ class SharedConnectionsTest extends AgainstFakeCuda {
 
   @BeforeEach
   void makeRanks() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(4, Duration.ofSeconds(3));
     device = ranks.devices.get(3);
     parent = ranks.communicators.get(3);

@@ -8,13 +8,14 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /** Launches of a communicator of one rank, against the recording driver. */
 class SingleRankTest extends AgainstFakeCuda {
   @Test
   void aCollectiveInPlaceLaunchesNothing() {
-    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(3));
         DeviceMemory data = one.devices.get(0).allocate(4000);
         DeviceMemory other = one.devices.get(0).allocate(4000)) {
@@ -27,7 +28,7 @@ class SingleRankTest extends AgainstFakeCuda {
 
   @Test
   void aProductInPlaceIsLaunched() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(3));
         DeviceMemory data = one.devices.get(0).allocate(4000)) {
       KernelPlan plan =

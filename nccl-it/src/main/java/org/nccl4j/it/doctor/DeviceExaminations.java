@@ -176,8 +176,8 @@ final class DeviceExaminations {
     if (build.absence().isPresent()) {
       return Finding.missing(
           "fatbins",
-          "this build has " + build + "; GPUs cannot be used",
-          "install nvcc of CUDA 12.8 or newer and build again");
+          "there are " + build + "; GPUs cannot be used",
+          build.absence().get().remedy());
     }
     List<CudaDevice> left =
         Devices.cuda().list().stream()

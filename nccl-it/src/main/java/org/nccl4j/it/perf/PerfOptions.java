@@ -182,6 +182,14 @@ final class PerfOptions {
   int register;
 
   @Option(
+      names = {"-x", "--cta_policy"},
+      paramLabel = "0|1|2",
+      description =
+          "Like NCCL_CTA_POLICY: 2 moves data by copy engines where it can, without kernels between"
+              + " windows (-R 2); CUDA device only.")
+  Integer ctaPolicy;
+
+  @Option(
       names = {"-z", "--blocking"},
       paramLabel = "0|1",
       defaultValue = "0",

@@ -8,21 +8,20 @@ import picocli.CommandLine.Model.OptionSpec;
 
 /** Options of nccl-tests that {@code perf} does not have: each is refused with the reason. */
 final class UnsupportedOptions {
-  private static final String CUDA = "it is about CUDA, and the host device has no such thing";
+  private static final String KERNELS = "nccl-tests has kernels of its own, and perf has none";
 
   private record Foreign(String shortName, String longName, String reason) {}
 
   private static final List<Foreign> ALL =
       List.of(
           new Foreign("-p", "--parallel_init", "ranks are always initialized in parallel"),
-          new Foreign("-y", "--stream_null", CUDA),
+          new Foreign("-y", "--stream_null", "perf makes its streams itself"),
           new Foreign("-C", "--report_cputime", "perf does not report CPU time"),
           new Foreign("-S", "--report_timestamps", "perf does not report time stamps"),
           new Foreign("-J", "--output_file", "its JSON is different; ours is --json FILE"),
           new Foreign("-N", "--run_cycles", "run the command as often as you like"),
-          new Foreign("-x", "--cta_policy", CUDA),
-          new Foreign("-D", "--device_implementation", CUDA),
-          new Foreign("-V", "--device_cta_count", CUDA),
+          new Foreign("-D", "--device_implementation", KERNELS),
+          new Foreign("-V", "--device_cta_count", KERNELS),
           new Foreign("-M", "--memory", "perf does not report memory"),
           new Foreign("-u", "--unalign", "perf does not measure unaligned buffers"),
           new Foreign("-I", "--per_iter_timing", "perf times whole rounds, not single iterations"),

@@ -14,6 +14,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -105,6 +106,15 @@ final class Validation {
           "-G " + options.graph + ": the host device has no graphs",
           "leave it out");
     }
+    if (options.ctaPolicy != null) {
+      between("-x", options.ctaPolicy, 0, 2);
+      if (kind == Device.Kind.HOST) {
+        throw new InvalidUsageException(
+            ErrorId.OPTIONS,
+            "-x " + options.ctaPolicy + ": the host device has no blocks and no copy engines",
+            "leave it out, or use --device cuda");
+      }
+    }
     if (options.graph != 0 && options.blocking != 0) {
       throw new InvalidUsageException(
           ErrorId.OPTIONS,
@@ -158,6 +168,9 @@ final class Validation {
         .ifPresent(value -> settings.put(Settings.NCCL_ALGO.name(), value));
     names("--proto", options.protocol, Stream.of(Protocol.values()).map(Protocol::label).toList())
         .ifPresent(value -> settings.put(Settings.NCCL_PROTO.name(), value));
+    if (options.ctaPolicy != null) {
+      settings.put(PlanSettings.NCCL_CTA_POLICY.name(), options.ctaPolicy.toString());
+    }
     between("-T", options.timeout, 1, 86_400);
     if (!List.of("core", "none").contains(options.binding)) {
       throw new InvalidArgumentException(
@@ -242,7 +255,9 @@ final class Validation {
   private List<RedOp> ops() {
     if ("mulsum".equals(options.op)) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "-o mulsum: a sum of scaled elements is not offered yet", "use -o sum");
+          ErrorId.OPTIONS,
+          "-o mulsum: perf does not measure sums of scaled elements",
+          "use -o sum");
     }
     return each("-o", options.op, RedOp.values(), RedOp::label);
   }

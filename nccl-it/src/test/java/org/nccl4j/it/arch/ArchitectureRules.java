@@ -88,6 +88,8 @@ final class ArchitectureRules {
         .definedBy(in("topo.."))
         .layer("device")
         .definedBy(in("device.."))
+        .layer("kernels")
+        .definedBy(in("kernels.."))
         .layer("api")
         .definedBy(in("api.."))
         .layer("transports")
@@ -104,12 +106,14 @@ final class ArchitectureRules {
         .mayNotBeAccessedByAnyLayer()
         .whereLayer("testkit")
         .mayNotBeAccessedByAnyLayer()
+        .whereLayer("kernels")
+        .mayNotBeAccessedByAnyLayer()
         .whereLayer("transports")
         .mayOnlyBeAccessedByLayers("testkit", "it")
         .whereLayer("api")
         .mayOnlyBeAccessedByLayers("transports", "testkit", "spark", "it")
         .whereLayer("device")
-        .mayOnlyBeAccessedByLayers("api", "transports", "testkit", "spark", "it")
+        .mayOnlyBeAccessedByLayers("kernels", "api", "transports", "testkit", "spark", "it")
         .whereLayer("topo")
         .mayOnlyBeAccessedByLayers("api", "transports", "it")
         .ensureAllClassesAreContainedInArchitectureIgnoring(root);
@@ -288,7 +292,10 @@ final class ArchitectureRules {
 
   private ArchRule oneServiceLoader() {
     return noClasses()
-        .that(not(simpleName("Providers")).and(not(simpleName("ClassPreloader"))))
+        .that(
+            not(simpleName("Providers"))
+                .and(not(simpleName("ClassPreloader")))
+                .and(not(simpleName("KernelFiles"))))
         .should()
         .dependOnClassesThat()
         .belongToAnyOf(ServiceLoader.class);

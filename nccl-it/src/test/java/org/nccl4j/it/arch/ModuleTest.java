@@ -21,6 +21,7 @@ class ModuleTest {
       value = {
         "nccl-topo | org.nccl4j.topo | -",
         "nccl-device | org.nccl4j.device | org.nccl4j.topo",
+        "nccl-device/kernels | org.nccl4j.kernels | org.nccl4j.device",
         "nccl-api | org.nccl4j.api | org.nccl4j.topo org.nccl4j.device",
         "nccl-transport-p2p | org.nccl4j.transport.p2p | org.nccl4j.api",
         "nccl-transport-nvls | org.nccl4j.transport.nvls | org.nccl4j.api",
@@ -79,6 +80,7 @@ class ModuleTest {
         "nccl-device | org.nccl4j.device org.nccl4j.device.bind org.nccl4j.device.cuda"
             + " org.nccl4j.device.host org.nccl4j.device.kernel"
             + " org.nccl4j.device.symmetric",
+        "nccl-device/kernels | org.nccl4j.kernels",
         "nccl-api | org.nccl4j.api org.nccl4j.api.spi",
         "nccl-transport-p2p | -",
         "nccl-transport-nvls | -",
@@ -104,7 +106,8 @@ class ModuleTest {
       value = {
         "nccl-topo | api it | cluster connect detect path search system tuning xml",
         "nccl-topo | it | report simulate",
-        "nccl-device | api it transport.net transport.p2p | cuda.driver shm",
+        "nccl-device | api it kernels transport.net transport.p2p | cuda.driver",
+        "nccl-device | api it transport.net transport.p2p | shm",
         "nccl-device | api transport.net transport.p2p | cuda.memory",
         "nccl-device | api it | cuda.nvml",
         "nccl-device | it | numeric",

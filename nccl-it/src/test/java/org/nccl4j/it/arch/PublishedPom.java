@@ -32,7 +32,7 @@ record PublishedPom(String text) {
     Set<String> artifacts = new TreeSet<>();
     for (String folder : folders()) {
       if (!folder.endsWith("/bom")) {
-        artifacts.add(folder.startsWith("nccl-it/") ? "nccl-" + folder.substring(8) : folder);
+        artifacts.add(folder.replaceFirst(".*/", "nccl-"));
       }
     }
     return artifacts;

@@ -117,7 +117,7 @@ class TouchedFilesTest {
 
   /**
    * A setting that all ranks must agree on, and that a program may give for a communicator or a
-   * call.
+   * call. {@code Validation} is perf's, which has nccl-tests' option for this one.
    */
   @Test
   void aSettingWithMethodsForPrograms() {
@@ -127,7 +127,8 @@ class TouchedFilesTest {
             "CommunicatorConfig.java",
             "Engine.java",
             "PlanSettings.java",
-            "TuningSettings.java"),
+            "TuningSettings.java",
+            "Validation.java"),
         naming("\\bNCCL_CTA_POLICY\\b", TouchedFilesTest::withoutStrings));
   }
 

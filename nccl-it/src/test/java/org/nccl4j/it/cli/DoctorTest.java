@@ -49,7 +49,7 @@ final class DoctorTest {
                 line ->
                     line.matches(
                         "OK +fatbins +CUDA kernels for compute capability [0-9., ]+and PTX .*"
-                            + "|MISSING +fatbins +this build has no CUDA kernels: .*")),
+                            + "|MISSING +fatbins +there are no CUDA kernels: .*")),
         out::toString);
   }
 

@@ -22,6 +22,7 @@ class DocumentLinksTest {
       List.of(
           "nccl-topo",
           "nccl-device",
+          "nccl-device/kernels",
           "nccl-api",
           "nccl-transport-p2p",
           "nccl-transport-nvls",

@@ -9,15 +9,20 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Collectives of the host device in JVMs that lack some or all ways to call native functions. */
 @Timeout(120)
@@ -79,16 +84,43 @@ class WithoutNativeCallsTest {
     ended(first);
   }
 
-  @Test
-  void threadsNeedNoLinux() throws Exception {
-    assumeTrue(JAVA >= 22, "older JDKs look for Windows' socket options by os.name");
-    ended(
+  /**
+   * Under the names of other systems no function of the C library is bound, and nothing needs a
+   * file of /proc, /sys or /dev, which are hidden. This shows what this library asks Linux for. It
+   * does not show that the JDK of another system does what this one does.
+   */
+  @ParameterizedTest
+  @ValueSource(strings = {"Windows 11", "Mac OS X"})
+  void threadsNeedNoLinux(String system, @TempDir Path folder) throws Exception {
+    assumeTrue(JAVA >= 22, "older JDKs look for the system's socket options by os.name");
+    Path hiding = folder.resolve("elsewhere.so");
+    Path asked = folder.resolve("asked");
+    compile("src/test/c/elsewhere.c", hiding);
+    Process process =
         start(
+            Map.of("LD_PRELOAD", hiding.toString(), "ELSEWHERE", asked.toString()),
             classPath(/* jnr= */ true),
-            options(JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "", "-Dos.name=Windows 11"),
+            options(
+                JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "",
+                "-verbose:class",
+                "-Dos.name=" + system),
             "3",
             "0",
-            "3"));
+            "3");
+    String output = ended(process);
+    assertTrue(output.contains(" org.nccl4j.device.bind.NativeNames "), "classes are listed");
+    assertFalse(output.contains(" org.nccl4j.device.bind.LibcFunctions$"), "libc is bound");
+    assertTrue(Files.readAllLines(asked).contains("/proc/sys/kernel/hostname"), "hidden");
+  }
+
+  private static void compile(String source, Path library) throws Exception {
+    ProcessBuilder gcc =
+        new ProcessBuilder("gcc", "-shared", "-fPIC", "-o", library.toString(), source, "-ldl");
+    try {
+      assertEquals(0, gcc.inheritIO().start().waitFor());
+    } catch (IOException e) {
+      assumeTrue(false, "no gcc: " + e.getMessage());
+    }
   }
 
   private static List<String> options(String... options) {
@@ -104,6 +136,12 @@ class WithoutNativeCallsTest {
 
   private static Process start(String classPath, List<String> options, String... arguments)
       throws IOException {
+    return start(Map.of(), classPath, options, arguments);
+  }
+
+  private static Process start(
+      Map<String, String> variables, String classPath, List<String> options, String... arguments)
+      throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-XX:MaxDirectMemorySize=2g", "-XX:TieredStopAtLevel=1"));
@@ -112,6 +150,7 @@ class WithoutNativeCallsTest {
     command.addAll(List.of(arguments));
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
+    builder.environment().putAll(variables);
     return builder.start();
   }
 

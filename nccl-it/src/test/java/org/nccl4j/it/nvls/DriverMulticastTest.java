@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,6 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
@@ -272,8 +272,7 @@ class DriverMulticastTest {
   /** As many blocks as a call's options, or the settings, allow. */
   @Test
   void limitsOfBlocksReachTheLaunch() throws Exception {
-    Path kernels = Path.of("../nccl-device/target/classes/org/nccl4j/device/cuda/kernels");
-    assumeTrue(Files.exists(kernels.resolve("float.fatbin")), "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true"));
     List<Integer> blocks =
         ran.calls().stream()

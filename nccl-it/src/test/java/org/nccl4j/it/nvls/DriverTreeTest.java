@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -15,6 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
@@ -38,8 +38,7 @@ class DriverTreeTest {
   }
 
   private static Ran run(String hosts, String... settings) throws Exception {
-    Path kernels = Path.of("../nccl-device/target/classes/org/nccl4j/device/cuda/kernels");
-    assumeTrue(Files.exists(kernels.resolve("nvls-tree_float.fatbin")), "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     Map<String, String> all = new HashMap<>(Map.of("NCCL_ALGO", "NVLSTree,Ring"));
     for (int s = 0; s < settings.length; s += 2) {
       all.put(settings[s], settings[s + 1]);

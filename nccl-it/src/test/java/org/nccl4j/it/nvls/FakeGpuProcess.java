@@ -12,6 +12,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -104,6 +106,13 @@ public record FakeGpuProcess(Path folder) {
   /** Starts a program with settings in its environment. */
   Running start(Map<String, String> settings, Class<?> program, String... arguments)
       throws Exception {
+    return start(path -> true, settings, program, arguments);
+  }
+
+  /** Starts a program with a choice of what this JVM has on its paths. */
+  Running start(
+      Predicate<Path> has, Map<String, String> settings, Class<?> program, String... arguments)
+      throws Exception {
     String classPath =
         Stream.of(
                 "target/test-classes",
@@ -111,8 +120,9 @@ public record FakeGpuProcess(Path folder) {
                 System.getProperty("jdk.module.path"),
                 System.getProperty("java.class.path"))
             .filter(Objects::nonNull)
-            .reduce((a, b) -> a + File.pathSeparator + b)
-            .orElseThrow();
+            .flatMap(paths -> Stream.of(paths.split(File.pathSeparator)))
+            .filter(path -> has.test(Path.of(path)))
+            .collect(Collectors.joining(File.pathSeparator));
     List<String> command =
         new ArrayList<>(
             List.of(

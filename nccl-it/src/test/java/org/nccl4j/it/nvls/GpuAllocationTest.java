@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.regex.Matcher;
@@ -12,6 +11,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** A thread allocates nothing on the Java heap for warm operations of GPUs. */
@@ -24,8 +24,7 @@ class GpuAllocationTest {
 
   @Test
   void neitherCallsNorGroupsAllocate() throws Exception {
-    Path kernels = Path.of("../nccl-device/target/classes/org/nccl4j/device/cuda/kernels");
-    assumeTrue(Files.exists(kernels.resolve("float.fatbin")), "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     Ran ran = FakeGpuProcess.in(folder).run(Map.of(), FakeGpuAllocation.class);
     assertTrue(ran.count("cuLaunchKernelEx") > 4L * FakeGpuAllocation.OPERATIONS, ran.output());
     int measured = 0;

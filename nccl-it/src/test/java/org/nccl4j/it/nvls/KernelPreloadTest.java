@@ -1,6 +1,7 @@
 package org.nccl4j.it.nvls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -13,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** The creation of communicators loads the kernels of all operations, with the fake driver. */
@@ -27,7 +28,7 @@ class KernelPreloadTest {
 
   @BeforeAll
   static void buildTheFake() throws Exception {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     program = FakeGpuProcess.in(folder);
   }
 
@@ -51,6 +52,25 @@ class KernelPreloadTest {
           GPUS * families,
           ran.calls().subList(0, created).stream().filter(c -> c.startsWith(LOAD)).count());
     }
+  }
+
+  /** Communicators are made all the same: their copy engines need no kernel. */
+  @Test
+  void whereNcclKernelsIsMissingTheFirstOperationNamesIt() throws Exception {
+    Ran ran =
+        program
+            .start(
+                path -> !path.toString().matches(".*(nccl-kernels|nccl-device.kernels).*"),
+                Map.of("NCCL_NVLS_ENABLE", "0", "JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true"),
+                FakeGpuRanks.class)
+            .end();
+    assertNotEquals(0, ran.status());
+    assertTrue(
+        ran.output()
+            .contains("the artifact org.nccl4j:nccl-kernels is not on the class path or module"),
+        ran.output());
+    assertTrue(ran.output().contains("Remedy: add org.nccl4j:nccl-kernels"), ran.output());
+    assertEquals(0, ran.count(LOAD));
   }
 
   @Test

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.UniqueId;
-import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
@@ -33,7 +33,7 @@ class SmallGpuTest {
 
   @BeforeAll
   static void buildTheFake() throws Exception {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     program = FakeGpuProcess.in(folder);
   }
 

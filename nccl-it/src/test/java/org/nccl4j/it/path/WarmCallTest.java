@@ -17,6 +17,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.it.nvls.FakeGpuProcess;
 
 /** ARCHITECTURE.md lists the files that a warm all-reduce goes through, and they are few. */
@@ -38,8 +39,7 @@ class WarmCallTest {
 
   @Test
   void theDriversLaunchIsFewFilesAway() throws Exception {
-    Path kernels = Path.of("../nccl-device/target/classes/org/nccl4j/device/cuda/kernels");
-    assumeTrue(Files.exists(kernels.resolve("float.fatbin")), "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     List<String> entered = traced(FakeGpuProcess.in(folder), "cuda");
     assertPath("To cuLaunchKernelEx:", entered, LAUNCH);
   }

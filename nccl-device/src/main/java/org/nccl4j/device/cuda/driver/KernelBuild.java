@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda.driver;
 
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -18,31 +19,74 @@ import java.util.stream.Collectors;
  *     none
  * @param absence why there are no kernels; empty where there are
  */
-public record KernelBuild(List<Integer> architectures, int ptx, Optional<String> absence) {
-  /** Returns the build of this nccl-device. */
+public record KernelBuild(List<Integer> architectures, int ptx, Optional<Absence> absence) {
+  /**
+   * The reason why there are no kernels.
+   *
+   * @param fact what is missing
+   * @param remedy what to do
+   */
+  public record Absence(String fact, String remedy) {
+    @Override
+    public String toString() {
+      return fact;
+    }
+  }
+
+  /** Returns the build of the nccl-kernels that this nccl-device finds. */
   public static KernelBuild present() {
-    Properties build = new Properties();
-    try (InputStream in =
-        KernelBuild.class.getResourceAsStream("/org/nccl4j/device/cuda/kernels/build.properties")) {
-      if (in != null) {
-        build.load(in);
-      }
+    byte[] file = KernelFiles.read("build.properties");
+    if (file == null) {
+      return without(
+          "the artifact " + KernelFiles.ARTIFACT + " is not on the class path or module path",
+          "add "
+              + KernelFiles.ARTIFACT
+              + " of nccl-device's version (nccl-api brings it, unless it is excluded; jlink takes"
+              + " it by --add-modules org.nccl4j.kernels)");
+    }
+    try (InputStream own = KernelBuild.class.getResourceAsStream("kernels.properties")) {
+      return of(properties(new ByteArrayInputStream(file)), properties(own));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-    return of(build);
   }
 
-  static KernelBuild of(Properties build) {
-    String architectures = build.getProperty("architectures", "").trim();
+  private static Properties properties(InputStream in) throws IOException {
+    Properties properties = new Properties();
+    if (in != null) {
+      properties.load(in);
+    }
+    return properties;
+  }
+
+  /**
+   * Reads what two artifacts were built from.
+   *
+   * @param kernels nccl-kernels
+   * @param device nccl-device, whose layouts are those of the kernels' sources
+   */
+  static KernelBuild of(Properties kernels, Properties device) {
+    String sources = device.getProperty("sources", "");
+    if (!sources.equals(kernels.getProperty("sources", ""))) {
+      return without(
+          KernelFiles.ARTIFACT + " and nccl-device are of different versions",
+          "use one version of all artifacts of nccl4j: import org.nccl4j:nccl-bom");
+    }
+    String architectures = kernels.getProperty("architectures", "").trim();
     if (architectures.isEmpty()) {
-      String why = build.getProperty("absence", "they are missing from the jar");
-      return new KernelBuild(List.of(), 0, Optional.of(why));
+      return without(
+          kernels.getProperty("absence", KernelFiles.ARTIFACT + " has none"),
+          "build where nvcc of CUDA 12.8 or newer is on the PATH (kernels of NVLS are made for"
+              + " compute capability 10.0 too), or use a released jar");
     }
     return new KernelBuild(
         Arrays.stream(architectures.split("\\s+")).map(Integer::valueOf).toList(),
-        Integer.parseInt(build.getProperty("ptx", "0").trim()),
+        Integer.parseInt(kernels.getProperty("ptx", "0").trim()),
         Optional.empty());
+  }
+
+  private static KernelBuild without(String fact, String remedy) {
+    return new KernelBuild(List.of(), 0, Optional.of(new Absence(fact, remedy)));
   }
 
   /** True if a GPU of a compute capability runs the kernels. */

@@ -1,8 +1,5 @@
 package org.nccl4j.device.cuda.plan;
 
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -15,6 +12,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.cuda.driver.KernelFiles;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -47,6 +45,7 @@ public final class KernelModules {
   private final Map<String, Long> functions = new HashMap<>();
   private final Set<KernelFamily> loaded = new HashSet<>();
   private final Set<Long> waiting = new HashSet<>();
+  private KernelBuild build;
 
   public KernelModules(Gpu gpu) {
     this.gpu = gpu;
@@ -164,12 +163,20 @@ public final class KernelModules {
     }
   }
 
+  /** The kernels that were found; looked for again until there are some. */
+  private synchronized KernelBuild build() {
+    if (build == null || build.absence().isPresent()) {
+      build = KernelBuild.present();
+    }
+    return build;
+  }
+
   private synchronized boolean isLoaded(KernelFamily family) {
     return loaded.contains(family);
   }
 
-  private static boolean isInBuild(KernelFamily family) {
-    return KernelModules.class.getResource(resource(family.file())) != null;
+  private boolean isInBuild(KernelFamily family) {
+    return build().absence().isEmpty() && KernelFiles.has(resource(family.file()));
   }
 
   private synchronized long function(KernelFamily family, String name) {
@@ -211,24 +218,22 @@ public final class KernelModules {
   }
 
   private static String resource(String file) {
-    return "/org/nccl4j/device/cuda/kernels/" + file + ".fatbin";
+    return file + ".fatbin";
   }
 
-  private static byte[] image(String family) {
-    try (InputStream in = KernelModules.class.getResourceAsStream(resource(family))) {
-      if (in == null) {
-        throw new InvalidUsageException(
-            ErrorId.UNSUPPORTED,
-            "this build of nccl-device has no CUDA kernels for "
-                + family
-                + ": "
-                + KernelBuild.present().absence().orElse("they are missing from the jar"),
-            "build nccl-device where nvcc of CUDA 12.8 or newer is on the PATH (kernels of NVLS are"
-                + " made for compute capability 10.0 too), or use a released jar");
-      }
-      return in.readAllBytes();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+  private byte[] image(String family) {
+    build().absence().ifPresent(absence -> fail(family, absence.fact(), absence.remedy()));
+    byte[] image = KernelFiles.read(resource(family));
+    if (image == null) {
+      fail(family, "they are missing from nccl-kernels", "build nccl-kernels again");
     }
+    return image;
+  }
+
+  private static void fail(String family, String fact, String remedy) {
+    throw new InvalidUsageException(
+        ErrorId.UNSUPPORTED,
+        "there are no CUDA kernels for %s: %s".formatted(family, fact),
+        remedy);
   }
 }

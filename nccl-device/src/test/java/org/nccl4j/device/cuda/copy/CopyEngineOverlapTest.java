@@ -20,8 +20,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.operation.Algorithm;
@@ -37,8 +37,7 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
 
   @BeforeEach
   void assumeKernels() {
-    assumeTrue(
-        CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   private List<String> movesAndMeetings() {

@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
@@ -34,7 +34,7 @@ class CopyEngineP2pTest extends AgainstFakeCuda {
 
   @BeforeEach
   void assumeKernels() {
-    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   private static P2pWork work(Kind kind, DeviceMemory buffer, long bytes, boolean copies) {

@@ -21,10 +21,10 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 
 /**
  * Copies in batches, and meetings by memory operations of streams, against the recording driver:
@@ -37,8 +37,7 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   @BeforeEach
   void assumeKernels() {
-    assumeTrue(
-        CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   private CopyPair pair() {

@@ -17,9 +17,13 @@ import org.nccl4j.device.cuda.NativeBuild;
 
 class KernelBuildTest {
   private static KernelBuild build(String text) throws IOException {
+    return KernelBuild.of(properties("sources=a\n" + text), properties("sources=a"));
+  }
+
+  private static Properties properties(String text) throws IOException {
     Properties properties = new Properties();
     properties.load(new StringReader(text));
-    return KernelBuild.of(properties);
+    return properties;
   }
 
   private static String runsOn(KernelBuild build) {
@@ -48,7 +52,32 @@ class KernelBuildTest {
     KernelBuild none = build("absence=nvcc was not found when it was built");
     assertEquals("no CUDA kernels: nvcc was not found when it was built", none.toString());
     assertEquals("[]", runsOn(none));
-    assertEquals("they are missing from the jar", build("").absence().orElseThrow());
+    assertEquals("org.nccl4j:nccl-kernels has none", fact(build("")));
+  }
+
+  private static String fact(KernelBuild build) {
+    return build.absence().orElseThrow().fact();
+  }
+
+  /** The layouts of another version's kernels are other ones. */
+  @Test
+  void kernelsOfOtherSourcesAreNotUsed() throws IOException {
+    KernelBuild other =
+        KernelBuild.of(properties("sources=a\narchitectures=90\nptx=90"), properties("sources=b"));
+    assertEquals("[]", runsOn(other));
+    assertEquals("org.nccl4j:nccl-kernels and nccl-device are of different versions", fact(other));
+    String remedy = other.absence().orElseThrow().remedy();
+    assertTrue(remedy.contains("nccl-bom"), remedy);
+  }
+
+  /** Both artifacts of a build say that they are of the same sources. */
+  @Test
+  void aBuildsArtifactsAreOfTheSameSources(@TempDir Path folder) throws Exception {
+    assertEquals(0, runWithoutMake(folder, "false"));
+    String device = Files.readString(folder.resolve("device.properties"));
+    assertTrue(device.matches("sources=[0-9a-f]{24}\n"), device);
+    String kernels = Files.readString(folder.resolve("out/build.properties"));
+    assertTrue(kernels.startsWith(device), kernels);
   }
 
   /** A release without kernels would look like one with them. */
@@ -56,7 +85,9 @@ class KernelBuildTest {
   void aBuildThatNeedsKernelsFailsWithoutItsTools(@TempDir Path folder) throws Exception {
     assertEquals(0, runWithoutMake(folder, "false"));
     String properties = Files.readString(folder.resolve("out/build.properties"));
-    assertEquals("absence=make was not found when it was built\n", properties);
+    assertEquals(
+        "absence=make was not found when it was built",
+        properties.lines().skip(1).findFirst().get());
     assertEquals(1, runWithoutMake(folder, "true"));
     String said = Files.readString(folder.resolve("said"));
     assertTrue(said.contains("the CUDA kernels cannot be made: make was not found"), said);
@@ -77,17 +108,21 @@ class KernelBuildTest {
       assertEquals(old, status == 0, version);
       if (old) {
         assertEquals(
-            "absence=nvcc is older than CUDA 12.8 (" + nvcc + ")\n",
-            Files.readString(folder.resolve("out/build.properties")));
+            "absence=nvcc is older than CUDA 12.8 (" + nvcc + ")",
+            Files.readAllLines(folder.resolve("out/build.properties")).get(1));
       }
     }
   }
 
   private static int runWithoutMake(Path folder, String required) throws Exception {
     Path tools = Files.createDirectories(folder.resolve("tools"));
-    for (String tool : new String[] {"sh", "dirname", "mkdir", "sed"}) {
+    for (String tool :
+        new String[] {
+          "cat", "cmp", "cut", "dirname", "mkdir", "mv", "rm", "sed", "sh", "sha256sum"
+        }) {
       if (!Files.exists(tools.resolve(tool))) {
-        Files.copy(Path.of("/bin", tool), tools.resolve(tool), StandardCopyOption.COPY_ATTRIBUTES);
+        Files.copy(
+            Path.of("/usr/bin", tool), tools.resolve(tool), StandardCopyOption.COPY_ATTRIBUTES);
       }
     }
     return run(folder, required, Map.of("PATH", tools.toString()));
@@ -98,7 +133,13 @@ class KernelBuildTest {
     Path script = NativeBuild.source("src/main/cuda/build.sh").toAbsolutePath();
     ProcessBuilder builder =
         new ProcessBuilder(
-            "/bin/sh", script.toString(), folder.resolve("out").toString(), "90", "90", required);
+            "/bin/sh",
+            script.toString(),
+            folder.resolve("out").toString(),
+            folder.resolve("device.properties").toString(),
+            "90",
+            "90",
+            required);
     builder.environment().putAll(environment);
     return builder
         .redirectErrorStream(true)

@@ -12,8 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -67,7 +67,7 @@ class DynamicRingRoundsTest extends AgainstFakeCuda {
 
   @Test
   void aKernelIsToldWhereToCountOnlyWhereItClaims() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
       long count = 64 << 20;
       long claims = told(ranks, 0, count, 64);

@@ -12,9 +12,9 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.NativeBuild;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 
 /** The kernels that the build made, and a GPU that they are not for. */
 class KernelImagesTest extends AgainstFakeCuda {
@@ -24,14 +24,13 @@ class KernelImagesTest extends AgainstFakeCuda {
   private static final long MOST_BYTES = 20_000_000;
 
   private static void assumeKernels() {
-    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   @Test
   void kernelsStaySmall() throws IOException {
     assumeKernels();
-    Path folder =
-        NativeBuild.source("target/classes/org/nccl4j/device/cuda/kernels").toAbsolutePath();
+    Path folder = NativeBuild.source("target/kernels/META-INF/nccl4j/kernels").toAbsolutePath();
     long bytes = 0;
     try (Stream<Path> files = Files.list(folder)) {
       for (Path fatbin : files.filter(f -> f.toString().endsWith(".fatbin")).toList()) {

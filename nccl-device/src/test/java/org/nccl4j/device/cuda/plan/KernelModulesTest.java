@@ -26,6 +26,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.NativeBuild;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.LaunchOptions;
@@ -43,7 +44,7 @@ class KernelModulesTest extends AgainstFakeCuda {
 
   @BeforeEach
   void assumeKernels() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   private KernelModules modules() {

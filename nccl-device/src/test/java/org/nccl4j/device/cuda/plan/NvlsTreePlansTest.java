@@ -17,8 +17,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.NvlsLayout;
@@ -74,7 +74,7 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
     "5, 0, '1 -1 -1', '-1 3 -1'",
   })
   void aHeadsTreesAreInItsArguments(int rank, int headRank, String first, String second) {
-    assumeTrue(CudaDevice.class.getResource("kernels/nvls-tree_float.fatbin") != null, "no nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     NvlsLayout layout = new NvlsLayout(1, 16, 128 << 10);
     try (GpuRanks ranks = new GpuRanks("aabbcc", DEADLINE, null, layout);
         DeviceMemory buffer = ranks.devices.get(rank).allocate(4L * COUNT)) {

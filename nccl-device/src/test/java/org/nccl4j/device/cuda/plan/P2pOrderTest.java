@@ -15,8 +15,8 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.P2pWork;
@@ -163,7 +163,7 @@ class P2pOrderTest extends AgainstFakeCuda {
   }
 
   private static void assumeKernels() {
-    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   private static void checkAsIs(GpuRanks ranks, List<int[]> messages) {

@@ -19,11 +19,11 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.driver.CudaResult;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
@@ -41,7 +41,7 @@ class PlanTablesTest extends AgainstFakeCuda {
 
   @BeforeEach
   void makeRanks() {
-    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(2, Duration.ofSeconds(3));
     communicator = ranks.communicators().get(0);
     stream = ranks.streams.get(0);

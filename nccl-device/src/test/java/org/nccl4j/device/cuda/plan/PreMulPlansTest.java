@@ -23,8 +23,8 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.operation.Algorithm;
@@ -37,7 +37,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
 
   @BeforeEach
   void makeRanks() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(3, Duration.ofSeconds(3));
     fake.fakeReset();
   }

@@ -19,10 +19,10 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.DirectRanks;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.copy.BesideArguments;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
 import org.nccl4j.device.kernel.OneSidedWork;
@@ -33,8 +33,7 @@ import org.nccl4j.operation.Operation;
 /** Direct plans against the recording driver, and their arguments against the kernels' header. */
 class DirectPlansTest extends AgainstFakeCuda {
   private static void assumeKernels() {
-    assumeTrue(
-        CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
   }
 
   @Test

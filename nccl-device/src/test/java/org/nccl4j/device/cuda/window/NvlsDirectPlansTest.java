@@ -21,6 +21,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.DirectRanks;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.memory.CudaMemory;
 import org.nccl4j.device.cuda.plan.LayoutTest;
 import org.nccl4j.device.kernel.Nvls;
@@ -81,7 +82,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
   @ParameterizedTest
   @EnumSource(names = {"DIRECT_NVLS", "DIRECT_NVLS_LL"})
   void whatIsEmulatedTakesItsKernel(Algorithm way) {
-    assumeTrue(CudaDevice.class.getResource("kernels/nvls_float.fatbin") != null, "without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), null, LAYOUT);
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       WindowWork work = work(Operation.ALL_REDUCE, way, windows.sends.get(0), windows.recvs.get(0));
