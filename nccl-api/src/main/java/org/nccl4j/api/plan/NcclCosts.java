@@ -35,7 +35,7 @@ record NcclCosts(CommTopology topology) {
 
   /** The same between GPUs of two nodes, over the network. */
   double handOverBetweenNodes(Protocol protocol) {
-    return topology.costs().handOverBetweenNodes(theirs(protocol));
+    return topology.costs().handOverBetweenNodes(protocol);
   }
 
   /** Channels that share so many bytes, at most those that were searched. */

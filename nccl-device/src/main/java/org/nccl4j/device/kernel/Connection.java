@@ -1,8 +1,7 @@
 package org.nccl4j.device.kernel;
 
-import org.nccl4j.operation.Protocol;
-
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.operation.Protocol;
 
 /**
  * One end's view of a connection: both regions, reachable by loads and stores of this end's device.

@@ -22,9 +22,9 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
-import org.nccl4j.device.cuda.driver.KernelBuild;
 
 /**
  * Copies in batches, and meetings by memory operations of streams, against the recording driver:
