@@ -32,7 +32,7 @@ final class Meter {
     }
   }
 
-  /** What was seen of a rank since the frame began. */
+  /** Looks at a rank since the frame began. */
   private static final class Seen {
     RankReport first;
     RankReport last;

@@ -72,9 +72,9 @@ final class GdrSlotPool implements AutoCloseable {
     return (long) ConnectionLayout.STEPS * layout.simpleSlotBytes();
   }
 
-  /** Returns the number of ends that find room; 0 where slots are too small to be apart. */
+  /** Returns the number of ends that find room: at least one, which has the memory to itself. */
   static int places(ConnectionLayout layout, long used) {
-    return (int) (Math.min(words(layout), layout.simpleSlotBytes()) / step(used));
+    return (int) Math.max(1, Math.min(words(layout), layout.simpleSlotBytes()) / step(used));
   }
 
   /** True if no end finds room any more. */
