@@ -13,6 +13,9 @@ struct Share {
 
 __device__ __forceinline__ Share allBlocks() { return {blockIdx.x, gridDim.x}; }
 
+// So few blocks of two ranks load twice as much at once. More blocks would congest the links by that.
+constexpr u32 kFewBlocks = 32;
+
 // Combines the ranks' packs in their order. N is the number of ranks where it is known, else 0.
 template <class T, int N, int UNROLL, class From, class To>
 __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Share share, u64 begin,
@@ -23,6 +26,35 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
   const Inside inside = insideMean<T>(a.op, n);
   const u64 step = 16ull * share.blocks * blockDim.x;
   u64 at = begin + 16ull * (share.block * blockDim.x + threadIdx.x);
+  // Of two ranks. All packs are loaded before the first is combined, so more fit in registers.
+  auto both = [&](auto unrolled) {
+    constexpr int U = decltype(unrolled)::value;
+    for (; at + (U - 1) * step < end; at += U * step) {
+      Pack x[2][U];
+#pragma unroll
+      for (int r = 0; r < 2; r++)
+#pragma unroll
+        for (int u = 0; u < U; u++) x[r][u] = loadData(from(r) + at + u * step);
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        Accumulator<T, 2> sum;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+          if (scales) x[r][u] = scaled<T>(x[r][u], n);
+          const u64 words[2] = {x[r][u].lo, x[r][u].hi};
+          if (r == 0)
+            sum.set(words, inside);
+          else
+            sum.add(a.op, words, inside);
+        }
+        u64 words[2];
+        sum.result(words);
+        Pack result = {words[0], words[1]};
+        if (touch.divide) result = divided<T>(result, n);
+        to(at + u * step, result);
+      }
+    }
+  };
   auto loop = [&](auto unrolled) {
     constexpr int U = decltype(unrolled)::value;
     for (; at + (U - 1) * step < end; at += U * step) {
@@ -58,6 +90,8 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
       }
     }
   };
+  if constexpr (N == 2)
+    if (share.blocks <= kFewBlocks) both(std::integral_constant<int, 2 * UNROLL>());
   if constexpr (UNROLL > 1) loop(std::integral_constant<int, UNROLL>());
   loop(std::integral_constant<int, 1>());
 }
@@ -95,7 +129,7 @@ __device__ __forceinline__ void combineAll(const nccl4jDirectArguments& a, u64 b
   if constexpr (sizeof(T) == 1) {  // 16 elements a pack: too much arithmetic and code
     combinePacks<T, 0, 1>(a, allBlocks(), begin, packed, from, toPack);
   } else {
-    // Eight packs per thread are in flight at once. More would congest the links.
+    // Eight packs per thread are in flight at once, sixteen in few blocks of two ranks.
     switch (a.comm.nRanks) {
       case 2: combinePacks<T, 2, 4>(a, allBlocks(), begin, packed, from, toPack); break;
       case 4: combinePacks<T, 4, 2>(a, allBlocks(), begin, packed, from, toPack); break;

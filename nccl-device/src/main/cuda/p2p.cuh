@@ -109,7 +109,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       __syncthreads();
       u32 slice = a.comm.simpleSlot / NCCL4J_CHANNELS;
       if (warp < kWorkerWarps) {
-        simple::work<T>(shared, SUM, 1, none, threadIdx.x);
+        simple::work<T, /* MESSAGES= */ true>(shared, SUM, 1, none, threadIdx.x);
       } else if (warp == kWorkerWarps) {
         SimplePrimitives p(shared, fan, a.comm, channel, false, false);
         transfer(p, send, data, share.bytes, slice);

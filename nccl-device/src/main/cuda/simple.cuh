@@ -53,7 +53,7 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
   constexpr u32 kStride = 32 * UNROLL;  // packs of a warp
   for (u32 p = thread / 32 * kStride + thread % 32; p < nPacks; p += kWorkerWarps * kStride) {
     u64 at = (u64)p * 16;
-    u64 a[2 * UNROLL], b[2 * UNROLL];
+    u64 a[2 * UNROLL] = {}, b[2 * UNROLL] = {};
     auto load = [&](u64(&x)[2 * UNROLL], u32 s) {
 #pragma unroll
       for (int i = 0; i < UNROLL; i++) {
@@ -102,7 +102,29 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
   }
 }
 
-template <class T>
+// The same of one source to one destination or more, as it is: messages of few blocks gain by more packs in
+// flight, collectives do not. Registers that only some iterations load are set first: else the
+// compiler keeps them for the whole kernel.
+template <int UNROLL>
+__device__ __forceinline__ void movePacks(const MoveDescription& m, int thread, u32 nPacks) {
+  constexpr u32 kStride = 32 * UNROLL;
+#pragma unroll 1
+  for (u32 p = thread / 32 * kStride + thread % 32; p < nPacks; p += kWorkerWarps * kStride) {
+    const u64 at = (u64)p * 16;
+    Pack x[UNROLL] = {};
+#pragma unroll
+    for (int i = 0; i < UNROLL; i++)
+      if (p + 32 * i < nPacks) x[i] = loadPack((char*)m.src[0] + at + 512 * i);
+#pragma unroll 1
+    for (u32 d = 0; d < m.nDst; d++) {
+#pragma unroll
+      for (int i = 0; i < UNROLL; i++)
+        if (p + 32 * i < nPacks) storePack((char*)m.dst[d] + at + 512 * i, x[i]);
+    }
+  }
+}
+
+template <class T, bool MESSAGES>
 __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int nRanks,
                                            const Factor<T>& factor, int thread) {
   constexpr int kThreads = 32 * kWorkerWarps;
@@ -110,7 +132,9 @@ __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int
   // Large steps move more packs at once, as many as fit in registers while they are combined. Small steps
   // give each warp a part.
   constexpr int kMost = !kCombines || !kWidens<T> ? 4 : sizeof(T) == 1 ? 2 : 3;
-  if (nPacks > 2 * kThreads)
+  if (MESSAGES && nPacks > 4 * kThreads)
+    movePacks<8>(m, thread, nPacks);
+  else if (nPacks > 2 * kThreads)
     reducePacks<T, kMost>(m, op, nRanks, factor, thread, nPacks);
   else
     reducePacks<T, 2>(m, op, nRanks, factor, thread, nPacks);
@@ -149,7 +173,7 @@ __device__ __forceinline__ void copyPairs(const MoveDescription& m, int thread) 
     u32 nPacks = m.aligned ? bytes / 16 : 0;
     constexpr int kUnroll = 4;
     for (u32 p = mine * 32 * kUnroll + lane; p < nPacks; p += warps * 32 * kUnroll) {
-      Pack x[kUnroll];
+      Pack x[kUnroll] = {};
 #pragma unroll
       for (int i = 0; i < kUnroll; i++)
         if (p + 32 * i < nPacks) x[i] = loadPack(src + (u64)(p + 32 * i) * 16);
@@ -164,7 +188,8 @@ __device__ __forceinline__ void copyPairs(const MoveDescription& m, int thread) 
   }
 }
 
-template <class T>
+// MESSAGES: all steps move the data of one send or receive.
+template <class T, bool MESSAGES = false>
 __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, const Factor<T>& factor,
                                      int thread) {
   for (u32 k = 0;; k++) {
@@ -173,7 +198,7 @@ __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, c
     bool end = m.end;
     if (!end) {
       if (m.kind == STEP_REDUCE)
-        reduceCopy<T>(m, op, nRanks, factor, thread);
+        reduceCopy<T, MESSAGES>(m, op, nRanks, factor, thread);
       else
         copyPairs<T>(m, thread);
     }

@@ -379,6 +379,10 @@ CUresult cuFuncGetAttribute(int* v, CUfunction_attribute a, CUfunction f) {
   *v = a == CU_FUNC_ATTRIBUTE_PTX_VERSION ? compiled_for : 576;
   return call(NO, "%d", a);
 }
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v) {
+  load_function(f);
+  return call(NO, "%d,%d", a, v);
+}
 CUresult cuMemGetAllocationGranularity(size_t* g, const CUmemAllocationProp* p,
                                        CUmemAllocationGranularity_flags o) {
   *g = 2 << 20;

@@ -855,6 +855,15 @@ public final class Communicator implements AutoCloseable {
     return new ChosenAlgorithm(choice.algorithm().label(), choice.protocol().label());
   }
 
+  /**
+   * The blocks (CTAs) of the last operation that this rank launched; of several kernels those of
+   * the largest. 0 before the first operation, and on the host device. {@link
+   * CommunicatorConfig#withMaxCtas} and {@link CommunicatorConfig#withCtaPolicy} limit them.
+   */
+  public int lastBlocks() {
+    return queue.lastBlocks();
+  }
+
   /** True while the communicator is suspended. */
   public boolean isSuspended() {
     return state.isSuspended();

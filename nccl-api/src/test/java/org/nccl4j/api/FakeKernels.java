@@ -56,6 +56,11 @@ public final class FakeKernels implements KernelCommunicator {
       return operator;
     }
 
+    @Override
+    public int blocks() {
+      return work instanceof CollectiveWork collective ? collective.nChannels() : 0;
+    }
+
     /** Returns how often it was given back. */
     public int discards() {
       return discards;

@@ -109,6 +109,11 @@ public final class OperationDispatcher {
     return launchThread;
   }
 
+  /** Blocks of this rank's last operation on a GPU; see {@link Launcher#lastBlocks}. */
+  public int lastBlocks() {
+    return launcher.lastBlocks();
+  }
+
   /** The same for communicators whose operations are in one order. */
   Object order() {
     return launcher.order();

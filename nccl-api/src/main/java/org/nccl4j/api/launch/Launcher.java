@@ -23,10 +23,13 @@ import org.nccl4j.device.kernel.KernelPlan;
  */
 public final class Launcher {
   private static final VarHandle INSIDE;
+  private static final VarHandle LAST;
 
   static {
     try {
-      INSIDE = MethodHandles.lookup().findVarHandle(Launcher.class, "inside", int.class);
+      MethodHandles.Lookup lookup = MethodHandles.lookup();
+      INSIDE = lookup.findVarHandle(Launcher.class, "inside", int.class);
+      LAST = lookup.findVarHandle(Launcher.class, "last", KernelPlan.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -47,6 +50,9 @@ public final class Launcher {
 
   private OperationHooks hooks = new OperationHooks();
   private FlightRecorder log = FlightRecorder.unread();
+
+  /** The plan that was launched last, or null. */
+  private volatile KernelPlan last;
 
   /** 1 while a thread plans and launches, else 0. */
   private volatile int inside;
@@ -147,6 +153,7 @@ public final class Launcher {
       long shape,
       long count) {
     kernels.launch(plan, send, recv, stream);
+    LAST.setOpaque(this, plan);
     log.collective(shape, count);
   }
 
@@ -160,7 +167,14 @@ public final class Launcher {
       long shape,
       long count) {
     kernels.launch(plan, send, recv, stream);
+    LAST.setOpaque(this, plan);
     log.other(shape, count);
+  }
+
+  /** Blocks of the last launch's largest kernel on a GPU; else 0. Any thread. */
+  public int lastBlocks() {
+    KernelPlan launched = last;
+    return launched == null ? 0 : launched.blocks();
   }
 
   /**

@@ -63,6 +63,16 @@ interface CostModel {
   int channels(Operation operation, AlgorithmChoice choice, long bytes);
 
   /**
+   * The fewest channels or blocks that carry an operation within three per cent of its best time,
+   * as measured; 0 where that was not measured.
+   *
+   * @param bytes of the whole data, as in {@link #microseconds}
+   */
+  default int fewestChannels(Operation operation, AlgorithmChoice choice, long bytes) {
+    return 0;
+  }
+
+  /**
    * Most bytes of one step of a channel; the device makes it fit its slots.
    *
    * @param bytes of the whole data, as in {@link #microseconds}

@@ -39,6 +39,11 @@ interface CostOverlay extends CostModel {
   }
 
   @Override
+  default int fewestChannels(Operation operation, AlgorithmChoice choice, long bytes) {
+    return base().fewestChannels(operation, choice, bytes);
+  }
+
+  @Override
   default int chunkBytes(
       ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
     return base().chunkBytes(layout, operation, choice, bytes);

@@ -38,6 +38,7 @@ final class GpuWindowCosts {
   private final long lineData;
   private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
   private final Map<String, TreeMap<Long, Integer>> blocks = new HashMap<>();
+  private final Map<String, TreeMap<Long, Integer>> fewest = new HashMap<>();
 
   /**
    * The costs of a model; read once.
@@ -58,18 +59,24 @@ final class GpuWindowCosts {
     table.ifPresent(found -> found.lines().forEach(this::read));
   }
 
-  /** A line: ranks, operation, way, then bytes:microseconds or bytes:microseconds:blocks. */
+  /**
+   * A line: ranks, operation, way, then bytes:microseconds, where they were tried the number of
+   * blocks that took that time, and where fewer took hardly longer their number.
+   */
   private void read(String[] words) {
     String way = words[1] + " " + words[2];
     TreeMap<Long, Double> times = new TreeMap<>();
     TreeMap<Long, Integer> best = new TreeMap<>();
+    TreeMap<Long, Integer> few = new TreeMap<>();
     for (int i = 3; i < words.length; i++) {
       String[] point = words[i].split(":");
       times.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
       best.put(Long.parseLong(point[0]), point.length < 3 ? 0 : Integer.parseInt(point[2]));
+      few.put(Long.parseLong(point[0]), point.length < 4 ? 0 : Integer.parseInt(point[3]));
     }
     curves.put(way, times);
     blocks.put(way, best);
+    fewest.put(way, few);
   }
 
   /** True if some were measured. */
@@ -133,9 +140,13 @@ final class GpuWindowCosts {
         : others;
   }
 
-  /** Blocks as they were measured; 0 leaves it to the device. */
-  private int blocks(Operation operation, Algorithm algorithm, long bytes) {
-    TreeMap<Long, Integer> best = blocks.get(operation + " " + algorithm.label());
+  /** Blocks of an operation of a size as they were measured; 0 leaves it to the device. */
+  private static int blocks(
+      Map<String, TreeMap<Long, Integer>> measured,
+      Operation operation,
+      Algorithm algorithm,
+      long bytes) {
+    TreeMap<Long, Integer> best = measured.get(operation + " " + algorithm.label());
     if (best == null) {
       return 0;
     }
@@ -177,8 +188,15 @@ final class GpuWindowCosts {
     @Override
     public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
       return choice.algorithm().isBetweenWindows()
-          ? blocks(operation, choice.algorithm(), part(operation, bytes))
+          ? blocks(blocks, operation, choice.algorithm(), part(operation, bytes))
           : base.channels(operation, choice, bytes);
+    }
+
+    @Override
+    public int fewestChannels(Operation operation, AlgorithmChoice choice, long bytes) {
+      return choice.algorithm().isBetweenWindows()
+          ? blocks(fewest, operation, choice.algorithm(), part(operation, bytes))
+          : base.fewestChannels(operation, choice, bytes);
     }
 
     private long part(Operation operation, long bytes) {

@@ -25,11 +25,16 @@ final class MeasuredCosts {
   private static final Map<String, Optional<MeasuredCosts>> KNOWN = new ConcurrentHashMap<>();
 
   private final String measured; // where, as a sentence
-  private final Map<Way, TreeMap<Long, Double>> curves;
+  private final Map<Way, TreeMap<Long, Double>> curves = new HashMap<>();
+  private final Map<Way, TreeMap<Long, Integer>> fewest = new HashMap<>();
 
-  private MeasuredCosts(String measured, Map<Way, TreeMap<Long, Double>> curves) {
+  private MeasuredCosts(String measured, Stream<String[]> lines) {
     this.measured = measured;
-    this.curves = curves;
+    lines.forEach(
+        words -> {
+          curves.put(way(words), points(words));
+          fewest.put(way(words), fewest(words));
+        });
   }
 
   /** Returns the costs measured for a model and a number of ranks, if there are any; read once. */
@@ -38,27 +43,18 @@ final class MeasuredCosts {
         nRanks + " " + model,
         missing ->
             MeasuredTable.find(model, "costs", nRanks)
-                .map(
-                    table ->
-                        new MeasuredCosts(table.source(nRanks), parse(table.lines().stream()))));
+                .map(table -> new MeasuredCosts(table.source(nRanks), table.lines().stream())));
   }
 
   /** Those of a number of ranks in a table of the user's, if there are some. */
   static Optional<MeasuredCosts> tuned(String file, List<String> lines, int nRanks) {
-    Map<Way, TreeMap<Long, Double>> curves =
-        parse(
+    MeasuredCosts tuned =
+        new MeasuredCosts(
+            "measured, " + file,
             lines.stream()
                 .map(line -> line.split(" "))
                 .filter(words -> words[0].equals(Integer.toString(nRanks))));
-    return curves.isEmpty()
-        ? Optional.empty()
-        : Optional.of(new MeasuredCosts("measured, " + file, curves));
-  }
-
-  private static Map<Way, TreeMap<Long, Double>> parse(Stream<String[]> lines) {
-    Map<Way, TreeMap<Long, Double>> curves = new HashMap<>();
-    lines.forEach(words -> curves.put(way(words), points(words)));
-    return curves;
+    return tuned.curves.isEmpty() ? Optional.empty() : Optional.of(tuned);
   }
 
   private static Way way(String[] words) {
@@ -76,12 +72,22 @@ final class MeasuredCosts {
   static TreeMap<Long, Double> points(String[] words) {
     TreeMap<Long, Double> points = new TreeMap<>();
     for (int i = 4; i < words.length; i++) {
-      int colon = words[i].indexOf(':');
-      points.put(
-          Long.parseLong(words[i].substring(0, colon)),
-          Double.parseDouble(words[i].substring(colon + 1)));
+      String[] point = words[i].split(":");
+      points.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
     }
     return points;
+  }
+
+  /**
+   * Of points of a line of a table the fewest channels within three per cent, where it has them.
+   */
+  private static TreeMap<Long, Integer> fewest(String[] words) {
+    TreeMap<Long, Integer> fewest = new TreeMap<>();
+    for (int i = 4; i < words.length; i++) {
+      String[] point = words[i].split(":");
+      fewest.put(Long.parseLong(point[0]), point.length < 3 ? 0 : Integer.parseInt(point[2]));
+    }
+    return fewest;
   }
 
   /** These figures where there are some, and a model for all else. */
@@ -128,6 +134,14 @@ final class MeasuredCosts {
       return base.has(algorithm, protocol)
           || curves.keySet().stream()
               .anyMatch(way -> way.algorithm == algorithm && way.protocol == protocol);
+    }
+
+    @Override
+    public int fewestChannels(Operation operation, AlgorithmChoice choice, long bytes) {
+      TreeMap<Long, Integer> measured =
+          fewest.get(new Way(operation, choice.algorithm(), choice.protocol()));
+      Map.Entry<Long, Integer> below = measured == null ? null : measured.floorEntry(bytes);
+      return below == null ? base.fewestChannels(operation, choice, bytes) : below.getValue();
     }
 
     @Override

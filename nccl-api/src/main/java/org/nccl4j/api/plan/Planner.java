@@ -182,6 +182,8 @@ public final class Planner {
       return null;
     }
     Operation operation = CallShape.operation(shape);
+    long bytes = wholeBytes(shape, count);
+    int few = costs.fewestChannels(operation, choice, bytes);
     tell(operation.key(), CallShape.bytes(shape, count), algorithm.label() + " between windows");
     return kernels.prepare(
         new WindowWork(
@@ -193,8 +195,8 @@ public final class Planner {
             count,
             algorithm.needsSend(operation) ? from.view() : null,
             algorithm.needsRecv(operation) ? to.view() : null,
-            rules.ctas.limit(costs.channels(operation, choice, wholeBytes(shape, count))),
-            rules.ctas.mostOfDevice()));
+            rules.ctas.limit(costs.channels(operation, choice, bytes), few, bytes),
+            rules.ctas.mostOfDevice(few, bytes)));
   }
 
   private CollectiveWork work(long shape, long count, RedOp op, Predicate<Algorithm> among) {
@@ -231,7 +233,9 @@ public final class Planner {
     int wanted = costs.channels(operation, choice, bytes);
     return choice.algorithm() == Algorithm.NVLS
         ? wanted
-        : Math.min(ranks.spread().channels(), rules.ctas.limit(wanted));
+        : Math.min(
+            ranks.spread().channels(),
+            rules.ctas.limit(wanted, costs.fewestChannels(operation, choice, bytes), bytes));
   }
 
   private long wholeBytes(long shape, long count) {

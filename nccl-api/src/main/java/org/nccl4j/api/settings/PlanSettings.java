@@ -18,10 +18,12 @@ public final class PlanSettings {
           0,
           0,
           3,
-          "With 2 (NCCL's ZERO) or 3, copy engines execute operations on windows that only move"
-              + " data, without a kernel, and sends and receives of 1 MiB and more of any memory,"
-              + " with kernels of one thread between the copies. 0 and 1 (EFFICIENCY) change"
-              + " nothing. NCCL_ALGO has precedence.");
+          "With 1 (NCCL's EFFICIENCY), collectives take the fewest blocks within 3 % of the best"
+              + " time, and at most 32 where that was not measured; with 0, only those of 4 MiB and"
+              + " more for which it was measured. With 2 (ZERO), copy engines execute operations on"
+              + " windows that only move data, without a kernel, and sends and receives of 1 MiB"
+              + " and more of any memory, with kernels of one thread between the copies; 3 is both."
+              + " NCCL_ALGO has precedence.");
 
   public static final Setting<String> NCCL_TUNER_PLUGIN =
       Setting.text(

@@ -9,10 +9,17 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
 
 /** Waits of a call for another thread's launch. */
 class LauncherTest {
@@ -60,6 +67,30 @@ class LauncherTest {
     CompletableFuture<NcclException> waiting = failureOfEnter(launcher);
     launcher.close(Duration.ZERO);
     assertEquals(ErrorId.CLOSED, waiting.get(30, TimeUnit.SECONDS).id());
+  }
+
+  @Test
+  void theBlocksOfTheLastLaunchAreKnown() {
+    Launcher launcher = new Launcher(kernels, LONG);
+    assertEquals(0, launcher.lastBlocks());
+    launcher.launchCollective(plan(16), null, null, null, 0, 0);
+    assertEquals(16, launcher.lastBlocks());
+    launcher.launchOther(plan(8), null, null, null, 0, 0);
+    assertEquals(8, launcher.lastBlocks());
+  }
+
+  private KernelPlan plan(int channels) {
+    return kernels.prepare(
+        new CollectiveWork(
+            Operation.ALL_REDUCE,
+            Algorithm.RING,
+            Protocol.SIMPLE,
+            DataType.FLOAT32,
+            RedOp.SUM,
+            0,
+            1000,
+            channels,
+            1 << 20));
   }
 
   private static CompletableFuture<NcclException> failureOfEnter(Launcher launcher) {

@@ -37,4 +37,33 @@ class CtaLimitsTest {
     assertEquals(0, limits.mostOfDevice(), "no other operation is meant");
     assertEquals(2, new CtaLimits(1, 4, 3).channels(SENDRECV));
   }
+
+  @Test
+  void largeOperationsTakeFewBlocksWhereTheseWereMeasured() {
+    CtaLimits limits = new CtaLimits(1, 64, 64);
+    assertEquals(16, limits.limit(64, 16, 4 << 20));
+    assertEquals(64, limits.limit(64, 16, (4 << 20) - 1), "small ones take the best");
+    assertEquals(64, limits.limit(128, 0, 1 << 30), "nothing was measured");
+    assertEquals(8, limits.limit(8, 16, 1 << 30), "the best are fewer");
+    assertEquals(16, limits.mostOfDevice(16, 1 << 30));
+    assertEquals(0, limits.mostOfDevice(0, 1 << 30));
+  }
+
+  @Test
+  void sparingOperationsOfAllSizesTakeFewBlocks() {
+    CtaLimits sparing = new CtaLimits(1, 64, 64, /* sparing= */ true);
+    assertEquals(16, sparing.limit(64, 16, 1));
+    assertEquals(32, sparing.limit(64, 0, 1));
+    assertEquals(1, sparing.limit(1, 0, 1));
+    assertEquals(0, sparing.limit(0, 0, 1), "left to the device, which takes at most as many");
+    assertEquals(32, sparing.mostOfDevice(0, 1));
+  }
+
+  @Test
+  void theUsersLimitsComeFirst() {
+    assertEquals(4, new CtaLimits(1, 4, 64).limit(64, 16, 1 << 30));
+    assertEquals(4, new CtaLimits(1, 4, 64).mostOfDevice(16, 1 << 30));
+    assertEquals(48, new CtaLimits(48, 64, 64).limit(64, 16, 1 << 30));
+    assertEquals(48, new CtaLimits(48, 64, 64).mostOfDevice(16, 1 << 30));
+  }
 }

@@ -157,6 +157,9 @@ public interface CudaDriver {
   int cuFuncGetAttribute(long value, int attribute, long function);
 
   /** See the CUDA driver API. */
+  int cuFuncSetAttribute(long function, int attribute, int value);
+
+  /** See the CUDA driver API. */
   int cuGraphInstantiateWithFlags(long executable, long graph, long flags);
 
   /** See the CUDA driver API. */

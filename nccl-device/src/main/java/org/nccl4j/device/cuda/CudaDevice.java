@@ -318,6 +318,15 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return new CudaStream(this, GpuStream.ordinary(gpu));
   }
 
+  /**
+   * A stream whose kernels get multiprocessors that become free before those of ordinary streams
+   * do: for communication beside a program's own kernels, which otherwise waits until the last of
+   * their blocks has begun.
+   */
+  public CudaStream createPriorityStream() {
+    return new CudaStream(this, GpuStream.waiting(gpu));
+  }
+
   /** {@link #wrapStream} for a JCuda stream. */
   public CudaStream wrap(CUstream stream) {
     return wrapStream(Handles.stream(Arguments.notNull(stream, "stream")));

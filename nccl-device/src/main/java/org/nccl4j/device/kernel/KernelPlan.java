@@ -10,4 +10,9 @@ public interface KernelPlan {
    * launched no more. By the thread that prepares and launches; calling it again does nothing.
    */
   default void discard() {}
+
+  /** Blocks of its largest kernel on a GPU; 0 where it has no kernel, and on the host. */
+  default int blocks() {
+    return 0;
+  }
 }

@@ -56,6 +56,33 @@ class BesideGpuTest {
     }
   }
 
+  /** Down to a single block, which has nobody to combine while it moves. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 5, 16, 48})
+  void fewBlocks(int blocks) {
+    Random random = new Random(blocks);
+    int most = 96 << 20;
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, most)) {
+      for (Operation operation : OPERATIONS) {
+        for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16, DataType.UINT8)) {
+          int parts = operation == Operation.ALL_REDUCE ? 1 : 2;
+          int count = (20 << 20) / type.bytes() / parts + 1 + random.nextInt(999);
+          DirectGpuTest.check(
+              ranks,
+              windows,
+              new DirectGpuTest.Kind(operation, Algorithm.COPY_ENGINE),
+              type,
+              RedOp.SUM,
+              count,
+              random,
+              0,
+              blocks);
+        }
+      }
+    }
+  }
+
   /**
    * Many after each other, each with the sums of the one before, on two ranks of which none, one or
    * both capture it into a graph; little, which kernels move there, and more, which engines copy.

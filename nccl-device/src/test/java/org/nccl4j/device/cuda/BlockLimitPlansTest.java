@@ -1,6 +1,8 @@
 package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
@@ -28,6 +30,7 @@ import org.nccl4j.operation.Protocol;
 /** Plans take no more blocks than works let them, against the recording driver. */
 class BlockLimitPlansTest extends AgainstFakeCuda {
   private static final int LARGE = 2 << 20;
+  private static final int MOST = 32 << 20;
 
   private GpuRanks ranks;
   private DirectRanks windows;
@@ -38,7 +41,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
   void makeRanks() {
     assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     ranks = new GpuRanks(2, Duration.ofSeconds(3));
-    windows = new DirectRanks(ranks, 2 * LARGE);
+    windows = new DirectRanks(ranks, MOST);
     communicator = ranks.communicators.get(0);
   }
 
@@ -66,6 +69,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
       assertEquals("128 blocks", end(communicator.prepare(works)));
       assertEquals("8 blocks", end(communicator.prepare(limited)));
       assertEquals("8 blocks", end(communicator.prepare(signed(limited))));
+      assertEquals(8, communicator.prepare(limited).blocks());
     }
   }
 
@@ -144,14 +148,44 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
   @Test
   void whatGoesBesideCopyEngines() {
     assertEquals("32", launched(Operation.ALL_GATHER, 0));
+    assertEquals(32, plan.blocks());
     assertEquals("8", launched(Operation.ALL_GATHER, 8));
     assertEquals("8", launched(Operation.ALL_REDUCE, 8));
     assertEquals("64", launched(Operation.REDUCE_SCATTER, 0));
     assertEquals(20, movers());
     assertEquals("8", launched(Operation.REDUCE_SCATTER, 8));
     assertEquals(2, movers());
-    assertEquals("2", launched(Operation.REDUCE_SCATTER, 1), "one moves and one combines");
+    assertEquals("2", launched(Operation.REDUCE_SCATTER, 2), "one moves and one combines");
     assertEquals(1, movers());
+    assertEquals("1", launched(Operation.REDUCE_SCATTER, 1), "the kernel loads all");
+    assertEquals(0, engineBytes());
+  }
+
+  /** Those that come early keep multiprocessors from other kernels meanwhile. */
+  @Test
+  void blocksOfLargeOperationsDoNotComeEarly() {
+    assertTrue(comesEarly(LARGE));
+    assertFalse(comesEarly(MOST));
+  }
+
+  private boolean comesEarly(int count) {
+    fake.fakeReset();
+    WindowWork work =
+        new WindowWork(
+            Operation.ALL_REDUCE,
+            Algorithm.DIRECT_TWO_SHOT,
+            DataType.INT8,
+            RedOp.SUM,
+            0,
+            count,
+            windows.sends.get(0),
+            windows.recvs.get(0),
+            16);
+    plan = communicator.prepare(work);
+    communicator.launch(plan, windows.send.get(0), windows.recv.get(0), ranks.streams.get(0));
+    String launch =
+        fake.fakeRecord().lines().filter(l -> l.startsWith("cuLaunchKernelEx(")).findFirst().get();
+    return launch.contains("6:1"); // programmatic stream serialization
   }
 
   @Test
@@ -172,6 +206,21 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
         .filter(line -> line.startsWith("cuLaunchKernelEx("))
         .map(line -> line.replaceAll(".*\\((\\d+),.*", "$1"))
         .collect(Collectors.joining(", "));
+  }
+
+  @Test
+  void fewMoversLeaveMoreToTheEngines() {
+    launched(Operation.REDUCE_SCATTER, 0);
+    long most = engineBytes();
+    launched(Operation.REDUCE_SCATTER, 8);
+    assertEquals(2, movers());
+    assertTrue(engineBytes() > most, engineBytes() + " of engines, by 64 blocks " + most);
+  }
+
+  private long engineBytes() {
+    Offheap arguments = new Offheap(BesideArguments.SIZE);
+    fake.fakeAllArguments(arguments.address(), BesideArguments.SIZE);
+    return arguments.getLong(BesideArguments.ENGINE_BYTES);
   }
 
   private int movers() {

@@ -129,6 +129,20 @@ class DirectGpuTest {
       RedOp op,
       int count,
       Random random) {
+    check(ranks, windows, kind, type, op, count, random, 0, 0);
+  }
+
+  /** The same by a number of blocks, or by at most so many; 0 leaves both to the device. */
+  static void check(
+      GpuRanks ranks,
+      DirectRanks windows,
+      Kind kind,
+      DataType type,
+      RedOp op,
+      int count,
+      Random random,
+      int blocks,
+      int mostBlocks) {
     int n = ranks.n;
     int element = type.bytes();
     int part = count * element;
@@ -170,15 +184,26 @@ class DirectGpuTest {
               count,
               kind.way.needsSend(kind.operation) ? send.get(rank) : null,
               kind.way.needsRecv(kind.operation) ? windows.recvs.get(rank) : null,
-              0);
+              blocks,
+              mostBlocks);
       communicator.launch(
           communicator.prepare(work), sends.get(rank), recvs.get(rank), ranks.streams.get(rank));
     }
     ranks.synchronize();
     for (int rank = 0; rank < n; rank++) {
       String what =
-          "%s of %d %s %s root %d%s shifted by %d, rank %d of %d"
-              .formatted(kind, count, type, op, root, inPlace ? " in place" : "", shift, rank, n);
+          "%s of %d %s %s root %d%s shifted by %d by %d blocks, rank %d of %d"
+              .formatted(
+                  kind,
+                  count,
+                  type,
+                  op,
+                  root,
+                  inPlace ? " in place" : "",
+                  shift,
+                  Math.max(blocks, mostBlocks),
+                  rank,
+                  n);
       assertNull(wrong(kind.operation, elements, rank, root, n, part, read(recvs.get(rank))), what);
       if (!inPlace) {
         ByteBuffer before = read(windows.recv.get(rank).slice(0, at));

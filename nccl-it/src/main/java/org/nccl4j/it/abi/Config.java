@@ -17,6 +17,7 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
   private static final Duration CREATION = Duration.ofMinutes(30);
   private static final Duration OPERATION = Duration.ofDays(1);
   private static final String SILENCE = "30m"; // of a process that a debugger has stopped
+  private static final int EFFICIENT_CTAS = 1; // NCCL_CTA_POLICY_EFFICIENCY
   private static final int ZERO_CTAS = 2; // NCCL_CTA_POLICY_ZERO
 
   /**
@@ -43,8 +44,7 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
       config = config.withTrafficClass(ConfigField.TRAFFIC_CLASS.of(numbers));
     }
     if (ConfigField.CTA_POLICY.isIn(numbers)) {
-      boolean zero = (ConfigField.CTA_POLICY.of(numbers) & ZERO_CTAS) != 0;
-      config = config.withCtaPolicy(zero ? CtaPolicy.ZERO : CtaPolicy.DEFAULT);
+      config = config.withCtaPolicy(policy(ConfigField.CTA_POLICY.of(numbers)));
     }
     if (ConfigField.NVLS_CTAS.isIn(numbers)) {
       config = config.withNvlsCtas(ConfigField.NVLS_CTAS.of(numbers));
@@ -53,6 +53,14 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
       config = config.withChannelsPerNetPeer(ConfigField.CHANNELS_PER_NET_PEER.of(numbers));
     }
     return new Config(isBlocking(numbers), named(config, names));
+  }
+
+  /** NCCL's policies are bits. */
+  private static CtaPolicy policy(int bits) {
+    if ((bits & ZERO_CTAS) != 0) {
+      return CtaPolicy.ZERO;
+    }
+    return (bits & EFFICIENT_CTAS) != 0 ? CtaPolicy.EFFICIENCY : CtaPolicy.DEFAULT;
   }
 
   /** NCCL's values of what neither the program nor the user has decided. */

@@ -3,6 +3,7 @@ package org.nccl4j.it.perf;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.ToDoubleFunction;
 import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.rank.Command;
 import org.nccl4j.it.perf.rank.IterationPlan;
@@ -17,6 +18,7 @@ final class CellTimer {
   private final PerfSettings.How how;
   private final int deadlineSeconds;
   private long seed;
+  private int blocks;
 
   CellTimer(Ranks ranks, PerfSettings.How how, int deadlineSeconds) {
     this.ranks = ranks;
@@ -46,8 +48,34 @@ final class CellTimer {
     double seconds = expected * (warmup + (double) iterations * how.aggregate()) / 1e6;
     for (Reply answer : ranks.all(order, patience(seconds))) {
       nanos.add(((Reply.Took) answer).nanos());
+      blocks = ((Reply.Took) answer).blocks();
     }
     return how.averaging().of(nanos) / 1e3 / ((double) iterations * how.aggregate());
+  }
+
+  /** Returns the blocks of the operation that was measured last; 0 if they are unknown. */
+  int blocks() {
+    return blocks;
+  }
+
+  /**
+   * Times a cell's operations and a computation, alone and at the same time; means of all ranks.
+   */
+  Reply.Overlapped overlap(Command.Overlap order, double expected) {
+    double seconds = 20 * (order.calls() * expected + order.micros()) / 1e6;
+    List<Reply.Overlapped> all =
+        ranks.all(order, patience(seconds)).stream().map(Reply.Overlapped.class::cast).toList();
+    return new Reply.Overlapped(
+        mean(all, Reply.Overlapped::computation),
+        mean(all, Reply.Overlapped::operations),
+        mean(all, Reply.Overlapped::computationBeside),
+        mean(all, Reply.Overlapped::operationsBeside),
+        all.get(0).blocks());
+  }
+
+  private static double mean(
+      List<Reply.Overlapped> all, ToDoubleFunction<Reply.Overlapped> figure) {
+    return all.stream().mapToDouble(figure).average().orElse(0);
   }
 
   /** Checks all ranks together; null if checks are off. */

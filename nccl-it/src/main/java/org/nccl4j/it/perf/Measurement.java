@@ -78,13 +78,17 @@ final class Measurement {
     List<Result> results = new ArrayList<>();
     for (Workload workload : settings.what().workloads()) {
       heading.print(workload, joined);
+      if (settings.how().overlap()) {
+        new OverlapSweep(settings, timer, !peers.isEmpty(), out).run(workload);
+        continue;
+      }
       List<Result> part = new Sweep(settings, timer, peers, transport, out).run(workload);
       new Summary(part).print(out);
       out.printf("#%n# Collective test concluded: %s%n", workload.label());
       out.flush();
       results.addAll(part);
     }
-    if (!peers.isEmpty() && settings.what().workloads().size() > 1) {
+    if (!results.isEmpty() && !peers.isEmpty() && settings.what().workloads().size() > 1) {
       out.println("# All collectives together:");
       new Summary(results).print(out);
       out.flush();
@@ -102,7 +106,8 @@ final class Measurement {
             bytes,
             who.kind(),
             settings.outputs().comparison().file(),
-            who.registration());
+            who.registration(),
+            settings.how().overlap());
     return who.processes()
         ? ProcessRanks.start(spec, who.placement(), err)
         : ThreadRanks.start(spec);

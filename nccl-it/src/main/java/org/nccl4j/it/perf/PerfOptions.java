@@ -277,6 +277,18 @@ final class PerfOptions {
   boolean explain;
 
   @Option(
+      names = {"--blocks"},
+      description = "Adds the blocks (CTAs) of each operation to the table. For GPUs.")
+  boolean blocks;
+
+  @Option(
+      names = {"--overlap"},
+      description =
+          "Runs a computing kernel beside the operations, and shows how much they slow each"
+              + " other down, with --compare libnccl also for libnccl. For GPUs.")
+  boolean overlap;
+
+  @Option(
       names = {"-h", "--help"},
       usageHelp = true,
       description = "Shows this.")

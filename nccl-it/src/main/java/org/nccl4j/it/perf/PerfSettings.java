@@ -43,6 +43,8 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * @param checks checked operations for each cell
    * @param graph iterations in a CUDA graph; 0 for none
    * @param explain whether to show the planner's tables
+   * @param blocks whether to show the blocks of GPUs
+   * @param overlap whether to measure operations beside a computation instead
    */
   record How(
       OptionalInt iterations,
@@ -53,7 +55,9 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
       boolean blocking,
       int graph,
       Averaging averaging,
-      boolean explain) {}
+      boolean explain,
+      boolean blocks,
+      boolean overlap) {}
 
   /**
    * The ranks.

@@ -43,7 +43,7 @@ final class Sweep {
     this.peers = peers;
     this.transport = transport;
     this.out = out;
-    table = new Table(out, peers.isEmpty() ? "" : peers.get(0).name());
+    table = new Table(out, peers.isEmpty() ? "" : peers.get(0).name(), settings.how().blocks());
   }
 
   /** Measures a workload. */
@@ -129,8 +129,10 @@ final class Sweep {
         peers.stream().filter(peer -> peer.resembles(cell) && cell.bytes(ranks()) > 0).toList();
     List<Double> ours = new ArrayList<>();
     Map<Peer, List<Double>> theirs = new LinkedHashMap<>();
+    int blocks = 0;
     for (int round = 0; round < repetition.rounds(); round++) {
       ours.add(timer.micros(cell, repetition.warmup(), repetition.iterations(), expected));
+      blocks = timer.blocks();
       for (Peer peer : compared) {
         theirs
             .computeIfAbsent(peer, key -> new ArrayList<>())
@@ -138,7 +140,7 @@ final class Sweep {
       }
     }
     Reply.Explained told = timer.explanation(cell);
-    Choice choice = new Choice(told.algorithm(), told.protocol(), transport);
+    Choice choice = new Choice(told.algorithm(), told.protocol(), transport, blocks);
     List<Reference> references =
         theirs.entrySet().stream()
             .map(e -> new Reference(e.getKey().name(), e.getKey().version(), median(e.getValue())))

@@ -127,7 +127,38 @@ final class Validation {
           "--processes and -g " + options.gpus + ": each process drives one GPU",
           "leave -g out");
     }
+    if (kind == Device.Kind.HOST && (options.blocks || options.overlap)) {
+      throw new InvalidUsageException(
+          ErrorId.OPTIONS,
+          options.overlap
+              ? "--overlap: the host device has no multiprocessors that operations share with a computing kernel"
+              : "--blocks: operations of the host device have no blocks",
+          "leave it out, or use --device cuda");
+    }
+    if (options.overlap) {
+      refuseBesideOverlap();
+    }
     between("-R", options.register, 0, RegistrationMode.values().length - 1);
+  }
+
+  private void refuseBesideOverlap() {
+    String other =
+        options.graph != 0
+            ? "-G"
+            : options.blocking != 0
+                ? "-z"
+                : options.aggregate != 1
+                    ? "-m"
+                    : options.gpus != 1
+                        ? "-g"
+                        : options.json != null ? "--json" : options.html != null ? "--html" : "";
+    if (!other.isEmpty()) {
+      throw new InvalidUsageException(
+          ErrorId.OPTIONS,
+          "--overlap and %s are both given: operations beside a computation are measured one by one, and printed"
+              .formatted(other),
+          "leave one of them out");
+    }
   }
 
   private static void refuseMissingGpus(int nRanks) {
@@ -208,7 +239,9 @@ final class Validation {
         options.blocking == 1,
         options.graph,
         Averaging.values()[options.average],
-        options.explain);
+        options.explain,
+        options.blocks,
+        options.overlap);
   }
 
   private List<Workload> workloads(int nRanks, boolean explicit) {

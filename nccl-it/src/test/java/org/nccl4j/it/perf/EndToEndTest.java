@@ -135,6 +135,15 @@ final class EndToEndTest {
   }
 
   @Test
+  void whatIsForGpusIsRefusedOnTheHost() {
+    assertEquals(2, perf("all_reduce -t 2 -e 8 --device host --blocks"));
+    assertTrue(err.toString().contains("--blocks: operations of the host"), err::toString);
+    assertTrue(err.toString().contains("--device cuda"), err::toString);
+    assertEquals(2, perf("all_reduce -t 2 -e 8 --device host --overlap"));
+    assertTrue(err.toString().contains("--overlap: the host device has no multi"), err::toString);
+  }
+
+  @Test
   void anUnknownTransportIsAnError() {
     assertEquals(1, perf("all_reduce -t 2 -e 8 --transport pigeon"));
     assertTrue(err.toString().contains("pigeon"), err::toString);

@@ -110,6 +110,8 @@ final class SweepTest {
             false,
             0,
             averaging,
+            false,
+            false,
             false);
     PerfSettings settings =
         new PerfSettings(

@@ -58,6 +58,7 @@ public record Engine(
     OperationDispatcher queue,
     Map<Integer, Routes.Route> routes) {
 
+  private static final int CTA_POLICY_EFFICIENCY = 1; // a bit, like the next
   private static final int CTA_POLICY_ZERO = 2;
 
   private static final System.Logger LOG = DebugLog.of("ENV");
@@ -236,7 +237,8 @@ public record Engine(
     return new CtaLimits(
         Math.max(settings.get(Settings.NCCL_MIN_CTAS), channels.minChannels()),
         Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()),
-        channels.maxPeerChannels());
+        channels.maxPeerChannels(),
+        (settings.get(PlanSettings.NCCL_CTA_POLICY) & CTA_POLICY_EFFICIENCY) != 0);
   }
 
   /** Returns the dispatcher of operations that are planned by other settings. */

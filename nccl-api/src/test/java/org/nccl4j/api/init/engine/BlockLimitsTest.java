@@ -40,6 +40,13 @@ class BlockLimitsTest {
   }
 
   @Test
+  void thePolicyOfEfficiencyIsABit() {
+    assertEquals(new CtaLimits(1, 64, 64, true), limits(Map.of("NCCL_CTA_POLICY", "1")));
+    assertEquals(new CtaLimits(1, 64, 64, false), limits(Map.of("NCCL_CTA_POLICY", "2")));
+    assertEquals(new CtaLimits(1, 64, 64, true), limits(Map.of("NCCL_CTA_POLICY", "3")));
+  }
+
+  @Test
   void theHostHasNoBlocks() {
     Settings settings = Settings.ofProcess(Map.of("NCCL_MAX_NCHANNELS", "8"));
     assertEquals(CtaLimits.NONE, Engine.ctas(settings, Device.Kind.HOST));

@@ -26,6 +26,11 @@ public final class BatchCopyPlan extends CopyPlan {
 
     /** No more are launched for one plan. */
     default void discard() {}
+
+    /** Blocks of its kernel, if it has one. */
+    default int blocks() {
+      return 0;
+    }
   }
 
   public BatchCopyPlan(Move move, Meeting meeting) {
@@ -40,6 +45,11 @@ public final class BatchCopyPlan extends CopyPlan {
   public void discard() {
     meeting.discard();
     batch.discard();
+  }
+
+  @Override
+  public int blocks() {
+    return meeting.blocks();
   }
 
   @Override

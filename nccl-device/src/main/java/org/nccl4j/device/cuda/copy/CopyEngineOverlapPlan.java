@@ -53,7 +53,10 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
 
   private static final long MOST_TAIL = 3 << 20;
 
-  /** A reduce-scatter's kernel moves this and three eighths, in units, and at most a half. */
+  /**
+   * A reduce-scatter's kernel moves this and three eighths, in units, and at most a half; with
+   * fewer movers as much less, since each of them moves so much while the engines move the rest.
+   */
   private static final long BESIDE_SCATTER = 4 << 20;
 
   private static final long UNIT = 256 << 10;
@@ -112,11 +115,14 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
    */
   private record Moved(long bytes, long chunk, long head, int movers) {
     static Moved of(Operation operation, long all, int blocks) {
+      if (operation == Operation.REDUCE_SCATTER && blocks < 2) {
+        return new Moved(0, 1, 0, 1); // no block to combine while one moves: the kernel loads all
+      }
       return switch (operation) {
         case REDUCE_SCATTER -> {
-          long beside = Math.min(all / 2, all * 3 / 8 + BESIDE_SCATTER);
-          long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
           int movers = Math.max(1, Math.min(MOVERS, blocks / 3)); // the others combine
+          long beside = Math.min(all / 2, (all * 3 / 8 + BESIDE_SCATTER) * movers / MOVERS);
+          long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
           yield new Moved((all - beside) & -128, chunk, 0, movers);
         }
         case ALL_REDUCE -> {
@@ -162,8 +168,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
     this.other = 1 - rank;
     this.bytes = work.count() * work.type().bytes();
     boolean reduces = operation.reduces();
-    int wanted = work.limit(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
-    int blocks = operation == Operation.REDUCE_SCATTER ? Math.max(2, wanted) : wanted;
+    int blocks = work.limit(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
     this.kernel = kernels.apply(blocks);
     this.byKernels = owner.hasOneQueue();
     this.mover =
@@ -216,6 +221,11 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   @Override
   public long recvBytes() {
     return kernel.recvBytes();
+  }
+
+  @Override
+  public int blocks() {
+    return kernel.blocks();
   }
 
   @Override

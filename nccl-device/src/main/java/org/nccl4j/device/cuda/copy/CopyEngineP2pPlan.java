@@ -72,6 +72,15 @@ final class CopyEngineP2pPlan implements CudaPlan {
     return needs.recvBytes();
   }
 
+  /** At least 1, of the kernels between the copies. */
+  @Override
+  public int blocks() {
+    return phases.stream()
+        .mapToInt(phase -> phase.kernel == null ? 1 : Math.max(1, phase.kernel.blocks()))
+        .max()
+        .orElse(0);
+  }
+
   @Override
   public void launch(long send, long recv, GpuStream stream) {
     boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.gpu());

@@ -22,6 +22,11 @@ public final class RoundCopyPlan extends CopyPlan {
   }
 
   @Override
+  public int blocks() {
+    return meeting.blocks();
+  }
+
+  @Override
   void meet(long send, long recv, GpuStream stream, boolean captured) {
     meeting.launch(send, recv, stream);
   }

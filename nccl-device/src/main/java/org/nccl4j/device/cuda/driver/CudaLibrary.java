@@ -356,7 +356,7 @@ public final class CudaLibrary {
   public static long loadModule(byte[] image, String name, Object place) {
     Offheap out = ANSWER.get();
     int code = Offheap.of(image).lend(at -> CUDA.cuModuleLoadData(out.address(), at));
-    CudaResult.check(code, "cuModuleLoadData of " + name + ".fatbin", place);
+    CudaResult.check(code, "cuModuleLoadData of " + name, place);
     return out.getLong(0);
   }
 
@@ -373,6 +373,11 @@ public final class CudaLibrary {
     CudaResult.check(
         CUDA.cuFuncGetAttribute(out.address(), attribute, function), "cuFuncGetAttribute", place);
     return out.getInt(0);
+  }
+
+  public static void setFunctionAttribute(long function, int attribute, int value, Object place) {
+    CudaResult.check(
+        CUDA.cuFuncSetAttribute(function, attribute, value), "cuFuncSetAttribute", place);
   }
 
   public static void beginCapture(long stream, Object place) {

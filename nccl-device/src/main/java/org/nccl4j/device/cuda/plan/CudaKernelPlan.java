@@ -38,6 +38,7 @@ public final class CudaKernelPlan implements CudaPlan {
   private final Offheap config;
   private final PlanTables.Table table;
   private final long function; // 0: there is nothing to do
+  private final int blocks;
   private final long sendBytes;
   private final long recvBytes;
 
@@ -102,6 +103,7 @@ public final class CudaKernelPlan implements CudaPlan {
     this.table = table;
     this.config = owner.offheap().take(PARAMETERS + 8);
     this.function = function;
+    this.blocks = shape.blocks;
     this.sendBytes = needs.sendBytes;
     this.recvBytes = needs.recvBytes;
     config.putLong(PARAMETERS, arguments.address());
@@ -153,9 +155,9 @@ public final class CudaKernelPlan implements CudaPlan {
     return arguments;
   }
 
-  /** Blocks of a launch. */
-  int blocks() {
-    return config.getInt(0);
+  @Override
+  public int blocks() {
+    return function == 0 ? 0 : blocks;
   }
 
   @Override
@@ -201,6 +203,6 @@ public final class CudaKernelPlan implements CudaPlan {
 
   @Override
   public String toString() {
-    return "kernel 0x%x by ".formatted(function) + blocks() + " blocks";
+    return "kernel 0x%x by ".formatted(function) + blocks + " blocks";
   }
 }

@@ -204,7 +204,7 @@ public final class KernelModules {
   private void loadAll(KernelFamily family) {
     long module =
         modules.computeIfAbsent(
-            family.file(), file -> CudaLibrary.loadModule(image(file), file, gpu));
+            family.file(), file -> CudaLibrary.loadModule(image(file), file + ".fatbin", gpu));
     for (String name : family.kernels()) {
       long function = CudaLibrary.function(module, name, gpu);
       // Asking for an attribute makes a lazily loading driver load the code now, and not at the

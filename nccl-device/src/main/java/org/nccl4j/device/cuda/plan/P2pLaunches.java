@@ -26,6 +26,11 @@ record P2pLaunches(PlanContext owner, List<CudaKernelPlan> kernels, CudaKernelPl
   }
 
   @Override
+  public int blocks() {
+    return kernels.stream().mapToInt(CudaKernelPlan::blocks).max().orElse(0);
+  }
+
+  @Override
   public void launch(long send, long recv, GpuStream stream) {
     for (CudaKernelPlan kernel : kernels) {
       kernel.launch(send, recv, stream);

@@ -31,6 +31,11 @@ record SingleRankPlan(CudaPlan copy) implements CudaPlan {
   }
 
   @Override
+  public int blocks() {
+    return copy.blocks();
+  }
+
+  @Override
   public void launch(long send, long recv, GpuStream stream) {
     copy.launch(send, recv, stream);
   }

@@ -40,6 +40,13 @@ public final class DirectPlans implements AutoCloseable {
    */
   private static final int MOST_PROCESSORS = 64;
 
+  /**
+   * From here on, bytes of all ranks, blocks do not come before the kernel in front has ended: they
+   * would keep as many multiprocessors again from other kernels, for less than a hundredth of the
+   * time.
+   */
+  private static final long LEAST_APART = 32 << 20;
+
   private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
@@ -86,6 +93,11 @@ public final class DirectPlans implements AutoCloseable {
     public void discard() {
       kernel.discard();
     }
+
+    @Override
+    public int blocks() {
+      return kernel.blocks();
+    }
   }
 
   /** Between two ranks copy engines have a kernel beside them. */
@@ -108,7 +120,7 @@ public final class DirectPlans implements AutoCloseable {
         context,
         arguments,
         context.kernels().direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
-        new CudaKernelPlan.Shape(blocks, THREADS, together(work)),
+        new CudaKernelPlan.Shape(blocks, THREADS, early(work)),
         needs(work));
   }
 
@@ -201,7 +213,7 @@ public final class DirectPlans implements AutoCloseable {
         new CudaKernelPlan.Shape(
             Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks)),
             threads(work, bytes),
-            together(work)),
+            early(work)),
         needs(work));
   }
 
@@ -232,6 +244,12 @@ public final class DirectPlans implements AutoCloseable {
   private static int together(WindowWork work) {
     boolean small = work.algorithm() == Algorithm.DIRECT_LL || !work.operation().reduces();
     return small && !work.algorithm().isMulticast() ? 2 : 1;
+  }
+
+  /** The same for a kernel that may begin before the one in front has ended, else 0. */
+  private int early(WindowWork work) {
+    long whole = work.count() * work.type().bytes() * work.operation().wholes(space.size());
+    return whole < LEAST_APART ? together(work) : 0;
   }
 
   private static int threads(WindowWork work, long bytes) {

@@ -19,6 +19,11 @@ record PutPlan(PlanContext owner, OneSidedWork.Put put, CudaKernelPlan signal) i
   }
 
   @Override
+  public int blocks() {
+    return signal.blocks();
+  }
+
+  @Override
   public void launch(long send, long recv, GpuStream stream) {
     if (put.bytes() > 0) {
       DriverLibrary.copyAsync(

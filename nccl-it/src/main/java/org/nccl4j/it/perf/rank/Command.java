@@ -44,6 +44,14 @@ public sealed interface Command extends Serializable {
   /** Run an operation; answer with the time. */
   record Measure(Cell cell, IterationPlan pace, Library library) implements Command {}
 
+  /**
+   * Run operations and a computation, alone and at the same time; answer with the times.
+   *
+   * @param calls operations
+   * @param micros of the computation
+   */
+  record Overlap(Cell cell, int calls, double micros, Library library) implements Command {}
+
   /** Run an operation once on fresh data; answer with what was wrong. */
   record Check(Cell cell, long seed) implements Command {}
 

@@ -37,7 +37,10 @@ final class RankLane implements AutoCloseable {
     this.nccl = nccl;
     device = spec.device(spec.rank());
     makeCurrent();
-    stream = device.createStream();
+    stream =
+        spec.urgent() && device instanceof CudaDevice cuda
+            ? cuda.createPriorityStream()
+            : device.createStream();
     barrier = device.allocate(DataType.INT32.bytes());
     boolean shared = nccl != null && spec.registration() == RegistrationMode.NOT;
     buffers = shared ? new RankBuffers(device, spec, nccl) : new RankBuffers(device, spec);

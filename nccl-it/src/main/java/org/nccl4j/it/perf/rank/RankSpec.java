@@ -16,6 +16,7 @@ import org.nccl4j.device.Device;
  * @param kind of device; on CUDA rank r has GPU r
  * @param libnccl its file, where it is compared with; else empty
  * @param registration of the buffers
+ * @param urgent whether operations come before kernels of other streams, on GPUs
  */
 public record RankSpec(
     int rank,
@@ -24,8 +25,21 @@ public record RankSpec(
     long bufferBytes,
     Device.Kind kind,
     String libnccl,
-    RegistrationMode registration)
+    RegistrationMode registration,
+    boolean urgent)
     implements Serializable {
+  /** Ranks with ordinary streams. */
+  public RankSpec(
+      int rank,
+      int nRanks,
+      int drives,
+      long bufferBytes,
+      Device.Kind kind,
+      String libnccl,
+      RegistrationMode registration) {
+    this(rank, nRanks, drives, bufferBytes, kind, libnccl, registration, /* urgent= */ false);
+  }
+
   /** One rank on the host device. */
   public static RankSpec host(int rank, int nRanks, long bufferBytes) {
     return new RankSpec(rank, nRanks, 1, bufferBytes, Device.Kind.HOST, "", RegistrationMode.NOT);
@@ -33,7 +47,8 @@ public record RankSpec(
 
   /** The same as if its ranks were others. */
   public RankSpec at(int newRank, int newDrives) {
-    return new RankSpec(newRank, nRanks, newDrives, bufferBytes, kind, libnccl, registration);
+    return new RankSpec(
+        newRank, nRanks, newDrives, bufferBytes, kind, libnccl, registration, urgent);
   }
 
   /** The device of a rank. */

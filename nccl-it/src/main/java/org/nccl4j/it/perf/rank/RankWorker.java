@@ -30,6 +30,7 @@ public final class RankWorker implements AutoCloseable {
   private final List<RankLane> lanes = new ArrayList<>();
   private CommunicatorConfig config = CommunicatorConfig.defaults().withName("perf");
   private Libnccl nccl;
+  private OverlapTimer overlap; // null before the first
 
   /**
    * Ranks that have not joined yet.
@@ -54,7 +55,10 @@ public final class RankWorker implements AutoCloseable {
 
   private Reply answer(Command order) {
     if (order instanceof Command.Measure measure) {
-      return new Reply.Took(measure(measure));
+      long nanos = measure(measure);
+      return new Reply.Took(nanos, blocks(measure.library()));
+    } else if (order instanceof Command.Overlap overlap) {
+      return overlap(overlap);
     } else if (order instanceof Command.Check check) {
       return new Reply.Checked(check(check.cell(), check.seed()));
     } else if (order instanceof Command.Join join) {
@@ -195,6 +199,22 @@ public final class RankWorker implements AutoCloseable {
     }
   }
 
+  /** Blocks of the last operation, which only ours tells. */
+  private int blocks(Library library) {
+    return library == Library.OURS ? lanes.get(0).communicator().lastBlocks() : 0;
+  }
+
+  private Reply overlap(Command.Overlap order) {
+    RankLane lane = lanes.get(0);
+    lane.makeCurrent();
+    PreparedCall operation = lane.operation(order.cell(), order.library());
+    lane.buffers(order.library()).clear(order.cell());
+    if (overlap == null) {
+      overlap = new OverlapTimer(lane, this::awaitOthers);
+    }
+    return overlap.measure(operation, order.calls(), order.micros(), () -> blocks(order.library()));
+  }
+
   private long clock(Launches launches, IterationPlan pace) {
     long start = System.nanoTime();
     if (pace.blocking()) {
@@ -267,6 +287,10 @@ public final class RankWorker implements AutoCloseable {
 
   @Override
   public void close() {
+    if (overlap != null) {
+      overlap.close();
+      overlap = null;
+    }
     lanes.forEach(RankLane::close);
     lanes.clear();
   }

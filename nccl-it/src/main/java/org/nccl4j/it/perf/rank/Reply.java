@@ -50,8 +50,30 @@ public sealed interface Reply extends Serializable {
    */
   record Explained(String algorithm, String protocol, String table) implements Reply {}
 
-  /** The time of all timed operations together. */
-  record Took(long nanos) implements Reply {}
+  /**
+   * The time of all timed operations together.
+   *
+   * @param blocks of one of them, on a GPU; 0 if they are unknown
+   */
+  record Took(long nanos, int blocks) implements Reply {
+    /** Operations of unknown blocks. */
+    public Took(long nanos) {
+      this(nanos, 0);
+    }
+  }
+
+  /**
+   * Microseconds of a computation and of operations, alone and at the same time.
+   *
+   * @param blocks of an operation; 0 if they are unknown
+   */
+  record Overlapped(
+      double computation,
+      double operations,
+      double computationBeside,
+      double operationsBeside,
+      int blocks)
+      implements Reply {}
 
   /** The result of a check. */
   record Checked(CheckResult verdict) implements Reply {}

@@ -109,6 +109,9 @@ public final class JsonReport {
     json.writeStringField("algorithm", result.choice().algorithm());
     json.writeStringField("protocol", result.choice().protocol());
     json.writeStringField("transport", result.choice().transport());
+    if (result.choice().blocks() > 0) {
+      json.writeNumberField("blocks", result.choice().blocks());
+    }
     json.writeNumberField("timeUs", result.timeUs());
     json.writeNumberField("algBw", result.algBw());
     json.writeNumberField("busBw", result.busBw());

@@ -7,9 +7,11 @@ import java.util.Locale;
 public final class Table {
   private static final String HALF = "  %7s  %6s  %6s  %6s";
   private static final String REFERENCE = "  %9s  %6s";
+  private static final String BLOCKS = "  %6s  %6s";
 
   private final PrintWriter out;
   private final String reference;
+  private final boolean blocks;
 
   /**
    * A table.
@@ -17,8 +19,19 @@ public final class Table {
    * @param reference the name of what is compared with; empty for nothing
    */
   public Table(PrintWriter out, String reference) {
+    this(out, reference, /* blocks= */ false);
+  }
+
+  /**
+   * A table.
+   *
+   * @param reference as above
+   * @param blocks whether it has columns for the blocks of both halves
+   */
+  public Table(PrintWriter out, String reference, boolean blocks) {
     this.out = out;
     this.reference = reference;
+    this.blocks = blocks;
   }
 
   /** Prints the lines above the rows. */
@@ -30,10 +43,12 @@ public final class Table {
     out.println(
         format(left, "size", "count", "type", "redop", "root")
             + columns("time", "algbw", "busbw", "#wrong").repeat(2)
+            + (blocks ? format(BLOCKS, "blocks", "blocks") : "")
             + (compared ? format(REFERENCE, reference, "ratio") : ""));
     out.println(
         format(left, "(B)", "(elements)", "", "", "")
             + columns("(us)", "(GB/s)", "(GB/s)", "").repeat(2)
+            + (blocks ? format(BLOCKS, "(out)", "(in)") : "")
             + (compared ? format(REFERENCE, "(us)", "").stripTrailing() : ""));
     out.flush();
   }
@@ -55,6 +70,10 @@ public final class Table {
             outOfPlace.op(),
             outOfPlace.root()));
     line.append(half(outOfPlace)).append(half(inPlace));
+    if (blocks) {
+      String right = inPlace == null ? "N/A" : Integer.toString(inPlace.choice().blocks());
+      line.append(format(BLOCKS, outOfPlace.choice().blocks(), right));
+    }
     for (Result result : new Result[] {outOfPlace, inPlace}) {
       if (result != null) {
         for (Reference theirs : result.references()) {

@@ -52,6 +52,19 @@ final class ReportTest {
   }
 
   @Test
+  void tableShowsTheBlocksOfBothHalves() {
+    Table table = new Table(out, "", /* blocks= */ true);
+    table.header();
+    table.row(Samples.result(2, false, 1.5, 0), null);
+    table.row(Samples.result(262144, true, 100, 0), Samples.result(262144, true, 100, 0));
+    List<String> lines = text.toString().lines().toList();
+    assertTrue(lines.get(2).endsWith("#wrong  blocks  blocks"), lines.get(2));
+    assertTrue(lines.get(3).endsWith("(out)    (in)"), lines.get(3));
+    assertTrue(lines.get(4).contains("N/A      16     N/A"), lines.get(4));
+    assertTrue(lines.get(5).endsWith("0      16      16"), lines.get(5));
+  }
+
+  @Test
   void summaryComparesAndJudges() {
     Summary summary = new Summary(Samples.report().results());
     summary.print(out);
@@ -96,6 +109,7 @@ final class ReportTest {
                 "results.type:text",
                 "results.op:text",
                 "results.root:number",
+                "results.blocks:number",
                 "results.bytes:number",
                 "results.count:number",
                 "results.inPlace:boolean",

@@ -21,7 +21,7 @@ final class Samples {
         4,
         micros,
         new CheckResult(wrong, 0, first),
-        new Choice("Ring", "LL", "P2P"),
+        new Choice("Ring", "LL", "P2P", 16),
         inPlace ? List.of() : List.of(new Reference("mpi", "Open MPI 4.1.4", 2 * micros)));
   }
 
