@@ -337,13 +337,13 @@ public final class OperationDispatcher {
    * whose plans need no other rank.
    */
   public void prepare(long shape, long count) {
-    if (isOnGpu() && count > 0) {
-      launcher.enter();
-      try {
+    launcher.enter();
+    try {
+      if (isOnGpu() && count > 0) {
         planner.prepare(shape, count);
-      } finally {
-        launcher.leave();
       }
+    } finally {
+      launcher.leave();
     }
   }
 

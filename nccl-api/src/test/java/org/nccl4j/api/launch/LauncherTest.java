@@ -15,11 +15,11 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Waits of a call for another thread's launch. */
 class LauncherTest {

@@ -4,9 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** The fewest blocks of measured operations, from the tables of the models of GPU. */
 class FewestBlocksTest {

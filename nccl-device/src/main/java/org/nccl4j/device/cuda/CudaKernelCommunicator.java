@@ -269,6 +269,9 @@ final class CudaKernelCommunicator
     GpuStream into = cuda.open();
     mine.check(send, recv);
     if (mine.isEmpty(send, recv)) {
+      if (last != null && into != last) {
+        followOnly(into);
+      }
       progress.launched();
       return;
     }
@@ -310,6 +313,21 @@ final class CudaKernelCommunicator
         marks.launched(launches, into, System.nanoTime());
       }
       spec.progress().kernelLaunched();
+    } finally {
+      primary.leave(before);
+    }
+  }
+
+  /** Has a stream wait for the last launch, which was in another one, and launches nothing. */
+  private void followOnly(GpuStream into) {
+    long before = primary.enter(scratch);
+    try {
+      synchronized (order) {
+        order.follow(into);
+        order.launched(into);
+      }
+      into.addUser(this);
+      last = into;
     } finally {
       primary.leave(before);
     }

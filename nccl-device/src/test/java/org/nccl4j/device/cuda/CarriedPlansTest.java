@@ -129,7 +129,7 @@ class CarriedPlansTest {
 
   @Test
   void linesAreSentWhereProxiesCarryThem() {
-    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
         DeviceMemory buffer = ranks.devices.get(2).allocate(4 << 20);
         CudaKernelCommunicator communicator =

@@ -15,10 +15,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Operations of few blocks, each of which has more data in flight than those of many. Random data,

@@ -27,6 +27,7 @@ import org.nccl4j.it.cli.Main;
 @Timeout(300)
 class TraceTest {
   private static final int RANKS = 2;
+  private static final long PATIENCE_NANOS = 60_000_000_000L;
 
   @TempDir private Path directory;
   private final List<Process> processes = new ArrayList<>();
@@ -75,15 +76,19 @@ class TraceTest {
       assertEquals("ready", line);
     }
     Path file = directory.resolve("trace.json");
-    String said =
-        trace(
-            0,
-            "-s",
-            "1",
-            "-o",
-            file.toString(),
-            Long.toString(processes.get(0).pid()),
-            Long.toString(processes.get(1).pid()));
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    String said;
+    do { // a busy machine may give a process no time to begin its recording
+      said =
+          trace(
+              0,
+              "-s",
+              "1",
+              "-o",
+              file.toString(),
+              Long.toString(processes.get(0).pid()),
+              Long.toString(processes.get(1).pid()));
+    } while (!said.contains("spans of 2 processes") && System.nanoTime() < end);
     assertTrue(said.contains("spans of 2 processes"), said);
     String json = Files.readString(file);
     for (int rank = 0; rank < RANKS; rank++) {

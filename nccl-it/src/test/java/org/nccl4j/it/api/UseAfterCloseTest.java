@@ -39,6 +39,7 @@ class UseAfterCloseTest {
           "device",
           "explain",
           "isSuspended",
+          "lastBlocks",
           "memory",
           "nRanks",
           "name",

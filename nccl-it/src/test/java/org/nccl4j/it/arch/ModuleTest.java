@@ -56,7 +56,7 @@ class ModuleTest {
         "nccl-transport-nvls | -",
         "nccl-transport-net | jdk.jfr org.jnrproject.ffi org.jnrproject.jffi org.objectweb.asm",
         "nccl-it/testkit | com.tngtech.archunit java.management jdk.management",
-        "nccl-it | info.picocli jdk.jfr jdk.management com.fasterxml.jackson.core"
+        "nccl-it | info.picocli jdk.httpserver jdk.jfr jdk.management com.fasterxml.jackson.core"
             + " me.tongfei.progressbar java.logging java.management",
       })
   void foreignModulesRequired(String folder, String allowed) {

@@ -31,8 +31,8 @@ final class CommandLineTest {
       value = {
         "'' | no command is given",
         "perv | 'perv'",
-        "foo | there is no command 'foo': say perf, tune, run, topo, doctor, diagnose or"
-            + " device-headers",
+        "foo | there is no command 'foo': say perf, tune, run, topo, doctor, diagnose, top,"
+            + " trace or device-headers",
         "topo | no command is given: say detect, show",
         "topo shaw | there is no command 'shaw': say detect, show",
         "topo show x.xml | one word too many",

@@ -136,7 +136,10 @@ class KernelFilesTest {
     String modules =
         Stream.concat(
                 Stream.of(urls(path -> isForeign(path.getFileName().toString()))).map(URL::getPath),
-                Stream.of("../nccl-device/target/classes", KERNELS.toString()))
+                Stream.of(
+                    "../nccl-topo/target/classes",
+                    "../nccl-device/target/classes",
+                    KERNELS.toString()))
             .collect(Collectors.joining(File.pathSeparator));
     Process process =
         new ProcessBuilder(

@@ -172,7 +172,7 @@ final class FaultyTransportTest {
             Map.entry("sender null", "answers null to sender"),
             Map.entry("receiver links", "fails with java.lang.NoClassDefFoundError"),
             Map.entry("handle null", "answers null to handle"),
-            Map.entry("handle long", "answers 5000 bytes, more than 1024, to handle"),
+            Map.entry("handle long", "answers 5000 bytes, more than 4096, to handle"),
             Map.entry("connect throws", "no connect in connect"),
             Map.entry("connection null", "answers null to connection"),
             Map.entry("connection small", "gives the data side 64 bytes, where "),

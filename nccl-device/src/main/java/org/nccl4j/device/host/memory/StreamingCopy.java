@@ -1,5 +1,7 @@
 package org.nccl4j.device.host.memory;
 
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
 import java.util.HexFormat;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
@@ -38,12 +40,28 @@ public final class StreamingCopy {
           + " 4883c640 4883c740 48ffc9 75cd"
           + " 89d1 83e13f f3a4 0faef8 31c0 c3";
 
+  /** Its users keep it, so that its class can be unloaded after the last of them. */
+  private static WeakReference<StreamingCopy> shared = new WeakReference<>(null);
+
   /** Kept mapped; null where the code cannot run. */
-  private static final MappedRegion REGION = make();
+  private final MappedRegion region;
 
-  private static final long FUNCTION = REGION == null ? 0 : REGION.address();
+  private final long function;
 
-  private StreamingCopy() {}
+  private StreamingCopy(MappedRegion region) {
+    this.region = region;
+    this.function = region == null ? 0 : region.address();
+  }
+
+  /** The copy of this process, made at the first call and after all its users are gone. */
+  public static synchronized StreamingCopy open() {
+    StreamingCopy copy = shared.get();
+    if (copy == null) {
+      copy = new StreamingCopy(make());
+      shared = new WeakReference<>(copy);
+    }
+    return copy;
+  }
 
   private static MappedRegion make() {
     boolean fits =
@@ -60,13 +78,14 @@ public final class StreamingCopy {
   }
 
   /** True if this machine can copy so. */
-  public static boolean isAvailable() {
-    return FUNCTION != 0;
+  public boolean isAvailable() {
+    return function != 0;
   }
 
   /** Copies bytes from address to address; the ranges must not overlap. */
   @HotPath
-  public static void copy(long from, long to, long bytes) {
-    NativeFunction.call(FUNCTION, from, to, bytes);
+  public void copy(long from, long to, long bytes) {
+    NativeFunction.call(function, from, to, bytes);
+    Reference.reachabilityFence(region);
   }
 }

@@ -13,7 +13,8 @@ class StreamingCopyTest {
   /** From and to every place in a cache line; the bytes around the target stay. */
   @Test
   void allBytesAndNoOthersAreCopied() {
-    assumeTrue(StreamingCopy.isAvailable());
+    StreamingCopy streaming = StreamingCopy.open();
+    assumeTrue(streaming.isAvailable());
     long seed = System.nanoTime();
     Random random = new Random(seed);
     ByteBuffer from = ByteBuffer.allocateDirect(MOST + 128);
@@ -27,8 +28,7 @@ class StreamingCopyTest {
       int source = random.nextInt(64);
       int target = random.nextInt(64);
       int count = random.nextInt(MOST);
-      StreamingCopy.copy(
-          HostMemory.addressOf(from) + source, HostMemory.addressOf(to) + target, count);
+      streaming.copy(HostMemory.addressOf(from) + source, HostMemory.addressOf(to) + target, count);
       for (int at = 0; at < to.capacity(); at++) {
         boolean copied = at >= target && at < target + count;
         byte expected = copied ? from.get(source + at - target) : bytes[at];

@@ -21,9 +21,14 @@ public final class Copies {
   /** Copies bytes that leave the caches before anybody reads them. */
   @HotPath
   static void stream(
-      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
-    if (bytes >= MANY && StreamingCopy.isAvailable()) {
-      StreamingCopy.copy(source.address() + sourceOffset, target.address() + targetOffset, bytes);
+      StreamingCopy streaming,
+      HostMemory source,
+      long sourceOffset,
+      HostMemory target,
+      long targetOffset,
+      int bytes) {
+    if (bytes >= MANY && streaming.isAvailable()) {
+      streaming.copy(source.address() + sourceOffset, target.address() + targetOffset, bytes);
     } else {
       copy(source, sourceOffset, target, targetOffset, bytes);
     }

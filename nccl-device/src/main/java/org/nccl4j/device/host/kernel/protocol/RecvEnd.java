@@ -4,6 +4,7 @@ import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
@@ -23,6 +24,8 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   /** The step that is awaited, while one is. */
   private long awaited;
+
+  private final StreamingCopy streaming = StreamingCopy.open();
 
   /** Null if this end never borrows. */
   private Borrowing borrowing;
@@ -201,7 +204,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     if (from == null) {
       borrowing.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
     } else if (leaves) {
-      Copies.stream(from, fromOffset + at, target, targetOffset, bytes);
+      Copies.stream(streaming, from, fromOffset + at, target, targetOffset, bytes);
     } else {
       Copies.copy(from, fromOffset + at, target, targetOffset, bytes);
     }

@@ -27,6 +27,8 @@ final class SlotFills {
    */
   private static final double GAIN = 0.75;
 
+  private final StreamingCopy streaming = StreamingCopy.open();
+
   /** Picoseconds a byte, in ascending order. */
   private final long[] plain = new long[SAMPLES];
 
@@ -37,7 +39,7 @@ final class SlotFills {
   /** Copies some bytes, of which the next release store of this thread tells the reader. */
   @HotPath
   void fill(HostMemory source, long sourceOffset, HostMemory slots, long slotOffset, int bytes) {
-    if (bytes < Copies.MANY || !StreamingCopy.isAvailable()) {
+    if (bytes < Copies.MANY || !streaming.isAvailable()) {
       Copies.copy(source, sourceOffset, slots, slotOffset, bytes);
       return;
     }
@@ -47,7 +49,7 @@ final class SlotFills {
     boolean stream = measured ? (sample & 1) != 0 : streams;
     long begin = measured ? System.nanoTime() : 0;
     if (stream) {
-      StreamingCopy.copy(source.address() + sourceOffset, slots.address() + slotOffset, bytes);
+      streaming.copy(source.address() + sourceOffset, slots.address() + slotOffset, bytes);
     } else {
       Copies.copy(source, sourceOffset, slots, slotOffset, bytes);
     }

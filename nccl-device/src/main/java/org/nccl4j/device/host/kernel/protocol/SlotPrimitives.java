@@ -2,6 +2,7 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.host.reduce.Reduction;
 
 /**
@@ -21,6 +22,7 @@ public final class SlotPrimitives extends Primitives {
   private static final int PASSED = 8;
 
   private final HostMemory scratch;
+  private final StreamingCopy streaming = StreamingCopy.open();
   private final boolean ll128;
 
   /** True if peers may read from this rank's buffers. */
@@ -137,7 +139,7 @@ public final class SlotPrimitives extends Primitives {
           reduction.finish(to, toOffset, piece / elementBytes);
         }
         if (staged) {
-          Copies.stream(scratch, PIECE, outcome, outcomeOffset + at, piece);
+          Copies.stream(streaming, scratch, PIECE, outcome, outcomeOffset + at, piece);
         }
       } else {
         load(source, sourceOffset + at, outcome, outcomeOffset + at, piece);
@@ -262,7 +264,7 @@ public final class SlotPrimitives extends Primitives {
         reduction.finish(to, toOffset, piece / elementBytes);
       }
       if (staged) {
-        Copies.stream(scratch, PIECE, target, targetOffset + at, piece);
+        Copies.stream(streaming, scratch, PIECE, target, targetOffset + at, piece);
       }
       if ((mode & SEND) != 0 && lent < sends.length) {
         fill(target, targetOffset + at, 0, at, piece);
