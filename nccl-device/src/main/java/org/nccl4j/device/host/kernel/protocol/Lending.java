@@ -8,6 +8,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * The sender's part of single copies on one connection: it offers its buffers, lends the receiver
@@ -82,6 +83,9 @@ final class Lending {
   private final SingleCopy sizes;
   private final long number;
 
+  /** Kept open for the receiver; null where memory cannot be shared. */
+  private SharedSegment pattern;
+
   /** Memory of the lent steps, by slot. Read by a receiver in this process. */
   private final HostMemory[] lent = new HostMemory[ConnectionLayout.STEPS];
 
@@ -105,7 +109,8 @@ final class Lending {
     AtomicWords.storeRelease(data, PATTERN, LentMemory.pattern(0));
     AtomicWords.storeRelease(data, PATTERN + Long.BYTES, LentMemory.pattern(1));
     if (sizes.mapped() != SingleCopy.NEVER) {
-      AtomicWords.storeRelease(data, DESCRIPTOR, LentMemory.patternDescriptor() + 1);
+      pattern = LentMemory.patternSegment();
+      AtomicWords.storeRelease(data, DESCRIPTOR, pattern == null ? 0 : pattern.fd() + 1);
     }
     AtomicWords.storeRelease(data, OFFER, number);
   }

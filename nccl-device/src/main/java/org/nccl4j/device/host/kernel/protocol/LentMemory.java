@@ -33,6 +33,9 @@ final class LentMemory {
   /** Memory that a peer may read at any time from now on; kept reachable and mapped. */
   private static final Queue<HostMemory> KEPT = new ConcurrentLinkedQueue<>();
 
+  /** Senders keep it, so that its class can be unloaded after the last of them. */
+  private static WeakReference<SharedSegment> segment = new WeakReference<>(null);
+
   private LentMemory() {}
 
   /** Gives a sender's lent memory a number. */
@@ -68,29 +71,31 @@ final class LentMemory {
     return PATTERN.getLong(word * Long.BYTES);
   }
 
-  /** A file descriptor of a segment that holds this process's pattern; -1 if there is none. */
-  static int patternDescriptor() {
-    return Segment.OF_PATTERN == null ? -1 : Segment.OF_PATTERN.fd();
+  /**
+   * Returns a segment that holds this process's pattern, open as long as it is kept; null where
+   * memory cannot be shared.
+   */
+  static synchronized SharedSegment patternSegment() {
+    SharedSegment kept = segment.get();
+    if (kept == null) {
+      kept = newSegment();
+      segment = new WeakReference<>(kept);
+    }
+    return kept;
   }
 
-  /** A class of its own makes the segment late. */
-  private static final class Segment {
-    /** Open as long as the process lives; null where memory cannot be shared. */
-    static final SharedSegment OF_PATTERN = make();
-
-    private static SharedSegment make() {
-      if (SharedSegment.obstacle().isPresent()) {
-        return null;
-      }
-      try {
-        SharedSegment segment = SharedSegment.create(PATTERN_SEGMENT_BYTES);
-        segment.buffer().order(ByteOrder.nativeOrder()).putLong(0, pattern(0));
-        segment.buffer().order(ByteOrder.nativeOrder()).putLong(Long.BYTES, pattern(1));
-        return segment;
-      } catch (SystemErrorException e) {
-        LOG.log(Level.DEBUG, "no memory is shared with other processes: {0}", e.getMessage());
-        return null;
-      }
+  private static SharedSegment newSegment() {
+    if (SharedSegment.obstacle().isPresent()) {
+      return null;
+    }
+    try {
+      SharedSegment made = SharedSegment.create(PATTERN_SEGMENT_BYTES);
+      made.buffer().order(ByteOrder.nativeOrder()).putLong(0, pattern(0));
+      made.buffer().order(ByteOrder.nativeOrder()).putLong(Long.BYTES, pattern(1));
+      return made;
+    } catch (SystemErrorException e) {
+      LOG.log(Level.DEBUG, "no memory is shared with other processes: {0}", e.getMessage());
+      return null;
     }
   }
 
