@@ -135,10 +135,13 @@ final class FaultyTransportTest {
       """;
 
   private static NcclException failure(String defect) {
+    return failure(defect, Duration.ofSeconds(3));
+  }
+
+  private static NcclException failure(String defect, Duration deadline) {
     System.setProperty("faulty.defect", defect);
     try {
-      CommunicatorConfig config =
-          CommunicatorConfig.defaults().withInitDeadline(Duration.ofMillis(300));
+      CommunicatorConfig config = CommunicatorConfig.defaults().withInitDeadline(deadline);
       return assertThrows(
           NcclException.class,
           () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config),
@@ -191,7 +194,8 @@ final class FaultyTransportTest {
       assertEquals(ErrorId.PLUGIN, net.id(), net.toString());
       assertTrue(net.problem().contains("network faulty-net (org.example"), net.problem());
       assertTrue(net.remedy().contains("NCCL_NET"), net.remedy());
-      assertEquals(NcclException.Code.TIMEOUT, failure("canConnect sleeps").code());
+      assertEquals(
+          NcclException.Code.TIMEOUT, failure("canConnect sleeps", Duration.ofMillis(300)).code());
     } finally {
       plugins.close();
     }
