@@ -84,7 +84,8 @@ class ModuleTest {
         "nccl-api | org.nccl4j.api org.nccl4j.api.spi",
         "nccl-transport-p2p | -",
         "nccl-transport-nvls | -",
-        "nccl-transport-net | org.nccl4j.transport.net.ib.bind",
+        "nccl-transport-net | org.nccl4j.transport.net.ib.bind"
+            + " org.nccl4j.transport.net.socket",
         "nccl-it/testkit | org.nccl4j.testkit org.nccl4j.testkit.faults org.nccl4j.testkit.rules",
         "nccl-it | org.nccl4j.it.doctor.bind org.nccl4j.it.perf.nccl.bind"
             + " org.nccl4j.it.perf.rank.bind",
@@ -115,7 +116,6 @@ class ModuleTest {
         "nccl-api | it transport.net transport.nvls transport.p2p | settings",
         "nccl-api | transport.net transport.nvls transport.p2p | wire",
         "nccl-transport-net | it | net net.ib net.plugin",
-        "nccl-transport-net | it testkit | net.socket",
         "nccl-transport-p2p | it | p2p",
         "nccl-transport-nvls | it | nvls",
         "nccl-it/testkit | - | -",
