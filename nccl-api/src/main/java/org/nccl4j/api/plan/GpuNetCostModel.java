@@ -27,7 +27,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   /** One way, kernel to kernel. */
   private static final double FLIGHT = 35;
 
-  /** What LL saves of it: a fence before the tail, and a load after it. From NCCL's tables. */
+  /** The part that LL saves: a fence before the tail, and a load after it. From NCCL's tables. */
   private static final double LINES_SAVE = 9;
 
   /** A proxy's work for one message. */

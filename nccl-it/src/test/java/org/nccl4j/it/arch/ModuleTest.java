@@ -132,7 +132,7 @@ class ModuleTest {
     assertEquals(packages == null ? Set.of() : named(prefix(folder), packages), found);
   }
 
-  /** What the names of a module's packages begin with; a transport's one has its name. */
+  /** The prefix of the names of a module's packages; a transport's has its name. */
   private static String prefix(String folder) {
     String name = descriptor(folder).name();
     return folder.startsWith("nccl-transport-") ? "org.nccl4j.transport." : name + ".";

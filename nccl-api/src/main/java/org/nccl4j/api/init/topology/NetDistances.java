@@ -24,7 +24,7 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
   /** Distances of an unknown machine. */
   public static final NetDistances UNKNOWN = new NetDistances(null, null, 0);
 
-  /** What a channel carries through its slots, in GB/s. */
+  /** The bandwidth of a channel through its slots, in GB/s. */
   private static final double CHANNEL_GIGABYTES = 5;
 
   /** Returns the distances of a rank on one of the machines that were searched. */
