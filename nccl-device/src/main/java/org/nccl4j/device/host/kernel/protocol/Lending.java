@@ -83,7 +83,7 @@ final class Lending {
   private final SingleCopy sizes;
   private final long number;
 
-  /** Kept open for the receiver; null where memory cannot be shared. */
+  /** Kept open for the receiver; null where memory cannot be shared, and once closed. */
   private SharedSegment pattern;
 
   /** Memory of the lent steps, by slot. Read by a receiver in this process. */
@@ -109,7 +109,7 @@ final class Lending {
     AtomicWords.storeRelease(data, PATTERN, LentMemory.pattern(0));
     AtomicWords.storeRelease(data, PATTERN + Long.BYTES, LentMemory.pattern(1));
     if (sizes.mapped() != SingleCopy.NEVER) {
-      pattern = LentMemory.patternSegment();
+      pattern = LentMemory.openPattern();
       AtomicWords.storeRelease(data, DESCRIPTOR, pattern == null ? 0 : pattern.fd() + 1);
     }
     AtomicWords.storeRelease(data, OFFER, number);
@@ -202,5 +202,9 @@ final class Lending {
 
   void close() {
     LentMemory.remove(number);
+    if (pattern != null) {
+      LentMemory.closePattern(pattern);
+      pattern = null;
+    }
   }
 }

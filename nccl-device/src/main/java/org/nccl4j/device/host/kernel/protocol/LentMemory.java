@@ -33,8 +33,11 @@ final class LentMemory {
   /** Memory that a peer may read at any time from now on; kept reachable and mapped. */
   private static final Queue<HostMemory> KEPT = new ConcurrentLinkedQueue<>();
 
-  /** Senders keep it, so that its class can be unloaded after the last of them. */
+  /** Closed by its last sender. Senders keep it, so that its class can be unloaded after them. */
   private static WeakReference<SharedSegment> segment = new WeakReference<>(null);
+
+  /** Senders that have the segment of the pattern open. */
+  private static int segmentUsers;
 
   private LentMemory() {}
 
@@ -72,16 +75,29 @@ final class LentMemory {
   }
 
   /**
-   * Returns a segment that holds this process's pattern, open as long as it is kept; null where
-   * memory cannot be shared.
+   * Returns a segment that holds this process's pattern, which the caller keeps until it closes it
+   * by {@link #closePattern}; null where memory cannot be shared.
    */
-  static synchronized SharedSegment patternSegment() {
-    SharedSegment kept = segment.get();
-    if (kept == null) {
-      kept = newSegment();
-      segment = new WeakReference<>(kept);
+  static synchronized SharedSegment openPattern() {
+    SharedSegment open = segment.get();
+    if (open == null) {
+      open = newSegment();
+      if (open == null) {
+        return null;
+      }
+      segment = new WeakReference<>(open);
     }
-    return kept;
+    segmentUsers++;
+    return open;
+  }
+
+  /** A sender needs the segment no more. */
+  static synchronized void closePattern(SharedSegment pattern) {
+    segmentUsers--;
+    if (segmentUsers == 0) {
+      segment.clear();
+      pattern.close();
+    }
   }
 
   private static SharedSegment newSegment() {
