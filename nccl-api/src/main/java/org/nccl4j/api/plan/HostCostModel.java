@@ -3,6 +3,7 @@ package org.nccl4j.api.plan;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -29,6 +30,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double LL128_GIGABYTES = 15;
   private static final double SIMPLE_GIGABYTES = 20;
 
+  /** Simple's rate where receivers read the sender's buffer: one copy instead of two. */
+  private static final double SINGLE_COPY_GIGABYTES = 40;
+
   /** One message of the busiest rank beside the chain of hand-overs. */
   private static final double PEER = 0.04;
 
@@ -41,7 +45,10 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   /** Up to here a send takes LL128: its latency counts for more than its bandwidth. */
   private static final long LL_SEND_BYTES = 512;
 
-  private static final int LEAST_CHUNK = 8 << 10;
+  /** Up to here a core's own cache keeps what an all-reduce by one-shot reads of other ranks. */
+  private static final long CACHED_BYTES = 256 << 10;
+
+  private static final int LEAST_CHUNK = 16 << 10;
   private static final int CHUNKS_A_PART = 4;
 
   @Override
@@ -66,12 +73,12 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
         switch (protocol) {
           case LL -> LL_GIGABYTES;
           case LL128 -> LL128_GIGABYTES;
-          case SIMPLE -> SIMPLE_GIGABYTES;
+          case SIMPLE -> isRead(operation, bytes) ? SINGLE_COPY_GIGABYTES : SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
     double tails = protocol == Protocol.SIMPLE ? algorithm.steps(operation, nRanks) * TAIL : 0;
     double latency = latency(operation, algorithm) + tails;
-    double passes = passes(operation, algorithm) * bytes / (gigabytes * 1e3);
+    double passes = passes(operation, algorithm, bytes) * bytes / (gigabytes * 1e3);
     return sharing * (latency + passes);
   }
 
@@ -97,14 +104,20 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
    * Returns how many times the busiest rank moves the whole data: twice for what it sends, but for
    * what was measured otherwise.
    */
-  private double passes(Operation operation, Algorithm algorithm) {
+  private double passes(Operation operation, Algorithm algorithm, long bytes) {
     boolean parts = operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER;
     double sent = algorithm.sent(operation, nRanks);
     return switch (algorithm) {
       case RING -> parts ? 2.2 * sent : 2 * sent;
       case TREE -> 5;
       case DOUBLING -> operation.isRooted() ? 1 + sent : parts ? 2 * sent : 2.4 * sent;
-      case ONE_SHOT -> parts ? 2 * sent : operation == Operation.ALL_REDUCE ? 2.4 * sent : 1 + sent;
+      case ONE_SHOT -> {
+        if (operation == Operation.ALL_REDUCE) {
+          boolean cached = isRead(operation, bytes) && bytes <= CACHED_BYTES;
+          yield cached ? 2 * sent : 2.4 * sent;
+        }
+        yield parts ? 2 * sent : 1 + sent;
+      }
       default -> 2 * sent;
     };
   }
@@ -124,12 +137,19 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     if (choice.protocol() == Protocol.LL128) {
       return layout.ll128SlotBytes() - ConnectionLayout.WORD_STRIDE;
     }
+    long chunk = part(operation, bytes) / CHUNKS_A_PART & -LEAST_CHUNK;
+    return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
+  }
+
+  /** True if receivers read the data by Simple from the sender's buffer. */
+  private boolean isRead(Operation operation, long bytes) {
+    return part(operation, bytes) >= SingleCopy.LEAST_BYTES;
+  }
+
+  /** Bytes that one rank sends to another before the other can go on. */
+  private long part(Operation operation, long bytes) {
     boolean whole = operation == Operation.BROADCAST || operation == Operation.REDUCE;
-    long part = whole ? bytes : bytes / nRanks;
-    long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
-    // A broadcast's steps are at least as large as those that are read from the root's buffer.
-    int least = operation == Operation.BROADCAST ? 2 * LEAST_CHUNK : LEAST_CHUNK;
-    return (int) Math.max(least, Math.min(layout.simpleSlotBytes(), chunk));
+    return whole ? bytes : bytes / nRanks;
   }
 
   @Override

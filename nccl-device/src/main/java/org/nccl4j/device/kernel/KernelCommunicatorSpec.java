@@ -121,6 +121,12 @@ public record KernelCommunicatorSpec(
     /** The size from which on a receiver finds reading faster than two copies, if there is one. */
     public static final int MEASURED = 0;
 
+    /**
+     * Least bytes of a step that is read from a buffer which the receiver can access: below them a
+     * copy costs less than the sender's wait for the reading.
+     */
+    public static final int LEAST_BYTES = 4 << 10;
+
     /** All data go through slots. */
     public static final SingleCopy OFF = new SingleCopy(NEVER, NEVER, Level.DEBUG);
 

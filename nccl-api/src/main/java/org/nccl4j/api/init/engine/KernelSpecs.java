@@ -21,13 +21,7 @@ import org.nccl4j.device.kernel.Progress;
 
 /** Describes a rank's communicator to its kernels. */
 public final class KernelSpecs {
-  /** From here on a step costs more to copy than to wait for its reading. */
-  private static final int IN_PROCESS_BYTES = 16 << 10;
-
   private static final int BETWEEN_PROCESSES_BYTES = 32 << 10;
-
-  /** As in one process, once the receiver has mapped the memory. */
-  private static final int MAPPED_BYTES = 16 << 10;
 
   private KernelSpecs() {}
 
@@ -83,9 +77,13 @@ public final class KernelSpecs {
   private static SingleCopy singleCopy(InitRequest request) {
     Level level = request.logLevel("P2P");
     return switch (request.settings().get(Settings.NCCL4J_SINGLE_COPY)) {
-      case "all" -> new SingleCopy(IN_PROCESS_BYTES, BETWEEN_PROCESSES_BYTES, MAPPED_BYTES, level);
-      case "auto" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.MEASURED, MAPPED_BYTES, level);
-      case "threads" -> new SingleCopy(IN_PROCESS_BYTES, SingleCopy.NEVER, level);
+      case "all" ->
+          new SingleCopy(
+              SingleCopy.LEAST_BYTES, BETWEEN_PROCESSES_BYTES, SingleCopy.LEAST_BYTES, level);
+      case "auto" ->
+          new SingleCopy(
+              SingleCopy.LEAST_BYTES, SingleCopy.MEASURED, SingleCopy.LEAST_BYTES, level);
+      case "threads" -> new SingleCopy(SingleCopy.LEAST_BYTES, SingleCopy.NEVER, level);
       default -> SingleCopy.OFF;
     };
   }
