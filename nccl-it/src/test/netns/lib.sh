@@ -5,7 +5,7 @@
 #   hosts_down      removes them, and ends what still runs in them
 #   in_host I CMD   runs a command in the I-th, from 0
 #
-# Needs root and iproute2. Each namespace has lo and eth0 with 10.99.0.(I+1)/24 and fd99::(I+1)/64.
+# The namespaces share memory, so NCCL_HOSTID makes hosts of them. Needs root and iproute2. Each namespace has lo and eth0 with 10.99.0.(I+1)/24 and fd99::(I+1)/64.
 
 PREFIX=nccl4j$$
 HOSTS=
@@ -73,7 +73,7 @@ hosts_down() {
 in_host() {
   host=$PREFIX-$1
   shift
-  ip netns exec "$host" "$@"
+  ip netns exec "$host" env NCCL_HOSTID="$host" "$@"
 }
 
 # Names for --hosts.
@@ -81,4 +81,4 @@ host_list() {
   echo $HOSTS | tr ' ' ','
 }
 
-LAUNCHER='ip netns exec {host}'
+LAUNCHER='ip netns exec {host} env NCCL_HOSTID={host}'

@@ -4,7 +4,8 @@
 #   run.sh           correctness on 2, 3 and 5 hosts, with the rate cut too, and with packets late
 #                    and lost where the kernel can do that; a program's ranks by nccl run; a killed
 #                    rank, and a link taken down, in the middle of a large all-reduce; a link that
-#                    is down while the ranks start
+#                    is down while the ranks start; ranks of one host in containers that share
+#                    more or less with each other
 #
 # Skips with a reason where there are no namespaces. Needs what mvn verify has built.
 set -u
@@ -192,6 +193,42 @@ launched() {
   hosts_down
 }
 
+# contained WHAT TRANSPORT LAUNCHER: two ranks of one host, each in a container that LAUNCHER makes,
+# are connected by TRANSPORT, with right results.
+contained() {
+  log=$(mktemp)
+  if NCCL_DEBUG=INFO in_host 0 timeout 100 "$nccl" perf all --processes 2 --hosts "$(host_list)" \
+    --launcher "$3" --jit-warmup 0 -n 2 -w 0 --bind-to none -b 4 -e 300K -f 17 > "$log" 2>&1 &&
+    [ "$(grep -c "rank [01]: $2 chosen" "$log")" = 2 ]; then
+    printf 'ok: containers with %s are connected by %s\n' "$1" "$2"
+  else
+    fail "containers with $1 are to be connected by $2"
+    tail -n 40 "$log"
+  fi
+  rm -f "$log"
+}
+
+# containers: namespaces of processes, mounts and networks, with a common /dev/shm or without.
+containers() {
+  command -v unshare > /dev/null 2>&1 && unshare -m -p -f -i --mount-proc true 2> /dev/null || {
+    echo "SKIPPED: containers: this kernel or container forbids namespaces"
+    return
+  }
+  hosts_up 2
+  work=$(mktemp -d)
+  printf '#!/bin/sh\nmount -t tmpfs none /dev/shm && exec "$@"\n' > "$work/private"
+  chmod +x "$work/private"
+  own='unshare -m -p -f -i --kill-child --mount-proc'
+  pod="ip netns exec $PREFIX-0 env NCCL_HOSTID=node $own"
+  contained "a common network and /dev/shm" SHM "$pod"
+  contained "a common network" NET "$pod $work/private"
+  pod="ip netns exec {host} env NCCL_HOSTID=node $own"
+  contained "a common /dev/shm" SHM "$pod"
+  contained "nothing in common" NET "$pod $work/private"
+  rm -r "$work"
+  hosts_down
+}
+
 # start_ranks N SECONDS: an endless all-reduce, each rank's output in $work/RANK.
 start_ranks() {
   path=$(class_path)
@@ -283,6 +320,7 @@ trap hosts_down EXIT
 trap 'exit 130' INT TERM
 correctness
 launched
+containers
 late_link
 faults
 [ $failures = 0 ] || { printf '%d failures\n' $failures; exit 1; }

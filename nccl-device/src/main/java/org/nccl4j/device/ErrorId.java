@@ -60,8 +60,7 @@ public enum ErrorId {
   UNIX_SOCKET(
       Code.SYSTEM_ERROR,
       "The ranks of a machine cannot pass memory to each other over Unix sockets",
-      "give the ranks a common directory (-Djava.io.tmpdir) and run them as one user; containers"
-          + " need a common mount and network namespace"),
+      "run the ranks as one user, and let their containers share /dev/shm (docker run --ipc=host)"),
   /** InfiniBand or RoCE fails. */
   INFINIBAND(
       Code.SYSTEM_ERROR,

@@ -6,7 +6,7 @@ import org.nccl4j.api.spi.TransportProvider;
 
 /**
  * Connects ranks of one machine through files in NCCL4J_FILE_TRANSPORT_DIR (by default
- * java.io.tmpdir), one for each region. A file is deleted as soon as both ends have mapped it.
+ * /dev/shm), one for each region. A file is deleted as soon as both ends have mapped it.
  */
 public final class FileProvider implements TransportProvider {
   /** For java.util.ServiceLoader. */

@@ -18,7 +18,7 @@ final class FileTransport implements Transport {
   private static final Setting<Path> DIRECTORY =
       Setting.of(
           "NCCL4J_FILE_TRANSPORT_DIR",
-          Path.of(System.getProperty("java.io.tmpdir")),
+          Path.of("/dev/shm"),
           "the name of a directory",
           "The directory of the files that connect ranks.",
           Path::of);

@@ -9,8 +9,9 @@ import org.nccl4j.device.Device;
  * @param rank 0 to ranks - 1
  * @param hostId the same for ranks of one host (its name and boot id or, where set, NCCL_HOSTID),
  *     different otherwise
- * @param ipcNamespace the same for processes that see each other's file system paths and Unix
- *     sockets (mount and network namespace)
+ * @param ipcNamespace the same for processes that can pass file descriptors to each other: they
+ *     share /dev/shm, or java.io.tmpdir where /dev/shm cannot be used, and the user namespace.
+ *     Containers with an equal one may differ in all other files and in their networks
  * @param processId the same for ranks of one JVM, different otherwise
  * @param userId the numeric user that the process runs as
  * @param deviceKind host or CUDA

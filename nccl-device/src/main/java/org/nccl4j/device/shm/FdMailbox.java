@@ -37,12 +37,23 @@ public final class FdMailbox implements AutoCloseable {
   }
 
   /**
-   * A mailbox in this user's private directory below java.io.tmpdir.
+   * A mailbox in this user's private directory in /dev/shm, or in java.io.tmpdir where /dev/shm
+   * cannot be used.
    *
    * @param secret what all that send to it know, and nobody else; at least 1 byte
    */
   public static FdMailbox open(byte[] secret) {
-    return open(SocketDirectory.ofUser(), secret);
+    return open(SocketDirectory.of(Libc.userId()), secret);
+  }
+
+  /**
+   * Returns the same text in processes of one user and host whose mailboxes reach each other. Calls
+   * nothing native.
+   *
+   * @param user this process's user
+   */
+  public static String reach(long user) {
+    return SocketDirectory.identity(user);
   }
 
   /** A mailbox in a directory, made if need be, that no other user may look into. */
@@ -100,8 +111,8 @@ public final class FdMailbox implements AutoCloseable {
   }
 
   private static final String SHARE =
-      "let the containers of both ranks share the directory of temporary files (the same volume at"
-          + " java.io.tmpdir) and run as the same user, or set NCCL_SHM_DISABLE=1";
+      "let the containers of both ranks share /dev/shm (docker run --ipc=host) and run as the same"
+          + " user, or set NCCL_SHM_DISABLE=1";
 
   private static void checkReachable(Path destination) {
     try {

@@ -29,6 +29,7 @@ final class SocketDirectory {
       PosixFilePermissions.fromString("rwx------");
   private static final Set<PosixFilePermission> SOCKET =
       PosixFilePermissions.fromString("rw-------");
+  private static final Path SHARED_MEMORY = Path.of("/dev/shm");
   private static final String READY = ".sock";
   private static final String NEW = ".new";
 
@@ -38,9 +39,37 @@ final class SocketDirectory {
     this.path = path;
   }
 
-  /** The directory of this user in the system's directory for temporary files. */
-  static Path ofUser() {
-    return Path.of(System.getProperty("java.io.tmpdir"), "nccl4j-" + Libc.userId());
+  /**
+   * The directory of a user: in /dev/shm, which containers of one host can share, or in
+   * java.io.tmpdir where /dev/shm cannot be used.
+   */
+  static Path of(long user) {
+    String name = "nccl4j-" + user;
+    Path shared = SHARED_MEMORY.resolve(name);
+    return isUsable(shared, user) ? shared : Path.of(System.getProperty("java.io.tmpdir"), name);
+  }
+
+  private static boolean isUsable(Path path, long user) {
+    try {
+      return Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS) && owner(path) == user
+          || Files.notExists(path, LinkOption.NOFOLLOW_LINKS) && Files.isWritable(path.getParent());
+    } catch (IOException | UnsupportedOperationException e) {
+      return false;
+    }
+  }
+
+  /** The same text in processes whose directories of a user are the same one. */
+  static String identity(long user) {
+    Path parent = of(user).getParent();
+    try {
+      return "%s %s:%s"
+          .formatted(
+              parent,
+              Files.getAttribute(parent, "unix:dev"),
+              Files.getAttribute(parent, "unix:ino"));
+    } catch (IOException | UnsupportedOperationException e) {
+      return parent.toString();
+    }
   }
 
   /**
@@ -89,8 +118,7 @@ final class SocketDirectory {
 
   /** Throws unless a file is there and belongs to this user. */
   static void checkOwner(Path path) throws IOException {
-    Number owner = (Number) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
-    long user = Integer.toUnsignedLong(owner.intValue());
+    long user = owner(path);
     if (user != Libc.userId()) {
       throw new SystemErrorException(
           ErrorId.UNIX_SOCKET,
@@ -101,6 +129,11 @@ final class SocketDirectory {
               + " it, or set -Djava.io.tmpdir to a directory of your own, the same for all ranks of"
               + " this machine");
     }
+  }
+
+  private static long owner(Path path) throws IOException {
+    Number owner = (Number) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+    return Integer.toUnsignedLong(owner.intValue());
   }
 
   /** Gives a socket a name of its own, which its user alone can send to. */

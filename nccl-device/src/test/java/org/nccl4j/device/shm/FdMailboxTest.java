@@ -24,6 +24,7 @@ final class FdMailboxTest {
   private static final MemoryIO MEMORY = MemoryIO.getInstance();
   private static final byte[] SECRET = "0123456789abcdef".getBytes(UTF_8);
   private static final byte[] KEY = {1, 2, 3};
+  private static final long UNUSED_USER = 4_000_000_000L + ProcessHandle.current().pid() % 100_000;
 
   @TempDir private Path temporary;
 
@@ -232,5 +233,24 @@ final class FdMailboxTest {
       segment.close();
       mailbox.close();
     }
+  }
+
+  @Test
+  void aDirectoryOfAnotherUserIsLeftAlone() throws IOException {
+    long user = Libc.userId();
+    assertEquals(SocketDirectory.of(user).getParent() + " ", prefix(FdMailbox.reach(user)));
+    assertEquals(Path.of("/dev/shm"), SocketDirectory.of(user).getParent());
+    Path taken = Files.createDirectory(Path.of("/dev/shm/nccl4j-" + UNUSED_USER));
+    try {
+      assertEquals(
+          Path.of(System.getProperty("java.io.tmpdir")),
+          SocketDirectory.of(UNUSED_USER).getParent());
+    } finally {
+      Files.delete(taken);
+    }
+  }
+
+  private static String prefix(String reach) {
+    return reach.substring(0, reach.indexOf(' ') + 1);
   }
 }

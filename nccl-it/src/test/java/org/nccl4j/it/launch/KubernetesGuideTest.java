@@ -143,12 +143,21 @@ class KubernetesGuideTest {
     assertEquals(ranks(4, rank -> rank % 2), said);
   }
 
-  /** One of its processes learns that the ranks disagree; the others are told. */
+  /**
+   * One of its processes learns that the ranks disagree; the others are told. A rank that starts
+   * only after rank 0 has failed tries to reach it until its deadline.
+   */
   @Test
   void aPodWhoseRankFailsFails() throws Exception {
     Manifest manifest = manifests().get(1);
     List<Pod> pods =
-        start(manifest, Map.of("GPUS", "2", "NCCL4J_NRANKS", "4", "FAILING_RANK", "3"));
+        start(
+            manifest,
+            Map.of(
+                "GPUS", "2",
+                "NCCL4J_NRANKS", "4",
+                "FAILING_RANK", "3",
+                "NCCL4J_INIT_TIMEOUT", "40s"));
     pods.get(1).end(1);
     pods.get(0).end(1);
   }

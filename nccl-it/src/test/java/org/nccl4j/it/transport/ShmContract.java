@@ -18,7 +18,7 @@ abstract class ShmContract extends TransportContract {
   /** Where the sockets are; see the package org.nccl4j.device.shm. */
   static Path sockets() throws IOException {
     Object user = Files.getAttribute(Path.of("/proc/self"), "unix:uid");
-    return Path.of(System.getProperty("java.io.tmpdir"), "nccl4j-" + user);
+    return Path.of("/dev/shm", "nccl4j-" + user);
   }
 
   @Override

@@ -55,9 +55,8 @@ final class PeerReachability {
     }
     if (!self.ipcNamespace().equals(peer.ipcNamespace())) {
       return Support.no(
-          "rank %d is in another container, which shares neither file system nor network (--ipc=host"
-                  .formatted(peer.rank())
-              + " alone does not help)");
+          "rank %d is in another container, which does not share /dev/shm (docker run --ipc=host)"
+              .formatted(peer.rank()));
     }
     return Support.yes("same machine");
   }

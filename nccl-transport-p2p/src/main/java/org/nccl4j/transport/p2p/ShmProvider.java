@@ -8,8 +8,8 @@ import org.nccl4j.device.cuda.CudaDevice;
 
 /**
  * SHM: ranks of one machine and one user share memory, whose file descriptors they pass each other
- * over Unix sockets below java.io.tmpdir. GPUs that cannot use each other's memory (P2P) go through
- * such memory too, pinned; ranks of one process as well.
+ * over Unix sockets in /dev/shm. GPUs that cannot use each other's memory (P2P) go through such
+ * memory too, pinned; ranks of one process as well.
  *
  * <p>NCCL_SHM_DISABLE=1 switches it off. NCCL4J_SHM says where the memory comes from: memfd, the
  * default, is bounded by nothing but the machine's or the container's memory; devshm is /dev/shm.

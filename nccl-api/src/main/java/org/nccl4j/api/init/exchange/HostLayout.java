@@ -10,9 +10,9 @@ import org.nccl4j.topo.DoubleBinaryTree;
 
 /**
  * The ranks by host, and what follows from it: a ring that enters and leaves each host once, and
- * two trees whose hosts form a double binary tree. Ranks whose containers share neither file system
- * nor network count as on different hosts, since only a network connects them. The hosts of a
- * clique, whose GPUs all map each other's memory, count as one.
+ * two trees whose hosts form a double binary tree. Ranks whose containers share no memory count as
+ * on different hosts, since only a network connects them. The hosts of a clique, whose GPUs all map
+ * each other's memory, count as one.
  *
  * @param ranks of each host, ascending; hosts by their lowest rank
  */

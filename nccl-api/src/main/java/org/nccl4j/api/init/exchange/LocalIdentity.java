@@ -12,6 +12,7 @@ import java.util.UUID;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.shm.FdMailbox;
 
 /** This process's identity for other ranks. */
 public final class LocalIdentity {
@@ -29,10 +30,16 @@ public final class LocalIdentity {
    * @param nets networks that it can use, best first
    */
   public static PeerInfo of(int rank, Device device, String hostId, List<String> nets) {
-    String namespaces = link("/proc/self/ns/mnt") + link("/proc/self/ns/net");
+    long user = userId();
+    String sharing = FdMailbox.reach(user) + " " + link("/proc/self/ns/user");
     String deviceId = ((KernelDevice) device).id();
     return new PeerInfo(
-        rank, hostId(hostId), namespaces, PROCESS, userId(), device.kind(), deviceId, nets);
+        rank, hostId(hostId), sharing, PROCESS, user, device.kind(), deviceId, nets);
+  }
+
+  /** The same for processes that see the same files and networks. */
+  public static String container() {
+    return link("/proc/self/ns/mnt") + link("/proc/self/ns/net");
   }
 
   /**

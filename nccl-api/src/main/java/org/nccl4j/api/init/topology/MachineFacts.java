@@ -9,6 +9,7 @@ import java.io.UncheckedIOException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.nccl4j.api.init.exchange.LocalIdentity;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -22,16 +23,18 @@ import org.nccl4j.topo.detect.GpuFacts;
 /**
  * One rank's contribution to the topology of its machine.
  *
+ * @param container the same for ranks that see the same files and networks
  * @param gpu its GPU; empty on the host device
  * @param fromFile whether it has a topology file (NCCL_TOPO_FILE)
  * @param dumps whether it is asked to write the topology or the graphs to a file
  */
-record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
+record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
 
   static MachineFacts of(Device device, Settings settings) {
     Optional<GpuFacts> gpu =
         device instanceof CudaDevice cuda ? Optional.of(gpu(cuda)) : Optional.empty();
     return new MachineFacts(
+        LocalIdentity.container(),
         gpu,
         settings.isSet(Settings.NCCL_TOPO_FILE),
         settings.isSet(Settings.NCCL_TOPO_DUMP_FILE)
@@ -66,6 +69,7 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
   byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeUTF(container);
       out.writeBoolean(fromFile);
       out.writeBoolean(dumps);
       out.writeBoolean(gpu.isPresent());
@@ -94,10 +98,11 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
 
   static MachineFacts fromBytes(int rank, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      String container = in.readUTF();
       boolean fromFile = in.readBoolean();
       boolean dumps = in.readBoolean();
       return new MachineFacts(
-          in.readBoolean() ? Optional.of(read(in)) : Optional.empty(), fromFile, dumps);
+          container, in.readBoolean() ? Optional.of(read(in)) : Optional.empty(), fromFile, dumps);
     } catch (IOException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

@@ -146,7 +146,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
       Map<String, Integer> firsts = new HashMap<>();
       for (int number = 0; number < ranks.size(); number++) {
         int rank = ranks.get(number);
-        String container = peers.get(rank).hostId() + " " + peers.get(rank).ipcNamespace();
+        String container = peers.get(rank).hostId() + " " + facts.get(rank).container();
         firsts.putIfAbsent(container, rank);
         views
             .computeIfAbsent(firsts.get(container), first -> new TreeMap<>())

@@ -37,4 +37,14 @@ class LocalIdentityTest {
     assertEquals(LocalIdentity.hostId(""), LocalIdentity.hostId(""));
     assertFalse(LocalIdentity.hostId("").isBlank());
   }
+
+  /** Two file systems in memory have two numbers, whatever their paths. */
+  @Test
+  void theDirectoryOfSocketsSaysWhichProcessesShareMemory() {
+    PeerInfo peer = LocalIdentity.of(0, HostDevice.instance(), "", List.of());
+    assertEquals(
+        peer.ipcNamespace(),
+        LocalIdentity.of(1, HostDevice.instance(), "", List.of()).ipcNamespace());
+    assertTrue(peer.ipcNamespace().matches("/\\S+ \\d+:\\d+ user:\\[\\d+]"), peer.ipcNamespace());
+  }
 }
