@@ -79,7 +79,8 @@ record NvlsCostModel(
     return algorithms;
   }
 
-  private static boolean isNvls(Algorithm algorithm) {
+  /** True if an algorithm goes through the slots of NVLS. */
+  static boolean isNvls(Algorithm algorithm) {
     return algorithm == Algorithm.NVLS || algorithm == Algorithm.NVLS_TREE;
   }
 

@@ -1,0 +1,255 @@
+package org.nccl4j.api.init.engine;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.plan.NvlsAccess;
+import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.device.DaemonThread;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Nvls;
+
+/**
+ * The making of NVLS at the first operation that takes it. The rank that needs it calls all others
+ * over the bootstrap; each makes its part on a thread of its own, so that no rank waits for another
+ * one's operation: one thread may launch for several ranks. All ranks have made it in the end, or
+ * none has. Any thread.
+ */
+final class NvlsMaking implements NvlsAccess {
+  private static final int BEGIN = -2; // RuntimeConnections' calls begin with a rank
+  private static final int STEP = -3;
+
+  /** Longest time between two looks at whether another rank or the user ends the communicator. */
+  private static final long LOOK_MILLIS = 20;
+
+  /** How long the end of the thread is waited for. */
+  private static final Duration LONGEST_STEP = Duration.ofSeconds(5);
+
+  private final String name;
+  private final Bootstrap bootstrap;
+  private final List<byte[]> points;
+  private final Nvls outline;
+  private final Function<Exchange, Optional<Nvls>> maker;
+  private final CallExchange.Answers answers;
+
+  // All guarded by this.
+  private boolean begun;
+  private Consumer<NcclException> onFailure;
+  private Thread worker;
+  private Optional<Nvls> result; // null until it is known
+  private NcclException failure;
+  private boolean stopped;
+
+  /**
+   * A making that has not begun.
+   *
+   * @param name of the communicator
+   * @param points meeting points of all ranks, by rank
+   * @param outline the place without memory
+   * @param maker makes the memory in step with all other ranks; empty if it cannot be made
+   */
+  NvlsMaking(
+      String name,
+      Bootstrap bootstrap,
+      List<byte[]> points,
+      Nvls outline,
+      Function<Exchange, Optional<Nvls>> maker) {
+    this.name = name;
+    this.bootstrap = bootstrap;
+    this.points = points;
+    this.outline = outline;
+    this.maker = maker;
+    this.answers = new CallExchange.Answers(bootstrap.nRanks());
+  }
+
+  /**
+   * This rank has been made: takes part from now on.
+   *
+   * @param listener told, once, of an error after which the ranks are not together any more
+   */
+  synchronized void start(Consumer<NcclException> listener) {
+    onFailure = listener;
+    work();
+  }
+
+  /** True if a call of another rank is for this. */
+  static boolean isFor(byte[] request) {
+    int tag = request.length < Integer.BYTES ? 0 : ByteBuffer.wrap(request).getInt();
+    return tag == BEGIN || tag == STEP;
+  }
+
+  /** Takes another rank's call. */
+  void called(byte[] request, Consumer<byte[]> answer) {
+    ByteBuffer call = ByteBuffer.wrap(request);
+    if (call.getInt() == STEP) {
+      answers.called(call, answer);
+      return;
+    }
+    boolean takesPart;
+    synchronized (this) {
+      takesPart = !stopped && failure == null;
+      begun |= takesPart;
+      work();
+    }
+    answer.accept(takesPart ? new byte[0] : null);
+  }
+
+  @Override
+  public synchronized Nvls place() {
+    return result == null ? outline : result.orElse(null);
+  }
+
+  @Override
+  public Optional<Nvls> make() {
+    boolean first;
+    synchronized (this) {
+      first = !begun && !stopped;
+      begun |= first;
+      work();
+    }
+    if (first) {
+      tellOthers();
+    }
+    long end = bootstrap.exchangeEnd();
+    synchronized (this) {
+      while (result == null) {
+        await(end);
+      }
+      return result;
+    }
+  }
+
+  private void tellOthers() {
+    byte[] request = ByteBuffer.allocate(Integer.BYTES).putInt(BEGIN).array();
+    for (int rank = 0; rank < points.size(); rank++) {
+      int other = rank;
+      if (other != bootstrap.rank()) {
+        CompletableFuture<byte[]> call = bootstrap.call(points.get(other), request);
+        call.whenComplete((none, error) -> told(other, error));
+      }
+    }
+  }
+
+  private void told(int other, Throwable error) {
+    if (error == null) {
+      return;
+    }
+    NcclException cause =
+        new SystemErrorException(
+            ErrorId.UNREACHABLE,
+            "rank %d of communicator %s cannot call rank %d to make NVLS: %s"
+                .formatted(bootstrap.rank(), name, other, error.getMessage()),
+            "see that its process still runs and its communicator is open, or set"
+                + " NCCL_NVLS_ENABLE=0",
+            error);
+    // Not on a thread of the bootstrap, which would be the one that tells of it.
+    DaemonThread.of(() -> fail(cause), "nccl4j-nvls-" + name).start();
+  }
+
+  /** Waits for a moment. */
+  private void await(long endNanos) {
+    check();
+    bootstrap.checkFailure();
+    if (System.nanoTime() - endNanos > 0) {
+      throw new TimeoutException(
+          ErrorId.NOT_CONNECTED,
+          "rank %d of communicator %s has not made its part of NVLS by the deadline"
+              .formatted(bootstrap.rank(), name),
+          "look at the logs of all ranks, give more time (withInitDeadline or"
+              + " NCCL4J_INIT_TIMEOUT), or set NCCL_NVLS_ENABLE=0");
+    }
+    try {
+      wait(LOOK_MILLIS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
+          "rank %d's thread was interrupted while it waited for NVLS".formatted(bootstrap.rank()),
+          "do not interrupt a thread that calls an operation",
+          e);
+    }
+  }
+
+  /** Throws if there will be no result. */
+  private synchronized void check() {
+    if (failure != null) {
+      throw failure.again();
+    }
+    if (stopped) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          "communicator %s is closed while rank %d makes NVLS".formatted(name, bootstrap.rank()),
+          "close a communicator after its last operation");
+    }
+  }
+
+  /** Has a thread make this rank's part. */
+  private synchronized void work() {
+    if (begun && worker == null && onFailure != null && !stopped) {
+      worker = DaemonThread.of(this::run, "nccl4j-nvls-" + name);
+      worker.start();
+    }
+  }
+
+  private void run() {
+    try {
+      Optional<Nvls> made =
+          maker.apply(new CallExchange(name, bootstrap, points, STEP, this::check, answers));
+      synchronized (this) {
+        result = made;
+        notifyAll();
+      }
+    } catch (NcclException e) {
+      fail(e);
+    } catch (RuntimeException | Error e) {
+      fail(
+          new InternalErrorException(
+              "rank %d cannot make NVLS (%s)".formatted(bootstrap.rank(), e),
+              "report this with the stack trace",
+              e));
+    }
+  }
+
+  private void fail(NcclException cause) {
+    Consumer<NcclException> listener;
+    synchronized (this) {
+      if (failure != null || stopped || result != null) {
+        return;
+      }
+      failure = cause;
+      listener = onFailure;
+      notifyAll();
+    }
+    answers.end();
+    if (listener != null) {
+      listener.accept(cause);
+    }
+  }
+
+  /**
+   * Ends it.
+   *
+   * @return whether no thread works on it any more
+   */
+  boolean stop() {
+    Thread last;
+    synchronized (this) {
+      stopped = true;
+      last = worker;
+      notifyAll();
+    }
+    answers.end();
+    return last == null || Patience.join(last, LONGEST_STEP);
+  }
+}
