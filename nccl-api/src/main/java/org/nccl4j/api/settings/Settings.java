@@ -183,6 +183,13 @@ public final class Settings implements SettingValues {
               + " is chosen for (operation); auto is with the communicator if NCCL_ALGO or"
               + " NCCL4J_NVLS_MODE asks for NVLS, else at an operation.");
 
+  public static final Setting<Boolean> NCCL4J_NVLS_TEST =
+      Setting.flag(
+          "NCCL4J_NVLS_TEST",
+          true,
+          "Tests NVLS before its first use by sums that are computed in another way as well; if one"
+              + " is wrong, NVLS is not used.");
+
   public static final Setting<String> NCCL4J_TRANSPORTS =
       Setting.text(
           "NCCL4J_TRANSPORTS",
@@ -332,6 +339,7 @@ public final class Settings implements SettingValues {
           NCCL_NVLS_CHUNKSIZE,
           NCCL4J_NVLS_MODE,
           NCCL4J_NVLS_MADE,
+          NCCL4J_NVLS_TEST,
           NCCL4J_TRANSPORTS,
           NCCL_NET,
           NCCL_NET_PLUGIN,

@@ -193,6 +193,24 @@ class DriverMulticastTest {
     assertEquals(2 * 4, launches(ran), "two operations of four ranks");
   }
 
+  /** The fake's kernels compute nothing, as a broken switch would: nobody uses it. */
+  @ParameterizedTest
+  @CsvSource({"operation", "creation"})
+  void aSwitchWithWrongSumsIsOneWarning(String made) throws Exception {
+    Ran ran = large(Map.of("NCCL4J_NVLS_TEST", "1", "NCCL4J_NVLS_MADE", made));
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(
+        ran.output()
+            .contains(
+                "NVLink SHARP is not used, because rank 0 cannot have right results of its"
+                    + " multicast object: byte 4 of the sum of int32 is 0x00 instead of"),
+        ran.output());
+    assertEquals(4, ran.count("bound"));
+    assertEquals(4, ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    assertEquals(0, launches(ran));
+  }
+
   /** A capture may be the first that takes it: the threads that make it are not captured. */
   @Test
   void aCaptureMayBeTheFirstToTakeIt() throws Exception {

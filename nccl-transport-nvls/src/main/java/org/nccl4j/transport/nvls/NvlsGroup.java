@@ -78,6 +78,9 @@ final class NvlsGroup {
             return "";
           });
       finish(object[0], agreement);
+      if (isTested()) {
+        check(object[0]).run(agreement);
+      }
       Nvls nvls = place(layout, object[0].unicast(), object[0].multicast());
       return new NvlsMulticast(this, nvls, reason(layout), object[0]);
     } catch (CollectiveSteps.Refused e) {
@@ -127,6 +130,22 @@ final class NvlsGroup {
     steps.take("add its device to the multicast object", step(object::addDevice));
     steps.take("bind its memory to the multicast object", step(object::bind));
     steps.take("map the multicast object", step(object::map));
+  }
+
+  /** True if the object is tested; the emulation on GPUs is a loop over memories. */
+  private boolean isTested() {
+    return context.get(Settings.NCCL4J_NVLS_TEST)
+        && (form == Form.DRIVER || context.device().kind() == Device.Kind.HOST);
+  }
+
+  private ObjectCheck check(MulticastObject object) {
+    return new ObjectCheck(
+        (KernelDevice) context.device(),
+        context.device(),
+        object.unicast(),
+        object.multicast(),
+        team.members().indexOf(context.rank()),
+        team.members().size());
   }
 
   boolean isEmulated() {

@@ -90,6 +90,7 @@ public final class NvlsSetup implements AutoCloseable {
     List.of(
             Settings.NCCL4J_NVLS_MODE,
             Settings.NCCL4J_NVLS_MADE,
+            Settings.NCCL4J_NVLS_TEST,
             Settings.NCCL_NVLS_ENABLE,
             Settings.NCCL_NVLS_NCHANNELS,
             Settings.NCCL_NVLS_CHUNKSIZE)
@@ -120,7 +121,7 @@ public final class NvlsSetup implements AutoCloseable {
     Maker maker = exchange -> by.open(context, team, form, exchange);
     Where where = new Where(context, hosts.count(), teams.trees(context.rank()));
     if (!says.stream().allMatch(Say::waits)) {
-      setup.make(maker, where, wanted, exchange(bootstrap));
+      setup.make(maker, where, exchange(bootstrap));
       return setup;
     }
     MulticastProvider.Outline outline = by.outline(context, team, form, exchange(bootstrap));
@@ -134,7 +135,7 @@ public final class NvlsSetup implements AutoCloseable {
             bootstrap,
             points,
             where.of(outline.nvls().get()),
-            exchange -> setup.make(maker, where, true, exchange));
+            exchange -> setup.make(maker, where, exchange));
     setup.tell(
         "its memory is made at the first operation that it is chosen for (%s)"
             .formatted(outline.reason()),
@@ -156,17 +157,16 @@ public final class NvlsSetup implements AutoCloseable {
   }
 
   /** Makes the memory in step with all other ranks. */
-  private Optional<Nvls> make(
-      Maker maker, Where where, boolean warns, MulticastProvider.Exchange exchange) {
+  private Optional<Nvls> make(Maker maker, Where where, MulticastProvider.Exchange exchange) {
     Multicast made = maker.open(exchange);
     multicast = made;
     if (made.nvls().isEmpty()) {
-      tellNotUsed(warns, made.reason());
+      tellNotUsed(true, made.reason());
       return Optional.empty();
     }
     teardown = teardown(where.context, exchange, made);
     nvls = where.of(made.nvls().get());
-    tell(made.reason(), "used");
+    tell(made.reason(), "is used");
     return Optional.of(nvls);
   }
 
@@ -186,7 +186,7 @@ public final class NvlsSetup implements AutoCloseable {
   private void tell(String reason, String use) {
     LOG.log(
         request.logLevel("INIT", "NVLS"),
-        "rank {0} of communicator {1}: NVLink SHARP is {2}, because all ranks have it: {3}",
+        "rank {0} of communicator {1}: NVLink SHARP {2}, because all ranks have it: {3}",
         bootstrap.rank(),
         request.name(),
         use,
