@@ -88,7 +88,7 @@ class NvlsAtOperationTest {
       List<DeviceMemory> data = numbers(ranks);
       for (Communicator comm : ranks.communicators) {
         sum(comm, data.get(comm.rank()), ranks.streams.get(comm.rank()));
-        assertMade(ranks, true);
+        assertTrue(isMade(comm), comm.toString());
       }
       assertSums(6, ranks, data);
     }

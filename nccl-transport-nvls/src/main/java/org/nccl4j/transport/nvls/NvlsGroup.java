@@ -79,7 +79,7 @@ final class NvlsGroup {
           });
       finish(object[0], agreement);
       if (isTested()) {
-        check(object[0]).run(agreement);
+        check(object[0], layout).run(agreement);
       }
       Nvls nvls = place(layout, object[0].unicast(), object[0].multicast());
       return new NvlsMulticast(this, nvls, reason(layout), object[0]);
@@ -138,11 +138,11 @@ final class NvlsGroup {
         && (form == Form.DRIVER || context.device().kind() == Device.Kind.HOST);
   }
 
-  private ObjectCheck check(MulticastObject object) {
+  private ObjectCheck check(MulticastObject object, NvlsLayout layout) {
     return new ObjectCheck(
         (KernelDevice) context.device(),
-        context.device(),
         object.unicast(),
+        object.unicast().slice(layout.broadcast(0, 0), ObjectCheck.BYTES),
         object.multicast(),
         team.members().indexOf(context.rank()),
         team.members().size());

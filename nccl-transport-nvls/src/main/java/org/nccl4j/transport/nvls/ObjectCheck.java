@@ -7,7 +7,6 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -23,16 +22,17 @@ import org.nccl4j.operation.Operation;
  * zeros.
  *
  * @param device of this member
- * @param allocator the same device
  * @param own this member's memory
+ * @param spare memory of this member's alone, of {@link #BYTES}; nothing is allocated, which could
+ *     wait for kernels
  * @param all members' memories
  * @param member this one's number
  * @param members how many
  */
 record ObjectCheck(
     KernelDevice device,
-    Device allocator,
     DeviceMemory own,
+    DeviceMemory spare,
     MulticastMemory all,
     int member,
     int members) {
@@ -81,19 +81,18 @@ record ObjectCheck(
         () -> {
           check(read(own.slice(0, BYTES)), stored(), "of the stores");
           own.write(0, ByteBuffer.allocate(BYTES));
+          spare.write(0, ByteBuffer.allocate(BYTES));
           return "";
         });
   }
 
   /** The whole range of each type, and one pack of it. */
   private void checkLoads() throws CollectiveSteps.Refused {
-    try (DeviceMemory target = allocator.allocate(TYPE_BYTES)) {
-      for (int type = 0; type < TYPES.size(); type++) {
-        for (RedOp op : OPERATORS) {
-          if (Nvls.has(Operation.ALL_REDUCE, TYPES.get(type), op)) {
-            checkLoad(type, op, 0, target);
-            checkLoad(type, op, PACK * (PACKS / 2), target.slice(0, PACK));
-          }
+    for (int type = 0; type < TYPES.size(); type++) {
+      for (RedOp op : OPERATORS) {
+        if (Nvls.has(Operation.ALL_REDUCE, TYPES.get(type), op)) {
+          checkLoad(type, op, 0, spare.slice(0, TYPE_BYTES));
+          checkLoad(type, op, PACK * (PACKS / 2), spare.slice(0, PACK));
         }
       }
     }
@@ -115,10 +114,8 @@ record ObjectCheck(
     int begin = begin(member);
     int bytes = begin(member + 1) - begin;
     if (bytes > 0) {
-      try (DeviceMemory source = allocator.allocate(bytes)) {
-        source.write(0, part.slice(begin, bytes));
-        device.storeToAll(source, all, begin);
-      }
+      spare.write(0, part.slice(begin, bytes));
+      device.storeToAll(spare.slice(0, bytes), all, begin);
     }
   }
 

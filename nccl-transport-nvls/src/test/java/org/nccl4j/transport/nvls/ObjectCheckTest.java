@@ -96,14 +96,14 @@ class ObjectCheckTest {
               return System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
             }
           };
+      DeviceMemory spare = HostDevice.instance().allocate(ObjectCheck.BYTES);
       CompletableFuture<String> result = new CompletableFuture<>();
       results.add(result);
       Thread thread =
           new Thread(
               () -> {
                 try {
-                  new ObjectCheck(
-                          device, HostDevice.instance(), memories.get(mine), all, mine, members)
+                  new ObjectCheck(device, memories.get(mine), spare, all, mine, members)
                       .run(new CollectiveSteps(exchange));
                   result.complete("good");
                 } catch (CollectiveSteps.Refused e) {

@@ -1,6 +1,8 @@
 package org.nccl4j.api.init.engine;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -10,10 +12,12 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
@@ -24,6 +28,12 @@ import org.nccl4j.device.TimeoutException;
  */
 final class CallExchange implements Exchange {
   private static final int ROOT = 0;
+
+  /** In place of an answer's length: the exchange is over, and why. */
+  private static final int OVER = -1;
+
+  /** Number of the last step. */
+  private static final int COMMIT = Integer.MAX_VALUE;
 
   /** Bytes of a part; longer ones are cut, which are texts of errors. */
   private static final int MOST_PART = 2 << 10;
@@ -42,6 +52,7 @@ final class CallExchange implements Exchange {
   private final long endNanos;
   private final Answers answers;
   private int steps;
+  private volatile String over;
 
   /**
    * An exchange that ends by the bootstrap's deadline for one that begins now.
@@ -70,11 +81,71 @@ final class CallExchange implements Exchange {
   /** Parts that rank 0 has been given, and ranks that it has yet to answer. Any thread. */
   static final class Answers {
     private final int nRanks;
+    private final long patienceNanos;
     private final Map<Integer, Step> steps = new HashMap<>();
     private boolean ended;
+    private boolean committed;
 
-    Answers(int nRanks) {
+    /** Why the exchange is over before its end; null if it is not. */
+    private String over;
+
+    /** When the last step was complete, or when somebody first asked; 0 before. */
+    private long lastNanos;
+
+    /**
+     * Answers of an exchange.
+     *
+     * @param patience how long all ranks may take for a step before it is over
+     */
+    Answers(int nRanks, Duration patience) {
       this.nRanks = nRanks;
+      this.patienceNanos = patience.toNanos();
+    }
+
+    /**
+     * Returns whether the exchange is over because a step has taken too long, and why; null while
+     * it goes on, and once it has come to its good end.
+     */
+    String verdict() {
+      List<Asker> left = new ArrayList<>();
+      String why;
+      synchronized (this) {
+        long now = System.nanoTime();
+        lastNanos = lastNanos == 0 ? now : lastNanos;
+        if (over == null && !committed && !ended && now - lastNanos > patienceNanos) {
+          over = lateness();
+          steps.values().stream()
+              .filter(step -> step.whole == null)
+              .forEach(
+                  step -> {
+                    left.addAll(step.askers);
+                    step.askers.clear();
+                  });
+        }
+        why = over;
+      }
+      left.forEach(each -> each.answer.accept(refusal(why)));
+      return why;
+    }
+
+    private String lateness() {
+      List<Integer> late = new ArrayList<>();
+      steps.values().stream()
+          .filter(step -> step.whole == null)
+          .forEach(
+              step ->
+                  IntStream.range(0, nRanks)
+                      .filter(rank -> step.parts[rank] == null)
+                      .forEach(late::add));
+      return "%s did not take a step within %s; kernels that wait for others may keep a GPU busy"
+          .formatted(
+              late.isEmpty() ? "all ranks" : "ranks " + late,
+              Patience.text(Duration.ofNanos(patienceNanos)));
+    }
+
+    private static byte[] refusal(String why) {
+      byte[] text = why.getBytes(StandardCharsets.UTF_8);
+      return ByteBuffer.allocate(Integer.BYTES + text.length).putInt(OVER).put(text).array();
     }
 
     private record Asker(int from, Consumer<byte[]> answer) {}
@@ -102,7 +173,9 @@ final class CallExchange implements Exchange {
       request.get(part);
       List<Asker> complete = List.of();
       byte[] whole = null;
+      String why = null;
       synchronized (this) {
+        lastNanos = lastNanos == 0 ? System.nanoTime() : lastNanos;
         if (!ended && rank >= 0 && rank < nRanks && asker.from >= 0) {
           Step step = steps.computeIfAbsent(number, none -> new Step(nRanks));
           if (asker.from == 0) {
@@ -110,21 +183,35 @@ final class CallExchange implements Exchange {
           }
           step.askers.add(asker);
           if (step.whole == null && Arrays.stream(step.parts).allMatch(each -> each != null)) {
-            step.whole = join(step.parts);
+            complete(number, step);
           }
-          if (step.whole == null) {
+          if (step.whole == null && over == null) {
             return;
           }
+          why = step.whole == null ? over : null;
           whole = step.whole;
           complete = List.copyOf(step.askers);
           step.askers.clear();
         }
+      }
+      if (why != null) {
+        byte[] refusal = refusal(why);
+        complete.forEach(each -> each.answer.accept(refusal));
+        return;
       }
       if (whole == null) {
         answer.accept(null);
       }
       for (Asker each : complete) {
         each.answer.accept(page(whole, each.from));
+      }
+    }
+
+    private void complete(int number, Step step) {
+      if (over == null) {
+        step.whole = join(step.parts);
+        lastNanos = System.nanoTime();
+        committed |= number == COMMIT;
       }
     }
 
@@ -160,7 +247,20 @@ final class CallExchange implements Exchange {
 
   @Override
   public List<byte[]> allGather(byte[] mine) {
-    int step = steps++;
+    return allGather(steps++, mine);
+  }
+
+  /** Ends the exchange: once one rank returns from it, all do. */
+  void commit() {
+    allGather(COMMIT, new byte[0]);
+  }
+
+  /** Why the exchange is over, after an exception; null if it is not. */
+  String over() {
+    return over;
+  }
+
+  private List<byte[]> allGather(int step, byte[] mine) {
     byte[] part = Arrays.copyOf(mine, Math.min(mine.length, MOST_PART));
     ByteBuffer whole = null;
     do {
@@ -168,6 +268,7 @@ final class CallExchange implements Exchange {
       if (page.length < Integer.BYTES) {
         throw notUnderstood();
       }
+      checkOver(page);
       if (whole == null) {
         whole = ByteBuffer.allocate(Math.max(0, ByteBuffer.wrap(page).getInt()));
         part = new byte[0];
@@ -179,6 +280,16 @@ final class CallExchange implements Exchange {
       whole.put(page, Integer.BYTES, more);
     } while (whole.hasRemaining());
     return split(whole.flip());
+  }
+
+  private void checkOver(byte[] page) {
+    if (ByteBuffer.wrap(page).getInt() == OVER) {
+      over = new String(page, Integer.BYTES, page.length - Integer.BYTES, StandardCharsets.UTF_8);
+      throw new TimeoutException(
+          ErrorId.NOT_CONNECTED,
+          "NVLS of communicator %s is not made: %s".formatted(name, over),
+          "set NCCL_NVLS_ENABLE=0, or call operations of several ranks of a thread in groups");
+    }
   }
 
   private List<byte[]> split(ByteBuffer whole) {

@@ -1,6 +1,7 @@
 package org.nccl4j.api.init.engine;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -29,6 +30,13 @@ import org.nccl4j.device.kernel.Nvls;
 final class NvlsMaking implements NvlsAccess {
   private static final int BEGIN = -2; // RuntimeConnections' calls begin with a rank
   private static final int STEP = -3;
+  private static final int VERDICT = -4;
+
+  /** How long a rank may take for a step; a kernel that waits for another may hold it up. */
+  private static final Duration STEP_PATIENCE = Duration.ofSeconds(20);
+
+  /** Time between two questions whether the making is over. */
+  private static final long ASK_NANOS = 500_000_000;
 
   /** Longest time between two looks at whether another rank or the user ends the communicator. */
   private static final long LOOK_MILLIS = 20;
@@ -41,6 +49,7 @@ final class NvlsMaking implements NvlsAccess {
   private final List<byte[]> points;
   private final Nvls outline;
   private final Function<Exchange, Optional<Nvls>> maker;
+  private final Consumer<String> refused;
   private final CallExchange.Answers answers;
 
   // All guarded by this.
@@ -58,19 +67,34 @@ final class NvlsMaking implements NvlsAccess {
    * @param points meeting points of all ranks, by rank
    * @param outline the place without memory
    * @param maker makes the memory in step with all other ranks; empty if it cannot be made
+   * @param refused told, once, why the making was given up, if it was: a rank took too long
    */
   NvlsMaking(
       String name,
       Bootstrap bootstrap,
       List<byte[]> points,
       Nvls outline,
-      Function<Exchange, Optional<Nvls>> maker) {
+      Function<Exchange, Optional<Nvls>> maker,
+      Consumer<String> refused) {
+    this(name, bootstrap, points, outline, maker, refused, STEP_PATIENCE);
+  }
+
+  /** The same with another patience for a step. */
+  NvlsMaking(
+      String name,
+      Bootstrap bootstrap,
+      List<byte[]> points,
+      Nvls outline,
+      Function<Exchange, Optional<Nvls>> maker,
+      Consumer<String> refused,
+      Duration patience) {
     this.name = name;
     this.bootstrap = bootstrap;
     this.points = points;
     this.outline = outline;
     this.maker = maker;
-    this.answers = new CallExchange.Answers(bootstrap.nRanks());
+    this.refused = refused;
+    this.answers = new CallExchange.Answers(bootstrap.nRanks(), patience);
   }
 
   /**
@@ -86,14 +110,20 @@ final class NvlsMaking implements NvlsAccess {
   /** True if a call of another rank is for this. */
   static boolean isFor(byte[] request) {
     int tag = request.length < Integer.BYTES ? 0 : ByteBuffer.wrap(request).getInt();
-    return tag == BEGIN || tag == STEP;
+    return tag == BEGIN || tag == STEP || tag == VERDICT;
   }
 
   /** Takes another rank's call. */
   void called(byte[] request, Consumer<byte[]> answer) {
     ByteBuffer call = ByteBuffer.wrap(request);
-    if (call.getInt() == STEP) {
+    int tag = call.getInt();
+    if (tag == STEP) {
       answers.called(call, answer);
+      return;
+    }
+    if (tag == VERDICT) {
+      String why = answers.verdict();
+      answer.accept(why == null ? new byte[0] : why.getBytes(StandardCharsets.UTF_8));
       return;
     }
     boolean takesPart;
@@ -122,12 +152,56 @@ final class NvlsMaking implements NvlsAccess {
       tellOthers();
     }
     long end = bootstrap.exchangeEnd();
-    synchronized (this) {
-      while (result == null) {
-        await(end);
+    long asked = System.nanoTime();
+    while (true) {
+      synchronized (this) {
+        if (result == null) {
+          await(end);
+        }
+        if (result != null) {
+          return result;
+        }
       }
-      return result;
+      if (System.nanoTime() - asked > ASK_NANOS) {
+        asked = System.nanoTime();
+        askWhetherOver();
+      }
     }
+  }
+
+  /**
+   * Asks rank 0 whether a rank takes too long: then this rank's operation goes on, even if its own
+   * thread is held up.
+   */
+  private void askWhetherOver() {
+    if (bootstrap.rank() == 0) {
+      String why = answers.verdict();
+      if (why != null) {
+        giveUp(why);
+      }
+      return;
+    }
+    byte[] request = ByteBuffer.allocate(Integer.BYTES).putInt(VERDICT).array();
+    bootstrap
+        .call(points.get(0), request)
+        .thenAccept(
+            why -> {
+              if (why.length > 0) {
+                giveUp(new String(why, StandardCharsets.UTF_8));
+              }
+            });
+  }
+
+  /** No rank has NVLS. */
+  private void giveUp(String why) {
+    synchronized (this) {
+      if (result != null) {
+        return;
+      }
+      result = Optional.empty();
+      notifyAll();
+    }
+    refused.accept(why);
   }
 
   private void tellOthers() {
@@ -203,15 +277,20 @@ final class NvlsMaking implements NvlsAccess {
   }
 
   private void run() {
+    CallExchange exchange = new CallExchange(name, bootstrap, points, STEP, this::check, answers);
     try {
-      Optional<Nvls> made =
-          maker.apply(new CallExchange(name, bootstrap, points, STEP, this::check, answers));
+      Optional<Nvls> made = maker.apply(exchange);
+      exchange.commit();
       synchronized (this) {
         result = made;
         notifyAll();
       }
     } catch (NcclException e) {
-      fail(e);
+      if (exchange.over() == null) {
+        fail(e);
+      } else {
+        giveUp(exchange.over());
+      }
     } catch (RuntimeException | Error e) {
       fail(
           new InternalErrorException(

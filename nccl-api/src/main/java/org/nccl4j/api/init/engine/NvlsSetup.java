@@ -135,7 +135,8 @@ public final class NvlsSetup implements AutoCloseable {
             bootstrap,
             points,
             where.of(outline.nvls().get()),
-            exchange -> setup.make(maker, where, exchange));
+            exchange -> setup.make(maker, where, exchange),
+            setup::giveUp);
     setup.tell(
         "its memory is made at the first operation that it is chosen for (%s)"
             .formatted(outline.reason()),
@@ -168,6 +169,14 @@ public final class NvlsSetup implements AutoCloseable {
     nvls = where.of(made.nvls().get());
     tell(made.reason(), "is used");
     return Optional.of(nvls);
+  }
+
+  /**
+   * The making was given up on all ranks. Whatever this rank has made is freed when the
+   * communicator is closed: its thread may still be at it.
+   */
+  private void giveUp(String reason) {
+    tellNotUsed(true, reason);
   }
 
   /** Logs in one line why NVLS is not used: a warning of rank 0 if that is worth it. */
@@ -339,10 +348,11 @@ public final class NvlsSetup implements AutoCloseable {
    * @param patience how long others are waited for
    */
   void leave(Duration patience, boolean failed, Runnable free) {
-    if (teardown == null) {
+    Nvls used = nvls();
+    if (used == null) {
       free.run();
     } else {
-      teardown.leave(bootstrap, patience, failed, nvls.layout().bytes(), free);
+      teardown.leave(bootstrap, patience, failed, used.layout().bytes(), free);
     }
   }
 
@@ -351,9 +361,10 @@ public final class NvlsSetup implements AutoCloseable {
     return making == null ? NvlsAccess.of(nvls) : making;
   }
 
-  /** Returns the memory that is made; null if there is none yet. */
+  /** Returns this rank's place once its memory is made and all ranks have theirs; else null. */
   Nvls nvls() {
-    return nvls;
+    Nvls place = making == null ? nvls : making.place();
+    return place == null || !place.isMade() ? null : place;
   }
 
   /** True if a call of another rank is for this. */
