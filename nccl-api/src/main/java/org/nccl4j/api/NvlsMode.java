@@ -2,7 +2,10 @@ package org.nccl4j.api;
 
 /** The implementation of NVLink SHARP; also the setting NCCL4J_NVLS_MODE. */
 public enum NvlsMode {
-  /** NVLS where NCCL_ALGO names it: by the switch on GPUs, emulated on the host device. */
+  /**
+   * On GPUs the switch, where NCCL_NVLS_ENABLE, the driver and the topology have it; on the host
+   * device the emulation, where NCCL_ALGO names NVLS.
+   */
   AUTO,
   /**
    * The switch, and the cost model may choose NVLS; where the driver or NCCL_NVLS_ENABLE=0 refuses,

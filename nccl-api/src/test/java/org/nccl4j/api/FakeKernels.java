@@ -11,6 +11,7 @@ import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.WindowWork;
@@ -139,6 +140,9 @@ public final class FakeKernels implements KernelCommunicator {
 
   @Override
   public void attach(SymmetricSpace space) {}
+
+  @Override
+  public void attach(Nvls made) {}
 
   @Override
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {

@@ -24,6 +24,7 @@ import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
+import org.nccl4j.api.plan.NvlsAccess;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.device.Device;
@@ -283,7 +284,7 @@ public final class ChildCommunicators {
                     "this communicator shares its parent's connections, by which no puts go",
                     "split with CommunicatorConfig.withSplitShare(false)"),
                 null),
-            null,
+            NvlsAccess.NONE,
             made.members.hosts(),
             made.machines,
             made.profilers),

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.BiFunction;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.ConnectionSetup;
@@ -263,16 +264,30 @@ public final class Initializer {
         NvlsSetup.open(
             request,
             context,
+            ranks.members().points(),
             ranks.graphs(),
             Math.min(known.spread().channels(), known.room().mostBlocks()),
             bootstrap);
     undo.push(nvls::close);
+    bootstrap.onCall((call, answer) -> called(nvls, later, call, answer));
     boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
     ProxyThread proxy =
         handlers.isEmpty() && !puts && later == null
             ? null
             : new ProxyThread(request.name(), handlers);
     return new Connected(choice, verified, later, known, nvls, handlers.size(), puts, proxy);
+  }
+
+  /** Another rank's call goes to what it is for; calls for nothing are refused. */
+  private static void called(
+      NvlsSetup nvls, RuntimeConnections later, byte[] call, Consumer<byte[]> answer) {
+    if (nvls.isFor(call)) {
+      nvls.called(call, answer);
+    } else if (later != null) {
+      later.called(call, answer);
+    } else {
+      answer.accept(null);
+    }
   }
 
   private KernelCommunicator kernels(Ranks ranks, Connected connected) {
@@ -291,7 +306,7 @@ public final class Initializer {
                         connected.links().sends(),
                         connected.links().recvs(),
                         proxy == null ? Progress.NONE : proxy,
-                        connected.nvls().nvls(),
+                        connected.nvls().access().place(),
                         connected.later() == null ? PeerConnector.NONE : connected.later())));
     undo.push(kernels::close);
     return kernels;
@@ -312,7 +327,7 @@ public final class Initializer {
                 kernels,
                 connected.proxy(),
                 (KernelDevice) request.device()),
-            connected.nvls().ofWindows(bootstrap));
+            connected.nvls().ofWindows());
     undo.push(windows::discard);
     return windows;
   }
@@ -327,7 +342,7 @@ public final class Initializer {
             connected.known().with(ranks.graphs().topology()),
             ranks.layout(),
             windows(ranks, connected, kernels),
-            connected.nvls().nvls(),
+            connected.nvls().access(),
             ranks.members().hosts(),
             ranks.machines(),
             profilers),

@@ -57,7 +57,8 @@ final class SplitSharePolicy {
 
   /** On GPUs large reductions by NVLS are far ahead of others; the host's is for trying it out. */
   private Optional<String> loss() {
-    return parent.device().kind() == Device.Kind.CUDA && parent.engine().place().nvls() != null
+    return parent.device().kind() == Device.Kind.CUDA
+            && parent.engine().place().nvls().place() != null
         ? Optional.of("it has NVLS, which is not shared")
         : Optional.empty();
   }

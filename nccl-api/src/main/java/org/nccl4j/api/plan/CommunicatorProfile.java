@@ -90,7 +90,15 @@ public record CommunicatorProfile(
     CostModel base = betweenWindows(overConnections());
     return nvls == null
         ? base
-        : new NvlsCostModel(base, kind == Device.Kind.HOST, nvls, spread, topology);
+        : new NvlsCostModel(
+            base,
+            kind == Device.Kind.HOST,
+            nvls,
+            spread,
+            topology,
+            spread.hosts() == 1
+                ? tuned.flatMap(table -> table.figures(nRanks, model))
+                : Optional.empty());
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
@@ -88,6 +89,17 @@ final class MeasuredCosts {
       fewest.put(Long.parseLong(point[0]), point.length < 3 ? 0 : Integer.parseInt(point[2]));
     }
     return fewest;
+  }
+
+  /** Returns the measured microseconds of an operation; empty if they were not measured. */
+  OptionalDouble measured(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    TreeMap<Long, Double> points = curves.get(new Way(operation, algorithm, protocol));
+    return points == null ? OptionalDouble.empty() : OptionalDouble.of(at(points, bytes));
+  }
+
+  /** Where they were measured, as a sentence. */
+  String source() {
+    return measured;
   }
 
   /** These figures where there are some, and a model for all else. */

@@ -24,19 +24,27 @@ import org.nccl4j.topo.cluster.CommTopology;
  * @param nvls this rank's place, of which only what is the same on all ranks is looked at
  * @param spread of the ranks over machines
  * @param topology of the machines of GPUs, where it is known
+ * @param tuned figures of the user's
  */
 record NvlsCostModel(
-    CostModel base, boolean host, Nvls nvls, RankPlacement spread, Optional<CommTopology> topology)
+    CostModel base,
+    boolean host,
+    Nvls nvls,
+    RankPlacement spread,
+    Optional<CommTopology> topology,
+    Optional<MeasuredCosts> tuned)
     implements CostOverlay {
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;
 
-  /** Bandwidth of SM loads and stores over the 18 links of a Hopper GPU, in GB/s. */
+  /**
+   * Bandwidth of SM loads and stores over the 18 links of a Hopper GPU, in GB/s; for GPUs of which
+   * no topology is known.
+   */
   private static final double LINK_GIGABYTES = 367;
 
   /**
-   * Share of the link bandwidth that accesses through the switch's multicast reach, from NCCL's
-   * model.
+   * Share of that bandwidth that accesses through the switch's multicast reach, from NCCL's model.
    */
   private static final double MULTICAST_EFFICIENCY = 0.85;
 
@@ -79,7 +87,8 @@ record NvlsCostModel(
     return algorithms;
   }
 
-  private static boolean isNvls(Algorithm algorithm) {
+  /** True if an algorithm goes through the slots of NVLS. */
+  static boolean isNvls(Algorithm algorithm) {
     return algorithm == Algorithm.NVLS || algorithm == Algorithm.NVLS_TREE;
   }
 
@@ -106,6 +115,13 @@ record NvlsCostModel(
     }
     if (!isNvls(algorithm)) {
       return base.microseconds(operation, algorithm, protocol, bytes);
+    }
+    OptionalDouble measured =
+        tuned
+            .map(costs -> costs.measured(operation, algorithm, protocol, bytes))
+            .orElse(OptionalDouble.empty());
+    if (measured.isPresent()) {
+      return measured.getAsDouble();
     }
     boolean allReduce = operation == Operation.ALL_REDUCE;
     double n = spread.mostRanks();
@@ -172,13 +188,17 @@ record NvlsCostModel(
 
   /**
    * Returns the time that the links of one of n GPUs need for the data that the switch reduces and
-   * broadcasts.
+   * broadcasts: by the links and the architecture that the topology shows.
    *
    * @param bytes of all parts together
    */
-  static double switchMicroseconds(boolean allReduce, double n, long bytes) {
-    double carried = (allReduce ? 1 + 1 / n : 1) / MULTICAST_EFFICIENCY;
-    return carried * bytes / (LINK_GIGABYTES * 1e3);
+  private double switchMicroseconds(boolean allReduce, double n, long bytes) {
+    double reached =
+        topology
+            .map(CommTopology::multicastGigabytes)
+            .orElse(OptionalDouble.empty())
+            .orElse(LINK_GIGABYTES * MULTICAST_EFFICIENCY);
+    return (allReduce ? 1 + 1 / n : 1) * bytes / (reached * 1e3);
   }
 
   /** Between machines as many as the connections have. */
@@ -223,6 +243,9 @@ record NvlsCostModel(
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     if (!isNvls(algorithm)) {
       return base.source(operation, algorithm, protocol);
+    }
+    if (tuned.isPresent() && tuned.get().measured(operation, algorithm, protocol, 1).isPresent()) {
+      return tuned.get().source();
     }
     if (host) {
       return "formula, fitted on hosts";

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.window.RegisteredWindow;
@@ -34,11 +35,16 @@ public final class Planner {
   private final KernelCommunicator kernels;
   private final CommunicatorProfile ranks;
   private final ConnectionLayout layout;
-  private final CostModel costs;
-  private final AlgorithmSelector selector;
+  private final NvlsAccess nvls;
   private final P2pPlanner messages;
   private final BufferWindows windows;
   private final Rules rules;
+  private CostModel costs;
+  private AlgorithmSelector selector;
+
+  /** True once it is known whether there is NVLS, with its memory. */
+  private boolean nvlsIsSettled;
+
   private final PlanCache cache = new PlanCache();
 
   /** Plans with operators that users supply. */
@@ -61,14 +67,14 @@ public final class Planner {
    *
    * @param ranks who communicates; the same on all ranks
    * @param layout of the connections
-   * @param nvls this rank's place in NVLS, or null
+   * @param nvls this rank's NVLS
    * @param windows of this rank
    */
   public record Place(
       int rank,
       CommunicatorProfile ranks,
       ConnectionLayout layout,
-      Nvls nvls,
+      NvlsAccess nvls,
       WindowRegistry windows) {}
 
   /** A planner of a rank's operations. */
@@ -77,8 +83,11 @@ public final class Planner {
     this.ranks = place.ranks;
     this.layout = place.layout;
     this.rules = rules;
-    this.costs = ranks.costs(place.nvls);
+    this.nvls = place.nvls;
+    Nvls given = nvls.place();
+    this.costs = ranks.costs(given);
     this.selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
+    this.nvlsIsSettled = given == null || given.isMade();
     this.messages =
         new P2pPlanner(kernels, place.rank, ranks.nRanks(), costs, rules.filter, rules.ctas);
     this.windows = new BufferWindows(kernels, place.windows, ranks);
@@ -176,7 +185,7 @@ public final class Planner {
   /** The plan between windows; null if the operation goes over connections. */
   private KernelPlan makeBetweenWindows(
       long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
-    AlgorithmChoice choice = choose(shape, count, windows.reach(from, to, overlaps));
+    AlgorithmChoice choice = settled(() -> choose(shape, count, windows.reach(from, to, overlaps)));
     Algorithm algorithm = choice.algorithm();
     if (!algorithm.isBetweenWindows()) {
       return null;
@@ -203,7 +212,7 @@ public final class Planner {
     Operation operation = CallShape.operation(shape);
     DataType type = CallShape.type(shape);
     long bytes = wholeBytes(shape, count);
-    AlgorithmChoice choice = selector.choose(operation, bytes, type, op, among);
+    AlgorithmChoice choice = settled(() -> selector.choose(operation, bytes, type, op, among));
     int taken = channels(operation, choice, bytes);
     tell(
         operation.label(),
@@ -252,6 +261,27 @@ public final class Planner {
   }
 
   /**
+   * Makes a choice for an operation that will run. The first one that falls on NVLS has its memory
+   * made; if that fails, the choice is made again without NVLS. So the choice depends only on
+   * whether the ranks could make it, which is the same on all of them.
+   */
+  private AlgorithmChoice settled(Supplier<AlgorithmChoice> choose) {
+    AlgorithmChoice choice = choose.get();
+    if (nvlsIsSettled || !NvlsCostModel.isNvls(choice.algorithm())) {
+      return choice;
+    }
+    Optional<Nvls> made = nvls.make();
+    nvlsIsSettled = true;
+    if (made.isPresent()) {
+      kernels.attach(made.get());
+      return choice;
+    }
+    costs = ranks.costs(null);
+    selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
+    return choose.get();
+  }
+
+  /**
    * Positions of the buffers of an operation that goes straight between windows, for comparing the
    * ranks. Buffers that the algorithm does not need are left out.
    *
@@ -276,7 +306,8 @@ public final class Planner {
     RegisteredWindow from = windows.ofSend(operation, send, bytes);
     RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
     boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
-    Algorithm way = choose(shape, count, windows.reach(from, to, overlaps)).algorithm();
+    Algorithm way =
+        settled(() -> choose(shape, count, windows.reach(from, to, overlaps))).algorithm();
     if (!way.isBetweenWindows()) {
       return Placement.NONE;
     }

@@ -134,11 +134,14 @@ public record TunedTable(String file, String device, List<String> lines) {
 
   /** These figures before a model's, if there are some for ranks of a device. */
   CostModel over(CostModel model, int nRanks, String itsDevice) {
+    return figures(nRanks, itsDevice).map(costs -> costs.before(model)).orElse(model);
+  }
+
+  /** The figures of algorithms over connections for ranks of a device, if there are some. */
+  Optional<MeasuredCosts> figures(int nRanks, String itsDevice) {
     return device.equals(itsDevice)
         ? MeasuredCosts.tuned(file, lines(false), nRanks)
-            .map(costs -> costs.before(model))
-            .orElse(model)
-        : model;
+        : Optional.empty();
   }
 
   /** The same of algorithms between windows. */

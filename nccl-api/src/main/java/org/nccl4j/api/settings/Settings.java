@@ -146,8 +146,9 @@ public final class Settings implements SettingValues {
           TopoSettings.NCCL_NVLS_ENABLE,
           0,
           2,
-          "Allows the driver's multicast objects; with 0 the library calls none of the driver's"
-              + " multicast functions.");
+          "Allows NVLS by the switch: 2 where the topology shows an NVSwitch that has it and 3 ranks"
+              + " or more; 1 with a warning where it is not available; with 0 the library calls none"
+              + " of the driver's multicast functions.");
 
   public static final Setting<Integer> NCCL_NVLS_NCHANNELS =
       TopologySettings.number(
@@ -170,7 +171,24 @@ public final class Settings implements SettingValues {
           "auto",
           List.of("auto", "hardware", "emulated", "off"),
           "The implementation of NVLS: the switch (hardware), the device (emulated), or none (off);"
-              + " auto makes NVLS if NCCL_ALGO names it.");
+              + " auto is the switch on GPUs, and on the host device the emulation if NCCL_ALGO"
+              + " names NVLS.");
+
+  public static final Setting<String> NCCL4J_NVLS_MADE =
+      Setting.choice(
+          "NCCL4J_NVLS_MADE",
+          "auto",
+          List.of("auto", "creation", "operation"),
+          "When NVLS is made: with the communicator (creation), or at the first operation that it"
+              + " is chosen for (operation); auto is with the communicator if NCCL_ALGO or"
+              + " NCCL4J_NVLS_MODE asks for NVLS, else at an operation.");
+
+  public static final Setting<Boolean> NCCL4J_NVLS_TEST =
+      Setting.flag(
+          "NCCL4J_NVLS_TEST",
+          true,
+          "Tests NVLS before its first use by sums that are computed in another way as well; if one"
+              + " is wrong, NVLS is not used.");
 
   public static final Setting<String> NCCL4J_TRANSPORTS =
       Setting.text(
@@ -320,6 +338,8 @@ public final class Settings implements SettingValues {
           NCCL_NVLS_NCHANNELS,
           NCCL_NVLS_CHUNKSIZE,
           NCCL4J_NVLS_MODE,
+          NCCL4J_NVLS_MADE,
+          NCCL4J_NVLS_TEST,
           NCCL4J_TRANSPORTS,
           NCCL_NET,
           NCCL_NET_PLUGIN,

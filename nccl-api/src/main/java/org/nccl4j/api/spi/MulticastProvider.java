@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.MulticastObject;
+import org.nccl4j.device.kernel.Nvls;
 
 /**
  * Gives all ranks of a machine access to all their memories at once; found by {@link
@@ -53,6 +54,25 @@ public interface MulticastProvider {
 
   /** This rank's offer. Neither allocates nor calls the driver's multicast functions. */
   Offer offer(Device device, SettingValues settings);
+
+  /**
+   * A rank's place in NVLS before there is memory.
+   *
+   * @param nvls empty if there can be none
+   * @param reason of that, the same on all ranks; else what it is, as a clause
+   */
+  record Outline(Optional<Nvls> nvls, String reason) {}
+
+  /**
+   * Determines the place of a rank, in step with all other ranks, for memory that {@link #open}
+   * makes later. Calls none of the driver's multicast functions.
+   *
+   * @param team this rank's machine
+   * @param exchange among all ranks of the communicator
+   * @throws org.nccl4j.device.NcclException from the exchange
+   */
+  Outline outline(
+      TransportContext context, Team team, MulticastObject.Form form, Exchange exchange);
 
   /**
    * Makes the memory of one machine's ranks of a communicator, whose ranks all offered the form, in

@@ -17,6 +17,7 @@ import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.plan.NvlsAccess;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankPlacement;
 import org.nccl4j.api.plan.TunerHook;
@@ -95,7 +96,7 @@ class OperationDispatcherTest {
             space -> {});
     ConnectionLayout layout = new ConnectionLayout(1024, 1024, 4096);
     Planner planner =
-        new Planner(by, new Planner.Place(rank, profile, layout, /* nvls= */ null, windows), rules);
+        new Planner(by, new Planner.Place(rank, profile, layout, NvlsAccess.NONE, windows), rules);
     return new OperationDispatcher(
         "c",
         new OperationDispatcher.Rank(7, rank, RANKS, false, true),

@@ -258,7 +258,7 @@ class ChoicesTest {
                 0,
                 ranks.facts,
                 new ConnectionLayout(1 << 10, 1 << 10, 1 << 12),
-                ranks.nvls,
+                NvlsAccess.of(ranks.nvls),
                 windows),
             rules);
     List<String> lines = new ArrayList<>();

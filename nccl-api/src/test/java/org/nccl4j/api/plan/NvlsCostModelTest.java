@@ -2,12 +2,17 @@ package org.nccl4j.api.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.settings.AlgorithmFilter;
@@ -97,6 +102,103 @@ class NvlsCostModelTest {
         new AlgorithmSelector(costs(emulated), AlgorithmFilter.ALL)
             .choose(Operation.ALL_REDUCE, bytes, type, op);
     assertEquals(algorithm, choice.algorithm().label());
+  }
+
+  private static Nvls among(int n) {
+    return new Nvls(
+        new NvlsLayout(n, 16, 128 << 10),
+        IntStream.range(0, n).boxed().toList(),
+        0,
+        null,
+        new MulticastMemory(/* emulated= */ false, List.of()));
+  }
+
+  private static CommunicatorProfile searched(String model, int n, int sm, int links) {
+    return new CommunicatorProfile(n, Device.Kind.CUDA, model, true, true)
+        .with(Optional.of(TopologyCostModelTest.topology(1, n, sm, links)));
+  }
+
+  private static double largeByNvls(int n, int sm, int links) {
+    return searched("some GPU", n, sm, links)
+        .costs(among(n))
+        .microseconds(Operation.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, 1 << 30);
+  }
+
+  /** The bandwidth is that of the machine's own links, at its architecture's efficiency. */
+  @Test
+  void linksAndArchitectureOfTheTopologyCount() {
+    double hopper = largeByNvls(8, 90, 18);
+    assertEquals(20 + 1.125 * (1 << 30) / (18 * 20.6 * 0.85 * 1e3), hopper, 1);
+    double blackwell = largeByNvls(8, 100, 18);
+    assertEquals(20 + 1.125 * (1 << 30) / (18 * 40.1 * 0.74 * 1e3), blackwell, 1);
+    assertEquals(2 * (hopper - 20), largeByNvls(8, 90, 9) - 20, 1, "half of the links");
+  }
+
+  /** Large all-reduces take it on Hopper and Blackwell, where the topology alone is known too. */
+  @ParameterizedTest
+  @CsvSource({
+    "NVIDIA H200, 8, 90",
+    "NVIDIA H200, 4, 90",
+    "some GPU, 8, 90",
+    "NVIDIA B200, 8, 100",
+    "NVIDIA B300 SXM6 AC, 8, 103",
+  })
+  void largeAllReducesTakeItOnEachArchitecture(String model, int n, int sm) {
+    AlgorithmSelector selector =
+        new AlgorithmSelector(searched(model, n, sm, 18).costs(among(n)), AlgorithmFilter.ALL);
+    for (long bytes : new long[] {256 << 20, 1 << 30}) {
+      assertEquals(
+          "NVLS",
+          selector
+              .choose(Operation.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM)
+              .algorithm()
+              .label(),
+          bytes + " bytes");
+    }
+    assertNotEquals(
+        "NVLS",
+        selector
+            .choose(Operation.ALL_REDUCE, 1024, DataType.FLOAT32, RedOp.SUM)
+            .algorithm()
+            .label());
+  }
+
+  /** A user's own figures go before the prediction. */
+  @Test
+  void tunedFiguresCount(@TempDir Path folder) throws Exception {
+    Path file = folder.resolve("costs.txt");
+    Files.writeString(
+        file,
+        "device NVIDIA H200\n"
+            + "8 AllReduce NVLS Simple 1024:100 268435456:5000\n"
+            + "8 AllReduce Ring Simple 1024:90 268435456:1500\n");
+    CommunicatorProfile tuned =
+        new CommunicatorProfile(
+            N,
+            Device.Kind.CUDA,
+            "NVIDIA H200",
+            true,
+            true,
+            RankPlacement.together(N),
+            Optional.empty(),
+            TunedTable.read(file.toString()));
+    CostModel costs = tuned.costs(nvls(false));
+    long bytes = 256 << 20;
+    assertEquals(
+        5000, costs.microseconds(Operation.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, bytes));
+    assertTrue(
+        costs
+            .source(Operation.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE)
+            .contains(file.toString()));
+    assertEquals(
+        "Ring",
+        new AlgorithmSelector(costs, AlgorithmFilter.ALL)
+            .choose(Operation.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM)
+            .algorithm()
+            .label());
+    assertTrue(
+        costs.microseconds(Operation.ALL_GATHER, Algorithm.NVLS, Protocol.SIMPLE, bytes) < 1000,
+        "what was not measured is predicted");
   }
 
   private static CostModel between(boolean emulated, Optional<CommTopology> topology) {

@@ -47,7 +47,7 @@ class PlannerTest {
     ConnectionLayout layout = new ConnectionLayout(1 << 10, 1 << 10, 1 << 12);
     return new Planner(
         kernels,
-        new Planner.Place(rank, ranks, layout, /* nvls= */ null, ChoicesTest.windows(ranks)),
+        new Planner.Place(rank, ranks, layout, NvlsAccess.NONE, ChoicesTest.windows(ranks)),
         rules);
   }
 

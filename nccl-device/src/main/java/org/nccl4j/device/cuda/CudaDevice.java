@@ -7,12 +7,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
 import jcuda.driver.CUstream;
 import org.nccl4j.device.Arguments;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
@@ -25,6 +27,7 @@ import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 import org.nccl4j.device.cuda.memory.DriverMulticast;
 import org.nccl4j.device.cuda.memory.EmulatedMulticast;
 import org.nccl4j.device.cuda.memory.MulticastBacking;
+import org.nccl4j.device.cuda.memory.MulticastProbe;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.cuda.plan.ConnectionSizes;
 import org.nccl4j.device.cuda.plan.KernelModules;
@@ -41,6 +44,7 @@ import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.PinnedMemory;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
@@ -70,12 +74,14 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private final CaptureRegistry captures = new CaptureRegistry();
   private final LaunchOrder launchOrder;
   private final KernelModules kernels;
+  private final MulticastProbe multicastProbe;
   private final AtomicInteger communicators = new AtomicInteger();
 
   CudaDevice(int index) {
     gpu = new Gpu(index, this);
     launchOrder = new LaunchOrder(gpu);
     kernels = new KernelModules(gpu);
+    multicastProbe = new MulticastProbe(gpu);
   }
 
   /** The GPU as this library's transports take it. */
@@ -437,6 +443,17 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return gpu.attribute(MULTICAST_SUPPORTED) == 0
         ? this + " has no switch with NVLink SHARP, or its fabric manager does not run"
         : null;
+  }
+
+  @Override
+  public void loadCombined(
+      MulticastMemory all, DataType type, RedOp op, long offset, DeviceMemory target) {
+    multicastProbe.load(all, type, op, offset, target);
+  }
+
+  @Override
+  public void storeToAll(DeviceMemory source, MulticastMemory all, long offset) {
+    multicastProbe.store(source, all, offset);
   }
 
   @Override

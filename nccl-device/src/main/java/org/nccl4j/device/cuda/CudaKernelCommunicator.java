@@ -44,6 +44,7 @@ import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.RmaSpace;
@@ -239,6 +240,11 @@ final class CudaKernelCommunicator
   public Optional<RmaSpace.Arrivals> attach(RmaSpace given) {
     remote = new RmaReceiver(gpu, spec, given);
     return Optional.of(remote);
+  }
+
+  @Override
+  public void attach(Nvls made) {
+    nvls.attach(made);
   }
 
   @Override

@@ -5,6 +5,7 @@ import java.lang.System.Logger.Level;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Optional;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
@@ -13,8 +14,10 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
+import org.nccl4j.device.host.kernel.nvls.MulticastProbe;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.multicast.HostMulticast;
@@ -32,6 +35,7 @@ import org.nccl4j.device.kernel.PinnedMemory;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
@@ -249,6 +253,17 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public MulticastObject multicastOf(ShareableMemory own, MulticastObject.Group group) {
     throw noSwitch();
+  }
+
+  @Override
+  public void loadCombined(
+      MulticastMemory all, DataType type, RedOp op, long offset, DeviceMemory target) {
+    MulticastProbe.load(all, type, op, offset, target);
+  }
+
+  @Override
+  public void storeToAll(DeviceMemory source, MulticastMemory all, long offset) {
+    MulticastProbe.store(source, all, offset);
   }
 
   private InvalidUsageException noSwitch() {

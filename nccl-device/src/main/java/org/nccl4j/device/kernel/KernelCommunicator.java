@@ -61,6 +61,14 @@ public interface KernelCommunicator extends AutoCloseable {
     return Optional.empty();
   }
 
+  /**
+   * Tells of the memory of NVLS, once it is made, before any work by NVLS is prepared; by the
+   * thread that prepares. Not called where the communicator was created with that memory.
+   *
+   * @param made the place that the communicator was created with, and its memory
+   */
+  void attach(Nvls made);
+
   /** Prepares an operation straight between the buffers of the ranks, which are all in the team. */
   KernelPlan prepare(WindowWork work);
 

@@ -1,7 +1,11 @@
 package org.nccl4j.device.kernel;
 
 import java.util.Optional;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The side of a {@link Device} that the engine uses; every device of this module implements it. */
@@ -97,6 +101,22 @@ public interface KernelDevice {
    * @throws org.nccl4j.device.InvalidUsageException if this device has no such objects
    */
   MulticastObject multicastOf(ShareableMemory own, MulticastObject.Group group);
+
+  /**
+   * Loads a range of all members' memories, combined as kernels of NVLS combine it, and waits until
+   * it is there.
+   *
+   * @param offset in each memory; a multiple of 16
+   * @param target memory of this device, of a multiple of 16 bytes, at most 16 KiB
+   * @throws org.nccl4j.device.NcclException if the device cannot do so or does not end soon
+   */
+  void loadCombined(MulticastMemory all, DataType type, RedOp op, long offset, DeviceMemory target);
+
+  /**
+   * Stores a memory to a range of all members' memories, as kernels of NVLS do, and waits until it
+   * is there; as {@link #loadCombined}.
+   */
+  void storeToAll(DeviceMemory source, MulticastMemory all, long offset);
 
   /** New memory that kernels and the host's threads both see; zeros. */
   PinnedMemory hostVisible(long bytes);

@@ -15,8 +15,8 @@ import org.nccl4j.operation.Operation;
  * @param members ranks of this rank's machine
  * @param heads those of them that combine a part each; up, in NCCL's words
  * @param headRank which of the heads this rank is, or -1; down, in NCCL's words
- * @param unicast this rank's own memory
- * @param multicast all members' memories, in their order
+ * @param unicast this rank's own memory; null while it is not made
+ * @param multicast all members' memories, in their order; none while they are not made
  * @param trees where there are other machines, a head's places in the two trees that it forms with
  *     their heads of the same number; empty for a rank that is no head, and on a single machine
  * @param machines how many
@@ -51,6 +51,11 @@ public record Nvls(
   /** The same among several machines. */
   public Nvls among(int count, List<Tree> places) {
     return new Nvls(layout, members, heads, headRank, unicast, multicast, places, count);
+  }
+
+  /** True if there is memory; else it is made at the first operation that takes NVLS. */
+  public boolean isMade() {
+    return unicast != null;
   }
 
   /** True if every rank combines a part, as all-gather and reduce-scatter need it. */

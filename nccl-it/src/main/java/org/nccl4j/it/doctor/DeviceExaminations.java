@@ -7,12 +7,15 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.LongConsumer;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -31,6 +34,10 @@ import org.nccl4j.it.doctor.bind.CudaProbe;
 final class DeviceExaminations {
   private static final Path IMEX_CHANNELS = Path.of("/dev/nvidia-caps-imex-channels");
   private static final String GPU_DIRECT = "gpudirect";
+  private static final String NVLS = "nvls";
+
+  /** Unless a setting asks for it. */
+  private static final int FEWEST_NVLS_GPUS = 3;
 
   private DeviceExaminations() {}
 
@@ -40,6 +47,7 @@ final class DeviceExaminations {
         new Examination("cuda", () -> List.of(cuda())),
         new Examination(GPU_DIRECT, DeviceExaminations::gpuDirect),
         new Examination("nvml", () -> List.of(nvml())),
+        new Examination(NVLS, DeviceExaminations::nvls),
         new Examination("fatbins", () -> List.of(fatbins())));
   }
 
@@ -169,6 +177,43 @@ final class DeviceExaminations {
                 + IMEX_CHANNELS,
             "make a channel and give it to the container (nvidia-modprobe,"
                 + " NVIDIA_IMEX_CHANNELS=0)");
+  }
+
+  /**
+   * Returns the finding on NVLink SHARP among all GPUs of this process; empty where there are none.
+   */
+  private static List<Finding> nvls() {
+    List<CudaDevice> gpus = Devices.cuda().list();
+    if (gpus.isEmpty()) {
+      return List.of();
+    }
+    String obstacle = nvlsObstacle(gpus);
+    return List.of(
+        Finding.ok(
+            NVLS,
+            obstacle == null
+                ? "NVLink SHARP: used where it is the fastest, because all %d GPUs have it"
+                    .formatted(gpus.size())
+                : "NVLink SHARP: not used, because " + obstacle));
+  }
+
+  /** Why NVLink SHARP is not used by default; the driver is not asked where it is forbidden. */
+  private static String nvlsObstacle(List<CudaDevice> gpus) {
+    Settings settings = Settings.ofProcess(Map.of());
+    if (settings.get(Settings.NCCL_NVLS_ENABLE) == 0) {
+      return "NCCL_NVLS_ENABLE=0 forbids it";
+    }
+    if (settings.get(Settings.NCCL4J_NVLS_MODE).equals("off")) {
+      return "NCCL4J_NVLS_MODE is off";
+    }
+    if (gpus.size() < FEWEST_NVLS_GPUS) {
+      return "there are fewer than %d GPUs".formatted(FEWEST_NVLS_GPUS);
+    }
+    return gpus.stream()
+        .map(CudaDevice::multicastAbsence)
+        .filter(Objects::nonNull)
+        .findFirst()
+        .orElse(null);
   }
 
   private static Finding fatbins() {

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,6 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
@@ -88,11 +90,170 @@ class DriverMulticastTest {
     assertTrue(ran.output().contains("heads [0, 1], " + laidOut), ran.output());
   }
 
-  @Test
-  void nobodyAsksUnasked() throws Exception {
-    Ran ran = run(Map.of());
+  /** Two GPUs, GPUs without an NVSwitch, and GPUs of which one has no multicast objects. */
+  @ParameterizedTest
+  @CsvSource({
+    "2, true, '', there are fewer than 3 ranks",
+    "3, false, '', the topology shows no NVSwitch",
+    "3, true, MULTICAST_SUPPORTED, rank 0: ",
+  })
+  void machinesWithoutItHaveNoneByDefault(int gpus, boolean hasSwitch, String lacks, String reason)
+      throws Exception {
+    Map<String, String> settings = new HashMap<>(switched(gpus, hasSwitch));
+    settings.put("NCCL_DEBUG", "INFO");
+    if (!lacks.isEmpty()) {
+      settings.put("FAKECUDA_LACKS", "132"); // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
+    }
+    Ran ran = run(settings);
     assertTrue(ran.output().contains("without NVLS"), ran.output());
+    assertTrue(ran.output().contains("NVLink SHARP is not used, because " + reason), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("Multicast")).count());
+  }
+
+  /** One line of the examination of a machine; forbidden, without a question to the driver. */
+  @ParameterizedTest
+  @CsvSource({
+    "3, 2, used where it is the fastest",
+    "2, 2, not used%c because there are fewer than 3 GPUs",
+    "3, 0, not used%c because NCCL_NVLS_ENABLE=0",
+  })
+  void theDoctorSaysWhetherItIsUsed(int gpus, String enable, String says) throws Exception {
+    Ran ran =
+        program
+            .start(
+                Map.of("FAKECUDA_DEVICES", Integer.toString(gpus), "NCCL_NVLS_ENABLE", enable),
+                Main.class,
+                "doctor")
+            .end();
+    assertTrue(ran.output().contains("NVLink SHARP: " + says.replace("%c", ",")), ran.output());
+    assertEquals(0, multicast(ran.calls()));
+  }
+
+  /** A machine of GPUs with 18 links each, to a switch or to each other. */
+  private static Map<String, String> switched(int gpus, boolean hasSwitch) throws Exception {
+    StringBuilder machine = new StringBuilder("<system version=\"1\">\n<cpu numaid=\"0\"");
+    machine.append(" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n");
+    for (int gpu = 0; gpu < gpus; gpu++) {
+      machine.append(
+          "<pci busid=\"0000:%02x:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\""
+                  .formatted(10 + gpu)
+              + " link_width=\"16\"><gpu dev=\"%d\" sm=\"90\" rank=\"%d\" gdr=\"1\">"
+                  .formatted(gpu, gpu));
+      for (int other = 0; other < gpus && !hasSwitch; other++) {
+        if (other != gpu) {
+          machine.append(
+              "<nvlink target=\"0000:%02x:00.0\" count=\"6\" tclass=\"0x030200\"/>"
+                  .formatted(10 + other));
+        }
+      }
+      machine.append(
+          hasSwitch
+              ? "<nvlink target=\"0000:20:00.0\" count=\"18\" tclass=\"0x068000\"/></gpu></pci>\n"
+              : "</gpu></pci>\n");
+    }
+    Path file = Files.createTempFile(folder, "machine", ".xml");
+    Files.writeString(file, machine + "</cpu>\n</system>\n");
+    return Map.of("NCCL_TOPO_FILE", file.toString(), "FAKECUDA_DEVICES", Integer.toString(gpus));
+  }
+
+  /** Runs a group of all-reduces by one thread for all ranks, large and captured ones too. */
+  private static Ran large(Map<String, String> settings) throws Exception {
+    Map<String, String> all = new HashMap<>(switched(4, true));
+    all.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=large");
+    all.put("NCCL_DEBUG", "INFO");
+    all.putAll(settings);
+    return run(all);
+  }
+
+  /** The number of kernels by slots, of nvls::kThreads. */
+  private static long launches(Ran ran) {
+    return ran.calls().stream()
+        .filter(call -> call.startsWith("cuLaunchKernelEx(") && call.contains(",640,"))
+        .count();
+  }
+
+  private static long multicast(List<String> calls) {
+    return calls.stream().filter(call -> call.contains("Multicast")).count();
+  }
+
+  /** By default on a machine with a switch: by the first operation that it is the cheapest for. */
+  @Test
+  void theFirstLargeAllReduceMakesIt() throws Exception {
+    Ran ran = large(Map.of());
+    assertTrue(ran.output().contains("NVLink SHARP is used, because"), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    int made = ran.calls().indexOf("cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")");
+    assertEquals(0, multicast(ran.calls().subList(0, made)), "small operations ran before");
+    assertEquals(1, ran.count("cuMulticastCreate"));
+    assertEquals(4, ran.count("cuMulticastBindMem"));
+    assertEquals(4, ran.count("cuMulticastUnbind"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    assertEquals(2 * 4, launches(ran), "two operations of four ranks");
+  }
+
+  /** The fake's kernels compute nothing, as a broken switch would: nobody uses it. */
+  @ParameterizedTest
+  @CsvSource({"operation", "creation"})
+  void aSwitchWithWrongSumsIsOneWarning(String made) throws Exception {
+    Ran ran = large(Map.of("NCCL4J_NVLS_TEST", "1", "NCCL4J_NVLS_MADE", made));
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(
+        ran.output()
+            .contains(
+                "NVLink SHARP is not used, because rank 0 cannot have right results of its"
+                    + " multicast object: byte 4 of the sum of int32 is 0x00 instead of"),
+        ran.output());
+    assertEquals(4, ran.count("bound"));
+    assertEquals(4, ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    assertEquals(0, launches(ran));
+  }
+
+  /** A capture may be the first that takes it: the threads that make it are not captured. */
+  @Test
+  void aCaptureMayBeTheFirstToTakeIt() throws Exception {
+    Ran ran = large(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=large -Dnccl4j.captured=true"));
+    assertTrue(ran.output().contains("captured 4 graphs"), ran.output());
+    assertTrue(ran.output().contains("NVLink SHARP is used, because"), ran.output());
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    assertEquals(4, ran.count("cuMulticastBindMem"));
+  }
+
+  /** NCCL_NVLS_ENABLE=0 keeps every call away from an operation that would make it, too. */
+  @ParameterizedTest
+  @CsvSource({"auto, 0", "hardware, 0", "auto, 00"})
+  void whereItIsForbiddenNoOperationMakesIt(String mode, String nought) throws Exception {
+    Ran ran =
+        large(
+            Map.of(
+                "NCCL_NVLS_ENABLE",
+                nought,
+                "NCCL4J_NVLS_MODE",
+                mode,
+                "NCCL4J_NVLS_MADE",
+                "operation"));
+    assertTrue(ran.output().contains("NCCL_NVLS_ENABLE=0 forbids"), ran.output());
+    assertTrue(ran.count("cuLaunchKernelEx") > 0, "operations ran");
+    assertEquals(0, multicast(ran.calls()));
+  }
+
+  /** One rank's refusal at the first operation turns it off on all, in one line. */
+  @ParameterizedTest
+  @CsvSource({
+    "cuMulticastCreate:2",
+    "cuMulticastAddDevice:2:3",
+    "cuMulticastBindMem:2:4",
+  })
+  void aRefusalAtTheOperationIsOneWarning(String fail) throws Exception {
+    Ran ran = large(Map.of("FAKECUDA_FAIL", fail));
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("NVLink SHARP is not used, because rank "), ran.output());
+    assertTrue(ran.output().contains(fail.substring(0, fail.indexOf(':'))), ran.output());
+    assertEquals(ran.count("bound"), ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    assertEquals(0, launches(ran));
   }
 
   @Test

@@ -140,6 +140,7 @@ public record FakeGpuProcess(Path folder) {
     environment.keySet().removeIf(name -> name.startsWith("NCCL"));
     environment.put("LD_LIBRARY_PATH", folder.toString());
     environment.put("FAKECUDA_RECORD", record.toString());
+    environment.put("NCCL4J_NVLS_TEST", "0"); // the fake's kernels compute nothing
     environment.putAll(settings);
     return new Running(builder.redirectErrorStream(true).start(), record);
   }

@@ -42,6 +42,7 @@ final class FakeGpuRanks {
       case "splits" -> OtherGpuRanks.splits(devices);
       case "compared" -> OtherGpuRanks.compared(devices);
       case "registered" -> OtherGpuRanks.registered(devices);
+      case "large" -> OtherGpuRanks.large(ranks);
       case "driven" -> OtherGpuRanks.driven(devices);
       case "windows" -> windows = OtherGpuRanks.windows(ranks);
       case "conflict" -> OtherGpuRanks.conflict(devices);

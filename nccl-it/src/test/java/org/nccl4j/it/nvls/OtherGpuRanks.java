@@ -167,6 +167,39 @@ final class OtherGpuRanks {
     ranks.forEach(Communicator::close);
   }
 
+  /**
+   * One thread drives all ranks: small operations, then, after an allocation that can be told,
+   * large ones one rank after the other, in a group, and in a capture.
+   */
+  static void large(List<Communicator> ranks) {
+    int count = 32 << 20;
+    List<DeviceMemory> memories = new ArrayList<>();
+    List<DeviceStream> streams = new ArrayList<>();
+    for (Communicator rank : ranks) {
+      memories.add(rank.device().allocate(4L * count));
+      streams.add(rank.device().createStream());
+    }
+    for (Communicator rank : ranks) {
+      sum(rank, memories.get(rank.rank()), memories.get(rank.rank()), streams.get(rank.rank()));
+    }
+    ranks.get(0).device().allocate(FakeGpuRanks.MARK_BYTES).close();
+    Runnable each =
+        () -> {
+          for (Communicator rank : ranks) {
+            DeviceMemory memory = memories.get(rank.rank());
+            rank.allReduce(
+                memory, memory, count, DataType.FLOAT32, RedOp.SUM, streams.get(rank.rank()));
+          }
+        };
+    if (Boolean.getBoolean("nccl4j.captured")) {
+      capture(streams, each);
+    }
+    each.run();
+    Group.run(each);
+    streams.forEach(DeviceStream::close);
+    memories.forEach(DeviceMemory::close);
+  }
+
   /** One thread drives all ranks, by groups; then one rank has failed. */
   static void driven(List<Device> devices) {
     List<Communicator> ranks = Communicator.initAll(devices);

@@ -5,9 +5,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.CommGraph;
@@ -15,6 +17,7 @@ import org.nccl4j.topo.connect.NodeGraphs;
 import org.nccl4j.topo.path.PeerRules;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.MachineGraphs;
+import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.tuning.ChannelTuningModel;
 import org.nccl4j.topo.tuning.CostModel;
@@ -153,6 +156,27 @@ public final class CommTopology {
   /** Returns the cost model of collectives. */
   public CostModel costs() {
     return costs;
+  }
+
+  /**
+   * Returns GB/s that the NVLinks of the GPU with the fewest carry one way in accesses through the
+   * switch's multicast; empty where no switch has it.
+   */
+  public OptionalDouble multicastGigabytes() {
+    if (!comm.nvls()) {
+      return OptionalDouble.empty();
+    }
+    return places.values().stream()
+        .mapToDouble(place -> nvlinkGigabytes(place.gpu) * costs.nvlsEfficiency())
+        .filter(gigabytes -> gigabytes > 0)
+        .min();
+  }
+
+  private static double nvlinkGigabytes(Node gpu) {
+    return gpu.parentDevice().links().stream()
+        .filter(link -> link.type() == LinkType.NVL)
+        .mapToDouble(Link::bandwidth)
+        .sum();
   }
 
   /** Returns the model that chooses channels and threads. */

@@ -112,6 +112,13 @@ public final class CostModel {
         + (protocol == Protocol.SIMPLE ? 2 * latency : latency);
   }
 
+  /**
+   * Returns the share of the links' bandwidth that accesses through the switch's multicast reach.
+   */
+  public float nvlsEfficiency() {
+    return TunerConstants.nvlsEfficiency(TunerConstants.Generation.of(comm.shape().minSm()));
+  }
+
   /** Microseconds for one operation; negative if not available. */
   public float time(Operation collective, Algorithm algorithm, Protocol protocol, long bytes) {
     return time(collective, algorithm, protocol, bytes, 1);

@@ -2,12 +2,15 @@ package org.nccl4j.transport.nvls;
 
 import java.lang.System.Logger;
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.spi.MulticastProvider.Outline;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -15,6 +18,7 @@ import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
@@ -39,6 +43,29 @@ final class NvlsGroup {
     this.agreement = agreement;
   }
 
+  /** The place of this rank, for memory that is made later. */
+  Outline outline() {
+    try {
+      NvlsLayout layout = layout();
+      MulticastMemory none = new MulticastMemory(isEmulated(), List.of());
+      return new Outline(Optional.of(place(layout, null, none)), reason(layout));
+    } catch (CollectiveSteps.Refused e) {
+      return new Outline(Optional.empty(), e.getMessage());
+    }
+  }
+
+  private Nvls place(NvlsLayout layout, DeviceMemory unicast, MulticastMemory multicast) {
+    return new Nvls(
+        layout,
+        team.members(),
+        team.heads(),
+        team.heads().indexOf(context.rank()),
+        unicast,
+        multicast,
+        List.of(),
+        1);
+  }
+
   Multicast make() {
     MulticastObject[] object = new MulticastObject[1];
     try {
@@ -51,16 +78,10 @@ final class NvlsGroup {
             return "";
           });
       finish(object[0], agreement);
-      Nvls nvls =
-          new Nvls(
-              layout,
-              team.members(),
-              team.heads(),
-              team.heads().indexOf(context.rank()),
-              object[0].unicast(),
-              object[0].multicast(),
-              List.of(),
-              1);
+      if (isTested()) {
+        check(object[0], layout).run(agreement);
+      }
+      Nvls nvls = place(layout, object[0].unicast(), object[0].multicast());
       return new NvlsMulticast(this, nvls, reason(layout), object[0]);
     } catch (CollectiveSteps.Refused e) {
       undo(object[0]);
@@ -109,6 +130,22 @@ final class NvlsGroup {
     steps.take("add its device to the multicast object", step(object::addDevice));
     steps.take("bind its memory to the multicast object", step(object::bind));
     steps.take("map the multicast object", step(object::map));
+  }
+
+  /** True if the object is tested; the emulation on GPUs is a loop over memories. */
+  private boolean isTested() {
+    return context.get(Settings.NCCL4J_NVLS_TEST)
+        && (form == Form.DRIVER || context.device().kind() == Device.Kind.HOST);
+  }
+
+  private ObjectCheck check(MulticastObject object, NvlsLayout layout) {
+    return new ObjectCheck(
+        (KernelDevice) context.device(),
+        object.unicast(),
+        object.unicast().slice(layout.broadcast(0, 0), ObjectCheck.BYTES),
+        object.multicast(),
+        team.members().indexOf(context.rank()),
+        team.members().size());
   }
 
   boolean isEmulated() {

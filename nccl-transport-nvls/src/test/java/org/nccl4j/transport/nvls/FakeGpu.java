@@ -2,16 +2,19 @@ package org.nccl4j.transport.nvls;
 
 import java.nio.ByteBuffer;
 import java.util.Optional;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.PinnedMemory;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** A GPU without memory and streams, whose kernels' side a test answers for. */
@@ -95,6 +98,17 @@ final class FakeGpu extends Device implements KernelDevice {
   @Override
   public MulticastObject multicastOf(ShareableMemory own, MulticastObject.Group group) {
     return kernels.multicastOf(own, group);
+  }
+
+  @Override
+  public void loadCombined(
+      MulticastMemory all, DataType type, RedOp op, long offset, DeviceMemory target) {
+    kernels.loadCombined(all, type, op, offset, target);
+  }
+
+  @Override
+  public void storeToAll(DeviceMemory source, MulticastMemory all, long offset) {
+    kernels.storeToAll(source, all, offset);
   }
 
   @Override

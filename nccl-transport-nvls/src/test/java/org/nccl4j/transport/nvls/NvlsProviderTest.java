@@ -60,9 +60,31 @@ class NvlsProviderTest {
   }
 
   @Test
-  void nothingIsOfferedUnasked() {
+  void gpusOfferTheSwitchUnaskedAndTheHostNothing() {
     for (String[] settings :
-        new String[][] {{}, {"NCCL_ALGO", "ring,tree"}, {"NCCL4J_NVLS_MODE", "off"}}) {
+        new String[][] {
+          {}, {"NCCL_NVLS_ENABLE", "2"}, {"NCCL_ALGO", "^Ring"}, {"NCCL4J_NVLS_MODE", "auto"}
+        }) {
+      Offer offer = offer(gpu(null), settings);
+      assertEquals(Optional.of(Form.DRIVER), offer.form());
+      assertFalse(offer.wanted(), "a machine without it is not worth a warning");
+      assertFalse(offer(gpu("it has no switch"), settings).wanted());
+      offer = offer(HostDevice.instance(), settings);
+      assertEquals(Optional.empty(), offer.form());
+      assertFalse(offer.wanted(), offer.reason());
+    }
+    assertTrue(offer(gpu("it has no switch"), "NCCL_NVLS_ENABLE", "1").wanted());
+  }
+
+  @Test
+  void whatTheSettingsLeaveOutIsNotOffered() {
+    for (String[] settings :
+        new String[][] {
+          {"NCCL_ALGO", "ring,tree"},
+          {"NCCL_ALGO", "^NVLS"},
+          {"NCCL4J_NVLS_MODE", "off"},
+          {"NCCL_NVLS_ENABLE", "0"}
+        }) {
       for (Device device : List.of(gpu(null), HostDevice.instance())) {
         Offer offer = offer(device, settings);
         assertEquals(Optional.empty(), offer.form());

@@ -110,8 +110,8 @@ public final class RuntimeConnections implements PeerConnector {
   }
 
   /**
-   * Connections that are not made yet. Other ranks may call from now on; they are answered once it
-   * has started.
+   * Connections that are not made yet. Calls of other ranks are taken from now on, and answered
+   * once it has started.
    *
    * @param name of the communicator
    * @param points meeting points of all ranks, by rank
@@ -130,7 +130,6 @@ public final class RuntimeConnections implements PeerConnector {
     this.late = verified.late();
     this.bootstrap = bootstrap;
     this.lock = verified.links().transportLock();
-    bootstrap.onCall(this::called);
   }
 
   /**
@@ -147,7 +146,8 @@ public final class RuntimeConnections implements PeerConnector {
     }
   }
 
-  private void called(byte[] request, Consumer<byte[]> answer) {
+  /** Takes another rank's call; as {@link Bootstrap.CallListener}. */
+  public void called(byte[] request, Consumer<byte[]> answer) {
     synchronized (lock) {
       if (!stopped && failure == null) {
         calls.add(new Call(request, answer));

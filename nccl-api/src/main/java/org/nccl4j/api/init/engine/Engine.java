@@ -17,6 +17,7 @@ import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.plan.NvlsAccess;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.TunerHook;
 import org.nccl4j.api.settings.AlgorithmFilter;
@@ -34,7 +35,6 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
-import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -73,7 +73,7 @@ public record Engine(
    * @param facts what all ranks know of each other
    * @param layout of the connections
    * @param windows its windows
-   * @param nvls its place in NVLS; null where there is none
+   * @param nvls its NVLS
    * @param hosts machines that the ranks are on
    * @param machines those machines, as far as they are known
    * @param profilers its own
@@ -85,7 +85,7 @@ public record Engine(
       CommunicatorProfile facts,
       ConnectionLayout layout,
       WindowRegistry windows,
-      Nvls nvls,
+      NvlsAccess nvls,
       int hosts,
       TopologyExchange machines,
       Profilers profilers) {}

@@ -6,12 +6,14 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.BiFunction;
+import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.TransportContextImpl;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.plan.NvlsAccess;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
@@ -22,87 +24,206 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
- * Makes NVLS for a communicator. All ranks exchange their requirements; if these are equal, they
- * make it together. If NVLS is requested and not available, rank 0 warns once, and the communicator
- * works without it.
+ * NVLS of a communicator. All ranks exchange their requirements; if these are equal, they make it
+ * together: with the communicator where the settings ask for NVLS, else at the first operation that
+ * takes it. One line of the log says whether NVLS is used and why; a warning of rank 0, if NVLS is
+ * requested and not available.
  */
 public final class NvlsSetup implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NVLS");
   private static final String SEPARATOR = "\t";
 
-  private final Multicast multicast;
-  private final Nvls nvls;
+  /** Fewest ranks for which NVLS is used unasked: among two it spares the links nothing. */
+  private static final int FEWEST = 3;
 
-  /** Null where there is nothing to leave together. */
-  private final NvlsTeardown teardown;
+  private final InitRequest request;
+  private final Bootstrap bootstrap;
 
-  private NvlsSetup(Multicast multicast, Nvls nvls, NvlsTeardown teardown) {
-    this.multicast = multicast;
-    this.nvls = nvls;
-    this.teardown = teardown;
+  /** Null where it is not made at an operation. */
+  private NvlsMaking making;
+
+  // Set together, on one thread; null as long as there is no NVLS.
+  private volatile Multicast multicast;
+  private volatile Nvls nvls;
+  private volatile NvlsTeardown teardown;
+
+  private NvlsSetup(InitRequest request, Bootstrap bootstrap) {
+    this.request = request;
+    this.bootstrap = bootstrap;
   }
 
   /** Returns the setup of a communicator without NVLS. */
   public static NvlsSetup none() {
-    return new NvlsSetup(null, null, null);
+    return new NvlsSetup(null, null);
   }
 
   /**
-   * Takes part in the decision and, if it is yes, in the making. Every rank calls it.
+   * A rank's say.
    *
+   * @param offer of its provider
+   * @param waits whether NVLS is to be made at an operation only
+   */
+  private record Say(Offer offer, boolean waits) {}
+
+  /**
+   * Takes part in the decision and, if it is yes, in the making or its preparation. Every rank
+   * calls it.
+   *
+   * @param points meeting points of all ranks, by rank
    * @param channels that all connections of all ranks have
    */
   public static NvlsSetup open(
       InitRequest request,
       TransportContextImpl context,
+      List<byte[]> points,
       ChannelGraphs graphs,
       int channels,
       Bootstrap bootstrap) {
     Settings settings = request.settings();
     List.of(
             Settings.NCCL4J_NVLS_MODE,
+            Settings.NCCL4J_NVLS_MADE,
+            Settings.NCCL4J_NVLS_TEST,
             Settings.NCCL_NVLS_ENABLE,
             Settings.NCCL_NVLS_NCHANNELS,
             Settings.NCCL_NVLS_CHUNKSIZE)
         .forEach(settings::get);
+    NvlsSetup setup = new NvlsSetup(request, bootstrap);
     Optional<MulticastProvider> provider = TransportRegistry.multicast();
     Offer mine =
         provider.map(p -> p.offer(request.device(), settings)).orElseGet(() -> absent(settings));
-    List<Offer> offers = bootstrap.allGather(encode(mine)).stream().map(NvlsSetup::decode).toList();
+    List<Say> says =
+        bootstrap.allGather(encode(new Say(mine, waits(settings)))).stream()
+            .map(NvlsSetup::decode)
+            .toList();
+    List<Offer> offers = says.stream().map(Say::offer).toList();
+    boolean wanted = offers.stream().anyMatch(Offer::wanted);
     HostLayout hosts = HostLayout.of(context.peers());
     String refusal = refusal(context, hosts, offers);
+    if (refusal == null && !wanted) {
+      refusal = unaskedRefusal(offers.size(), hosts, graphs);
+    }
     if (refusal != null) {
-      Logger.Level level =
-          context.rank() == 0 && offers.stream().anyMatch(Offer::wanted)
-              ? Logger.Level.WARNING
-              : Logger.Level.DEBUG;
-      LOG.log(level, "communicator {0} is without NVLS: {1}", request.name(), refusal);
-      return none();
+      setup.tellNotUsed(wanted, refusal);
+      return setup;
     }
     Form form = mine.form().orElseThrow();
     NvlsTeams teams = new NvlsTeams(hosts, graphs.nvlsHeads(), graphs.nvlsChannels(), channels);
     Team team = teams.of(context.rank());
-    Multicast made = provider.orElseThrow().open(context, team, form, exchange(bootstrap));
-    if (made.nvls().isEmpty()) {
-      LOG.log(
-          context.rank() == 0 ? Logger.Level.WARNING : Logger.Level.DEBUG,
-          "communicator {0} is without NVLS: {1}",
-          request.name(),
-          made.reason());
-    } else {
-      LOG.log(
-          request.logLevel("INIT", "NVLS"), "rank {0}: NVLS, {1}", context.rank(), made.reason());
+    MulticastProvider by = provider.orElseThrow();
+    Maker maker = exchange -> by.open(context, team, form, exchange);
+    Where where = new Where(context, hosts.count(), teams.trees(context.rank()));
+    if (!says.stream().allMatch(Say::waits)) {
+      setup.make(maker, where, exchange(bootstrap));
+      return setup;
     }
-    if (made.nvls().isEmpty()) {
-      return new NvlsSetup(made, null, null);
+    MulticastProvider.Outline outline = by.outline(context, team, form, exchange(bootstrap));
+    if (outline.nvls().isEmpty()) {
+      setup.tellNotUsed(wanted, outline.reason());
+      return setup;
     }
-    Nvls place = made.nvls().get().among(hosts.count(), teams.trees(context.rank()));
-    return new NvlsSetup(made, place, teardown(context, bootstrap, made));
+    setup.making =
+        new NvlsMaking(
+            request.name(),
+            bootstrap,
+            points,
+            where.of(outline.nvls().get()),
+            exchange -> setup.make(maker, where, exchange),
+            setup::giveUp);
+    setup.tell(
+        "its memory is made at the first operation that it is chosen for (%s)"
+            .formatted(outline.reason()),
+        "may be used");
+    return setup;
+  }
+
+  /** Makes the memory. */
+  @FunctionalInterface
+  private interface Maker {
+    Multicast open(MulticastProvider.Exchange exchange);
+  }
+
+  /** A rank's place among several machines. */
+  private record Where(TransportContextImpl context, int machines, List<Tree> trees) {
+    Nvls of(Nvls onItsMachine) {
+      return onItsMachine.among(machines, trees);
+    }
+  }
+
+  /** Makes the memory in step with all other ranks. */
+  private Optional<Nvls> make(Maker maker, Where where, MulticastProvider.Exchange exchange) {
+    Multicast made = maker.open(exchange);
+    multicast = made;
+    if (made.nvls().isEmpty()) {
+      tellNotUsed(true, made.reason());
+      return Optional.empty();
+    }
+    teardown = teardown(where.context, exchange, made);
+    nvls = where.of(made.nvls().get());
+    tell(made.reason(), "is used");
+    return Optional.of(nvls);
+  }
+
+  /**
+   * The making was given up on all ranks. Whatever this rank has made is freed when the
+   * communicator is closed: its thread may still be at it.
+   */
+  private void giveUp(String reason) {
+    tellNotUsed(true, reason);
+  }
+
+  /** Logs in one line why NVLS is not used: a warning of rank 0 if that is worth it. */
+  private void tellNotUsed(boolean warns, String reason) {
+    Logger.Level level =
+        bootstrap.rank() != 0
+            ? Logger.Level.DEBUG
+            : warns ? Logger.Level.WARNING : request.logLevel("INIT", "NVLS");
+    LOG.log(
+        level,
+        "communicator {0} is without NVLS: NVLink SHARP is not used, because {1}",
+        request.name(),
+        reason);
+  }
+
+  private void tell(String reason, String use) {
+    LOG.log(
+        request.logLevel("INIT", "NVLS"),
+        "rank {0} of communicator {1}: NVLink SHARP {2}, because all ranks have it: {3}",
+        bootstrap.rank(),
+        request.name(),
+        use,
+        reason);
+  }
+
+  /** True if NVLS is to be made at an operation: by default unless the settings ask for NVLS. */
+  private static boolean waits(Settings settings) {
+    return switch (settings.get(Settings.NCCL4J_NVLS_MADE)) {
+      case "creation" -> false;
+      case "operation" -> true;
+      default ->
+          settings.get(Settings.NCCL4J_NVLS_MODE).equals("auto")
+              && !TuningSettings.filter(settings).demandsNvls();
+    };
+  }
+
+  /** Why NVLS is not used unless somebody asks for it; null if it is. */
+  private static String unaskedRefusal(int nRanks, HostLayout hosts, ChannelGraphs graphs) {
+    if (nRanks < FEWEST) {
+      return "there are fewer than %d ranks, and no setting asks for it".formatted(FEWEST);
+    }
+    if (hosts.count() > 1) {
+      return "its ranks are on several machines, and NCCL_ALGO does not name NVLSTree";
+    }
+    return graphs.nvlsChannels() == 0
+        ? "the topology shows no NVSwitch that combines data, and no setting asks for it"
+        : null;
   }
 
   /** The offer of a rank without a provider; wanted if the settings ask for NVLS. */
@@ -120,7 +241,8 @@ public final class NvlsSetup implements AutoCloseable {
             + " NVLS from NCCL_ALGO and set NCCL4J_NVLS_MODE=off");
   }
 
-  private static MulticastProvider.Exchange exchange(Bootstrap bootstrap) {
+  /** Returns the bootstrap's own exchange. */
+  static MulticastProvider.Exchange exchange(Bootstrap bootstrap) {
     return new MulticastProvider.Exchange() {
       @Override
       public List<byte[]> allGather(byte[] mine) {
@@ -185,26 +307,33 @@ public final class NvlsSetup implements AutoCloseable {
     return context.peers().get(rank).deviceId();
   }
 
-  private static byte[] encode(Offer offer) {
-    String form = offer.form().map(Form::name).orElse("");
-    return String.join(SEPARATOR, form, Boolean.toString(offer.wanted()), offer.reason())
+  private static byte[] encode(Say say) {
+    String form = say.offer.form().map(Form::name).orElse("");
+    return String.join(
+            SEPARATOR,
+            form,
+            Boolean.toString(say.offer.wanted()),
+            Boolean.toString(say.waits),
+            say.offer.reason())
         .getBytes(StandardCharsets.UTF_8);
   }
 
-  private static Offer decode(byte[] bytes) {
-    String[] parts = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, 3);
+  private static Say decode(byte[] bytes) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, 4);
     Optional<Form> form =
         List.of(Form.values()).stream().filter(f -> f.name().equals(parts[0])).findFirst();
-    return new Offer(
-        form,
-        parts.length > 1 && Boolean.parseBoolean(parts[1]),
-        parts.length > 2 ? parts[2] : "runs another version of nccl4j");
+    return new Say(
+        new Offer(
+            form,
+            parts.length > 1 && Boolean.parseBoolean(parts[1]),
+            parts.length > 3 ? parts[3] : "runs another version of nccl4j"),
+        parts.length > 2 && Boolean.parseBoolean(parts[2]));
   }
 
   private static NvlsTeardown teardown(
-      TransportContextImpl context, Bootstrap bootstrap, Multicast made) {
+      TransportContextImpl context, MulticastProvider.Exchange exchange, Multicast made) {
     try {
-      return NvlsTeardown.of(context.peers(), bootstrap);
+      return NvlsTeardown.of(context.peers(), context.rank(), exchange);
     } catch (RuntimeException | Error e) {
       made.close();
       throw e;
@@ -218,34 +347,68 @@ public final class NvlsSetup implements AutoCloseable {
    *
    * @param patience how long others are waited for
    */
-  void leave(Bootstrap bootstrap, Duration patience, boolean failed, Runnable free) {
-    if (teardown == null) {
+  void leave(Duration patience, boolean failed, Runnable free) {
+    Nvls used = nvls();
+    if (used == null) {
       free.run();
     } else {
-      teardown.leave(bootstrap, patience, failed, nvls.layout().bytes(), free);
+      teardown.leave(bootstrap, patience, failed, used.layout().bytes(), free);
     }
   }
 
-  /** This rank's place in NVLS, or null. */
-  public Nvls nvls() {
-    return nvls;
+  /** Returns this rank's NVLS for its planners. */
+  public NvlsAccess access() {
+    return making == null ? NvlsAccess.of(nvls) : making;
+  }
+
+  /** Returns this rank's place once its memory is made and all ranks have theirs; else null. */
+  Nvls nvls() {
+    Nvls place = making == null ? nvls : making.place();
+    return place == null || !place.isMade() ? null : place;
+  }
+
+  /** True if a call of another rank is for this. */
+  public boolean isFor(byte[] request) {
+    return making != null && NvlsMaking.isFor(request);
+  }
+
+  /** Takes such a call. */
+  public void called(byte[] call, Consumer<byte[]> answer) {
+    making.called(call, answer);
   }
 
   /**
-   * Returns the maker of multicast access to windows; null without NVLS, and for NVLS over many
-   * machines.
+   * The communicator is made: takes part in a making from now on.
+   *
+   * @param onFailure told of an error after which the ranks are not together any more
    */
-  public BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> ofWindows(
-      Bootstrap bootstrap) {
-    return nvls == null || nvls.machines() > 1
+  void start(Consumer<NcclException> onFailure) {
+    if (making != null) {
+      making.start(onFailure);
+    }
+  }
+
+  /** Ends a making; returns whether no thread works on it any more. */
+  boolean stop() {
+    return making == null || making.stop();
+  }
+
+  /**
+   * Returns the maker of multicast access to windows; null for NVLS over many machines, and where
+   * NVLS was not made with the communicator.
+   */
+  public BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> ofWindows() {
+    return making != null || nvls == null || nvls.machines() > 1
         ? null
         : (own, views) -> multicast.cover(own, views, exchange(bootstrap));
   }
 
   @Override
   public void close() {
-    if (multicast != null) {
-      multicast.close();
+    stop();
+    Multicast made = multicast;
+    if (made != null) {
+      made.close();
     }
   }
 }

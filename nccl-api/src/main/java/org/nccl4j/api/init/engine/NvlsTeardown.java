@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.wire.TeardownBarrier;
 import org.nccl4j.device.CloseAll;
@@ -66,10 +67,10 @@ final class NvlsTeardown {
   }
 
   /** Returns the teardown of the ranks of this process; every rank calls this once. */
-  static NvlsTeardown of(List<PeerInfo> peers, Bootstrap bootstrap) {
+  static NvlsTeardown of(List<PeerInfo> peers, int rank, Exchange exchange) {
     byte[] mine = ByteBuffer.allocate(Long.BYTES).putLong(NUMBERS.incrementAndGet()).array();
-    List<byte[]> numbers = bootstrap.allGather(mine);
-    String process = peers.get(bootstrap.rank()).processId();
+    List<byte[]> numbers = exchange.allGather(mine);
+    String process = peers.get(rank).processId();
     List<PeerInfo> here = peers.stream().filter(p -> p.processId().equals(process)).toList();
     long number = ByteBuffer.wrap(numbers.get(here.get(0).rank())).getLong();
     synchronized (OPEN) {

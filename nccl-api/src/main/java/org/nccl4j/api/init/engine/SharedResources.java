@@ -91,6 +91,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     if (later != null) {
       later.start(proxy, this::fail);
     }
+    nvls.start(this::fail);
   }
 
   /** Work on the processor for the connections. */
@@ -198,10 +199,10 @@ public final class SharedResources implements ProgressMonitor.Connections {
     if (!end(all)) {
       all.take(bootstrap::close);
     } else if (failed) {
-      all.take(() -> nvls.leave(bootstrap, patience, true, this::release));
+      all.take(() -> nvls.leave(patience, true, this::release));
       all.take(bootstrap::close);
     } else {
-      all.take(() -> nvls.leave(bootstrap, patience, false, this::releaseAll));
+      all.take(() -> nvls.leave(patience, false, this::releaseAll));
     }
     all.end();
   }
@@ -223,14 +224,17 @@ public final class SharedResources implements ProgressMonitor.Connections {
       }
       freed = true;
     }
+    boolean made = nvls.stop();
     boolean apart = later == null || later.stop();
     boolean stopped = proxy == null || proxy.stop();
-    if (!apart || !stopped || !isQuiet()) {
+    if (!made || !apart || !stopped || !isQuiet()) {
       long bytes = memory().stream().mapToLong(MemoryItem::bytes).sum();
       String user =
-          !apart
-              ? "its thread that connects ranks does not end"
-              : stopped ? "an operation still runs" : "its proxy thread does not end";
+          !made
+              ? "its thread that makes NVLS does not end"
+              : !apart
+                  ? "its thread that connects ranks does not end"
+                  : stopped ? "an operation still runs" : "its proxy thread does not end";
       KeptMemory.keep(
           this, "communicator " + name + ", rank %d,".formatted(bootstrap.rank()), bytes, user);
       return false;

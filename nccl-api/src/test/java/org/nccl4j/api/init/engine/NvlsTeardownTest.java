@@ -37,11 +37,15 @@ class NvlsTeardownTest {
     List<CompletableFuture<NvlsTeardown>> coming = new ArrayList<>();
     for (Bootstrap bootstrap : bootstraps) {
       CompletableFuture<NvlsTeardown> one = new CompletableFuture<>();
-      Thread thread = new Thread(() -> one.complete(NvlsTeardown.of(peers, bootstrap)));
+      Thread thread = new Thread(() -> one.complete(of(peers, bootstrap)));
       thread.start();
       coming.add(one);
     }
     teardowns = coming.stream().map(CompletableFuture::join).toList();
+  }
+
+  private static NvlsTeardown of(List<PeerInfo> peers, Bootstrap bootstrap) {
+    return NvlsTeardown.of(peers, bootstrap.rank(), NvlsSetup.exchange(bootstrap));
   }
 
   private void leave(int rank, Duration patience, boolean failed) {

@@ -26,6 +26,9 @@ public final class NvlsPlans {
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
 
+  /** Null where there is no NVLS, and until its memory is made. */
+  private Nvls made;
+
   /** Steps of all channels' connections; null where there is no NVLS. */
   private final DeviceMemory steps;
 
@@ -35,11 +38,17 @@ public final class NvlsPlans {
     this.memory = context.memory();
     // Not with the first plan: a rank that shares the GPU may have a kernel that waits for this
     // one.
+    this.made = spec.nvls() == null || !spec.nvls().isMade() ? null : spec.nvls();
     this.steps = spec.nvls() == null ? null : context.planMemory().allocate(STEPS_BYTES);
   }
 
+  /** Takes the memory; as {@link org.nccl4j.device.kernel.KernelCommunicator#attach(Nvls)}. */
+  public void attach(Nvls nvls) {
+    made = nvls;
+  }
+
   public CudaKernelPlan prepare(CollectiveWork work) {
-    Nvls nvls = spec.nvls();
+    Nvls nvls = made;
     boolean tree = work.algorithm() == Algorithm.NVLS_TREE;
     check(work, nvls);
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());

@@ -37,6 +37,7 @@ import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.RmaSpace;
@@ -214,6 +215,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     remoteSignals = signals;
     remotePuts = puts;
     return Optional.of(new RmaReceiver(spec.rank(), remote, spec.layout(), signals, puts));
+  }
+
+  @Override
+  public void attach(Nvls made) {
+    kernels.attach(made);
   }
 
   @Override

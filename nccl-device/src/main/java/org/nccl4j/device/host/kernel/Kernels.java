@@ -10,6 +10,7 @@ import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.operation.Algorithm;
 
 /** The kernels of a communicator: which one runs a collective by an algorithm. Any thread. */
@@ -20,6 +21,10 @@ final class Kernels {
 
   Kernels(KernelContext context) {
     this.context = context;
+  }
+
+  void attach(Nvls made) {
+    context.attach(made);
   }
 
   Kernel of(CollectiveWork work, ReductionOperator other) {

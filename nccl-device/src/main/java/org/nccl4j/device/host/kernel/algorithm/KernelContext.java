@@ -22,6 +22,7 @@ import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
@@ -41,8 +42,8 @@ public final class KernelContext {
   /** Sums on their way, which primitives leave alone. */
   final HostMemory sums;
 
-  /** Null where NVLS is not used. */
-  final NvlsEnds nvls;
+  /** Null where NVLS is not used, and until its memory is made. */
+  private volatile NvlsEnds nvls;
 
   /** Operator that replaces the work's operator; null to use the work's. */
   private final ReductionOperator operator;
@@ -60,7 +61,9 @@ public final class KernelContext {
     long own = spec.nRanks() == 1 ? 0 : WORK_BYTES;
     this.scratch = memory.slice(own, memory.size() - own);
     this.sums = memory.slice(0, own);
-    this.nvls = spec.nvls() == null ? null : new NvlsEnds(spec.nvls(), waiter, scratch);
+    if (spec.nvls() != null && spec.nvls().isMade()) {
+      attach(spec.nvls());
+    }
     this.operator = null;
   }
 
@@ -70,8 +73,17 @@ public final class KernelContext {
     this.waiter = usual.waiter;
     this.scratch = usual.scratch;
     this.sums = usual.sums;
-    this.nvls = null;
     this.operator = operator;
+  }
+
+  /** Takes the memory of NVLS; on the thread that prepares. */
+  public void attach(Nvls made) {
+    nvls = new NvlsEnds(made, waiter, scratch);
+  }
+
+  /** Null where NVLS is not used, and until its memory is made. */
+  NvlsEnds nvls() {
+    return nvls;
   }
 
   /** The same context with another reduction, without NVLS. */

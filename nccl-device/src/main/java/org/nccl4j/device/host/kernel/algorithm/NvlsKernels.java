@@ -17,11 +17,11 @@ import org.nccl4j.device.kernel.Nvls;
 public final class NvlsKernels implements HostAlgorithm {
   @Override
   public Kernel kernel(KernelContext context, CollectiveWork work) {
-    NvlsEnds ends = context.nvls;
+    NvlsEnds ends = context.nvls();
     if (ends == null || !Nvls.has(work.operation(), work.type(), work.op())) {
       throw KernelContext.none(work);
     }
-    Nvls nvls = context.spec.nvls();
+    Nvls nvls = ends.nvls();
     int size = work.type().bytes();
     long bytes = KernelContext.bytes(work);
     int chunk = Math.min(work.chunkBytes(), nvls.layout().chunkBytes());

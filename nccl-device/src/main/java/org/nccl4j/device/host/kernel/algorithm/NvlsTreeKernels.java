@@ -20,7 +20,7 @@ public final class NvlsTreeKernels implements HostAlgorithm {
   @Override
   public Kernel kernel(KernelContext context, CollectiveWork work) {
     Nvls nvls = context.spec.nvls();
-    if (context.nvls == null
+    if (context.nvls() == null
         || nvls.machines() == 1
         || work.operation() != Operation.ALL_REDUCE
         || !Nvls.has(work.operation(), work.type(), work.op())) {
@@ -38,7 +38,7 @@ public final class NvlsTreeKernels implements HostAlgorithm {
     Reduction prepared = new PreparedReduction(reduction);
     List<Tree> trees = nvls.trees();
     return new AllReduce(
-        context.nvls,
+        context.nvls(),
         context.call(work),
         parts,
         reduction,

@@ -1,0 +1,204 @@
+package org.nccl4j.device.cuda.memory;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.operation.Operation;
+
+/**
+ * Single accesses to a multicast object by the instructions of the NVLS kernels, outside a
+ * communicator's kernels. Their own small kernels wait for nobody; the driver compiles them from
+ * PTX. One thread at a time.
+ */
+public final class MulticastProbe {
+  /** As long as a GPU may be busy with other kernels. */
+  private static final Duration LONGEST = Duration.ofSeconds(10);
+
+  private static final int PACK = 16;
+  private static final int MOST_THREADS = 1024;
+  private static final String STORE = "nccl4j_probe_store";
+  private static final int CONFIG_BYTES = 56; // CUlaunchConfig
+  private static final int CONFIG_STREAM = 32;
+  private static final int ARGUMENTS = 3;
+
+  private final Gpu gpu;
+  private final Map<String, Long> functions = new HashMap<>();
+  private long module;
+
+  public MulticastProbe(Gpu gpu) {
+    this.gpu = gpu;
+  }
+
+  /** As {@link org.nccl4j.device.kernel.KernelDevice#loadCombined}. */
+  public void load(MulticastMemory all, DataType type, RedOp op, long offset, DeviceMemory target) {
+    run(name(type, op), address(all) + offset, target.address(), target.size());
+  }
+
+  /** As {@link org.nccl4j.device.kernel.KernelDevice#storeToAll}. */
+  public void store(DeviceMemory source, MulticastMemory all, long offset) {
+    run(STORE, source.address(), address(all) + offset, source.size());
+  }
+
+  private static long address(MulticastMemory all) {
+    if (all.emulated()) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "the emulation of NVLS on GPUs has no single accesses",
+          "use the switch (NCCL4J_NVLS_MODE=hardware)");
+    }
+    return all.views().get(0).address();
+  }
+
+  private void run(String name, long from, long to, long bytes) {
+    int packs = Math.toIntExact(bytes / PACK);
+    if (packs < 1 || packs > MOST_THREADS || bytes % PACK != 0) {
+      throw new IllegalArgumentException(bytes + " bytes");
+    }
+    gpu.context().run(() -> runHere(name, from, to, packs));
+  }
+
+  private synchronized void runHere(String name, long from, long to, int packs) {
+    long function = functions.computeIfAbsent(name, this::function);
+    long stream = CudaLibrary.createStream(gpu);
+    try {
+      Offheap config = new Offheap(CONFIG_BYTES);
+      config.putInt(0, 1).putInt(4, 1).putInt(8, 1);
+      config.putInt(12, packs).putInt(16, 1).putInt(20, 1);
+      config.putLong(CONFIG_STREAM, stream);
+      Offheap arguments = new Offheap(2 * ARGUMENTS * Long.BYTES); // values, then addresses
+      arguments.putLong(0, from).putLong(Long.BYTES, to).putInt(2 * Long.BYTES, packs);
+      int addresses = ARGUMENTS * Long.BYTES;
+      for (int argument = 0; argument < ARGUMENTS; argument++) {
+        int at = argument * Long.BYTES;
+        arguments.putLong(addresses + at, arguments.address() + at);
+      }
+      DriverLibrary.launch(config.address(), function, arguments.address() + addresses, gpu);
+      if (!Patience.until(() -> CudaLibrary.isStreamIdle(stream, gpu), LONGEST)) {
+        throw new TimeoutException(
+            ErrorId.OPERATION,
+            "a test of NVLS on %s has not ended after %s".formatted(gpu, Patience.text(LONGEST)),
+            "see whether other kernels keep the GPU busy, or set NCCL_NVLS_ENABLE=0");
+      }
+    } finally {
+      CudaLibrary.destroyStream(stream, gpu);
+    }
+  }
+
+  private long function(String name) {
+    if (module == 0) {
+      byte[] text = (ptx() + "\0").getBytes(StandardCharsets.US_ASCII);
+      module = CudaLibrary.loadModule(text, "the test of NVLS", gpu);
+    }
+    return CudaLibrary.function(module, name, gpu);
+  }
+
+  private static String name(DataType type, RedOp op) {
+    return "nccl4j_probe_" + type.label() + "_" + op.label();
+  }
+
+  /** The kernels, one for each type and operator of the switch, and one that stores. */
+  static String ptx() {
+    StringBuilder text = new StringBuilder(".version 8.2\n.target sm_90\n.address_size 64\n");
+    for (DataType type : DataType.values()) {
+      for (RedOp op : List.of(RedOp.SUM, RedOp.MIN, RedOp.MAX)) {
+        if (Nvls.has(Operation.ALL_REDUCE, type, op)) {
+          text.append(entry(name(type, op), load(type, op)));
+        }
+      }
+    }
+    List<String> store =
+        List.of(
+            "ld.global.v4.b32 {%r0,%r1,%r2,%r3}, [%d0];",
+            "multimem.st.relaxed.sys.global.v4.f32 [%d1], {%r0,%r1,%r2,%r3};");
+    return text.append(entry(STORE, store)).toString();
+  }
+
+  /** A pack from the first address to the second, for each thread. */
+  private static String entry(String name, List<String> body) {
+    return """
+        .visible .entry %s(.param .u64 from, .param .u64 to, .param .u32 packs) {
+          .reg .pred %%p;
+          .reg .b32 %%r<6>;
+          .reg .b64 %%d<5>;
+          .reg .f64 %%f<2>;
+          ld.param.u64 %%d0, [from];
+          ld.param.u64 %%d1, [to];
+          ld.param.u32 %%r4, [packs];
+          mov.u32 %%r5, %%tid.x;
+          setp.ge.u32 %%p, %%r5, %%r4;
+          @%%p bra end;
+          mul.wide.u32 %%d2, %%r5, 16;
+          add.s64 %%d0, %%d0, %%d2;
+          add.s64 %%d1, %%d1, %%d2;
+          fence.proxy.alias;
+          %s
+          fence.proxy.alias;
+        end:
+          ret;
+        }
+        """
+        .formatted(name, String.join("\n  ", body));
+  }
+
+  private static List<String> load(DataType type, RedOp op) {
+    String verb = op == RedOp.SUM ? "add" : op == RedOp.MIN ? "min" : "max";
+    String sum = op == RedOp.SUM ? ".acc::f32" : "";
+    if (type.isFloatingPoint() && type.bytes() == 2) {
+      return vector(verb + sum + ".v4." + (type == DataType.FLOAT16 ? "" : "b") + "f16x2");
+    }
+    return switch (type) {
+      case FLOAT32 -> vector(verb + ".v4.f32");
+      case FLOAT64 -> pair("%f", ".f64", verb + ".f64");
+      case INT64 -> pair("%d", ".b64", verb + (op == RedOp.SUM ? ".u64" : ".s64"));
+      case UINT64 -> pair("%d", ".b64", verb + ".u64");
+      case INT32 -> words(verb + (op == RedOp.SUM ? ".u32" : ".s32"));
+      case UINT32 -> words(verb + ".u32");
+      default -> throw new IllegalArgumentException(type.label());
+    };
+  }
+
+  private static String instruction(String what) {
+    return "multimem.ld_reduce.relaxed.sys.global." + what + " ";
+  }
+
+  private static List<String> vector(String what) {
+    return List.of(
+        instruction(what) + "{%r0,%r1,%r2,%r3}, [%d0];",
+        "st.global.v4.b32 [%d1], {%r0,%r1,%r2,%r3};");
+  }
+
+  private static List<String> words(String what) {
+    List<String> lines = new ArrayList<>();
+    for (int word = 0; word < 4; word++) {
+      lines.add(instruction(what) + "%r0, [%d0+" + 4 * word + "];");
+      lines.add("st.global.b32 [%d1+" + 4 * word + "], %r0;");
+    }
+    return lines;
+  }
+
+  private static List<String> pair(String registers, String type, String what) {
+    String register = registers.equals("%d") ? "%d3" : "%f0";
+    List<String> lines = new ArrayList<>();
+    for (int word = 0; word < 2; word++) {
+      lines.add(instruction(what) + register + ", [%d0+" + 8 * word + "];");
+      lines.add("st.global" + type + " [%d1+" + 8 * word + "], " + register + ";");
+    }
+    return lines;
+  }
+}

@@ -1,0 +1,53 @@
+package org.nccl4j.device.cuda.memory;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The PTX of the single accesses, which a driver compiles. */
+class MulticastProbeTest {
+  @Test
+  void eachTypeAndOperatorOfTheSwitchHasAKernel() {
+    String ptx = MulticastProbe.ptx();
+    // float and double have sums; half, bfloat16 and four integers have three operators.
+    assertEquals(2 + 6 * 3 + 1, ptx.split("\\.visible \\.entry ", -1).length - 1);
+    assertTrue(ptx.contains("nccl4j_probe_bfloat16_max("), ptx);
+    assertTrue(ptx.contains("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.f16x2"), ptx);
+    assertTrue(ptx.contains("multimem.st.relaxed.sys.global.v4.f32"), ptx);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"sm_90", "sm_100"})
+  @Timeout(60)
+  void itCanBeAssembled(String architecture, @TempDir Path folder) throws Exception {
+    Path source = Files.writeString(folder.resolve("probe.ptx"), MulticastProbe.ptx());
+    Path log = folder.resolve("log.txt");
+    Process process;
+    try {
+      process =
+          new ProcessBuilder(
+                  "ptxas",
+                  "-arch=" + architecture,
+                  "-o",
+                  folder.resolve("probe.cubin").toString(),
+                  source.toString())
+              .redirectErrorStream(true)
+              .redirectOutput(log.toFile())
+              .start();
+    } catch (IOException e) {
+      assumeTrue(false, "no ptxas: " + e.getMessage());
+      return;
+    }
+    assertEquals(0, process.waitFor(), Files.readString(log, StandardCharsets.UTF_8));
+  }
+}
