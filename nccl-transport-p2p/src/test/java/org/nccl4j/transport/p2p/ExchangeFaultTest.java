@@ -63,7 +63,7 @@ final class ExchangeFaultTest {
       NcclException e = assertThrows(NcclException.class, () -> a.meet(peer(1), elsewhere));
       assertContains(e, elsewhere);
       assertContains(e, "cannot be seen from this process");
-      assertContains(e, "the same volume at java.io.tmpdir");
+      assertContains(e, "share /dev/shm (docker run --ipc=host)");
       assertContains(e, "NCCL_SHM_DISABLE=1");
     }
   }
