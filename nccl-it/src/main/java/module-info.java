@@ -20,6 +20,8 @@ module org.nccl4j.it {
       info.picocli;
   opens org.nccl4j.it.perf to
       info.picocli;
+  opens org.nccl4j.it.plan to
+      info.picocli;
   opens org.nccl4j.it.run to
       info.picocli;
   opens org.nccl4j.it.doctor to

@@ -7,6 +7,7 @@ import org.nccl4j.it.doctor.DoctorCommand;
 import org.nccl4j.it.perf.PerfCommand;
 import org.nccl4j.it.perf.RankProcessCommand;
 import org.nccl4j.it.perf.TuneCommand;
+import org.nccl4j.it.plan.PlanCommand;
 import org.nccl4j.it.run.RunCommand;
 import org.nccl4j.it.top.TopCommand;
 import org.nccl4j.it.topo.TopoCommand;
@@ -35,6 +36,7 @@ import picocli.CommandLine.Spec;
       TuneCommand.class,
       RunCommand.class,
       TopoCommand.class,
+      PlanCommand.class,
       DoctorCommand.class,
       DiagnoseCommand.class,
       TopCommand.class,

@@ -12,8 +12,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
- * Serves a page that draws the frames, and the last frame as JSON, to browsers on this machine
- * alone. Its one thread is a daemon of the JDK's server.
+ * Serves a page that draws the frames, the last frame as JSON, and their sums to Prometheus, on
+ * this machine alone. Its one thread is a daemon of the JDK's server.
  */
 final class FrameServer implements AutoCloseable {
   /** Paths with the resource and its media type. */
@@ -24,6 +24,8 @@ final class FrameServer implements AutoCloseable {
           "/top.css", new String[] {"top.css", "text/css; charset=utf-8"});
 
   private final HttpServer server;
+  private final PrometheusText sums = new PrometheusText();
+  private volatile byte[] metrics = sums.toString().getBytes(StandardCharsets.UTF_8);
   private volatile byte[] frame = "{}".getBytes(StandardCharsets.UTF_8);
 
   private FrameServer(HttpServer server) {
@@ -58,8 +60,10 @@ final class FrameServer implements AutoCloseable {
     return "http://127.0.0.1:%d/".formatted(server.getAddress().getPort());
   }
 
-  /** Shows a frame from now on. */
+  /** Shows a frame from now on, and adds it to the sums. For one thread. */
   void show(Frame next) {
+    sums.add(next);
+    metrics = sums.toString().getBytes(StandardCharsets.UTF_8);
     frame = FrameJson.of(next).getBytes(StandardCharsets.UTF_8);
   }
 
@@ -71,6 +75,8 @@ final class FrameServer implements AutoCloseable {
         send(exchange, 405, "text/plain", "GET only\n".getBytes(StandardCharsets.UTF_8));
       } else if (path.equals("/frame.json")) {
         send(exchange, 200, "application/json", frame);
+      } else if (path.equals("/metrics")) {
+        send(exchange, 200, PrometheusText.TYPE, metrics);
       } else if (resource != null) {
         try (InputStream in = FrameServer.class.getResourceAsStream(resource[0])) {
           send(exchange, 200, resource[1], in.readAllBytes());

@@ -78,7 +78,8 @@ public final class TopCommand implements Callable<Integer> {
       names = "--web",
       paramLabel = "PORT",
       description =
-          "Serves a page at this port of the loopback address instead of printing; 0: any port.")
+          "Serves a page, and /metrics for Prometheus, at this port of the loopback address instead"
+              + " of printing; 0: any port.")
   private Integer port;
 
   /** Called by picocli. */

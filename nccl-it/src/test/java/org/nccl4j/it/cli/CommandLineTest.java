@@ -31,7 +31,7 @@ final class CommandLineTest {
       value = {
         "'' | no command is given",
         "perv | 'perv'",
-        "foo | there is no command 'foo': say perf, tune, run, topo, doctor, diagnose, top,"
+        "foo | there is no command 'foo': say perf, tune, run, topo, plan, doctor, diagnose, top,"
             + " trace or device-headers",
         "topo | no command is given: say detect, show",
         "topo shaw | there is no command 'shaw': say detect, show",

@@ -1,0 +1,150 @@
+package org.nccl4j.it.plan;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.search.GraphKind;
+import org.nccl4j.topo.system.RankOrder;
+import org.nccl4j.topo.tuning.Selection;
+import org.nccl4j.topo.xml.XmlElement;
+
+/**
+ * Times of collectives of groups of equal machines, by the topology's search and cost model. Groups
+ * of equal size and stride are searched once. For one thread.
+ */
+final class GroupCosts {
+  private final XmlElement system;
+  private final int gpusPerMachine;
+  private final int computeCapability;
+  private final ClusterOptions options;
+  private final Map<List<Integer>, Group> groups = new HashMap<>();
+
+  /**
+   * A searched communicator.
+   *
+   * @param slowdown how many times the bytes of all groups exceed what a machine's cards carry
+   */
+  private record Group(CommTopology topology, double slowdown) {}
+
+  /**
+   * The costs on machines of a file.
+   *
+   * @param system the machine; is not changed
+   */
+  GroupCosts(XmlElement system, ClusterOptions options) {
+    this.system = system.copy();
+    this.options = options;
+    List<XmlElement> gpus = RankOrder.apply(this.system);
+    this.gpusPerMachine = gpus.size();
+    if (gpusPerMachine == 0) {
+      throw system.error("has no <gpu>", "Give the topology file of a machine with GPUs");
+    }
+    this.computeCapability = gpus.get(0).intOr("sm", 0);
+  }
+
+  /** Returns the number of GPUs of a machine. */
+  int gpusPerMachine() {
+    return gpusPerMachine;
+  }
+
+  /** Returns ten times the compute capability of the first GPU, such as 90; 0 if unknown. */
+  int computeCapability() {
+    return computeCapability;
+  }
+
+  /**
+   * The way one call is done and its microseconds.
+   *
+   * @throws TopologyException if the group spans machines that have no network
+   */
+  Selection cost(Traffic traffic) {
+    Group group = group(traffic.ranks(), traffic.first(), traffic.stride());
+    // Of two ranks, a broadcast is a send.
+    Operation modelled =
+        traffic.operation() == Operation.SEND ? Operation.BROADCAST : traffic.operation();
+    long bytes = Math.round(traffic.bytes() * group.slowdown);
+    Optional<Selection> best = group.topology.costs().select(modelled, bytes);
+    return best.orElseThrow(
+        () ->
+            new TopologyException(
+                "No time can be predicted",
+                traffic.operation().label() + " of " + traffic.ranks() + " GPUs",
+                "the settings forbid every algorithm that the model has",
+                "Unset NCCL_ALGO and NCCL_PROTO"));
+  }
+
+  private Group group(int ranks, int first, int stride) {
+    List<Integer> key = List.of(ranks, first, stride);
+    Group group = groups.get(key);
+    if (group == null) {
+      group = search(ranks, first, stride);
+      groups.put(key, group);
+    }
+    return group;
+  }
+
+  private Group search(int ranks, int first, int stride) {
+    List<CommTopology.Host> hosts = new ArrayList<>();
+    Map<List<Integer>, XmlElement> machines = new HashMap<>();
+    List<Integer> gpus = new ArrayList<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      long place = first + (long) rank * stride;
+      gpus.add((int) (place % gpusPerMachine));
+      boolean last = rank + 1 == ranks;
+      if (last || (place + stride) / gpusPerMachine != place / gpusPerMachine) {
+        int[] members = new int[gpus.size()];
+        int begin = rank + 1 - members.length;
+        Arrays.setAll(members, i -> begin + i);
+        XmlElement machine = machines.computeIfAbsent(List.copyOf(gpus), this::only);
+        hosts.add(new CommTopology.Host(machine, members));
+        gpus.clear();
+      }
+    }
+    CommTopology topology = CommTopology.of(hosts, options);
+    return new Group(topology, hosts.size() == 1 ? 1 : slowdown(topology, stride));
+  }
+
+  /**
+   * Groups that span machines use the cards of each at the same time. Ranks between two of a group
+   * belong to as many other groups.
+   */
+  private double slowdown(CommTopology topology, int stride) {
+    int groupsOfMachine = Math.min(stride, gpusPerMachine);
+    return groupsOfMachine == 1
+        ? 1
+        : Math.max(1, groupsOfMachine * toNetwork(topology) / toNetwork(whole()));
+  }
+
+  /** Two machines with all GPUs. */
+  private CommTopology whole() {
+    return group(2 * gpusPerMachine, 0, 1).topology;
+  }
+
+  /** GB/s that rings carry out of a machine. */
+  private static double toNetwork(CommTopology topology) {
+    AlignedGraph ring = topology.comm().of(GraphKind.RING);
+    return ring.nChannels() * (double) ring.bwInter();
+  }
+
+  /** The machine with ranks on some of its GPUs alone. */
+  private XmlElement only(List<Integer> gpus) {
+    XmlElement copy = system.copy();
+    List<XmlElement> all = RankOrder.apply(copy);
+    for (int i = 0; i < all.size(); i++) {
+      if (gpus.contains(i)) {
+        all.get(i).set("rank", gpus.indexOf(i));
+      } else {
+        all.get(i).unset("rank");
+      }
+    }
+    return copy;
+  }
+}

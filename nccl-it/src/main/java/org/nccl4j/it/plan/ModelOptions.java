@@ -1,0 +1,145 @@
+package org.nccl4j.it.plan;
+
+import java.util.Optional;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** The options that describe a transformer: a known one, its dimensions, or both. */
+final class ModelOptions {
+  private static final int VOCABULARY = 50257;
+  private static final int SEQUENCE = 2048;
+  private static final int MOST_LAYERS = 10_000;
+  private static final int MOST_WIDTH = 1 << 20;
+  private static final int MOST_TOKENS = 1 << 24;
+
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
+
+  @Option(
+      names = "--model",
+      paramLabel = "NAME",
+      description =
+          "A known model: gpt2-xl, gpt-7b, gpt-13b, gpt-175b, llama-2-7b, llama-2-70b, llama-3-8b,"
+              + " llama-3-70b, llama-3.1-405b or mistral-7b. The options below change its"
+              + " dimensions.")
+  private String name;
+
+  @Option(names = "--layers", paramLabel = "N", description = "Layers.")
+  private Integer layers;
+
+  @Option(names = "--hidden", paramLabel = "N", description = "Width of the residual stream.")
+  private Integer hidden;
+
+  @Option(names = "--heads", paramLabel = "N", description = "Query heads.")
+  private Integer heads;
+
+  @Option(
+      names = "--kv-heads",
+      paramLabel = "N",
+      description = "Heads of keys and values; default: --heads.")
+  private Integer kvHeads;
+
+  @Option(
+      names = "--ffn",
+      paramLabel = "N",
+      description = "Width of the feed-forward network; default: 4 times --hidden.")
+  private Integer ffn;
+
+  @Option(
+      names = "--gated",
+      arity = "1",
+      paramLabel = "BOOLEAN",
+      description = "true for a feed-forward network of three matrices (SwiGLU).")
+  private Boolean gated;
+
+  @Option(names = "--vocabulary", paramLabel = "N", description = "Tokens; default: 50257.")
+  private Integer vocabulary;
+
+  @Option(
+      names = "--sequence",
+      paramLabel = "N",
+      description = "Tokens of a training sequence; default: 2048.")
+  private Integer sequence;
+
+  /**
+   * The model.
+   *
+   * @throws ParameterException if the options describe none
+   */
+  ModelShape shape() {
+    Optional<ModelShape> known = name == null ? Optional.empty() : Optional.of(known());
+    if (known.isEmpty() && (layers == null || hidden == null || heads == null)) {
+      throw bad(
+          "no model is given: say --model with one of %s, or --layers, --hidden and --heads"
+              .formatted(ModelShape.names()));
+    }
+    // A width or number of heads of its own takes the rest from the defaults of a plain
+    // transformer.
+    boolean keepsHeads = heads == null;
+    boolean keepsWidth = hidden == null;
+    int width = or(hidden, known.map(ModelShape::hidden).orElse(0));
+    int queries = or(heads, known.map(ModelShape::heads).orElse(0));
+    int keys = or(kvHeads, known.filter(k -> keepsHeads).map(ModelShape::kvHeads).orElse(queries));
+    int inner = or(ffn, known.filter(k -> keepsWidth).map(ModelShape::ffn).orElse(4 * width));
+    ModelShape shape =
+        new ModelShape(
+            known.map(ModelShape::name).orElse("transformer"),
+            or(layers, known.map(ModelShape::layers).orElse(0)),
+            width,
+            queries,
+            keys,
+            inner,
+            gated != null ? gated : known.map(ModelShape::gated).orElse(false),
+            or(vocabulary, known.map(ModelShape::vocabulary).orElse(VOCABULARY)),
+            or(sequence, known.map(ModelShape::sequence).orElse(SEQUENCE)),
+            known.map(ModelShape::tied).orElse(false));
+    check(shape);
+    return shape;
+  }
+
+  private ModelShape known() {
+    return ModelShape.named(name)
+        .orElseThrow(
+            () ->
+                bad(
+                    "--model %s is unknown: say one of %s, or describe it by --layers, --hidden and"
+                            .formatted(name, ModelShape.names())
+                        + " --heads"));
+  }
+
+  private void check(ModelShape shape) {
+    range("--layers", shape.layers(), MOST_LAYERS);
+    range("--hidden", shape.hidden(), MOST_WIDTH);
+    range("--heads", shape.heads(), MOST_WIDTH);
+    range("--kv-heads", shape.kvHeads(), MOST_WIDTH);
+    range("--ffn", shape.ffn(), 8 * MOST_WIDTH);
+    range("--vocabulary", shape.vocabulary(), MOST_TOKENS);
+    range("--sequence", shape.sequence(), MOST_TOKENS);
+    divides("--heads", shape.heads(), "--hidden", shape.hidden());
+    divides("--kv-heads", shape.kvHeads(), "--heads", shape.heads());
+  }
+
+  private void range(String option, int value, int most) {
+    if (value < 1 || value > most) {
+      throw bad("%s %d has to be 1 to %d".formatted(option, value, most));
+    }
+  }
+
+  private void divides(String option, int value, String whole, int of) {
+    if (of % value != 0) {
+      throw bad(
+          "%s %d does not divide %s %d: all heads have the same width"
+              .formatted(option, value, whole, of));
+    }
+  }
+
+  private ParameterException bad(String why) {
+    return new ParameterException(spec.commandLine(), why);
+  }
+
+  private static int or(Integer given, int otherwise) {
+    return given == null ? otherwise : given;
+  }
+}

@@ -1,0 +1,276 @@
+package org.nccl4j.it.plan;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.DataType;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.path.PeerStatus;
+import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl plan}: the communication of a training step by layout, before the job runs. */
+@Command(
+    name = "plan",
+    description = {
+      "Estimates the communication of a transformer's training step for each layout of data,"
+          + " tensor, context and pipeline parallelism, the least time first.",
+      "Times come from the topology's search and cost model; docs/guides/plan.md has the formulas,"
+          + " the assumptions and the model's error."
+    },
+    mixinStandardHelpOptions = true)
+public final class PlanCommand implements Callable<Integer> {
+  private static final int MOST_GPUS = 1 << 17;
+  private static final int MOST_BATCH = 1 << 24;
+  private static final double GIB = 1L << 30;
+
+  /** Share of a GPU's memory that weights and activations may have. */
+  private static final double USABLE = 0.9;
+
+  /** Labels of the types that models are trained in. */
+  static final class Types extends ArrayList<String> {
+    private static final long serialVersionUID = 1L;
+
+    /** Called by picocli. */
+    Types() {
+      super(trained().map(DataType::label).toList());
+    }
+  }
+
+  @Spec private CommandSpec spec;
+
+  @Mixin private ModelOptions model;
+
+  @Option(
+      names = "--machine",
+      paramLabel = "FILE",
+      required = true,
+      description =
+          "The topology file of one machine, as NCCL_TOPO_DUMP_FILE or nccl topo detect writes it.")
+  private Path machine;
+
+  @Option(
+      names = "--gpus",
+      paramLabel = "N",
+      required = true,
+      description = "GPUs of the job: some of one machine, or all of several.")
+  private int gpus;
+
+  @Option(
+      names = "--batch",
+      paramLabel = "N",
+      defaultValue = "1024",
+      description = "Sequences of a step over all GPUs, ${DEFAULT-VALUE} by default.")
+  private int batch;
+
+  @Option(
+      names = "--micro-batch",
+      paramLabel = "N",
+      defaultValue = "1",
+      description = "Sequences that pass a GPU at a time, ${DEFAULT-VALUE} by default.")
+  private int microBatch;
+
+  @Option(
+      names = "--dtype",
+      paramLabel = "TYPE",
+      defaultValue = "half",
+      completionCandidates = Types.class,
+      description =
+          "Weights, gradients and activations: ${COMPLETION-CANDIDATES}; ${DEFAULT-VALUE} by"
+              + " default. Types of equal size give equal plans.")
+  private String type;
+
+  @Option(
+      names = "--memory",
+      paramLabel = "GIB",
+      description =
+          "Memory of a GPU, of which 90 %% are planned with; default by compute capability: 16 up"
+              + " to 6.x, 32 for 7.x, 80 for 8.x and 9.x, 180 from 10.0.")
+  private Double memory;
+
+  @Option(
+      names = "--sharding",
+      paramLabel = "KIND",
+      split = ",",
+      defaultValue = "ddp,zero1,fsdp",
+      description = "Data parallelism to try: ${COMPLETION-CANDIDATES}; all by default.")
+  private List<Sharding> shardings;
+
+  @Option(
+      names = "--context",
+      paramLabel = "N",
+      defaultValue = "1",
+      description =
+          "Most ranks that divide a sequence (context parallelism), ${DEFAULT-VALUE} by default.")
+  private int context;
+
+  @Option(
+      names = "--sequence-parallel",
+      description =
+          "Tensor-parallel ranks divide activations by tokens between the matrices: all-gathers"
+              + " and reduce-scatters for all-reduces.")
+  private boolean sequenceParallel;
+
+  @Option(
+      names = "--recompute",
+      description = "A layer keeps its input alone, and computes the rest again when backward.")
+  private boolean recompute;
+
+  @Option(
+      names = "--rows",
+      paramLabel = "N",
+      defaultValue = "20",
+      description = "Layouts in the table and the picture, ${DEFAULT-VALUE} by default.")
+  private int rows;
+
+  @Option(
+      names = "--details",
+      paramLabel = "N",
+      defaultValue = "1",
+      description = "Layouts whose calls are printed, ${DEFAULT-VALUE} by default.")
+  private int details;
+
+  @Option(names = "--svg", paramLabel = "FILE", description = "Draw the table to this file.")
+  private Path svg;
+
+  @Option(names = "--json", description = "Print JSON, with the calls of every layout.")
+  private boolean json;
+
+  @Option(
+      names = "--set",
+      paramLabel = "NAME=VALUE",
+      description = "A setting such as NCCL_ALGO=ring; comes before the environment.")
+  private Map<String, String> set = new HashMap<>();
+
+  /** Called by picocli. */
+  public PlanCommand() {}
+
+  @Override
+  public Integer call() {
+    PrintWriter out = spec.commandLine().getOut();
+    PrintWriter err = spec.commandLine().getErr();
+    range("--gpus", gpus, MOST_GPUS);
+    range("--batch", batch, MOST_BATCH);
+    range("--micro-batch", microBatch, MOST_BATCH);
+    range("--context", context, MOST_GPUS);
+    range("--rows", rows, Integer.MAX_VALUE);
+    check(details >= 0, "--details %d has to be 0 or more".formatted(details));
+    check(memory == null || memory > 0 && memory <= 1e6, "--memory has to be above 0, in GiB");
+    ModelShape shape = model.shape();
+    try {
+      XmlElement system = TopologyXml.readSystem(machine);
+      ClusterOptions options =
+          new ClusterOptions(Settings.ofProcess(set).topology(), PeerStatus.ALLOWED, false);
+      GroupCosts costs = new GroupCosts(system, options);
+      Job job = job(shape, costs);
+      Plan plan =
+          Plan.of(job, Layout.of(job, shardings.stream().distinct().toList(), context), costs);
+      print(plan, out);
+      return plan.estimates().isEmpty() ? nothing(plan, err) : 0;
+    } catch (TopologyException e) {
+      err.println(e.getMessage());
+    } catch (IOException e) {
+      err.println("The picture %s cannot be written: %s".formatted(svg, e));
+      err.println("  remedy: name a file in a folder that exists and can be written to");
+    }
+    err.flush();
+    return 1;
+  }
+
+  private static Stream<DataType> trained() {
+    return Stream.of(DataType.values())
+        .filter(DataType::isFloatingPoint)
+        .filter(each -> each.bytes() == 2 || each.bytes() == DataType.FLOAT32.bytes());
+  }
+
+  private DataType type() {
+    return trained()
+        .filter(each -> each.label().equals(type))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new ParameterException(
+                    spec.commandLine(),
+                    "--dtype %s is unknown: say %s"
+                        .formatted(type, String.join(", ", new Types()))));
+  }
+
+  private Job job(ModelShape shape, GroupCosts costs) {
+    int each = costs.gpusPerMachine();
+    check(
+        gpus <= each || gpus % each == 0,
+        "--gpus %d is no multiple of the %d GPUs of %s: say %d or %d"
+            .formatted(gpus, each, machine, gpus / each * each, (gpus / each + 1) * each));
+    double gib = memory != null ? memory : memoryOf(costs.computeCapability());
+    return new Job(
+        shape,
+        gpus,
+        each,
+        batch,
+        microBatch,
+        type(),
+        sequenceParallel,
+        recompute,
+        USABLE * gib * GIB);
+  }
+
+  /** GiB of the usual model of a generation. */
+  private static double memoryOf(int computeCapability) {
+    if (computeCapability >= 100) {
+      return 180;
+    }
+    return computeCapability >= 80 ? 80 : computeCapability >= 70 ? 32 : 16;
+  }
+
+  private void print(Plan plan, PrintWriter out) throws IOException {
+    String name = String.valueOf(machine.getFileName());
+    if (svg != null) {
+      Files.writeString(svg, PlanDrawing.of(plan, name, rows));
+    }
+    if (json) {
+      out.println(PlanJson.of(plan));
+    } else {
+      new PlanText(out).print(plan, name, rows, details);
+    }
+    out.flush();
+  }
+
+  private int nothing(Plan plan, PrintWriter err) {
+    err.println(
+        "No layout of %s on %d GPUs can be used: %d need too much memory, %d cannot divide the batch"
+            .formatted(
+                plan.job().model().name(), plan.job().gpus(), plan.tooLarge(), plan.undivided()));
+    err.println(
+        "  remedy: "
+            + (plan.tooLarge() > 0
+                ? "add GPUs, pass --recompute, or let --sharding have fsdp"
+                : "pass a --batch that is a multiple of --micro-batch"));
+    err.flush();
+    return 1;
+  }
+
+  private void range(String option, int value, int most) {
+    check(value >= 1 && value <= most, "%s %d has to be 1 to %d".formatted(option, value, most));
+  }
+
+  private void check(boolean right, String why) {
+    if (!right) {
+      throw new ParameterException(spec.commandLine(), why);
+    }
+  }
+}

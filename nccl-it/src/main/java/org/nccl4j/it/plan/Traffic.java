@@ -1,0 +1,163 @@
+package org.nccl4j.it.plan;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.operation.Operation;
+
+/**
+ * The calls of one kind that the busiest GPU makes in a step.
+ *
+ * @param axis the degree of parallelism that needs them
+ * @param operation the collective; SEND between neighbouring stages
+ * @param ranks of each group
+ * @param first rank of a group, the slowest one
+ * @param stride between the ranks of a group
+ * @param bytes of one call: the larger of what a rank passes in and gets out
+ * @param calls in a step
+ */
+record Traffic(
+    Axis axis, Operation operation, int ranks, int first, int stride, long bytes, long calls) {
+
+  /** The degrees of parallelism, in the order of the table. */
+  enum Axis {
+    tensor("#4878a8"),
+    context("#8a6bb1"),
+    pipeline("#d08a2e"),
+    data("#5a9a5a");
+
+    private final String colour;
+
+    Axis(String colour) {
+      this.colour = colour;
+    }
+
+    /** In the picture. */
+    String colour() {
+      return colour;
+    }
+
+    /** True if the next computation needs the result, so that it cannot overlap. */
+    boolean exposed() {
+      return this != data;
+    }
+  }
+
+  /** The traffic of a layout; empty on one GPU. docs/guides/plan.md has the formulas. */
+  static List<Traffic> of(Job job, Layout layout) {
+    return new Calls(job, layout).all();
+  }
+
+  /** Collects the calls of a layout. */
+  private static final class Calls {
+    private final Job job;
+    private final Layout layout;
+    private final long size;
+    private final long micro;
+    private final long layers;
+
+    /** Bytes of the residual stream of a micro-batch's tokens on a GPU. */
+    private final long stream;
+
+    private final List<Traffic> all = new ArrayList<>();
+
+    Calls(Job job, Layout layout) {
+      this.job = job;
+      this.layout = layout;
+      this.size = job.type().bytes();
+      this.micro = job.microBatches(layout);
+      this.layers = job.model().layers() / layout.pipeline();
+      this.stream = tokens() / layout.context() * job.model().hidden() * size;
+    }
+
+    /** Tokens of a micro-batch. */
+    private long tokens() {
+      return (long) job.microBatch() * job.model().sequence();
+    }
+
+    List<Traffic> all() {
+      if (layout.tensor() > 1) {
+        tensor();
+      }
+      if (layout.context() > 1) {
+        context();
+      }
+      if (layout.pipeline() > 1) {
+        pipeline();
+      }
+      if (layout.replicas() > 1) {
+        data();
+      }
+      return all;
+    }
+
+    /** Each layer has two blocks, whose sums are needed once forward and once backward. */
+    private void tensor() {
+      long passes = micro * layers;
+      int ranks = layout.tensor();
+      // The embedding's sum is in the first stage, the output matrix's in the last.
+      long ends = layout.pipeline() == 1 ? 2 * micro : micro;
+      if (job.sequenceParallel()) {
+        // Backward gathers each block's input once more, since a rank keeps its own tokens alone.
+        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, stream, 6 * passes + ends);
+        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, stream, 4 * passes + ends);
+      } else {
+        add(Axis.tensor, Operation.ALL_REDUCE, ranks, 1, stream, 4 * passes + ends);
+      }
+    }
+
+    /** Keys and values are gathered forward and again backward, and their gradients scattered. */
+    private void context() {
+      long bytes = 2 * tokens() * job.model().keyWidth() / layout.tensor() * size;
+      int ranks = layout.context();
+      int stride = layout.tensor();
+      long passes = micro * layers;
+      add(Axis.context, Operation.ALL_GATHER, ranks, stride, bytes, 2 * passes);
+      add(Axis.context, Operation.REDUCE_SCATTER, ranks, stride, bytes, passes);
+    }
+
+    /** A stage passes each micro-batch on, and its gradient back, at the slowest of its borders. */
+    private void pipeline() {
+      int stride = layout.tensor() * layout.replicas();
+      int machine = job.gpusPerMachine();
+      boolean leaves = stride < machine && job.gpus() > machine;
+      long bytes = job.sequenceParallel() ? stream / layout.tensor() : stream;
+      int first = leaves ? machine - stride : 0;
+      all.add(new Traffic(Axis.pipeline, Operation.SEND, 2, first, stride, bytes, 2 * micro));
+    }
+
+    /** One call for each layer, and one for an embedding of the stage. */
+    private void data() {
+      ModelShape model = job.model();
+      data(model.layerParameters(), layers);
+      boolean both = layout.pipeline() == 1 && !model.tied();
+      data(model.embeddingParameters(), both ? 2 : 1);
+    }
+
+    private void data(long parameters, long number) {
+      int ranks = layout.replicas();
+      int stride = layout.tensor();
+      long bytes = parameters / layout.tensor() * size;
+      switch (layout.sharding()) {
+        case ddp -> add(Axis.data, Operation.ALL_REDUCE, ranks, stride, bytes, number);
+        case zero1 -> {
+          add(Axis.data, Operation.REDUCE_SCATTER, ranks, stride, bytes, number);
+          add(Axis.data, Operation.ALL_GATHER, ranks, stride, bytes, number);
+        }
+        case fsdp -> {
+          add(Axis.data, Operation.ALL_GATHER, ranks, stride, bytes, 2 * micro * number);
+          add(Axis.data, Operation.REDUCE_SCATTER, ranks, stride, bytes, micro * number);
+        }
+      }
+    }
+
+    /** Calls of the first group, or of the first one that leaves its machine if others do not. */
+    private void add(
+        Axis axis, Operation operation, int ranks, int stride, long bytes, long calls) {
+      int machine = job.gpusPerMachine();
+      long span = (long) ranks * stride;
+      boolean leaves = span < machine && machine % span != 0 && job.gpus() > machine;
+      int first = leaves ? (int) (machine / span * span) : 0;
+      all.add(new Traffic(axis, operation, ranks, first, stride, bytes, calls));
+    }
+  }
+}

@@ -1,0 +1,188 @@
+package org.nccl4j.it.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.it.cli.Main;
+import org.nccl4j.it.plan.Traffic.Axis;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.xml.TopologyXml;
+
+/** {@code nccl plan} prints what its formulas and the topology's cost model say. */
+class PlanTest {
+  /** A DGX H100. */
+  private static final Path MACHINE =
+      Path.of("..", "nccl-topo/src/test/resources/org/nccl4j/topo/machines/dgx-h100.xml");
+
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  @TempDir private Path directory;
+
+  private int run(String... arguments) {
+    return Main.run(new PrintWriter(out), new PrintWriter(err), arguments);
+  }
+
+  private static String[] words(String line) {
+    return ("plan --machine " + MACHINE + " " + line).split(" ");
+  }
+
+  /** A change of these figures is a change of the cost model or of the formulas. */
+  @Test
+  void aTableIsAsExpected() throws IOException {
+    assertEquals(
+        0, run(words("--model gpt-7b --gpus 32 --batch 64 --rows 6 --recompute")), err.toString());
+    try (InputStream in = PlanTest.class.getResourceAsStream("gpt-7b-32.txt")) {
+      String golden = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+      assertEquals(golden, out.toString().replace(System.lineSeparator(), "\n"));
+    }
+  }
+
+  @Test
+  void oneGpuHasNoCommunication() throws IOException {
+    String line = "--json --gpus 1 --layers 4 --hidden 256 --heads 4 --batch 2";
+    assertEquals(0, run(words(line)), err.toString());
+    int layouts = 0;
+    try (JsonParser json = new JsonFactory().createParser(out.toString())) {
+      for (JsonToken token = json.nextToken(); token != null; token = json.nextToken()) {
+        if (token == JsonToken.FIELD_NAME && json.currentName().equals("totalMs")) {
+          json.nextToken();
+          assertEquals(0, json.getDoubleValue());
+          layouts++;
+        }
+      }
+    }
+    assertEquals(1, layouts);
+  }
+
+  @Test
+  void thePictureHasABarForEachLayout() throws IOException {
+    Path svg = directory.resolve("plan.svg");
+    String line = "--model gpt-7b --gpus 16 --batch 32 --recompute --rows 5 --svg " + svg;
+    assertEquals(0, run(words(line)), err.toString());
+    String text = Files.readString(svg);
+    assertTrue(text.startsWith("<svg") && text.endsWith("</svg>\n"), text);
+    assertEquals(5, text.split(", pipeline ", -1).length - 1);
+    // One in the legend, and one for each layout with more than one stage.
+    assertEquals(6, text.split("class=\"pipeline\"", -1).length - 1, text);
+  }
+
+  @Test
+  void layoutsThatDoNotFitAreCounted() {
+    String line = "--model llama-3-70b --gpus 32 --batch 64 --recompute --rows 1 --details 0";
+    assertEquals(0, run(words(line)), err.toString());
+    assertTrue(out.toString().contains("left out, since too large for a GPU: "), out.toString());
+    assertEquals(1, run(words(line + " --memory 8")));
+    assertTrue(err.toString().contains("No layout of llama-3-70b on 32 GPUs"), err.toString());
+    assertTrue(err.toString().contains("remedy: add GPUs"), err.toString());
+  }
+
+  private static GroupCosts costs(String speed) {
+    return new GroupCosts(TopologyXml.parseSystem("test", speed), ClusterOptions.DEFAULT);
+  }
+
+  private static Traffic data(int ranks, int stride, long bytes) {
+    return new Traffic(Axis.data, Operation.ALL_REDUCE, ranks, 0, stride, bytes, 1);
+  }
+
+  /** Of the eight groups of a machine's GPUs, each has one card's share. */
+  @Test
+  void groupsOfAMachineShareItsCards() throws IOException {
+    String text = Files.readString(MACHINE);
+    GroupCosts fast = costs(text);
+    GroupCosts slow = costs(text.replace("speed=\"400000\"", "speed=\"100000\""));
+    long bytes = 1L << 30;
+    float within = fast.cost(data(8, 1, bytes)).micros();
+    float across = fast.cost(data(8, 8, bytes)).micros();
+    // A card carries 50 GB/s, and a ring of 8 sends 7/4 of the data.
+    double least = 1.75 * bytes / 50e3;
+    assertTrue(across > 0.9 * least && across < 2 * least, across + " us, at least " + least);
+    assertTrue(within < across / 4, within + " us within a machine, " + across + " across");
+    float slower = slow.cost(data(8, 8, bytes)).micros();
+    assertTrue(slower > 3 * across, slower + " us with a quarter of the speed, " + across);
+    assertEquals(within, slow.cost(data(8, 1, bytes)).micros(), "cards are not used within");
+  }
+
+  @Test
+  void timesGrowWithBytes() throws IOException {
+    GroupCosts costs = costs(Files.readString(MACHINE));
+    for (Operation operation :
+        new Operation[] {
+          Operation.SEND, Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER
+        }) {
+      for (int[] group : new int[][] {{2, 1}, {2, 8}, {16, 1}, {4, 4}}) {
+        float last = 0;
+        for (long bytes = 1 << 22; bytes <= 1 << 30; bytes *= 4) {
+          Traffic call = new Traffic(Axis.data, operation, group[0], 0, group[1], bytes, 1);
+          float time = costs.cost(call).micros();
+          assertTrue(time > last, call + ": " + time + " us, " + last + " for a quarter");
+          last = time;
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--gpus 8 | no model is given: say --model with one of gpt2-xl",
+        "--gpus 8 --model gpt-9b | --model gpt-9b is unknown: say one of gpt2-xl",
+        "--gpus 0 --model gpt-7b | --gpus 0 has to be 1 to 131072",
+        "--gpus 12 --model gpt-7b | --gpus 12 is no multiple of the 8 GPUs of",
+        "--gpus 8 --model gpt-7b --batch 0 | --batch 0 has to be 1 to",
+        "--gpus 8 --model gpt-7b --micro-batch -1 | --micro-batch -1 has to be 1 to",
+        "--gpus 8 --model gpt-7b --dtype fp8 | --dtype fp8 is unknown: say half, float",
+        "--gpus 8 --model gpt-7b --sharding zero9 | expected one of [ddp, zero1, fsdp]",
+        "--gpus 8 --model gpt-7b --memory -2 | --memory has to be above 0, in GiB",
+        "--gpus 8 --model gpt-7b --heads 33 | --heads 33 does not divide --hidden 4096",
+        "--gpus 8 --model gpt-7b --kv-heads 5 | --kv-heads 5 does not divide --heads 32",
+        "--gpus 8 --layers 2 --hidden 64 | no model is given"
+      })
+  void badOptionsAreRefused(String line, String message) {
+    assertEquals(2, run(words(line)), out.toString());
+    assertTrue(err.toString().contains(message), err.toString());
+    assertEquals("", out.toString());
+  }
+
+  @Test
+  void badFilesAreRefusedWithARemedy() throws IOException {
+    String line = "plan --model gpt-7b --gpus 16 --recompute --machine ";
+    assertEquals(1, run((line + directory.resolve("none.xml")).split(" ")));
+    assertTrue(err.toString().contains("none.xml"), err.toString());
+    Path alone = directory.resolve("alone.xml");
+    Files.writeString(alone, Files.readString(MACHINE).replaceAll("<net [^>]*>", ""));
+    assertEquals(1, run((line + alone + " --batch 64").split(" ")));
+    assertTrue(err.toString().contains("Add a <net> to the topology file"), err.toString());
+    Path empty = Files.writeString(directory.resolve("empty.xml"), "<system version=\"1\"/>");
+    assertEquals(1, run((line + empty).split(" ")));
+    assertTrue(err.toString().contains("has no <gpu>"), err.toString());
+    err.getBuffer().setLength(0);
+    Path nowhere = directory.resolve("no/where.svg");
+    assertEquals(1, run((line + MACHINE + " --batch 64 --svg " + nowhere).split(" ")));
+    assertTrue(err.toString().contains("remedy: name a file in a folder"), err.toString());
+  }
+
+  /** The help names the models that there are. */
+  @Test
+  void theHelpListsTheModels() {
+    assertEquals(0, run("plan", "--help"));
+    String help = out.toString().replaceAll("\\s+", " ");
+    ModelShape.KNOWN.forEach(model -> assertTrue(help.contains(model.name()), model.name()));
+  }
+}
