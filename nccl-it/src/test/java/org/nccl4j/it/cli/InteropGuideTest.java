@@ -26,7 +26,7 @@ class InteropGuideTest {
       }
       excerpts++;
     }
-    assertEquals(4, excerpts);
+    assertEquals(5, excerpts);
   }
 
   private static String squeezed(String code) {
