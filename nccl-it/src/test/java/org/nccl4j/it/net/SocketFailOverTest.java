@@ -37,6 +37,7 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 @Timeout(300)
 class SocketFailOverTest {
   private static final int SEEDS = 200;
+  private static final int SEEDS_OF_LANES = 20;
   private static final int ROOM = 400_000;
   private static final int UNDER_WAY = 8;
   private static final int[] MOST_BYTES = {64, 5_000, 100_000, ROOM};
@@ -240,10 +241,10 @@ class SocketFailOverTest {
   @ValueSource(ints = {1, 3})
   void anotherSocketTakesOverFromOneOfSeveral(int threads) throws Exception {
     int cuts = 0;
-    for (int seed = 0; seed < SEEDS / 4; seed++) {
+    for (int seed = 0; seed < SEEDS_OF_LANES; seed++) {
       cuts += move(SEEDS + seed, threads, false);
     }
-    assertTrue(cuts > SEEDS / 4, cuts + " cuts");
+    assertTrue(cuts > SEEDS_OF_LANES, cuts + " cuts");
   }
 
   /** As when its process has died: its port refuses. */
@@ -296,10 +297,11 @@ class SocketFailOverTest {
   @ParameterizedTest
   @ValueSource(ints = {0, 2})
   void closingEndsTheDialling(int threads) throws Exception {
-    for (int seed = 0; seed < 20; seed++) {
+    for (int seed = 0; seed < 10; seed++) {
       Random random = new Random(seed);
       Wired wired =
-          new Wired(settings(threads, false, "60s"), false, 100_000, random, true, 250_000L);
+          new Wired(
+              settings(threads, false, "60s"), false, 100_000, random, true, 250_000L, 250_000L);
       until(
           () -> {
             wired.flows[0].step();

@@ -23,6 +23,9 @@ public final class SendProxy implements ProxyHandler {
   private long posted;
   private long transmitted;
 
+  /** Steps that need no more turns, though their slots may not be filled again yet. */
+  private volatile long handedOver;
+
   /** The last posted step's note. */
   private int noted;
 
@@ -87,12 +90,23 @@ public final class SendProxy implements ProxyHandler {
     if (done > 0) {
       channel.setHead(transmitted);
     }
+    handOver();
     return done;
+  }
+
+  private void handOver() {
+    long over = Math.max(handedOver, transmitted);
+    while (over < posted && !requests[channel.slot(over)].needsTurns()) {
+      over++;
+    }
+    if (over != handedOver) {
+      handedOver = over;
+    }
   }
 
   @Override
   @HotPath
   public boolean isUnderWay() {
-    return channel.isBegun(channel.head());
+    return channel.isBegun(handedOver);
   }
 }

@@ -15,13 +15,13 @@ import org.nccl4j.device.HotPath;
  */
 final class SendLog {
   /** Messages up to this size are copied behind their header, so that both are one piece. */
-  static final int COPIED = 4 << 10;
+  static final int COPIED = 8 << 10;
 
   /** Messages that can be in the log. */
   static final int RECORDS = 64;
 
   /** Bytes of headers and short messages that can be in the log. */
-  static final int RING = 32 << 10;
+  static final int RING = 64 << 10;
 
   private final ByteBuffer ring = ByteBuffer.allocateDirect(RING);
   private final ByteBuffer out = ring.duplicate();

@@ -64,6 +64,15 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private static final int ACK_MESSAGES = SendLog.RECORDS / 4;
   private static final int ACKS_AT_ONCE = 16;
 
+  /** Share of a longer message: after a few of them the sender has no memory left to fill. */
+  private static final int LONG_MESSAGE_BYTES = ACK_BYTES / 4;
+
+  /** Number of reads that bring nothing after which an acknowledgement is not put off any more. */
+  private static final int IDLE_READS = 32;
+
+  private static final int LOOKS_WITH_RECEIVER = 16;
+  private static final int LOOKS_ALONE = 4;
+
   /** Longest turn: no turn waits for anything. */
   private static final Duration LONGEST_TURN = Duration.ofSeconds(5);
 
@@ -115,6 +124,11 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   /** Bytes of the messages that the other end does not know of. */
   private long owed;
+
+  /** True if a sender needs the memory of one of them, and the reads since the last of them. */
+  private boolean owesLong;
+
+  private int idleReads;
 
   private IOException cause;
   private long brokenSince;
@@ -250,6 +264,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     putHeader(to, received, ACK, (int) received, (int) (received >>> 32), NOTHING);
     told = received;
     owed = 0;
+    owesLong = false;
   }
 
   /** Takes the acknowledgement at a buffer's position. */
@@ -269,9 +284,17 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   /** All messages before a number are here. */
   @HotPath
-  void received(long messages, long bytes) {
+  void received(long messages, int bytes, boolean copied) {
     received = messages;
-    owed += bytes;
+    owed += copied ? bytes : LONG_MESSAGE_BYTES;
+    owesLong |= !copied;
+    idleReads = 0;
+  }
+
+  /** One look in so many of a sender that awaits an acknowledgement asks for it. */
+  @HotPath
+  int looksForAck() {
+    return receiver != null ? LOOKS_WITH_RECEIVER : LOOKS_ALONE;
   }
 
   /** As if so many messages had been sent, received and acknowledged; for tests. */
@@ -298,11 +321,23 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     return !ack.hasRemaining();
   }
 
-  /** Acknowledges what was received, unless that can wait or something is written in part. */
+  /**
+   * Acknowledges what was received, unless that can wait for a message of this side, or something
+   * is written in part.
+   *
+   * @param all whether all is acknowledged
+   */
   @HotPath
   void acknowledge(boolean all) throws IOException {
-    boolean due = owed >= ACK_BYTES || received - told >= ACK_MESSAGES || all && hasAck();
-    if (writeAck() && due && log.isBetweenRecords()) {
+    if (!hasAck() && !ack.hasRemaining()) {
+      return;
+    }
+    boolean due =
+        owed >= ACK_BYTES
+            || received - told >= ACK_MESSAGES
+            || owesLong && ++idleReads > IDLE_READS
+            || all;
+    if (writeAck() && due && hasAck() && log.isBetweenRecords()) {
       putAck(ack.clear());
       ack.flip();
       writeAck();
@@ -420,7 +455,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
       if (socket == null && failure == null) {
         replace();
       }
-      boolean broken = socket == null;
+      boolean broken = socket == null || !senderClosed && log.written() < log.packed();
       if (lanes != null && failure == null) {
         boolean gone = receiver != null && receiver.hasGoodbye();
         broken |= lanes.look(this, spare, awaitsAcks(), gone ? Duration.ZERO : watch.bound());

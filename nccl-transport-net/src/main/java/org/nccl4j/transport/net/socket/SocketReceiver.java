@@ -107,7 +107,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
         awaited.end();
       }
       if (link.socket() != null) {
-        link.acknowledge(false);
+        link.acknowledge(isLast());
       }
     } catch (IOException e) {
       link.broke(e);
@@ -117,6 +117,17 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
     if (!awaited.complete) {
       link.check();
     }
+  }
+
+  /** True if no receive is left, so that nobody may ask again for a long time. */
+  private boolean isLast() {
+    for (long r = begun - 1; r >= Math.max(0, begun - REQUESTS); r--) {
+      Receive receive = receives[(int) r & (REQUESTS - 1)];
+      if (receive.busy && !receive.complete) {
+        return false;
+      }
+    }
+    return true;
   }
 
   @Override
@@ -246,7 +257,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
     while (here[slot]) {
       here[slot] = false;
       boolean copied = sizes[slot] <= SendLog.COPIED && !lanes.take(sizes[slot]);
-      link.received(++arrived, copied ? sizes[slot] : SendLog.RING);
+      link.received(++arrived, sizes[slot], copied);
       slot = (int) arrived & (here.length - 1);
     }
   }

@@ -30,6 +30,8 @@ final class SocketSender extends SocketConnection implements NetSender {
   private DataSockets lanes;
   private long[] targets;
 
+  private int looks;
+
   /** Messages begun; the first of them are in the log. */
   private long begun;
 
@@ -97,7 +99,7 @@ final class SocketSender extends SocketConnection implements NetSender {
       return;
     }
     try {
-      if (link.socket() != null && (!flush() || awaited)) {
+      if (link.socket() != null && (!flush() || awaited && ++looks % link.looksForAck() == 0)) {
         link.readAcks();
       }
     } catch (IOException e) {
@@ -194,20 +196,10 @@ final class SocketSender extends SocketConnection implements NetSender {
       }
       Patience.sleep(POLL_NANOS);
     }
-    while (isIdle() && log.acked() < log.packed() && link.mayLinger(POLL_NANOS)) {
+    while (log.acked() < log.packed() && link.mayLinger(POLL_NANOS)) {
       link.readAcks();
       Patience.sleep(POLL_NANOS);
     }
-  }
-
-  /** True if all messages have ended, so that it is closed in order. */
-  private boolean isIdle() {
-    for (Send send : sends) {
-      if (send.busy) {
-        return false;
-      }
-    }
-    return true;
   }
 
   @Override
@@ -250,6 +242,12 @@ final class SocketSender extends SocketConnection implements NetSender {
       }
       busy = !isDone();
       return !busy;
+    }
+
+    @Override
+    @HotPath
+    public boolean needsTurns() {
+      return log.written() <= number;
     }
 
     private boolean isDone() {

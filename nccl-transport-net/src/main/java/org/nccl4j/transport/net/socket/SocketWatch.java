@@ -30,7 +30,7 @@ final class SocketWatch implements Runnable {
   /** A look waits for nothing. */
   private static final Duration LONGEST_LOOK = Duration.ofSeconds(5);
 
-  private static final long MOST_LINGER_NANOS = 1_000_000_000;
+  private static final long MOST_LINGER_NANOS = 300_000_000;
 
   private final AtomicLong linger = new AtomicLong(MOST_LINGER_NANOS);
   private final Duration bound;
