@@ -187,6 +187,11 @@ final class DataSocket {
     }
   }
 
+  /** True if it has something to move, if only over another socket. */
+  boolean isBusy() {
+    return posted != done;
+  }
+
   @HotPath
   boolean isIdle() {
     return posted == done || failure != null;

@@ -44,6 +44,16 @@ final class DataSockets {
     return lanes.length > 0 && bytes > INLINE;
   }
 
+  /** True if a lane has something to move. */
+  boolean areBusy() {
+    for (DataSocket lane : lanes) {
+      if (lane.isBusy()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** True if any message can be posted now. */
   @HotPath
   boolean haveRoom() {

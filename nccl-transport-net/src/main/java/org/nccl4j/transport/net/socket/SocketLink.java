@@ -107,7 +107,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private volatile DataSockets lanes;
 
   /** True while messages can be replayed: the sender, if there is one, is open. */
-  private boolean senderClosed;
+  private volatile boolean senderClosed;
 
   /** The socket, or null while it is broken. */
   private volatile SocketChannel socket;
@@ -118,9 +118,9 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private String peer = "?";
 
   /** Messages that are here, without a gap, and those that the other end knows of. */
-  private long received;
+  private volatile long received;
 
-  private long told;
+  private volatile long told;
 
   /** Bytes of the messages that the other end does not know of. */
   private long owed;
@@ -289,6 +289,13 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     owed += copied ? bytes : LONG_MESSAGE_BYTES;
     owesLong |= !copied;
     idleReads = 0;
+    watch.attend();
+  }
+
+  /** Has the link watched: a message is under way, or has not come for some time. */
+  @HotPath
+  void attend() {
+    watch.attend();
   }
 
   /** One look in so many of a sender that awaits an acknowledgement asks for it. */
@@ -435,6 +442,17 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
               "look at the process on the other side, and at the network",
               e);
     }
+  }
+
+  @Override
+  public boolean isUnderWay() {
+    DataSockets further = lanes;
+    return !over
+        && failure == null
+        && (socket == null
+            || awaitsAcks() && !senderClosed
+            || hasAck()
+            || further != null && further.areBusy());
   }
 
   @Override

@@ -23,12 +23,15 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
    */
   private static final int BUFFER_BYTES = 16 << 10;
 
+  private static final int LOOKS_UNTIL_WATCH = 4096;
+
   private final SocketLink link;
   private final DataSockets lanes;
   private final Receive[] receives = new Receive[REQUESTS];
   private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
   private final ByteBuffer[] pieces = new ByteBuffer[2];
   private long begun;
+  private int looks;
 
   /** By number: whether a message is here whose forerunners are not all. */
   private final boolean[] here = new boolean[2 * REQUESTS];
@@ -115,6 +118,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
       link.leave();
     }
     if (!awaited.complete) {
+      if (++looks % LOOKS_UNTIL_WATCH == 0) {
+        link.attend(); // the other side may have dialled because it alone saw the socket break
+      }
       link.check();
     }
   }
@@ -208,6 +214,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
     if (lanes.take(size)) {
       receive.onLanes = true;
       lanes.post(receive.memory, receive.offset, size, receive.targets);
+      link.attend();
     } else {
       current = receive;
     }

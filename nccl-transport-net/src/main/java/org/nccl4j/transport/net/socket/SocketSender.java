@@ -148,6 +148,7 @@ final class SocketSender extends SocketConnection implements NetSender {
       }
       int rest = send.copied || send.onLanes ? 0 : send.bytes;
       log.end(header, send.memory, send.offset, rest);
+      link.attend();
       if (rest > 0) {
         return true;
       }

@@ -6,6 +6,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 
@@ -22,6 +23,9 @@ final class SocketWatch implements Runnable {
      * @return whether one is broken
      */
     boolean look();
+
+    /** True if something is under way that may find a socket broken; by any thread. */
+    boolean isUnderWay();
   }
 
   private static final long LOOK_NANOS = 50_000_000;
@@ -38,6 +42,9 @@ final class SocketWatch implements Runnable {
   private final List<Watched> links = new CopyOnWriteArrayList<>();
   private volatile Thread thread;
   private volatile boolean stopped;
+
+  /** True while it does not look before it is woken. */
+  private volatile boolean asleep;
 
   /**
    * A watch without links, and so without a thread.
@@ -76,6 +83,14 @@ final class SocketWatch implements Runnable {
     return linger.addAndGet(-nanos) > 0;
   }
 
+  /** Something is under way. */
+  @HotPath
+  void attend() {
+    if (asleep) {
+      wake();
+    }
+  }
+
   /** A socket is broken, or another has come in its place. */
   void wake() {
     LockSupport.unpark(thread);
@@ -91,8 +106,30 @@ final class SocketWatch implements Runnable {
       for (Watched link : links) {
         broken |= link.look();
       }
-      Patience.parkOwn(this, broken ? BUSY_LOOK_NANOS : LOOK_NANOS);
+      if (broken || isUnderWay()) {
+        Patience.parkOwn(this, broken ? BUSY_LOOK_NANOS : LOOK_NANOS);
+      } else {
+        sleep();
+      }
     }
+  }
+
+  private boolean isUnderWay() {
+    for (Watched link : links) {
+      if (link.isUnderWay()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Says first that it sleeps: who begins something afterwards wakes it. */
+  private void sleep() {
+    asleep = true;
+    if (!stopped && !isUnderWay()) {
+      Patience.parkOwn(this);
+    }
+    asleep = false;
   }
 
   /**
