@@ -83,25 +83,26 @@ public final class SendProxy implements ProxyHandler {
   private int complete() {
     int done = 0;
     while (transmitted < posted && requests[channel.slot(transmitted)].test(null)) {
-      events.done(transmitted);
+      if (handedOver == transmitted) {
+        handOver();
+      }
       channel.emptied(transmitted++);
       done++;
     }
     if (done > 0) {
       channel.setHead(transmitted);
     }
-    handOver();
+    while (handedOver < posted && !requests[channel.slot(handedOver)].needsTurns()) {
+      handOver();
+    }
     return done;
   }
 
+  /** The network has a step, and nobody has to give it turns for that step. */
   private void handOver() {
-    long over = Math.max(handedOver, transmitted);
-    while (over < posted && !requests[channel.slot(over)].needsTurns()) {
-      over++;
-    }
-    if (over != handedOver) {
-      handedOver = over;
-    }
+    long step = handedOver;
+    events.done(step);
+    handedOver = step + 1;
   }
 
   @Override
