@@ -1,8 +1,9 @@
 package org.nccl4j.transport.net.socket;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.ErrorId;
@@ -29,6 +30,7 @@ final class SocketWatch implements Runnable {
   }
 
   private static final long LOOK_NANOS = 50_000_000;
+  private static final int LOOKS_FOR_PORT = 10;
   private static final long BUSY_LOOK_NANOS = 500_000;
 
   /** A look waits for nothing. */
@@ -39,7 +41,10 @@ final class SocketWatch implements Runnable {
   private final AtomicLong linger = new AtomicLong(MOST_LINGER_NANOS);
   private final Duration bound;
   private final Runnable port;
-  private final List<Watched> links = new CopyOnWriteArrayList<>();
+
+  /** Replaced by another array with each link: looking at it allocates nothing. */
+  private volatile Watched[] links = {};
+
   private volatile Thread thread;
   private volatile boolean stopped;
 
@@ -64,7 +69,9 @@ final class SocketWatch implements Runnable {
 
   /** Watches one more link. */
   synchronized void add(Watched link) {
-    links.add(link);
+    List<Watched> all = new ArrayList<>(Arrays.asList(links));
+    all.add(link);
+    links = all.toArray(Watched[]::new);
     if (thread == null && !stopped) {
       Thread started = new Thread(this, "nccl4j-socket-watch");
       started.setDaemon(true);
@@ -74,8 +81,10 @@ final class SocketWatch implements Runnable {
   }
 
   /** Forgets a link. */
-  void remove(Watched link) {
-    links.remove(link);
+  synchronized void remove(Watched link) {
+    List<Watched> all = new ArrayList<>(Arrays.asList(links));
+    all.remove(link);
+    links = all.toArray(Watched[]::new);
   }
 
   /** Takes some of the time that all links together may linger when they close. */
@@ -98,11 +107,13 @@ final class SocketWatch implements Runnable {
 
   @Override
   public void run() {
+    boolean broken = false;
+    int looks = 0;
     while (!stopped) {
-      boolean broken = false;
-      if (!links.isEmpty()) {
+      if (broken || ++looks % LOOKS_FOR_PORT == 0) {
         port.run();
       }
+      broken = false;
       for (Watched link : links) {
         broken |= link.look();
       }
