@@ -85,8 +85,13 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
     if (receive.busy) {
       return null;
     }
+    // The watch may be reading, and must find all of the receive or nothing.
+    if (!link.enter()) {
+      link.enterSoon();
+    }
     receive.begin((SocketMemory) memories[0], offsets[0], bytes[0], tags[0]);
     begun++;
+    link.leave();
     return receive;
   }
 
