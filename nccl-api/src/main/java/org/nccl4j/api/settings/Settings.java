@@ -98,6 +98,13 @@ public final class Settings implements SettingValues {
           "The checksum of each message over sockets: CRC32C finds data that memory, NICs or"
               + " switches have changed. The same on all ranks.");
 
+  public static final Setting<Duration> NCCL4J_NET_FAILOVER_TIMEOUT =
+      Setting.durationOrZero(
+          "NCCL4J_NET_FAILOVER_TIMEOUT",
+          Duration.ofSeconds(10),
+          "The longest time in which another socket may take over from a broken one of a"
+              + " connection; 0 for no fail-over.");
+
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
       Setting.of(
           "NCCL4J_BOOTSTRAP_PORTS",
@@ -328,6 +335,7 @@ public final class Settings implements SettingValues {
           NCCL_SOCKET_NTHREADS,
           NCCL_NSOCKS_PERTHREAD,
           NCCL4J_NET_CHECKSUM,
+          NCCL4J_NET_FAILOVER_TIMEOUT,
           NCCL4J_BOOTSTRAP_PORTS,
           NCCL_HOSTID,
           NCCL_CHECK_MODE,

@@ -16,6 +16,16 @@ public interface NetRequest {
   boolean test(int[] sizes);
 
   /**
+   * True if it goes on only while it is tested. False if all that is left is that the other end
+   * confirms a send, or that the network's own threads go on with it: its memory is still needed,
+   * but nobody has to test it for the other end's sake.
+   */
+  @HotPath
+  default boolean needsTurns() {
+    return true;
+  }
+
+  /**
    * The note that came with the message of a receive, 0 if none did. To be asked right after {@link
    * #test} has said true.
    */

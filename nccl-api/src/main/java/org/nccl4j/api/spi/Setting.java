@@ -114,6 +114,17 @@ public final class Setting<T> {
         Setting::parseDuration);
   }
 
+  /** A length of time, which may be zero. */
+  public static Setting<Duration> durationOrZero(String name, Duration byDefault, String sentence) {
+    return new Setting<>(
+        name,
+        byDefault,
+        "a number with ms, s, m or h, or 0; without a unit, seconds",
+        sentence,
+        false,
+        text -> text.strip().matches("0+(ms|s|m|h)?") ? Duration.ZERO : parseDuration(text));
+  }
+
   /** A number of bytes. */
   public static Setting<Long> bytes(String name, long byDefault, String sentence) {
     return new Setting<>(

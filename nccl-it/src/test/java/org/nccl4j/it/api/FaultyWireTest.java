@@ -51,6 +51,8 @@ class FaultyWireTest {
         "3 | 30000 | 2 | seed=3,piece=4000,stallsEvery=30000,stallMillis=5",
         "5 | 3000  | 0 | stallsEvery=6000,stallMillis=10",
         "3 | 3000  | 0 | seed=4,piece=900,refusals=30,delayLooks=20,reorders",
+        "3 | 30000 | 0 | resetsAfter=300000",
+        "2 | 30000 | 2 | resetsAfter=300000",
       })
   void everyOperationIsRight(int n, int count, int threads, String faults) throws Exception {
     CommunicatorConfig config =
@@ -64,7 +66,8 @@ class FaultyWireTest {
   @ParameterizedTest
   @ValueSource(strings = {"resetsAfter=1000000", "diesAfter=10"})
   void aConnectionThatBreaksIsAnErrorOnEveryRank(String faults) throws Exception {
-    for (NcclException each : failures(3, with(faults))) {
+    CommunicatorConfig config = with(faults).with("NCCL4J_NET_FAILOVER_TIMEOUT", "0");
+    for (NcclException each : failures(3, config)) {
       assertTrue(each.problem().contains("has lost its connection with rank"), each.problem());
     }
   }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
@@ -190,8 +191,9 @@ class DamagedMessagesTest {
 
   @Test
   void aMessageThatIsCutEndsTheConnection() throws Exception {
-    try (Wired wired =
-        new Wired(settings("crc32c", 0), WireFaults.reset(GREETING + HEADER + 1000))) {
+    Map<String, String> settings = new HashMap<>(settings("crc32c", 0));
+    settings.put("NCCL4J_NET_FAILOVER_TIMEOUT", "0");
+    try (Wired wired = new Wired(settings, WireFaults.reset(GREETING + HEADER + 1000))) {
       RemoteException error = assertThrows(RemoteException.class, () -> wired.move(BYTES));
       assertEquals(ErrorId.CONNECTION, error.id());
     }

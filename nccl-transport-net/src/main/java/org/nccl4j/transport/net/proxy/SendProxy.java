@@ -23,6 +23,9 @@ public final class SendProxy implements ProxyHandler {
   private long posted;
   private long transmitted;
 
+  /** Steps that need no more turns, though their slots may not be filled again yet. */
+  private volatile long handedOver;
+
   /** The last posted step's note. */
   private int noted;
 
@@ -80,19 +83,31 @@ public final class SendProxy implements ProxyHandler {
   private int complete() {
     int done = 0;
     while (transmitted < posted && requests[channel.slot(transmitted)].test(null)) {
-      events.done(transmitted);
+      if (handedOver == transmitted) {
+        handOver();
+      }
       channel.emptied(transmitted++);
       done++;
     }
     if (done > 0) {
       channel.setHead(transmitted);
     }
+    while (handedOver < posted && !requests[channel.slot(handedOver)].needsTurns()) {
+      handOver();
+    }
     return done;
+  }
+
+  /** The network has a step, and nobody has to give it turns for that step. */
+  private void handOver() {
+    long step = handedOver;
+    events.done(step);
+    handedOver = step + 1;
   }
 
   @Override
   @HotPath
   public boolean isUnderWay() {
-    return channel.isBegun(channel.head());
+    return channel.isBegun(handedOver);
   }
 }

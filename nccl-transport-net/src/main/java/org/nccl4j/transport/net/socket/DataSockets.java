@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import java.util.Arrays;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
@@ -43,6 +44,16 @@ final class DataSockets {
     return lanes.length > 0 && bytes > INLINE;
   }
 
+  /** True if a lane has something to move. */
+  boolean areBusy() {
+    for (DataSocket lane : lanes) {
+      if (lane.isBusy()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** True if any message can be posted now. */
   @HotPath
   boolean haveRoom() {
@@ -70,9 +81,9 @@ final class DataSockets {
     }
   }
 
-  /** True if every lane has reached its target. */
+  /** True if every lane has reached its target; a broken one will once another socket goes on. */
   @HotPath
-  boolean reached(long[] targets) throws IOException {
+  boolean reached(long[] targets) {
     for (int l = 0; l < lanes.length; l++) {
       if (lanes[l].done() < targets[l]) {
         check(lanes[l].failure());
@@ -82,15 +93,37 @@ final class DataSockets {
     return true;
   }
 
-  private static void check(Throwable failure) throws IOException {
-    if (failure instanceof IOException broken) {
-      throw broken;
-    }
-    if (failure != null) {
+  private static void check(Throwable failure) {
+    if (failure != null && !(failure instanceof IOException)) {
       throw new InternalErrorException(
           "a data socket failed unexpectedly (" + failure + ")",
           "report this with the stack trace",
           failure);
+    }
+  }
+
+  /**
+   * Looks for broken sockets, and goes on with their replacement; on the watch's thread.
+   *
+   * @param unacknowledged whether the receiver may lack some of what was sent
+   * @return whether one is broken
+   */
+  boolean look(DataSocket.Owner link, SpareSockets spare, boolean unacknowledged, Duration bound) {
+    boolean broken = false;
+    for (int l = 0; l < lanes.length; l++) {
+      boolean here = lanes[l].look(link, spare, l + 1, unacknowledged, bound);
+      if (!here && !lanes[l].isIdle()) {
+        threads[l % threads.length].wake(); // another socket may have taken over
+      }
+      broken |= here;
+    }
+    return broken;
+  }
+
+  /** Replaces no socket any more. */
+  void forget() {
+    for (DataSocket lane : lanes) {
+      lane.forget();
     }
   }
 

@@ -3,6 +3,8 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -21,7 +23,7 @@ import org.nccl4j.device.SystemErrorException;
  * It goes on until it is closed, unless every address says no for good. Never waits; owned by the
  * thread that polls it.
  */
-final class SocketDialer implements SocketSource {
+final class SocketDialer implements SocketSource, SpareSockets {
   private static final System.Logger LOG = DebugLog.of("NET");
 
   /** Socket index of the only socket of both directions. */
@@ -42,22 +44,35 @@ final class SocketDialer implements SocketSource {
 
   private int index;
 
+  /** Dialers of sockets that take over from broken ones; null for others. */
+  private final Dialer[] further;
+
+  private final SocketWatch watch;
+  private SocketLink link;
+
   /**
    * Sockets to a listener.
    *
    * @param pair whether for both directions
    */
-  SocketDialer(SocketHandle handle, Protection protection, boolean pair) {
-    this(handle, protection, pair, System::nanoTime);
+  SocketDialer(SocketHandle handle, Protection protection, boolean pair, SocketWatch watch) {
+    this(handle, protection, pair, watch, System::nanoTime);
   }
 
   /** Creates a dialer as the other constructor does, with a clock in nanoseconds. */
-  SocketDialer(SocketHandle handle, Protection protection, boolean pair, LongSupplier clock) {
+  SocketDialer(
+      SocketHandle handle,
+      Protection protection,
+      boolean pair,
+      SocketWatch watch,
+      LongSupplier clock) {
     this.handle = handle;
     this.pair = pair;
     this.protection = protection;
+    this.watch = watch;
     this.clock = clock;
     this.sockets = new SocketChannel[1 + handle.lanes()];
+    this.further = new Dialer[sockets.length];
     this.dialer = dialer(handle.where());
   }
 
@@ -66,7 +81,7 @@ final class SocketDialer implements SocketSource {
   }
 
   @Override
-  public SocketChannel[] poll() {
+  public SocketLink poll() {
     while (index < sockets.length) {
       Dialer current = current();
       try {
@@ -81,7 +96,53 @@ final class SocketDialer implements SocketSource {
         reject(current, e);
       }
     }
-    return sockets;
+    if (link == null) {
+      link = new SocketLink(sockets, this, watch, protection.sums());
+    }
+    return link;
+  }
+
+  @Override
+  public boolean isOffered(int place) {
+    return false;
+  }
+
+  /** Dials the address of the broken socket first, then all others. */
+  @Override
+  public SocketChannel next(int place) {
+    if (further[place] == null) {
+      further[place] = dialer(fromBroken(place));
+    }
+    Dialer current = further[place];
+    try {
+      if (current.poll(() -> handshake(place, true)) == null) {
+        return null;
+      }
+      further[place] = null;
+      return current.take();
+    } catch (IOException e) {
+      if (current.failed(e) && current.isHopeless()) {
+        further[place] = null;
+        throw unreachable(current);
+      }
+      return null;
+    }
+  }
+
+  private List<InetSocketAddress> fromBroken(int place) {
+    List<InetSocketAddress> all = new ArrayList<>(handle.where());
+    int rail = place == 0 ? dialer.index() : (dialer.index() + place - 1) % handle.rails();
+    Collections.rotate(all, -rail);
+    return all;
+  }
+
+  private static SystemErrorException unreachable(Dialer dialer) {
+    return new SystemErrorException(
+        ErrorId.UNREACHABLE,
+        "no address of the other side can be reached: " + dialer.failures(),
+        "see that the process there still runs, let TCP through the firewall to its ports"
+            + " (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose interfaces that lead there with"
+            + " NCCL_SOCKET_IFNAME on both hosts");
   }
 
   /** The listener has been told, too, so that both ends say how they differ. */
@@ -94,8 +155,13 @@ final class SocketDialer implements SocketSource {
   }
 
   private Handshake handshake() {
+    return handshake(index, false);
+  }
+
+  private Handshake handshake(int place, boolean resumes) {
     SocketRequest request =
-        new SocketRequest(handle.token(), pair ? PAIR : index, sockets.length, protection.sums());
+        new SocketRequest(
+            handle.token(), pair ? PAIR : place, sockets.length, protection.sums(), resumes);
     return Handshake.client(protection.secret(), Handshake.Service.SOCKET, request.toBytes());
   }
 
@@ -139,12 +205,7 @@ final class SocketDialer implements SocketSource {
     close();
     index = 0;
     if (dialer.isHopeless()) {
-      throw new SystemErrorException(
-          ErrorId.UNREACHABLE,
-          "no address of the other side can be reached: " + dialer.failures(),
-          "see that the process there still runs, let TCP through the firewall to its ports"
-              + " (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose interfaces that lead there with"
-              + " NCCL_SOCKET_IFNAME on both hosts");
+      throw unreachable(dialer);
     }
     LOG.log(
         dialer.isFirstRound() ? System.Logger.Level.WARNING : System.Logger.Level.DEBUG,
@@ -162,7 +223,15 @@ final class SocketDialer implements SocketSource {
 
   @Override
   public void close() {
+    if (link != null) {
+      link.end();
+    }
     dialer.close();
+    for (Dialer each : further) {
+      if (each != null) {
+        each.close();
+      }
+    }
     if (railDialer != null) {
       railDialer.close();
       railDialer = null;

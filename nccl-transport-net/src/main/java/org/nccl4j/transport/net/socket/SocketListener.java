@@ -6,6 +6,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.wire.Sockets;
@@ -17,7 +18,14 @@ final class SocketListener implements NetListener {
   private final DataSocketCount lanes;
   private final SocketHandle handle;
   private final SocketChannel[] sockets;
-  private final SocketSource awaited = new Awaited();
+  private final Awaited awaited = new Awaited();
+  private final SocketWatch watch;
+
+  /** Sockets that take over from broken ones. */
+  private final AtomicReferenceArray<SocketChannel> further;
+
+  /** The link over the sockets that have come, or null. */
+  private volatile SocketLink link;
 
   /** Null while it is not known yet whether the other direction shares its socket. */
   private SocketSource source;
@@ -43,9 +51,11 @@ final class SocketListener implements NetListener {
       DataSocketCount lanes,
       List<InetAddress> addresses,
       int rails,
-      boolean paired) {
+      boolean paired,
+      SocketWatch watch) {
     this.port = port;
     this.source = paired ? null : awaited;
+    this.watch = watch;
     this.lanes = lanes;
     this.handle =
         new SocketHandle(
@@ -57,6 +67,7 @@ final class SocketListener implements NetListener {
             paired,
             port.protection().sums());
     this.sockets = new SocketChannel[1 + lanes.lanes()];
+    this.further = new AtomicReferenceArray<>(sockets.length);
     this.missing = sockets.length;
     port.add(handle.token(), this);
   }
@@ -65,6 +76,9 @@ final class SocketListener implements NetListener {
   boolean admit(SocketChannel socket, SocketRequest request) {
     int index = request.index();
     int place = index == SocketDialer.PAIR ? 0 : index;
+    if (request.resumes()) {
+      return resume(socket, place);
+    }
     if (closed || request.sockets() != sockets.length || place < 0 || place >= sockets.length) {
       return false;
     }
@@ -83,6 +97,16 @@ final class SocketListener implements NetListener {
     forPair = index == SocketDialer.PAIR;
     sockets[place] = socket;
     missing--;
+    return true;
+  }
+
+  /** Takes a socket in place of a broken one. */
+  private boolean resume(SocketChannel socket, int place) {
+    if (link == null || place < 0 || place >= sockets.length) {
+      return false;
+    }
+    Sockets.close(further.getAndSet(place, socket));
+    watch.wake();
     return true;
   }
 
@@ -139,9 +163,9 @@ final class SocketListener implements NetListener {
     if (source == null) {
       return null;
     }
-    SocketChannel[] connected = source.poll();
+    SocketLink connected = source.poll();
     if (connected != null) {
-      receiver = new SocketReceiver(source, connected, lanes, handle.sums());
+      receiver = new SocketReceiver(source, connected, lanes);
     }
     return receiver;
   }
@@ -150,7 +174,9 @@ final class SocketListener implements NetListener {
   public void close() {
     if (!closed) {
       closed = true;
-      port.remove(handle.token());
+      if (link == null) {
+        port.remove(handle.token());
+      }
       if (receiver == null) {
         (source == null ? awaited : source).close();
       }
@@ -176,22 +202,44 @@ final class SocketListener implements NetListener {
             port.refusals());
   }
 
-  private final class Awaited implements SocketSource {
+  private final class Awaited implements SocketSource, SpareSockets {
     @Override
-    public SocketChannel[] poll() {
-      if (missing > 0) {
+    public SocketLink poll() {
+      if (link == null) {
         port.poll();
       }
-      if (difference != null) {
-        throw difference;
+      synchronized (port) {
+        if (difference != null) {
+          throw difference;
+        }
+        if (link == null && missing == 0) {
+          link = new SocketLink(sockets, this, watch, handle.sums());
+        }
+        return link;
       }
-      return missing > 0 ? null : sockets;
+    }
+
+    @Override
+    public boolean isOffered(int place) {
+      return further.get(place) != null;
+    }
+
+    @Override
+    public SocketChannel next(int place) {
+      return further.getAndSet(place, null);
     }
 
     @Override
     public void close() {
+      if (link != null) {
+        link.end();
+        port.remove(handle.token());
+      }
       for (SocketChannel socket : sockets) {
         Sockets.close(socket);
+      }
+      for (int place = 0; place < further.length(); place++) {
+        Sockets.close(further.getAndSet(place, null));
       }
     }
 

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
@@ -26,12 +27,14 @@ final class SocketNet implements Net {
   private final int rank;
   private final Map<Integer, SocketListener> paired = new HashMap<>();
   private final List<AutoCloseable> opened = new ArrayList<>();
-  private SocketPort port;
+  private final SocketWatch watch;
+  private volatile SocketPort port;
 
   SocketNet(NetContext context) {
     this.rank = context.rank();
     this.protection = Protection.of(context);
     this.settings = SocketSettings.of(context);
+    this.watch = new SocketWatch(context.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT), this::pollPort);
     Nics found = Nics.find(settings);
     if (found.chosen().isEmpty()) {
       throw new SystemErrorException(
@@ -40,6 +43,13 @@ final class SocketNet implements Net {
           "bring up a network interface");
     }
     this.nics = found.chosen();
+  }
+
+  private void pollPort() {
+    SocketPort open = port;
+    if (open != null) {
+      open.poll();
+    }
   }
 
   @Override
@@ -102,7 +112,8 @@ final class SocketNet implements Net {
             DataSocketCount.of(settings, nics.get(device)),
             addresses(device),
             rails(device),
-            pair);
+            pair,
+            watch);
     opened.add(listener);
     return listener;
   }
@@ -135,7 +146,8 @@ final class SocketNet implements Net {
 
   @Override
   public NetSender connect(int device, byte[] handle) {
-    return sender(device, new SocketDialer(SocketHandle.fromBytes(handle), protection, false));
+    return sender(
+        device, new SocketDialer(SocketHandle.fromBytes(handle), protection, false, watch));
   }
 
   /** Shares a socket if both ranks can: the lower dials, the higher takes what comes. */
@@ -148,24 +160,24 @@ final class SocketNet implements Net {
     SocketHandle there = SocketHandle.fromBytes(handle);
     if (!there.paired()) {
       listener.comeFrom(listener.awaited());
-      return sender(device, new SocketDialer(there, protection, false));
+      return sender(device, new SocketDialer(there, protection, false, watch));
     }
     SocketPair pair =
         new SocketPair(
-            rank < peer ? new SocketDialer(there, protection, true) : listener.awaited());
+            rank < peer ? new SocketDialer(there, protection, true, watch) : listener.awaited());
     listener.comeFrom(pair);
     return sender(device, pair);
   }
 
   private NetSender sender(int device, SocketSource source) {
-    SocketSender sender =
-        new SocketSender(source, DataSocketCount.of(settings, nics.get(device)), protection.sums());
+    SocketSender sender = new SocketSender(source, DataSocketCount.of(settings, nics.get(device)));
     opened.add(sender);
     return sender;
   }
 
   @Override
   public void close() {
+    watch.close();
     for (AutoCloseable each : opened) {
       if (each instanceof SocketListener listener) {
         listener.closeAll();

@@ -1,6 +1,5 @@
 package org.nccl4j.transport.net.socket;
 
-import java.nio.channels.SocketChannel;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -18,7 +17,7 @@ final class SocketPair implements SocketSource {
   }
 
   @Override
-  public SocketChannel[] poll() {
+  public SocketLink poll() {
     return source.poll();
   }
 

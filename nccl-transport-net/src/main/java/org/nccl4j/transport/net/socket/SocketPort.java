@@ -17,8 +17,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
- * The listening socket of one communicator's network, open while a listener awaits something. Owned
- * by the thread that polls its listeners.
+ * The listening socket of one communicator's network, open while a listener awaits something or a
+ * connection may need another socket. Any thread may call it.
  */
 final class SocketPort implements Listener.Acceptor {
   private static final int MOST_STRANGERS = 256;
@@ -73,12 +73,12 @@ final class SocketPort implements Listener.Acceptor {
   }
 
   /** Has sockets that name a token handed to a listener. */
-  void add(byte[] token, SocketListener listener) {
+  synchronized void add(byte[] token, SocketListener listener) {
     listeners.put(ByteBuffer.wrap(token), listener);
   }
 
   /** Forgets a listener, and closes with the last. */
-  void remove(byte[] token) {
+  synchronized void remove(byte[] token) {
     listeners.remove(ByteBuffer.wrap(token));
     if (listeners.isEmpty()) {
       close();
@@ -86,12 +86,15 @@ final class SocketPort implements Listener.Acceptor {
   }
 
   /** Takes what has come. */
-  void poll() {
+  synchronized void poll() {
+    if (!port.isOpen()) {
+      return;
+    }
     port.poll();
   }
 
   /** Returns the number of sockets that have come and are not authenticated. */
-  int guests() {
+  synchronized int guests() {
     return port.guests();
   }
 
@@ -118,11 +121,11 @@ final class SocketPort implements Listener.Acceptor {
   }
 
   /** Returns the refused connections, for messages; empty if there are none. */
-  String refusals() {
+  synchronized String refusals() {
     return port.refusals();
   }
 
-  void close() {
+  synchronized void close() {
     port.close();
   }
 }

@@ -17,18 +17,29 @@ import org.nccl4j.device.InvalidArgumentException;
  * buffer first, so that a short message takes one system call; the rest of a long message goes
  * straight into its memory.
  */
-final class SocketReceiver extends SocketConnection implements NetReceiver {
+final class SocketReceiver extends SocketConnection implements NetReceiver, SocketLink.Reader {
   /**
    * Messages up to about here take one read, and are copied once more; so does a larger's begin.
    */
   private static final int BUFFER_BYTES = 16 << 10;
 
-  private final SocketChannel socket;
+  private static final int LOOKS_UNTIL_WATCH = 4096;
+
+  private final SocketLink link;
   private final DataSockets lanes;
   private final Receive[] receives = new Receive[REQUESTS];
   private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
   private final ByteBuffer[] pieces = new ByteBuffer[2];
   private long begun;
+  private int looks;
+
+  /** By number: whether a message is here whose forerunners are not all. */
+  private final boolean[] here = new boolean[2 * REQUESTS];
+
+  private final int[] sizes = new int[2 * REQUESTS];
+
+  /** Messages that are here without a gap. */
+  private long arrived;
 
   /** Headers that have been read. */
   private long headers;
@@ -41,16 +52,24 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
 
   private boolean goodbye;
 
-  SocketReceiver(
-      SocketSource source, SocketChannel[] sockets, DataSocketCount count, boolean sums) {
-    super(source, sums);
-    connected(sockets);
-    socket = sockets[0];
-    lanes = new DataSockets(sockets, false, count.threads(), "recv-" + peer());
+  SocketReceiver(SocketSource source, SocketLink link, DataSocketCount count) {
+    super(source);
+    this.link = link;
+    SocketChannel[] sockets = link.sockets();
+    lanes = new DataSockets(sockets, false, count.threads(), "recv-" + link.peer());
+    if (lanes.count() > 0) {
+      link.carriedBy(lanes);
+    }
     for (int r = 0; r < REQUESTS; r++) {
       receives[r] = new Receive(lanes.count());
     }
     buffer.limit(0);
+    link.readBy(this);
+  }
+
+  @Override
+  int sockets() {
+    return 1 + lanes.count();
   }
 
   @Override
@@ -66,8 +85,13 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     if (receive.busy) {
       return null;
     }
+    // The watch may be reading, and must find all of the receive or nothing.
+    if (!link.enter()) {
+      link.enterSoon();
+    }
     receive.begin((SocketMemory) memories[0], offsets[0], bytes[0], tags[0]);
     begun++;
+    link.leave();
     return receive;
   }
 
@@ -77,41 +101,104 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     return null;
   }
 
-  /** Reads what has come. */
-  private void progress() {
+  /** Reads what has come, and acknowledges it; goes on with a receive on lanes. */
+  private void progress(Receive awaited) {
+    link.check();
+    if (link.socket() == null && !awaited.onLanes || !link.enter()) {
+      return;
+    }
     try {
-      while (!goodbye) {
-        if (current == null && !next()) {
-          return;
-        }
-        if (current != null && !fill()) {
-          return;
-        }
-        if (drained && buffer.remaining() < headerBytes) {
-          return;
-        }
+      if (link.socket() != null) {
+        read();
+      }
+      if (awaited.onLanes && !awaited.complete && lanes.reached(awaited.targets)) {
+        awaited.end();
+      }
+      if (link.socket() != null) {
+        link.acknowledge(isLast());
       }
     } catch (IOException e) {
-      throw broken(e);
+      link.broke(e);
+    } finally {
+      link.leave();
     }
+    if (!awaited.complete) {
+      if (++looks % LOOKS_UNTIL_WATCH == 0) {
+        link.attend(); // the other side may have dialled because it alone saw the socket break
+      }
+      link.check();
+    }
+  }
+
+  /** True if no receive is left, so that nobody may ask again for a long time. */
+  private boolean isLast() {
+    for (long r = begun - 1; r >= Math.max(0, begun - REQUESTS); r--) {
+      Receive receive = receives[(int) r & (REQUESTS - 1)];
+      if (receive.busy && !receive.complete) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  @Override
+  public void read() throws IOException {
+    while (!goodbye || link.awaitsAcks()) {
+      if (current == null && !next()) {
+        return;
+      }
+      if (current != null && !fill()) {
+        return;
+      }
+      if (drained && buffer.remaining() < link.headerBytes) {
+        return;
+      }
+    }
+  }
+
+  @Override
+  public boolean hasGoodbye() {
+    return goodbye;
+  }
+
+  @Override
+  public long position() {
+    return current == null ? headers : current.number;
+  }
+
+  @Override
+  public long got() {
+    return current == null ? -1 : current.got;
+  }
+
+  @Override
+  public void forget() {
+    buffer.clear().limit(0);
+    drained = false;
   }
 
   /** Reads a header; true if there was one for an awaited message. */
   private boolean next() throws IOException {
-    if (buffer.remaining() < headerBytes && !read(null)) {
+    if (buffer.remaining() < link.headerBytes && !read(null)) {
       return false;
     }
     int size = buffer.getInt(buffer.position());
+    if (size == SocketLink.ACK) {
+      link.takeAck(buffer);
+      return true;
+    }
     int tag = buffer.getInt(buffer.position() + Integer.BYTES);
     int note = buffer.getInt(buffer.position() + 2 * Integer.BYTES);
     int check = buffer.getInt(buffer.position() + 3 * Integer.BYTES);
-    if (check != check(headers, size, tag, note)) {
+    if (check != SocketLink.check(headers, size, tag, note)) {
       throw new DamagedMessageException(
           "the header of message %d is damaged (size %d, tag %d, check %08x instead of %08x)"
-              .formatted(headers, size, tag, check, check(headers, size, tag, note)));
+              .formatted(headers, size, tag, check, SocketLink.check(headers, size, tag, note)));
     }
-    if (size == GOODBYE) {
+    if (size == SocketLink.GOODBYE) {
       goodbye = true;
+      buffer.position(buffer.position() + link.headerBytes);
+      link.acknowledge(true);
       return true;
     }
     Receive receive = awaiting(tag);
@@ -124,13 +211,15 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     }
     receive.note = note;
     receive.number = headers;
-    receive.sum = sums == null ? 0 : buffer.getInt(buffer.position() + HEADER_BYTES);
-    buffer.position(buffer.position() + headerBytes);
+    receive.sum =
+        link.sums == null ? 0 : buffer.getInt(buffer.position() + SocketLink.HEADER_BYTES);
+    buffer.position(buffer.position() + link.headerBytes);
     headers++;
     receive.size = size;
     if (lanes.take(size)) {
       receive.onLanes = true;
       lanes.post(receive.memory, receive.offset, size, receive.targets);
+      link.attend();
     } else {
       current = receive;
     }
@@ -172,6 +261,19 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     return true;
   }
 
+  /** A message is here: it is acknowledged with those before it. */
+  private void arrived(long number, int bytes) {
+    here[(int) number & (here.length - 1)] = true;
+    sizes[(int) number & (here.length - 1)] = bytes;
+    int slot = (int) arrived & (here.length - 1);
+    while (here[slot]) {
+      here[slot] = false;
+      boolean copied = sizes[slot] <= SendLog.COPIED && !lanes.take(sizes[slot]);
+      link.received(++arrived, sizes[slot], copied);
+      slot = (int) arrived & (here.length - 1);
+    }
+  }
+
   /** One read, into a message's memory first; whether it brought as much as is needed to go on. */
   private boolean read(ByteBuffer message) throws IOException {
     if (buffer.hasRemaining()) {
@@ -182,29 +284,44 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     long room = buffer.remaining();
     long got;
     if (message == null) {
-      got = socket.read(buffer);
+      got = link.socket().read(buffer);
     } else {
       room += message.remaining();
       pieces[0] = message;
       pieces[1] = buffer;
-      got = socket.read(pieces);
+      got = link.socket().read(pieces);
     }
     drained = got < room;
     buffer.flip();
     if (got < 0) {
       throw new ClosedChannelException();
     }
-    return message == null ? buffer.remaining() >= headerBytes : got > 0;
+    link.moved(got);
+    return message == null ? buffer.remaining() >= link.headerBytes : got > 0;
   }
 
   @Override
   void end() {
     lanes.close();
+    link.enterSoon();
+    try {
+      for (Receive receive : receives) {
+        receive.busy = false;
+      }
+      current = null;
+      if (link.socket() != null) {
+        link.acknowledge(true);
+      }
+    } catch (IOException e) {
+      // The other side has gone already.
+    } finally {
+      link.leave();
+    }
   }
 
   @Override
   public String toString() {
-    return "connected with " + peer();
+    return "connected with " + link.peer();
   }
 
   /** A message awaited. */
@@ -246,10 +363,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     @HotPath
     public boolean test(int[] sizes) {
       if (!complete) {
-        progress();
-        if (!complete && onLanes && lanesDone()) {
-          endOnLanes();
-        }
+        progress(this);
       }
       if (!complete) {
         return false;
@@ -269,8 +383,8 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
 
     /** All bytes have come. */
     private void end() throws DamagedMessageException {
-      if (sums != null) {
-        int found = sums.of(number, size, tag, note, memory.view(0, offset, size));
+      if (link.sums != null) {
+        int found = link.sums.of(number, size, tag, note, memory.view(0, offset, size));
         if (found != sum) {
           throw new DamagedMessageException(
               ("message %d of %d bytes (tag %d) is damaged: its CRC32C is %08x, that of the sent one"
@@ -279,22 +393,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
         }
       }
       complete = true;
-    }
-
-    private void endOnLanes() {
-      try {
-        end();
-      } catch (IOException e) {
-        throw broken(e);
-      }
-    }
-
-    private boolean lanesDone() {
-      try {
-        return lanes.reached(targets);
-      } catch (IOException e) {
-        throw broken(e);
-      }
+      arrived(number, size);
     }
   }
 }

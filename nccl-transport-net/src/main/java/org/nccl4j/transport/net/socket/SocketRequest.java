@@ -6,16 +6,18 @@ import org.nccl4j.api.wire.Handshake;
 
 /**
  * The request of a socket's handshake: token (16), index (1), number of sockets (1), plus 128 if
- * messages carry sums.
+ * messages carry sums; 128 is added to the index if the socket takes over from a broken one.
  *
  * @param token of the listener that it wants
  * @param index of this socket in the connection, {@link SocketDialer#PAIR} if it is a pair's
  * @param sockets how many the connection has
  * @param sums whether each message carries a checksum
+ * @param resumes whether it takes over from a broken one
  */
-record SocketRequest(byte[] token, int index, int sockets, boolean sums) {
+record SocketRequest(byte[] token, int index, int sockets, boolean sums, boolean resumes) {
   static final int TOKEN_BYTES = 16;
   private static final int SUMS = 0x80;
+  private static final int RESUMES = 0x80;
   private static final SecureRandom RANDOM = new SecureRandom();
 
   /** A token that no other listener has. */
@@ -30,13 +32,18 @@ record SocketRequest(byte[] token, int index, int sockets, boolean sums) {
     bytes.get(token);
     int index = bytes.get();
     int sockets = bytes.get();
-    return new SocketRequest(token, index, sockets & ~SUMS & 0xff, (sockets & SUMS) != 0);
+    return new SocketRequest(
+        token,
+        index & ~RESUMES & 0xff,
+        sockets & ~SUMS & 0xff,
+        (sockets & SUMS) != 0,
+        (index & RESUMES) != 0);
   }
 
   byte[] toBytes() {
     return ByteBuffer.allocate(Handshake.REQUEST_BYTES)
         .put(token)
-        .put((byte) index)
+        .put((byte) (index | (resumes ? RESUMES : 0)))
         .put((byte) (sockets | (sums ? SUMS : 0)))
         .array();
   }

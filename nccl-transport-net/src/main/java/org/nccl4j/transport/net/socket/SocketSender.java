@@ -9,15 +9,15 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
 
-/** The sending end: writes messages one after the other. */
+/**
+ * The sending end: writes messages one after the other. A short message ends once it is written,
+ * since the link's log has a copy. The memory of any other stays the network's until the receiver
+ * has acknowledged the message.
+ */
 final class SocketSender extends SocketConnection implements NetSender {
-  /** Messages up to this size are copied behind their header, so that both are one piece. */
-  private static final int COPIED = 1 << 10;
-
-  private static final int BUFFER_BYTES = 16 << 10;
   private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
 
-  /** Time to wait for room for the goodbye. */
+  /** Time to wait for room for the goodbye, and for the last acknowledgement. */
   private static final long LINGER_NANOS = 500_000_000;
 
   private static final long POLL_NANOS = 100_000;
@@ -25,42 +25,49 @@ final class SocketSender extends SocketConnection implements NetSender {
   private final SocketSource source;
   private final DataSocketCount preferred;
   private final Send[] sends = new Send[REQUESTS];
-  private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
-  private final ByteBuffer[] pieces = new ByteBuffer[2];
-  private SocketChannel socket;
+  private SocketLink link;
+  private SendLog log;
   private DataSockets lanes;
+  private long[] targets;
 
-  /** Messages begun, those that are in the buffer, and those that are written. */
+  private int looks;
+
+  /** Messages begun; the first of them are in the log. */
   private long begun;
 
-  private long packed;
-  private long written;
-
-  /** The last in the buffer, if its bytes follow from its memory, else null. */
-  private Send whole;
-
-  SocketSender(SocketSource source, DataSocketCount preferred, boolean sums) {
-    super(source, sums);
+  SocketSender(SocketSource source, DataSocketCount preferred) {
+    super(source);
     this.source = source;
     this.preferred = preferred;
-    buffer.limit(0);
   }
 
   @Override
   public boolean isConnected() {
-    if (socket == null && !isClosed()) {
-      SocketChannel[] sockets = source.poll();
-      if (sockets != null) {
-        connected(sockets);
-        DataSocketCount count = preferred.withLanes(sockets.length - 1);
-        lanes = new DataSockets(sockets, true, count.threads(), "send-" + peer());
-        for (int s = 0; s < REQUESTS; s++) {
-          sends[s] = new Send(lanes.count());
-        }
-        socket = sockets[0];
+    if (link == null && !isClosed()) {
+      SocketLink connected = source.poll();
+      if (connected != null) {
+        connect(connected);
       }
     }
-    return socket != null;
+    return link != null;
+  }
+
+  private void connect(SocketLink connected) {
+    SocketChannel[] sockets = connected.sockets();
+    DataSocketCount count = preferred.withLanes(sockets.length - 1);
+    lanes = new DataSockets(sockets, true, count.threads(), "send-" + connected.peer());
+    targets = new long[lanes.count()];
+    connected.carriedBy(lanes);
+    for (int s = 0; s < REQUESTS; s++) {
+      sends[s] = new Send();
+    }
+    log = connected.log();
+    link = connected;
+  }
+
+  @Override
+  int sockets() {
+    return 1 + lanes.count();
   }
 
   /** Sends with the first test, together with the messages that begin before that. */
@@ -79,127 +86,142 @@ final class SocketSender extends SocketConnection implements NetSender {
     }
     send.begin((SocketMemory) memory, offset, bytes, tag, note);
     begun++;
-    if (lanes.take(bytes)) {
-      lanes.post(send.memory, offset, bytes, send.targets);
+    if (send.onLanes) {
+      lanes.post(send.memory, offset, bytes, targets);
     }
     return send;
   }
 
-  /** Writes what there is room for. */
-  private void flush() {
+  /** Writes what there is room for, and reads acknowledgements if they are awaited. */
+  private void progress(boolean awaited) {
+    link.check();
+    if (link.socket() == null || !link.enter()) {
+      return;
+    }
     try {
-      while (written < begun) {
-        if (!buffer.hasRemaining() && whole == null) {
-          pack();
-        }
-        if (!write()) {
-          return;
-        }
-        whole = null;
-        written = packed;
+      if (link.socket() != null && (!flush() || awaited && ++looks % link.looksForAck() == 0)) {
+        link.readAcks();
       }
     } catch (IOException e) {
-      throw broken(e);
+      link.broke(e);
+    } finally {
+      link.leave();
     }
+    link.check();
   }
 
-  /** Puts messages into the buffer, up to the first that is not copied. */
-  private void pack() {
-    buffer.clear();
-    while (packed < begun && whole == null && buffer.remaining() >= headerBytes + COPIED) {
-      Send send = sends[(int) packed & (REQUESTS - 1)];
+  /** Writes what there is room for; false if the log has no room for the next message. */
+  private boolean flush() throws IOException {
+    boolean room = true;
+    while (link.writeAck()) {
+      long before = log.packed();
+      room = pack();
+      long written = log.written();
+      if (!log.write(link.socket())) {
+        return true;
+      }
+      if (log.packed() == before && log.written() == written) {
+        link.acknowledge(false);
+        return room;
+      }
+    }
+    return true;
+  }
+
+  /** Puts messages into the log, up to the first that is not copied; false if it has no room. */
+  private boolean pack() {
+    while (log.packed() < begun) {
+      Send send = sends[(int) log.packed() & (REQUESTS - 1)];
+      boolean acknowledges = link.hasAck();
+      int header = acknowledges ? 2 * link.headerBytes : link.headerBytes;
+      ByteBuffer ring = log.begin(send.copied ? header + send.bytes : header);
+      if (ring == null) {
+        return false;
+      }
+      if (acknowledges) {
+        link.putAck(ring);
+      }
       ByteBuffer payload = send.memory.view(0, send.offset, send.bytes);
-      putHeader(buffer, send.bytes, send.tag, send.note, payload);
-      packed++;
-      if (lanes.take(send.bytes)) {
-        continue;
+      link.putHeader(ring, log.packed(), send.bytes, send.tag, send.note, payload);
+      if (send.copied) {
+        ring.put(send.memory.view(0, send.offset, send.bytes));
       }
-      if (send.bytes <= COPIED) {
-        buffer.put(send.memory.view(0, send.offset, send.bytes));
-      } else {
-        whole = send;
+      int rest = send.copied || send.onLanes ? 0 : send.bytes;
+      log.end(header, send.memory, send.offset, rest);
+      link.attend();
+      if (rest > 0) {
+        return true;
       }
     }
-    buffer.flip();
-  }
-
-  /** Puts the header of the next message. */
-  private void putHeader(ByteBuffer out, int size, int tag, int note, ByteBuffer payload) {
-    out.putInt(size).putInt(tag).putInt(note).putInt(check(packed, size, tag, note));
-    if (sums != null) {
-      out.putInt(sums.of(packed, size, tag, note, payload));
-    }
-  }
-
-  /** True if all of the buffer and what follows it was written. */
-  private boolean write() throws IOException {
-    if (whole == null) {
-      socket.write(buffer);
-      return !buffer.hasRemaining();
-    }
-    ByteBuffer payload = whole.memory.view(0, whole.offset + whole.sent, whole.bytes - whole.sent);
-    if (buffer.hasRemaining()) {
-      pieces[0] = buffer;
-      pieces[1] = payload;
-      socket.write(pieces);
-    } else {
-      socket.write(payload);
-    }
-    whole.sent = whole.bytes - payload.remaining();
-    return !buffer.hasRemaining() && !payload.hasRemaining();
+    return true;
   }
 
   @Override
   void end() {
-    if (socket == null) {
+    if (link == null) {
       return;
     }
     lanes.close();
+    link.enterSoon();
     try {
-      if (written == begun) {
+      if (link.socket() != null) {
         sayGoodbye();
       }
-      // The receiver of a pair may still need the socket.
-      socket.shutdownOutput();
     } catch (IOException e) {
       // The other side has gone already.
-      broken(e);
+    } finally {
+      link.closeSender();
+      link.leave();
     }
   }
 
-  /** All messages are written; where they fill the socket's buffer, waits a while for room. */
+  /**
+   * All messages are written; where they fill the socket's buffer, waits a while for room. What the
+   * receiver acknowledges after the socket is closed would destroy what is still in its buffer, so
+   * this waits for that, too.
+   */
   private void sayGoodbye() throws IOException {
-    ByteBuffer goodbye = ByteBuffer.allocate(headerBytes);
-    putHeader(goodbye, GOODBYE, 0, 0, NOTHING);
+    SocketChannel socket = link.socket();
+    if (log.written() < begun) {
+      socket.shutdownOutput();
+      return;
+    }
+    ByteBuffer goodbye = ByteBuffer.allocate(link.headerBytes);
+    link.putHeader(goodbye, begun, SocketLink.GOODBYE, 0, 0, NOTHING);
     goodbye.flip();
-    long begin = System.nanoTime();
-    while (socket.write(goodbye) >= 0
-        && goodbye.hasRemaining()
-        && System.nanoTime() - begin < LINGER_NANOS) {
+    long end = System.nanoTime() + LINGER_NANOS;
+    while (!(link.writeAck() && socket.write(goodbye) >= 0 && !goodbye.hasRemaining())) {
+      if (System.nanoTime() - end > 0) {
+        socket.shutdownOutput();
+        return;
+      }
+      Patience.sleep(POLL_NANOS);
+    }
+    while (log.acked() < log.packed() && link.mayLinger(POLL_NANOS)) {
+      link.readAcks();
       Patience.sleep(POLL_NANOS);
     }
   }
 
   @Override
   public String toString() {
-    return socket == null ? source.toString() : "connected with " + peer();
+    return link == null ? source.toString() : "connected with " + link.peer();
   }
 
   /** A message under way. */
   private final class Send implements NetRequest {
-    private final long[] targets;
     private SocketMemory memory;
     private long offset;
     private int bytes;
     private int tag;
     private int note;
-    private int sent;
     private long number;
-    private boolean busy;
 
-    Send(int nLanes) {
-      targets = new long[nLanes];
-    }
+    /** True if the log has the message's bytes, and true if lanes carry them. */
+    private boolean copied;
+
+    private boolean onLanes;
+    private boolean busy;
 
     private void begin(SocketMemory from, long at, int length, int itsTag, int itsNote) {
       memory = from;
@@ -207,7 +229,8 @@ final class SocketSender extends SocketConnection implements NetSender {
       bytes = length;
       tag = itsTag;
       note = itsNote;
-      sent = 0;
+      onLanes = lanes.take(length);
+      copied = !onLanes && length <= SendLog.COPIED;
       number = begun;
       busy = true;
     }
@@ -215,22 +238,21 @@ final class SocketSender extends SocketConnection implements NetSender {
     @Override
     @HotPath
     public boolean test(int[] sizes) {
-      if (written <= number) {
-        flush();
+      if (!isDone()) {
+        progress(!copied);
       }
-      if (written <= number || (lanes.take(bytes) && !lanesDone())) {
-        return false;
-      }
-      busy = false;
-      return true;
+      busy = !isDone();
+      return !busy;
     }
 
-    private boolean lanesDone() {
-      try {
-        return lanes.reached(targets);
-      } catch (IOException e) {
-        throw broken(e);
-      }
+    @Override
+    @HotPath
+    public boolean needsTurns() {
+      return log.written() <= number;
+    }
+
+    private boolean isDone() {
+      return copied ? log.written() > number : log.acked() > number;
     }
   }
 }

@@ -57,11 +57,15 @@ class LateMessagesTest {
   /** As if so many messages had been sent and received. */
   private static void goOnAt(NetSender sender, NetReceiver receiver, long messages)
       throws ReflectiveOperationException {
-    for (String count : List.of("begun", "packed", "written")) {
-      field(sender, count).setLong(sender, messages);
-    }
-    for (String count : List.of("begun", "headers")) {
+    field(sender, "begun").setLong(sender, messages);
+    for (String count : List.of("begun", "headers", "arrived")) {
       field(receiver, count).setLong(receiver, messages);
+    }
+    for (Object end : List.of(sender, receiver)) {
+      SocketLink link = (SocketLink) field(end, "link").get(end);
+      link.enterSoon();
+      link.startAt(messages);
+      link.leave();
     }
   }
 

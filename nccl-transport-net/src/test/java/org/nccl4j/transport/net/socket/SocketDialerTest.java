@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -39,10 +40,12 @@ class SocketDialerTest {
   private static final long SECOND = 1_000_000_000L;
 
   private final List<AutoCloseable> toClose = new ArrayList<>();
+  private final SocketWatch watch = new SocketWatch(Duration.ZERO, () -> {});
   private long now;
 
   @AfterEach
   void close() throws Exception {
+    watch.close();
     for (AutoCloseable each : toClose) {
       each.close();
     }
@@ -84,7 +87,7 @@ class SocketDialerTest {
     byte[] token = SocketRequest.newToken();
     SocketHandle handle =
         new SocketHandle(0, port, token, List.of(addresses), addresses.length, false, false);
-    return new SocketDialer(handle, PLAIN, false, () -> now);
+    return new SocketDialer(handle, PLAIN, false, watch, () -> now);
   }
 
   private static InetAddress loopback() throws IOException {
@@ -128,7 +131,7 @@ class SocketDialerTest {
 
   private void greets(SocketChannel accepted, SocketDialer dial) throws IOException {
     PendingHandshake host = host(accepted);
-    SocketChannel[][] connected = new SocketChannel[1][];
+    SocketLink[] connected = new SocketLink[1];
     until(
         () -> {
           try {
@@ -139,7 +142,7 @@ class SocketDialerTest {
             throw new AssertionError(e);
           }
         });
-    keep(connected[0][0]);
+    keep(connected[0].sockets()[0]);
   }
 
   @Test
@@ -175,7 +178,7 @@ class SocketDialerTest {
   }
 
   private void greetsOn(PendingHandshake host, SocketDialer dial) {
-    SocketChannel[][] connected = new SocketChannel[1][];
+    SocketLink[] connected = new SocketLink[1];
     until(
         () -> {
           try {
@@ -186,7 +189,7 @@ class SocketDialerTest {
             throw new AssertionError(e);
           }
         });
-    keep(connected[0][0]);
+    keep(connected[0].sockets()[0]);
   }
 
   @Test
@@ -247,7 +250,7 @@ class SocketDialerTest {
       filled += written;
       idle = written == 0 ? idle + 1 : 0;
     }
-    SocketSender sender = new SocketSender(new Given(out), NO_LANES, false);
+    SocketSender sender = new SocketSender(new Given(link(out)), NO_LANES);
     assertTrue(sender.isConnected());
     Thread closing = new Thread(sender::close);
     closing.start();
@@ -258,19 +261,24 @@ class SocketDialerTest {
       bytes += read;
     }
     closing.join();
-    assertEquals(filled + SocketConnection.HEADER_BYTES, bytes);
+    assertEquals(filled + SocketLink.HEADER_BYTES, bytes);
+  }
+
+  private SocketLink link(SocketChannel socket) {
+    return new SocketLink(new SocketChannel[] {socket}, new NoSpareSockets(), watch, false);
   }
 
   /** A socket that is there. */
-  private record Given(SocketChannel socket) implements SocketSource {
+  private record Given(SocketLink link) implements SocketSource {
     @Override
-    public SocketChannel[] poll() {
-      return new SocketChannel[] {socket};
+    public SocketLink poll() {
+      return link;
     }
 
     @Override
     public void close() {
-      Sockets.close(socket);
+      link.end();
+      Sockets.close(link.sockets()[0]);
     }
   }
 
@@ -299,10 +307,12 @@ class SocketDialerTest {
     List<SocketListener> listeners = new ArrayList<>();
     List<SocketDialer> dials = new ArrayList<>();
     for (int d = 0; d < dialers; d++) {
-      SocketListener listener = new SocketListener(port, NO_LANES, List.of(loopback()), 1, false);
+      SocketListener listener =
+          new SocketListener(port, NO_LANES, List.of(loopback()), 1, false, watch);
       listeners.add(listener);
       dials.add(
-          keepDial(new SocketDialer(SocketHandle.fromBytes(listener.handle()), PLAIN, false)));
+          keepDial(
+              new SocketDialer(SocketHandle.fromBytes(listener.handle()), PLAIN, false, watch)));
     }
     List<SocketDialer> dialling = new ArrayList<>(dials);
     List<SocketListener> awaiting = new ArrayList<>(listeners);

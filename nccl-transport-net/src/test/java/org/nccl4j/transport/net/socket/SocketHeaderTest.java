@@ -11,6 +11,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -27,10 +28,12 @@ import org.nccl4j.device.host.HostDevice;
 /** A header that is damaged ends the connection; one whose receive comes later waits for it. */
 @Timeout(60)
 class SocketHeaderTest {
-  private static final int BITS = 8 * SocketConnection.HEADER_BYTES;
+  private static final int BITS = 8 * SocketLink.HEADER_BYTES;
 
   private SocketChannel out;
   private SocketChannel in;
+  private final SocketWatch watch = new SocketWatch(Duration.ZERO, () -> {});
+  private SocketLink link;
   private SocketReceiver receiver;
   private DeviceMemory memory;
 
@@ -42,27 +45,28 @@ class SocketHeaderTest {
       in = server.accept();
     }
     // Reads wait, so that what was written is there once one returns.
-    receiver =
-        new SocketReceiver(
-            new Accepted(), new SocketChannel[] {in}, new DataSocketCount(0, 0), false);
+    link = new SocketLink(new SocketChannel[] {in}, new NoSpareSockets(), watch, false);
+    receiver = new SocketReceiver(new Accepted(), link, new DataSocketCount(0, 0));
     memory = HostDevice.instance().allocate(64);
   }
 
   @AfterEach
   void close() throws IOException {
     receiver.close();
+    watch.close();
     out.close();
     memory.close();
   }
 
   private final class Accepted implements SocketSource {
     @Override
-    public SocketChannel[] poll() {
-      return new SocketChannel[] {in};
+    public SocketLink poll() {
+      return link;
     }
 
     @Override
     public void close() {
+      link.end();
       Sockets.close(in);
     }
   }
@@ -73,8 +77,8 @@ class SocketHeaderTest {
   }
 
   private static ByteBuffer message(long number, int size, int tag) {
-    ByteBuffer message = ByteBuffer.allocate(SocketConnection.HEADER_BYTES + size);
-    message.putInt(size).putInt(tag).putInt(0).putInt(SocketConnection.check(number, size, tag, 0));
+    ByteBuffer message = ByteBuffer.allocate(SocketLink.HEADER_BYTES + size);
+    message.putInt(size).putInt(tag).putInt(0).putInt(SocketLink.check(number, size, tag, 0));
     return message.rewind();
   }
 

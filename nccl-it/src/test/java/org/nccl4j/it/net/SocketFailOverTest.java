@@ -1,0 +1,313 @@
+package org.nccl4j.it.net;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/** Sockets that are cut in the middle of messages: others take over, without a wrong byte. */
+@Timeout(300)
+class SocketFailOverTest {
+  private static final int SEEDS = 200;
+  private static final int SEEDS_OF_LANES = 20;
+  private static final int ROOM = 400_000;
+  private static final int UNDER_WAY = 8;
+  private static final int[] MOST_BYTES = {64, 5_000, 100_000, ROOM};
+
+  /** A direction's messages that begin and end in order. */
+  private static final class Flow {
+    private final NetSender sender;
+    private final NetReceiver receiver;
+    private final DeviceMemory out = Devices.host().allocate((long) UNDER_WAY * ROOM);
+    private final DeviceMemory in = Devices.host().allocate((long) UNDER_WAY * ROOM);
+    private final NetMemory source;
+    private final NetMemory target;
+    private final NetRequest[] sends = new NetRequest[UNDER_WAY];
+    private final NetRequest[] receives = new NetRequest[UNDER_WAY];
+    private final Deque<byte[]> expected = new ArrayDeque<>();
+    private final Random random;
+    private final int messages;
+    private int begun;
+    private int sent;
+    private int awaited;
+    private int received;
+
+    Flow(NetSender sender, NetReceiver receiver, Random random, int messages) {
+      this.sender = sender;
+      this.receiver = receiver;
+      this.random = random;
+      this.messages = messages;
+      source = sender.register(out);
+      target = receiver.register(in);
+    }
+
+    /** Takes all steps that can be taken; true once all messages are there. */
+    boolean step() {
+      if (begun < messages && begun < sent + UNDER_WAY) {
+        begin();
+      }
+      if (awaited < messages && awaited < received + UNDER_WAY) {
+        long[] at = {(long) awaited % UNDER_WAY * ROOM};
+        receives[awaited++ % UNDER_WAY] =
+            receiver.irecv(1, new NetMemory[] {target}, at, new int[] {ROOM}, new int[] {5});
+      }
+      while (sent < begun && sends[sent % UNDER_WAY].test(null)) {
+        // The memory is ours again, so the network must not need it.
+        byte[] other = new byte[ROOM];
+        out.write((long) sent % UNDER_WAY * ROOM, ByteBuffer.wrap(other));
+        sent++;
+      }
+      int[] size = new int[1];
+      while (received < awaited && receives[received % UNDER_WAY].test(size)) {
+        byte[] got = new byte[size[0]];
+        in.read((long) received % UNDER_WAY * ROOM, ByteBuffer.wrap(got));
+        assertArrayEquals(expected.poll(), got, "message " + received);
+        received++;
+      }
+      return received == messages && sent == messages;
+    }
+
+    /** Receives what comes, and more, while the sender does nothing. */
+    void receiveAlone() {
+      if (awaited < received + UNDER_WAY) {
+        long[] at = {0};
+        receives[awaited++ % UNDER_WAY] =
+            receiver.irecv(1, new NetMemory[] {target}, at, new int[] {ROOM}, new int[] {5});
+      }
+      while (received < awaited && receives[received % UNDER_WAY].test(null)) {
+        received++;
+      }
+    }
+
+    private void begin() {
+      byte[] data = new byte[random.nextInt(MOST_BYTES[random.nextInt(MOST_BYTES.length)])];
+      random.nextBytes(data);
+      long at = (long) begun % UNDER_WAY * ROOM;
+      out.write(at, ByteBuffer.wrap(data));
+      NetRequest send = sender.isend(source, at, data.length, 5);
+      if (send != null) {
+        expected.add(data);
+        sends[begun++ % UNDER_WAY] = send;
+      }
+    }
+
+    void close() {
+      out.close();
+      in.close();
+    }
+  }
+
+  /** Two ranks, of which the second dials the first through a wire. */
+  private static final class Wired implements AutoCloseable {
+    final CuttingWire wire;
+    private final Net near;
+    private final Net far;
+    private final NetListener[] listeners = new NetListener[2];
+    private final NetSender[] senders = new NetSender[2];
+    private final NetReceiver[] receivers = new NetReceiver[2];
+    private final Flow[] flows;
+
+    Wired(
+        Map<String, String> settings,
+        boolean pair,
+        int messages,
+        Random random,
+        boolean resets,
+        Long... cutsAt)
+        throws Exception {
+      near = new SocketNetProvider().open(LoopbackContext.of(0, settings));
+      far = new SocketNetProvider().open(LoopbackContext.of(1, settings));
+      listeners[0] = pair ? near.listen(0, 1) : near.listen(0);
+      listeners[1] = pair ? far.listen(0, 0) : far.listen(0);
+      byte[] handle = listeners[1].handle();
+      int port = ByteBuffer.wrap(handle).getShort(2) & 0xffff;
+      InetSocketAddress to = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+      wire = new CuttingWire(to, random, resets, cutsAt);
+      ByteBuffer.wrap(handle).putShort(2, (short) wire.port());
+      senders[0] = pair ? near.connect(0, 1, handle) : near.connect(0, handle);
+      senders[1] =
+          pair ? far.connect(0, 0, listeners[0].handle()) : far.connect(0, listeners[0].handle());
+      until(this::isConnected);
+      flows =
+          new Flow[] {
+            new Flow(senders[0], receivers[1], random, messages),
+            new Flow(senders[1], receivers[0], random, messages)
+          };
+    }
+
+    private boolean isConnected() {
+      boolean all = true;
+      for (int side = 0; side < 2; side++) {
+        all &= senders[side].isConnected();
+        receivers[side] = receivers[side] == null ? listeners[side].accept() : receivers[side];
+        all &= receivers[side] != null;
+      }
+      return all;
+    }
+
+    /** Moves all messages both ways. */
+    void run() {
+      for (NetListener each : listeners) {
+        each.close();
+      }
+      until(() -> flows[0].step() & flows[1].step());
+    }
+
+    @Override
+    public void close() throws IOException {
+      near.close();
+      far.close();
+      wire.close();
+      for (Flow flow : flows) {
+        flow.close();
+      }
+    }
+  }
+
+  private static void until(BooleanSupplier so) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(100);
+    while (!so.getAsBoolean()) {
+      assertTrue(System.nanoTime() - end < 0, "waited too long");
+      Thread.yield();
+    }
+  }
+
+  private static Map<String, String> settings(int threads, boolean sums, String bound) {
+    Map<String, String> settings = new HashMap<>();
+    settings.put("NCCL_SOCKET_NTHREADS", Integer.toString(threads));
+    settings.put("NCCL4J_NET_CHECKSUM", sums ? "crc32c" : "none");
+    settings.put("NCCL4J_NET_FAILOVER_TIMEOUT", bound);
+    return settings;
+  }
+
+  /** A cut in the greeting is one of connecting, which is tested elsewhere. */
+  private static Long[] cuts(Random random, int number) {
+    return LongStream.generate(() -> 200 + random.nextInt(600_000))
+        .limit(number)
+        .boxed()
+        .toArray(Long[]::new);
+  }
+
+  private static int move(long seed, int threads, boolean pair) throws Exception {
+    Random random = new Random(seed);
+    Long[] cutsAt = cuts(random, 1 + random.nextInt(6));
+    Map<String, String> settings = settings(threads, random.nextBoolean(), "60s");
+    try (Wired wired = new Wired(settings, pair, 24, random, random.nextBoolean(), cutsAt)) {
+      wired.run();
+      return wired.wire.cuts();
+    } catch (AssertionError | RuntimeException e) {
+      throw new AssertionError("seed " + seed, e);
+    }
+  }
+
+  @Test
+  void anotherSocketTakesOver() throws Exception {
+    int cuts = 0;
+    for (int seed = 0; seed < SEEDS; seed++) {
+      cuts += move(seed, 0, seed % 2 == 0);
+    }
+    assertTrue(cuts > SEEDS, cuts + " cuts");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void anotherSocketTakesOverFromOneOfSeveral(int threads) throws Exception {
+    int cuts = 0;
+    for (int seed = 0; seed < SEEDS_OF_LANES; seed++) {
+      cuts += move(SEEDS + seed, threads, false);
+    }
+    assertTrue(cuts > SEEDS_OF_LANES, cuts + " cuts");
+  }
+
+  /** As when its process has died: its port refuses. */
+  @Test
+  void aPeerThatIsGoneIsAnErrorAtOnce() throws Exception {
+    Random random = new Random(1);
+    try (Wired wired = new Wired(settings(0, false, "60s"), false, 1000, random, true)) {
+      until(() -> wired.flows[0].step() | wired.flows[0].received > 20);
+      wired.far.close();
+      wired.wire.close();
+      long begin = System.nanoTime();
+      RemoteException error =
+          assertThrows(RemoteException.class, () -> until(() -> wired.flows[0].step()));
+      assertEquals(ErrorId.CONNECTION, error.id());
+      assertTrue(error.problem().contains("Connection refused"), error.problem());
+      assertTrue(System.nanoTime() - begin < TimeUnit.SECONDS.toNanos(50), "the bound has passed");
+    }
+  }
+
+  /** A receiver whose sender does not dial again. */
+  @Test
+  void aPeerThatDoesNotDialAgainIsAnErrorByTheBound() throws Exception {
+    Random random = new Random(2);
+    try (Wired wired = new Wired(settings(0, false, "1s"), false, 1000, random, true)) {
+      until(() -> wired.flows[0].step() | wired.flows[0].received > 20);
+      wired.wire.close();
+      RemoteException error =
+          assertThrows(
+              RemoteException.class,
+              () ->
+                  until(
+                      () -> {
+                        wired.flows[0].receiveAlone();
+                        return false;
+                      }));
+      assertTrue(error.problem().contains("within 1 s"), error.problem());
+    }
+  }
+
+  @Test
+  void withoutFailOverAnyCutIsAnError() throws Exception {
+    Random random = new Random(3);
+    try (Wired wired = new Wired(settings(0, false, "0"), false, 1000, random, true, 300_000L)) {
+      RemoteException error = assertThrows(RemoteException.class, wired::run);
+      assertEquals(ErrorId.CONNECTION, error.id());
+    }
+  }
+
+  /** Both ends close while sockets are broken and dialled again. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 2})
+  void closingEndsTheDialling(int threads) throws Exception {
+    for (int seed = 0; seed < 10; seed++) {
+      Random random = new Random(seed);
+      Wired wired =
+          new Wired(
+              settings(threads, false, "60s"), false, 100_000, random, true, 250_000L, 250_000L);
+      until(
+          () -> {
+            wired.flows[0].step();
+            return wired.wire.cuts() > 0;
+          });
+      wired.close();
+    }
+  }
+}
