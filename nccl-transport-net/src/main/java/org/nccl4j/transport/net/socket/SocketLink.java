@@ -207,9 +207,9 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     TURN.setRelease(this, 0);
   }
 
-  /** Takes the turn as soon as its owner leaves. */
-  void enterSoon() {
-    Patience.until(this::enter, LONGEST_TURN);
+  /** Takes the turn as soon as its owner leaves; false if the owner keeps it for too long. */
+  boolean enterSoon() {
+    return Patience.until(this::enter, LONGEST_TURN);
   }
 
   /** The socket, or null while there is none to read or write. */
@@ -581,12 +581,14 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   /** Replaces no socket any more; the sockets are closed by their source. */
   void end() {
     watch.remove(this);
-    enterSoon();
+    boolean mine = enterSoon();
     over = true;
     resumption.close();
     if (lanes != null) {
       lanes.forget();
     }
-    leave();
+    if (mine) {
+      leave();
+    }
   }
 }

@@ -87,7 +87,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
     }
     // The watch may be reading, and must find all of the receive or nothing.
     if (!link.enter()) {
-      link.enterSoon();
+      return null;
     }
     receive.begin((SocketMemory) memories[0], offsets[0], bytes[0], tags[0]);
     begun++;
@@ -303,19 +303,21 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
   @Override
   void end() {
     lanes.close();
-    link.enterSoon();
+    boolean mine = link.enterSoon();
     try {
       for (Receive receive : receives) {
         receive.busy = false;
       }
       current = null;
-      if (link.socket() != null) {
+      if (mine && link.socket() != null) {
         link.acknowledge(true);
       }
     } catch (IOException e) {
       // The other side has gone already.
     } finally {
-      link.leave();
+      if (mine) {
+        link.leave();
+      }
     }
   }
 

@@ -162,16 +162,18 @@ final class SocketSender extends SocketConnection implements NetSender {
       return;
     }
     lanes.close();
-    link.enterSoon();
+    boolean mine = link.enterSoon();
     try {
-      if (link.socket() != null) {
+      if (mine && link.socket() != null) {
         sayGoodbye();
       }
     } catch (IOException e) {
       // The other side has gone already.
     } finally {
       link.closeSender();
-      link.leave();
+      if (mine) {
+        link.leave();
+      }
     }
   }
 

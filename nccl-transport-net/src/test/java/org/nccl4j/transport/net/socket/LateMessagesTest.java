@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.socket;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
@@ -63,7 +64,7 @@ class LateMessagesTest {
     }
     for (Object end : List.of(sender, receiver)) {
       SocketLink link = (SocketLink) field(end, "link").get(end);
-      link.enterSoon();
+      assertTrue(link.enterSoon());
       link.startAt(messages);
       link.leave();
     }
