@@ -46,7 +46,7 @@ public final class ChaosRank {
      * Nothing of what it sends arrives, nor of what is sent to it; its control connections live.
      */
     CUT,
-    /** The connections of its network are reset. */
+    /** The connections of its network are reset, and no others may take over. */
     RESET;
 
     /** True if the victim sees the communicator fail too. */
@@ -87,6 +87,7 @@ public final class ChaosRank {
               .withTransports(List.of("NET"))
               .with("NCCL_NET", CuttableNet.NAME)
               .with("NCCL_SOCKET_IFNAME", "lo")
+              .with("NCCL4J_NET_FAILOVER_TIMEOUT", fault == Fault.RESET ? "0" : "10s")
           : config;
     }
   }

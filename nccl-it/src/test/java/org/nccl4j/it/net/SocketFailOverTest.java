@@ -75,9 +75,7 @@ class SocketFailOverTest {
         begin();
       }
       if (awaited < messages && awaited < received + UNDER_WAY) {
-        long[] at = {(long) awaited % UNDER_WAY * ROOM};
-        receives[awaited++ % UNDER_WAY] =
-            receiver.irecv(1, new NetMemory[] {target}, at, new int[] {ROOM}, new int[] {5});
+        receive((long) awaited % UNDER_WAY * ROOM);
       }
       while (sent < begun && sends[sent % UNDER_WAY].test(null)) {
         // The memory is ours again, so the network must not need it.
@@ -98,12 +96,20 @@ class SocketFailOverTest {
     /** Receives what comes, and more, while the sender does nothing. */
     void receiveAlone() {
       if (awaited < received + UNDER_WAY) {
-        long[] at = {0};
-        receives[awaited++ % UNDER_WAY] =
-            receiver.irecv(1, new NetMemory[] {target}, at, new int[] {ROOM}, new int[] {5});
+        receive(0);
       }
       while (received < awaited && receives[received % UNDER_WAY].test(null)) {
         received++;
+      }
+    }
+
+    /** Begins a receive, unless none can begin now. */
+    private void receive(long at) {
+      NetRequest request =
+          receiver.irecv(
+              1, new NetMemory[] {target}, new long[] {at}, new int[] {ROOM}, new int[] {5});
+      if (request != null) {
+        receives[awaited++ % UNDER_WAY] = request;
       }
     }
 
