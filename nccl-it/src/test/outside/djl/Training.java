@@ -187,7 +187,7 @@ public final class Training {
     }
   }
 
-  /** What the ranks exchange. Nothing is copied: true asks for the tensor's own memory. */
+  /** The exchanges among the ranks, without a copy: true asks for the tensor's own memory. */
   private record Ranks(Communicator communicator, DeviceStream stream) {
     void broadcast(List<NDArray> weights) {
       Group.run(
