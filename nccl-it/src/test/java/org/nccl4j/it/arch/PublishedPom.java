@@ -53,6 +53,44 @@ record PublishedPom(String text) {
     return found(content, "<" + element + ">(.*?)</" + element + ">");
   }
 
+  /** This artifact's name and version. */
+  Set<String> coordinates() {
+    return Set.of(coordinates(text.split("<dependenc")[0]));
+  }
+
+  /**
+   * The dependencies of some scopes that are not optional, each as "group:artifact:version without
+   * [exclusions]".
+   */
+  Set<String> dependencies(Set<String> scopes) {
+    Set<String> dependencies = new TreeSet<>();
+    for (String each : found(text, "(?s)<dependency>(.*?)</dependency>")) {
+      Set<String> excluded = new TreeSet<>();
+      for (String exclusion : found(each, "(?s)<exclusion>(.*?)</exclusion>")) {
+        excluded.add(only(exclusion, "groupId") + ":" + only(exclusion, "artifactId"));
+      }
+      String own = each.replaceAll("(?s)<exclusions>.*</exclusions>", "");
+      if (scopes.contains(only(own, "scope")) && !own.contains("<optional>true</optional>")) {
+        dependencies.add(coordinates(own) + " without " + excluded);
+      }
+    }
+    return dependencies;
+  }
+
+  private static String coordinates(String element) {
+    return "%s:%s:%s"
+        .formatted(only(element, "groupId"), only(element, "artifactId"), only(element, "version"));
+  }
+
+  /** The content of the element of a name, which is there once. */
+  private static String only(String text, String element) {
+    Set<String> found = found(text, "<" + element + ">(.*?)</" + element + ">");
+    if (found.size() != 1) {
+      throw new AssertionError(found.size() + " values of " + element + " in " + text);
+    }
+    return found.iterator().next();
+  }
+
   boolean has(String element) {
     return Pattern.compile("<" + element + "[ >]").matcher(text).find();
   }
