@@ -137,7 +137,6 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private long moved;
 
   private long movedBefore = -1;
-  private int failovers;
 
   /**
    * A link over connected sockets.
@@ -178,11 +177,6 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   String peer() {
     return peer;
-  }
-
-  /** Returns how often another socket has taken over. */
-  int failovers() {
-    return failovers;
   }
 
   /** Has messages read by a receiver. */
@@ -565,7 +559,6 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   /** Logs that a socket has taken over. */
   private void tell(String before, String after, String why, long again, long nanos) {
-    failovers++;
     FailOver.commit(before, after, why, again, nanos);
     LOG.log(
         Level.WARNING,
