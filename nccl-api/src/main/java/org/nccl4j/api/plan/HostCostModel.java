@@ -31,7 +31,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double SIMPLE_GIGABYTES = 20;
 
   /** Simple's rate where receivers read the sender's buffer: one copy instead of two. */
-  private static final double SINGLE_COPY_GIGABYTES = 40;
+  static final double SINGLE_COPY_GIGABYTES = 40;
 
   /** One message of the busiest rank beside the chain of hand-overs. */
   private static final double PEER = 0.04;

@@ -18,7 +18,7 @@ import org.nccl4j.operation.Protocol;
 record HostWindowCosts(CostModel base, int nRanks, int cores) implements CostOverlay {
   private static final double BARRIER = 0.16;
   private static final double PEER = 0.03;
-  private static final double GIGABYTES = 40;
+  private static final double GIGABYTES = HostCostModel.SINGLE_COPY_GIGABYTES;
   private static final double LINE_GIGABYTES = 2.5;
   private static final double SEND = 0.4;
 
