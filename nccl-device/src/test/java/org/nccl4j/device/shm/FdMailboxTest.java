@@ -238,8 +238,8 @@ final class FdMailboxTest {
   @Test
   void aDirectoryOfAnotherUserIsLeftAlone() throws IOException {
     long user = Libc.userId();
-    assertEquals(SocketDirectory.of(user).getParent() + " ", prefix(FdMailbox.reach(user)));
     assertEquals(Path.of("/dev/shm"), SocketDirectory.of(user).getParent());
+    assertTrue(FdMailbox.reach(user).startsWith("/dev/shm "), FdMailbox.reach(user));
     Path taken = Files.createDirectory(Path.of("/dev/shm/nccl4j-" + UNUSED_USER));
     try {
       assertEquals(
@@ -248,9 +248,5 @@ final class FdMailboxTest {
     } finally {
       Files.delete(taken);
     }
-  }
-
-  private static String prefix(String reach) {
-    return reach.substring(0, reach.indexOf(' ') + 1);
   }
 }
