@@ -60,20 +60,26 @@ rails() {
   fi
 }
 
-# A connection that is reset in the middle is replaced; without fail-over it is an error that names
-# the ranks, and soon.
+# reset SECONDS OPTIONS...: an all-reduce over connections that are reset in the middle, into $log.
+reset() {
+  seconds=$1
+  shift
+  NCCL_NET=FaultySocket NCCL4J_FAULTS=resetsAfter=1000000 in_host 0 timeout "$seconds" "$nccl" perf all_reduce --class-path "$testkit" \
+    --processes 3 --hosts "$(host_list)" --launcher "$LAUNCHER" -b 4M -e 4M "$@" > "$log" 2>&1
+}
+
+# A connection that is reset is replaced; without fail-over it is an error that names the ranks, and
+# soon.
 resets() {
   log=$(mktemp)
-  if NCCL_NET=FaultySocket NCCL4J_FAULTS=resetsAfter=1000000 in_host 0 timeout 100 "$nccl" perf all_reduce --class-path "$testkit" \
-    --processes 3 --hosts "$(host_list)" --launcher "$LAUNCHER" -b 4M -e 4M -n 5 -w 0 --jit-warmup 0 > "$log" 2>&1 &&
+  if reset 100 -n 5 -w 0 --jit-warmup 0 &&
     grep -q "has taken over after" "$log"; then
     printf 'ok: reset connections: other sockets take over\n'
   else
     fail "an all-reduce over connections that are reset, with fail-over"
     cat "$log"
   fi
-  if NCCL4J_NET_FAILOVER_TIMEOUT=0 NCCL_NET=FaultySocket NCCL4J_FAULTS=resetsAfter=1000000 in_host 0 timeout 60 "$nccl" perf all_reduce --class-path "$testkit" \
-    --processes 3 --hosts "$(host_list)" --launcher "$LAUNCHER" -b 4M -e 4M > "$log" 2>&1; then
+  if NCCL4J_NET_FAILOVER_TIMEOUT=0 reset 60; then
     fail "an all-reduce over connections that are reset ends without an error"
   elif grep -q "has lost its connection with rank" "$log"; then
     printf 'ok: reset connections: %s\n' "$(grep -o "rank . has lost its connection with rank ." "$log" | head -n 1)"
