@@ -32,7 +32,7 @@ import org.nccl4j.device.kernel.Tree;
  * wait for those before it.
  */
 @Timeout(600)
-class TurnsStressTest {
+class KernelSerializerStressTest {
   private static final int THREADS = 4;
   private static final int TICKETS = 8_000;
 
@@ -50,38 +50,38 @@ class TurnsStressTest {
 
   @RepeatedTest(3)
   void kernelsTakeTurns() throws Exception {
-    SpinWait waiter = new SpinWait("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
+    SpinWait waiter = new SpinWait("serializer", 0, Duration.ofSeconds(30), false, Progress.NONE);
     ConnectionTable ends = new ConnectionTable(alone());
-    KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, ends);
+    KernelSerializer serializer = new KernelSerializer(waiter, Progress.NONE, ends);
     inThreads(
         first -> {
           for (long ticket = first; ticket < TICKETS; ticket += THREADS) {
             long mine = ticket;
-            turns.run((send, recv) -> kernel(mine), ends, null, null, ticket);
+            serializer.run((send, recv) -> kernel(mine), ends, null, null, ticket);
           }
         });
     assertEquals("", wrong);
     assertEquals(TICKETS, next);
-    assertTrue(turns.reached(TICKETS));
+    assertTrue(serializer.reached(TICKETS));
   }
 
   @RepeatedTest(3)
   void afterAFailureNoneRuns() throws Exception {
-    SpinWait waiter = new SpinWait("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
+    SpinWait waiter = new SpinWait("serializer", 0, Duration.ofSeconds(30), false, Progress.NONE);
     ConnectionTable ends = new ConnectionTable(alone());
-    KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, ends);
+    KernelSerializer serializer = new KernelSerializer(waiter, Progress.NONE, ends);
     int failing = 1000;
     inThreads(
         first -> {
           for (long ticket = first; ticket < 2 * failing; ticket += THREADS) {
             long mine = ticket;
             if (ticket < failing) {
-              turns.run((send, recv) -> kernel(mine), ends, null, null, ticket);
+              serializer.run((send, recv) -> kernel(mine), ends, null, null, ticket);
             } else {
               NcclException e =
                   assertThrows(
                       NcclException.class,
-                      () -> turns.run((send, recv) -> fail(mine), ends, null, null, mine));
+                      () -> serializer.run((send, recv) -> fail(mine), ends, null, null, mine));
               assertTrue(e.getMessage().contains("ticket 1000"), e.getMessage());
             }
           }
@@ -118,7 +118,7 @@ class TurnsStressTest {
     int[] ring = {0};
     Tree tree = new Tree(-1, List.of());
     return new KernelCommunicatorSpec(
-        "turns",
+        "serializer",
         0,
         1,
         layout,

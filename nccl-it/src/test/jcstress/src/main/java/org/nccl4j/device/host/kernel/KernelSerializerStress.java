@@ -21,18 +21,18 @@ import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.II_Result;
 
 /** Kernels that share connections run one at a time, and are counted when they have ended. */
-public final class TurnsStress {
+public final class KernelSerializerStress {
   private static final NcclException BROKEN =
       new InternalErrorException("something broke", "mend it", null);
 
   private static final KernelCommunicatorSpec SPEC = spec();
 
-  private TurnsStress() {}
+  private KernelSerializerStress() {}
 
   private static KernelCommunicatorSpec spec() {
     List<Connection> none = Collections.nCopies(1, null);
     return new KernelCommunicatorSpec(
-        "turns",
+        "serializer",
         0,
         1,
         new ConnectionLayout(4096, 4096, 4096),
@@ -47,15 +47,17 @@ public final class TurnsStress {
 
   /** Two communicators that share connections. */
   static class Shared {
-    final SpinWait waiter = new SpinWait("turns", 0, Duration.ofSeconds(30), true, Progress.NONE);
+    final SpinWait waiter =
+        new SpinWait("serializer", 0, Duration.ofSeconds(30), true, Progress.NONE);
     final ConnectionTable first = new ConnectionTable(SPEC);
     final ConnectionTable second = new ConnectionTable(SPEC, first, List.of(0), "second");
-    final KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, first);
+    final KernelSerializer serializer = new KernelSerializer(waiter, Progress.NONE, first);
     int done;
 
     void run(ConnectionTable ends, long ticket) {
       try {
-        turns.run((send, recv) -> done = 2 * done + 1 + (int) ticket, ends, null, null, ticket);
+        serializer.run(
+            (send, recv) -> done = 2 * done + 1 + (int) ticket, ends, null, null, ticket);
       } catch (NcclException failed) {
         return; // before its turn, or at it
       }
@@ -75,7 +77,7 @@ public final class TurnsStress {
     @Actor
     public void first(II_Result r) {
       run(second, 0);
-      r.r2 = turns.ended(first) == 0 ? 1 : done == 4 ? 2 : 3;
+      r.r2 = serializer.ended(first) == 0 ? 1 : done == 4 ? 2 : 3;
     }
 
     /** The second kernel. */
@@ -87,7 +89,7 @@ public final class TurnsStress {
     /** Looks. */
     @Arbiter
     public void look(II_Result r) {
-      r.r1 = turns.ended(first) == 1 && turns.ended(second) == 1 ? done : -1;
+      r.r1 = serializer.ended(first) == 1 && serializer.ended(second) == 1 ? done : -1;
     }
   }
 
@@ -104,7 +106,7 @@ public final class TurnsStress {
 
     private void inside(long ticket) {
       try {
-        turns.run(
+        serializer.run(
             (send, recv) -> {
               inside = 1;
               inside = 0;
@@ -129,13 +131,13 @@ public final class TurnsStress {
     public void second(II_Result r) {
       waiter.fail(BROKEN);
       inside(1);
-      r.r2 = !turns.reached(2) ? 1 : inside == 0 ? 2 : 3;
+      r.r2 = !serializer.reached(2) ? 1 : inside == 0 ? 2 : 3;
     }
 
     /** Looks. */
     @Arbiter
     public void look(II_Result r) {
-      r.r1 = turns.reached(2) ? 1 : 0;
+      r.r1 = serializer.reached(2) ? 1 : 0;
     }
   }
 }
