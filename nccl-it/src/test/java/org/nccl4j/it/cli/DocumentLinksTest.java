@@ -7,17 +7,31 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** Checks that links between pages, and the pages that sources name, lead to files. */
+/**
+ * Checks that links between pages lead to files, and that the types that pages name and the pages
+ * that sources name exist.
+ */
 class DocumentLinksTest {
   private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
   private static final Pattern LINK = Pattern.compile("\\]\\((?!https?:|#)([^)#\\s]+)[^)]*\\)");
   private static final Pattern NAMED = Pattern.compile("\\bdocs/[\\w./-]+\\.(?:md|sh|java|c)\\b");
+
+  /** A type in code font, and a member of it. */
+  private static final Pattern TYPE =
+      Pattern.compile("`([A-Z]\\w*[a-z]\\w*)(?:\\.(\\w+))?(?:\\([^`]*\\))?`");
+
+  /** The JDK's, and an event's name in JFR. */
+  private static final Set<String> NOT_OURS = Set.of("ServiceLoader", "ProxyStep");
+
   private static final List<String> MODULES =
       List.of(
           "nccl-topo",
@@ -43,6 +57,33 @@ class DocumentLinksTest {
     }
     assertTrue(pages.size() > 30, "pages were found");
     assertEquals(List.of(), broken);
+  }
+
+  /** A page on the inside names types by their files, and their members. */
+  @Test
+  void typesThatPagesNameExist() throws IOException {
+    Map<String, String> sources = new HashMap<>();
+    for (Path source : files(ROOT, ".java")) {
+      String name = source.getFileName().toString().replace(".java", "");
+      sources.merge(name, Files.readString(source), String::concat);
+    }
+    List<String> unknown = new ArrayList<>();
+    int looked = 0;
+    for (Path page : pages()) {
+      String at = ROOT.relativize(page).toString();
+      if (at.matches("ARCHITECTURE\\.md|docs/(internals|concepts)/.*")) {
+        Matcher named = TYPE.matcher(Files.readString(page));
+        while (named.find()) {
+          looked++;
+          String source = NOT_OURS.contains(named.group(1)) ? "" : sources.get(named.group(1));
+          if (source == null || named.group(2) != null && !source.contains(named.group(2))) {
+            unknown.add(at + ": " + named.group());
+          }
+        }
+      }
+    }
+    assertTrue(looked > 200, looked + " names");
+    assertEquals(List.of(), unknown);
   }
 
   @Test
