@@ -1,7 +1,7 @@
 /**
  * The transports P2P (ranks of one process, and GPUs that access each other's memory) and SHM
- * (ranks of one host, through shared memory). Layer: a transport; it knows {@code
- * org.nccl4j.api.spi} and the devices, and no other transport.
+ * (ranks of one host, through shared memory). Layer: a transport; it knows {@code spi}, {@code
+ * settings} and {@code wire} of {@code org.nccl4j.api}, and the devices, and no other transport.
  *
  * <p>Both work alike. Each rank has one arena for each communicator, made when its first connector
  * is. The regions that lie with the rank are places in its arena, at offsets that follow from a
