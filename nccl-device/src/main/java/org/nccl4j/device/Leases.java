@@ -38,12 +38,12 @@ public abstract class Leases {
     };
   }
 
-  /** Those of a memory; a slice has those of the memory that it is a part of. */
+  /** The leases of a memory; a slice has those of the memory that it is a part of. */
   public static Leases of(DeviceMemory memory) {
     return memory.leases();
   }
 
-  /** Those of a stream. */
+  /** The leases of a stream. */
   public static Leases of(DeviceStream stream) {
     return stream.leases();
   }

@@ -18,7 +18,7 @@ public final class OverdueLeases {
   /** The longest time that is not told of. */
   static final long NANOS = 60_000_000_000L;
 
-  /** Those closed before these are forgotten. */
+  /** The most leases that are kept; older ones are forgotten. */
   static final int MOST = 256;
 
   private static final System.Logger LOG = DebugLog.of("ALLOC");

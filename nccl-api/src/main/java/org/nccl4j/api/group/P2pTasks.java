@@ -15,7 +15,7 @@ final class P2pTasks {
   private final List<P2pTask> works = new ArrayList<>();
   private final List<P2pTask> known = new ArrayList<>();
 
-  /** Those that have been put, to be looked at before the next are. */
+  /** The tasks that have been put, to be looked at before the next are. */
   List<P2pTask> works() {
     return works;
   }

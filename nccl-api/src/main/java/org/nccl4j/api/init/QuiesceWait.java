@@ -37,7 +37,7 @@ final class QuiesceWait {
         patience);
   }
 
-  /** Likewise, on a thread that may be interrupted: then it throws. */
+  /** The same on a thread that may be interrupted: then it throws. */
   boolean awaitOrInterrupt(Duration patience) {
     long end = Patience.end(patience);
     while (!await(Duration.ofNanos(POLL_NANOS))) {

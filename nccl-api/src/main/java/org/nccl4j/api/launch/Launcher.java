@@ -35,7 +35,7 @@ public final class Launcher {
     }
   }
 
-  /** The shape of what is launched and is no operation that a user calls. */
+  /** The shape of a launch that is no operation of the user's. */
   public static final long UNNAMED = FlightRecorder.UNNAMED;
 
   /** Looks at a thread that launches, before the waiting thread sleeps between two looks. */
@@ -60,7 +60,7 @@ public final class Launcher {
   /** The error of operations that are refused; null while none is. Written by any thread. */
   private volatile NcclException refusal;
 
-  /** The one whose turn to launch is taken; another's where connections are shared. */
+  /** The launcher whose turn is taken: the parent's where connections are shared. */
   private final Launcher order;
 
   /**
@@ -141,8 +141,8 @@ public final class Launcher {
   /**
    * Launches the plan of an operation that all ranks call; between enter and leave.
    *
-   * @param shape for the record
-   * @param count likewise
+   * @param shape of the operation, for the record
+   * @param count of elements, for the record
    */
   @HotPath
   public void launchCollective(
@@ -191,7 +191,7 @@ public final class Launcher {
     log.waitsInOrder(System.identityHashCode(stream), System.currentTimeMillis());
   }
 
-  /** The oldest of these has been come to by all ranks, or failed. */
+  /** Records that all ranks have reached the oldest of these launches, or that it failed. */
   public void metInOrder() {
     log.metInOrder(System.currentTimeMillis());
   }

@@ -36,7 +36,7 @@ final class Departures {
     }
   }
 
-  /** Those of a communicator, by rank. */
+  /** The departures of a communicator, by rank. */
   synchronized List<Departure> of(long communicator) {
     Map<Integer, Departure> ranks = byCommunicator.get(communicator);
     return ranks == null ? List.of() : List.copyOf(ranks.values());

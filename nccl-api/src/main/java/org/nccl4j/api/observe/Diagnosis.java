@@ -116,7 +116,7 @@ public final class Diagnosis {
                 names(behind), collectives(behind.get(0)), furthest.rank(), furthest.inOperation());
   }
 
-  /** Those whose processes do not run. */
+  /** The ranks whose processes do not run. */
   private String stopped() {
     List<RankReport> stopped =
         ranks.values().stream().filter(r -> "TtZX".contains(state(r))).toList();

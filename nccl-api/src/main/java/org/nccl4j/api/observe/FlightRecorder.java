@@ -90,12 +90,10 @@ public final class FlightRecorder {
   private final int nRanks;
   private volatile boolean closed;
 
-  /**
-   * Calls that have not been come to by all ranks: see {@link #waitsInOrder}. Guarded by itself.
-   */
+  /** Calls that not all ranks have reached: see {@link #waitsInOrder}. Guarded by itself. */
   private final Deque<long[]> waiting = new ArrayDeque<>();
 
-  /** Such calls, of this communicator. Guarded by the same. */
+  /** The number of such calls of this communicator. Guarded by the same. */
   private long compared;
 
   /**

@@ -21,12 +21,12 @@ interface CostModel {
   /** The algorithms that the device has for an operation, over connections and between windows. */
   List<Algorithm> algorithms(Operation operation);
 
-  /** Those over connections. */
+  /** The algorithms over connections. */
   default List<Algorithm> overConnections(Operation operation) {
     return algorithms(operation).stream().filter(a -> !a.isBetweenWindows()).toList();
   }
 
-  /** Those between windows. */
+  /** The algorithms between windows. */
   default List<Algorithm> betweenWindows(Operation operation) {
     return algorithms(operation).stream().filter(Algorithm::isBetweenWindows).toList();
   }

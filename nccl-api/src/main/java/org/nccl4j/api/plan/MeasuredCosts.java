@@ -47,7 +47,7 @@ final class MeasuredCosts {
                 .map(table -> new MeasuredCosts(table.source(nRanks), table.lines().stream())));
   }
 
-  /** Those of a number of ranks in a table of the user's, if there are some. */
+  /** The costs of a number of ranks in a table of the user's, if it has some. */
   static Optional<MeasuredCosts> tuned(String file, List<String> lines, int nRanks) {
     MeasuredCosts tuned =
         new MeasuredCosts(
@@ -166,7 +166,7 @@ final class MeasuredCosts {
           : 2 * base.microseconds(operation, algorithm, protocol, bytes);
     }
 
-    /** Those that were measured. */
+    /** The channels that were measured. */
     @Override
     public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
       return allChannels ? ConnectionLayout.CHANNELS : base.channels(operation, choice, bytes);

@@ -48,7 +48,8 @@ public interface Net extends AutoCloseable {
   /**
    * Begins to listen on a device.
    *
-   * @throws org.nccl4j.device.SystemErrorException if what it needs cannot be had
+   * @throws org.nccl4j.device.SystemErrorException if the network lacks memory, descriptors or the
+   *     device
    */
   NetListener listen(int device);
 
@@ -56,7 +57,8 @@ public interface Net extends AutoCloseable {
    * Begins to connect from a device to a listener of another rank.
    *
    * @param handle what {@link NetListener#handle()} gave there
-   * @throws org.nccl4j.device.NcclException if that is no handle, or what it needs cannot be had
+   * @throws org.nccl4j.device.NcclException if the handle is invalid, or the network lacks memory,
+   *     descriptors or the device
    */
   NetSender connect(int device, byte[] handle);
 

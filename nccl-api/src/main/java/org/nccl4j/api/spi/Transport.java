@@ -14,16 +14,16 @@ public interface Transport extends AutoCloseable {
   /**
    * The sending end of a connection to a peer.
    *
-   * @throws org.nccl4j.device.NcclException if what it needs cannot be had, or the peer cannot be
-   *     connected
+   * @throws org.nccl4j.device.NcclException if the transport lacks memory or descriptors, or the
+   *     peer cannot be connected
    */
   Connector sender(PeerInfo peer);
 
   /**
    * The receiving end of a connection from a peer.
    *
-   * @throws org.nccl4j.device.NcclException if what it needs cannot be had, or the peer cannot be
-   *     connected
+   * @throws org.nccl4j.device.NcclException if the transport lacks memory or descriptors, or the
+   *     peer cannot be connected
    */
   Connector receiver(PeerInfo peer);
 
@@ -51,7 +51,8 @@ public interface Transport extends AutoCloseable {
    * @param from the sender, a rank of this host
    * @param to the receiver
    * @param request the handle that the sender's connector gave
-   * @throws org.nccl4j.device.NcclException if what it needs cannot be had, or it carries nothing
+   * @throws org.nccl4j.device.NcclException if the transport lacks memory or descriptors, or it
+   *     carries nothing
    */
   default Connector relay(PeerInfo from, PeerInfo to, byte[] request) {
     throw new InvalidUsageException(

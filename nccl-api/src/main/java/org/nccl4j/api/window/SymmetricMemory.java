@@ -62,7 +62,7 @@ final class SymmetricMemory {
     windows++;
   }
 
-  /** One window less; whether that was the last. */
+  /** Drops one window; true if it was the last. */
   boolean release() {
     windows--;
     return windows == 0;

@@ -48,7 +48,7 @@ final class AddressTrials {
     this.forGood = new boolean[addresses.size()];
   }
 
-  /** The one to try, or being tried. */
+  /** The address to try, or being tried. */
   InetSocketAddress current() {
     return addresses.get(at);
   }

@@ -114,7 +114,7 @@ public final class FdExchange implements AutoCloseable {
   /**
    * Gives a descriptor to some and awaits those of others, which can then be taken.
    *
-   * @param number of the own descriptor
+   * @param number of this process's descriptor
    * @param takers mailboxes, by the numbers of their owners
    * @param givers numbers of the descriptors that are to come
    * @param endNanos when to give up, of {@link System#nanoTime}

@@ -51,7 +51,7 @@ public record Interfaces(
     }
   }
 
-  /** Those of this host. */
+  /** The interfaces of this host. */
   public static Interfaces find(InterfaceFilter filter) {
     List<Candidate> candidates = new ArrayList<>();
     try {
@@ -71,7 +71,7 @@ public record Interfaces(
     return among(candidates, filter);
   }
 
-  /** Those among all interfaces of a host. */
+  /** The selected ones among all interfaces of a host. */
   static Interfaces among(List<Candidate> candidates, InterfaceFilter filter) {
     List<Interface> outward = new ArrayList<>();
     List<Interface> virtual = new ArrayList<>();

@@ -30,7 +30,7 @@ record RankEnvironment(int nRanks, Placement placement, UniqueId id, int port) {
     return "NCCL4J_UNIQUE_ID=" + id;
   }
 
-  /** Those of one rank. */
+  /** The variables of one rank. */
   Map<String, String> of(int rank) {
     Map<String, String> variables = new LinkedHashMap<>();
     variables.put("NCCL4J_RANK", Integer.toString(rank));

@@ -87,7 +87,7 @@ record LiveMachine(
         .toList();
   }
 
-  /** Those that PCI shows, with what the CUDA driver knows of those that this process sees. */
+  /** The GPUs that PCI shows, with the CUDA driver's facts of those that this process sees. */
   private static List<GpuFacts> withoutNvml(List<GpuFacts> scanned) {
     List<GpuFacts> gpus = new ArrayList<>();
     for (GpuFacts gpu : scanned) {

@@ -8,7 +8,7 @@ interface ArenaExchange extends AutoCloseable {
   /** Returns the address of this rank's own arena, made at the first call. */
   long own();
 
-  /** Makes sure that a part of the own arena can be touched. */
+  /** Makes sure that a part of this rank's arena can be touched. */
   void reserve(long offset, long bytes);
 
   /** Returns the address of this rank's arena for a peer's handle. */
@@ -26,7 +26,7 @@ interface ArenaExchange extends AutoCloseable {
   /** Returns what is still missing with a peer, as a clause for an error after a deadline. */
   String missing(PeerInfo peer);
 
-  /** Gives the own arena and those of the peers up. */
+  /** Gives up this rank's arena and the peers' arenas. */
   @Override
   void close();
 }

@@ -367,7 +367,7 @@ public final class Connection implements EventLoop.Handler {
     }
   }
 
-  /** Writes what there is room for; whether that was all. */
+  /** Writes as much as the socket takes; true if nothing is left. */
   private boolean flushed() throws IOException {
     while (!out.isEmpty()) {
       ByteBuffer message = out.peek();

@@ -18,8 +18,8 @@ import org.nccl4j.device.SystemErrorException;
 
 /**
  * The one thread of a process that waits for all sockets of all its bootstraps: started by the
- * first who needs it, ended when the last has released it. It never blocks on one peer, so a slow
- * or hostile one holds up nobody.
+ * first user, ended when the last has released it. It never blocks on one peer, so a slow or
+ * hostile one holds up nobody.
  *
  * <p>Owner of everything registered with it: handlers, tasks and timers run on its thread alone.
  */

@@ -108,7 +108,7 @@ final class MembershipTable {
         .formatted(missing(), first.nRanks(), names(List.copyOf(came.keySet()), came.size()));
   }
 
-  /** Those that have not come, as far as they are named. */
+  /** The ranks that have not come, as far as they are named. */
   private String missing() {
     int root = first.place().root();
     List<Integer> missing = new ArrayList<>();

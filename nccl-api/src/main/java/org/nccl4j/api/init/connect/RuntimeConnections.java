@@ -249,7 +249,7 @@ public final class RuntimeConnections implements PeerConnector {
     }
   }
 
-  /** Has a thread do what there is to do. */
+  /** Lets a thread take the pending steps. */
   private void work() {
     if (worker == null && proxy != null && !stopped && isWork()) {
       worker = DaemonThread.of(this::run, "nccl4j-connect-" + name);

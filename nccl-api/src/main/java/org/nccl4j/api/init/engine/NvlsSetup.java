@@ -65,7 +65,7 @@ public final class NvlsSetup implements AutoCloseable {
   }
 
   /**
-   * A rank's say.
+   * A rank's answer.
    *
    * @param offer of its provider
    * @param waits whether NVLS is to be made at an operation only

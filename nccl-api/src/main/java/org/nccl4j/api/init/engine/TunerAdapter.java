@@ -25,7 +25,7 @@ final class TunerAdapter {
 
   private TunerAdapter() {}
 
-  /** The edit of the tuner that is to be used. */
+  /** The hook of the tuner that the settings select. */
   static TunerHook tuner(Settings settings, TunerContext context, InfoLog info) {
     String wanted = settings.get(PlanSettings.NCCL_TUNER_PLUGIN);
     if (wanted.equalsIgnoreCase(NONE)) {

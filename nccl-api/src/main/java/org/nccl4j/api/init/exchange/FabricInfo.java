@@ -122,7 +122,7 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "rank %d tells of its NVLink fabric in a way that is not understood (%s)"
+          "rank %d sent facts of its NVLink fabric that this rank cannot read (%s)"
               .formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);

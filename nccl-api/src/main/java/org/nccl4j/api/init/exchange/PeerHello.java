@@ -70,7 +70,7 @@ record PeerHello(
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "rank %d introduces itself in a way that is not understood (%s)".formatted(rank, e),
+          "rank %d sent an introduction that this rank cannot read (%s)".formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);
     }

@@ -106,7 +106,7 @@ record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, 
     } catch (IOException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "rank %d tells of its machine in a way that is not understood (%s)".formatted(rank, e),
+          "rank %d sent facts of its machine that this rank cannot read (%s)".formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);
     }

@@ -261,7 +261,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
     } catch (IOException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "rank %d tells of its machine in a way that is not understood (%s)".formatted(rank, e),
+          "rank %d sent facts of its machine that this rank cannot read (%s)".formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);
     }

@@ -31,7 +31,7 @@ record CopyEngineChunks(int begins, List<Piece> all, int ends) {
   record Piece(int message, long at, long bytes, int half, int awaited, int told) {}
 
   /**
-   * Those of a lane.
+   * The chunks of a lane.
    *
    * @param messages bytes of each, none 0
    * @param half bytes of a half

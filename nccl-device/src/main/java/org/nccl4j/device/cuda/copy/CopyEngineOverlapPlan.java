@@ -84,7 +84,10 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private final int rank;
   private final long bytes;
 
-  /** Added to the own buffers' addresses to get the source and the target of the other's copies. */
+  /**
+   * Added to the addresses of this rank's buffers to get the source and the target of the other's
+   * copies.
+   */
   private final long sendOffset;
 
   private final long recvOffset;

@@ -23,7 +23,7 @@ public final class KernelFiles {
 
   private KernelFiles() {}
 
-  /** Those of this library's class loader, whose modules do not change. */
+  /** The providers of this library's class loader, whose modules do not change. */
   private static final class Providers {
     static final List<KernelImages> ALL =
         ServiceLoader.load(KernelImages.class, KernelFiles.class.getClassLoader()).stream()

@@ -67,7 +67,7 @@ public final class LaunchGates {
     gates.remove(gate);
   }
 
-  /** Those of launches that may have found memory open that is over by now. */
+  /** The launches that may have found memory open that has been closed by now. */
   public Launches underWay() {
     return new Launches(gates);
   }

@@ -3,8 +3,8 @@
  * driver's functions with their results checked.
  *
  * <p>{@code CudaLibrary}, {@code DriverLibrary}, {@code SharingLibrary}, {@code CaptureLibrary} and
- * {@code MulticastLibrary} call libcuda.so.1 through {@code NativeLibrary}, and nothing else does. JCuda is there
- * for its constants and types, and is never called: its switches, such as {@code
+ * {@code MulticastLibrary} call libcuda.so.1 through {@code NativeLibrary}, and nothing else does.
+ * JCuda is there for its constants and types, and is never called: its switches, such as {@code
  * setExceptionsEnabled}, are for the whole process. {@code DriverStart} starts the driver, or says
  * why it cannot be used.
  *

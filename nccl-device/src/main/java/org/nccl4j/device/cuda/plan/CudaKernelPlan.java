@@ -45,7 +45,7 @@ public final class CudaKernelPlan implements CudaPlan {
   /** Most bytes that the launch's own send and receive buffers need. */
   public record Needs(long sendBytes, long recvBytes) {
     /**
-     * Those of an operation.
+     * The needs of an operation.
      *
      * @param root whether this rank is its root
      * @param bytes of count elements
@@ -55,7 +55,7 @@ public final class CudaKernelPlan implements CudaPlan {
           operation.sendParts(nRanks, root) * bytes, operation.recvParts(nRanks, root) * bytes);
     }
 
-    /** Those of a collective on a rank. */
+    /** The needs of a collective on a rank. */
     public static Needs of(CollectiveWork work, int rank, int nRanks, long bytes) {
       return of(work.operation(), work.root() == rank, nRanks, bytes);
     }

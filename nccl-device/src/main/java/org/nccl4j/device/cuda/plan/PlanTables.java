@@ -68,7 +68,7 @@ public final class PlanTables implements AutoCloseable {
     return table;
   }
 
-  /** Those whose last launch has ended. */
+  /** Takes back the tables whose last launch has ended. */
   private void takeBack() {
     gpu.context()
         .run(

@@ -77,7 +77,7 @@ public final class ConnectionOrder implements AutoCloseable {
     behind = gpu.context().get(() -> CudaLibrary.createEvent(false, gpu));
   }
 
-  /** Those that were made later have higher numbers. */
+  /** A number; an order that was made later has a higher one. */
   long number() {
     return number;
   }

@@ -38,13 +38,13 @@ public final class InternalStreams implements AutoCloseable {
     this.eager = new Side(gpu, streams);
   }
 
-  /** The one for launches that are not captured. */
+  /** The stream for launches that are not captured. */
   public Side eager() {
     return eager;
   }
 
   /**
-   * The one beside a stream.
+   * The internal stream beside a stream.
    *
    * @param inGraph whether that is being captured
    */
@@ -52,7 +52,7 @@ public final class InternalStreams implements AutoCloseable {
     return inGraph ? ofCapture(CaptureLibrary.capture(stream.handle(), asking, gpu)) : eager;
   }
 
-  /** The one that a capture has already; else one that is in none. */
+  /** The stream that a capture has already; else one that is in none. */
   private Side ofCapture(long number) {
     Side free = null;
     for (Side side : captured) {

@@ -19,7 +19,7 @@ public sealed interface EndMemory extends AutoCloseable permits HostEndMemory, G
    * Returns the handle with which another rank of this host maps the memory, where it was made for
    * that ({@link SharedEnd}).
    *
-   * @throws org.nccl4j.device.NcclException if that cannot be had
+   * @throws org.nccl4j.device.NcclException if the memory cannot be shared
    */
   SharedEnd share();
 

@@ -27,7 +27,7 @@ public final class GpuSlots implements AutoCloseable {
   private final Map<String, GpuDirectChoice> choices = new HashMap<>();
   private final List<GdrSlotPool> banks = new ArrayList<>();
 
-  /** Those for ends whose slots other ranks' kernels fill. */
+  /** The pools for ends whose slots other ranks' kernels fill. */
   private final List<GdrSlotPool> sharedBanks = new ArrayList<>();
 
   public GpuSlots(TransportContext context, CudaDevice gpu) {

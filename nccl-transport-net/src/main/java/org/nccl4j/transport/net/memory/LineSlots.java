@@ -36,7 +36,7 @@ final class LineSlots {
   private int packed;
 
   /**
-   * Those of a channel.
+   * The lines of a channel.
    *
    * @param data the data side, in memory of the host
    */

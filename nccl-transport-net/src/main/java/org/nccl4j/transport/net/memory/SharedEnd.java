@@ -48,7 +48,7 @@ public record SharedEnd(List<OwnedFd> fds, RdmaMemory.Shared memory, long words)
     } catch (BufferUnderflowException e) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
-          "another rank shares memory in a way that is not understood",
+          "another rank sent a description of shared memory that this rank cannot read",
           "run the same version of nccl4j on all ranks",
           e);
     }

@@ -65,7 +65,7 @@ final class PluginNet implements Net {
     return devices;
   }
 
-  /** Those that the host drives; the plug-in may number others too. */
+  /** Finds the devices that the host drives; the plug-in may number others too. */
   private void findDevices() {
     List<NetDevice> found = new ArrayList<>();
     List<Integer> at = new ArrayList<>();

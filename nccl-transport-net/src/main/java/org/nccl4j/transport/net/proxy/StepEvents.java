@@ -67,7 +67,7 @@ public final class StepEvents {
   private long filled;
 
   /**
-   * Those of a channel of one end.
+   * The events of a channel of one end.
    *
    * @param connection as profilers number the connections of two ranks
    * @param profilers told of each state

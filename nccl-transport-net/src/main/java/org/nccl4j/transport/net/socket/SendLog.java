@@ -123,7 +123,7 @@ final class SendLog {
     packed = number + 1;
   }
 
-  /** Writes what there is room for; true if no record is left. */
+  /** Writes as much as the socket takes; true if no record is left. */
   @HotPath
   boolean write(SocketChannel socket) throws IOException {
     while (written < packed) {

@@ -92,7 +92,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     return send;
   }
 
-  /** Writes what there is room for, and reads acknowledgements if they are awaited. */
+  /** Writes as much as the socket takes, and reads acknowledgements if they are awaited. */
   private void progress(boolean awaited) {
     link.check();
     if (link.socket() == null || !link.enter()) {
@@ -110,7 +110,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     link.check();
   }
 
-  /** Writes what there is room for; false if the log has no room for the next message. */
+  /** Writes as much as the socket takes; false if the log has no room for the next message. */
   private boolean flush() throws IOException {
     boolean room = true;
     while (link.writeAck()) {

@@ -124,7 +124,7 @@ public final class OneShotKernels implements HostAlgorithm {
       }
     }
 
-    /** The current chunk of the own part. */
+    /** Sends the current chunk of this rank's part. */
     private void send(HostMemory send, HostMemory recv, boolean inPlace) {
       long at = parts.offset(0);
       if (inPlace) {

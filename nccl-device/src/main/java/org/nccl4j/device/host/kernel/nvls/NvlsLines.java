@@ -90,14 +90,14 @@ public final class NvlsLines implements Sender {
     return operation;
   }
 
-  /** A rank's data out of the own memory. */
+  /** A rank's data out of this rank's memory. */
   @HotPath
   private void take(
       long operation, int place, HostMemory target, long offset, int bytes, Call call) {
     take(operation, place, 0, target, offset, bytes, call);
   }
 
-  /** A rank's data out of the own memory, from a place on. */
+  /** A rank's data out of this rank's memory, from a place on. */
   @HotPath
   private void take(
       long operation, int place, int at, HostMemory target, long offset, int bytes, Call call) {

@@ -17,7 +17,7 @@ public final class SendEnd extends ConnectionEnd {
   /** Null if this end never lends. */
   private Lending lending;
 
-  /** Those of the communicator; null if this end never lends. */
+  /** The communicator's loans; null if this end never lends. */
   private Loans loans;
 
   /** The last step that the current kernel has lent, or -1. */

@@ -44,7 +44,7 @@ public final class SpinWait {
   private final Progress progress;
   private final SpinWait root;
 
-  /** Those that share this one's connections. Guarded by this. */
+  /** The waits of communicators that share this one's connections. Guarded by this. */
   private final List<SpinWait> children = new ArrayList<>();
 
   private long giveUpNanos;

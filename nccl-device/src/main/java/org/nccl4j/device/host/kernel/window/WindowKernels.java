@@ -181,7 +181,8 @@ public final class WindowKernels implements Kernel {
   }
 
   /**
-   * Writes a part of the own data for each rank, or the same for all, to the same place of each.
+   * Writes a part of this rank's data for each rank, or the same for all, to the same place of
+   * each.
    */
   private void give(HostMemory send, long sendAt, long step, long recvAt) {
     for (int distance = 0; distance < n; distance++) {

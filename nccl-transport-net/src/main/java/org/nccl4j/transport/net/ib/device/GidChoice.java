@@ -13,8 +13,8 @@ public final class GidChoice {
   private GidChoice() {}
 
   /**
-   * The one that NCCL_IB_GID_INDEX names; else RoCE v2 before v1, and within that IPv4 before IPv6
-   * that is routed, before a link-local address, before loopback. On InfiniBand, the one at
+   * The address that NCCL_IB_GID_INDEX names; else RoCE v2 before v1, and within that IPv4 before
+   * IPv6 that is routed, before a link-local address, before loopback. On InfiniBand, the one at
    * NCCL_IB_ROUTABLE_FLID_GID_INDEX if it names a router, else the first.
    *
    * @throws InvalidArgumentException if there is none at the index

@@ -32,7 +32,9 @@ public final class LaunchQueueStress {
     }
   }
 
-  /** As the dispatcher sleeps: one who adds sees that it does, or it sees the launch. */
+  /**
+   * While the dispatcher goes to sleep, the adding thread sees that it does, or it sees the launch.
+   */
   @JCStressTest
   @State
   @Outcome(
@@ -113,7 +115,7 @@ public final class LaunchQueueStress {
     }
   }
 
-  /** Two add, and one of them runs what there is. */
+  /** Two threads add, and one of them runs the queue. */
   @JCStressTest
   @State
   @Outcome(id = "3, 1", expect = Expect.ACCEPTABLE, desc = "Each was run once.")
