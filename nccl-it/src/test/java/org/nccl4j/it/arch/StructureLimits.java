@@ -16,7 +16,8 @@ import java.util.TreeSet;
 
 /**
  * Limits for cycles of types and for the size of packages. A type counts with all that is nested in
- * it, as a file does.
+ * it, as a file does. The types that a sealed type permits are not in its code and do not count, so
+ * {@code NcclException} and its subclasses are no cycle.
  *
  * @param cycle most types that name each other in a circle
  * @param files most files of a package
