@@ -15,8 +15,9 @@ import org.nccl4j.topo.search.GraphKind;
  * Costs on GPUs where some connections go over a network. Between hosts whose topology is known,
  * NCCL's model of it; else a flight for each dependent step, which passes slots, a proxy and the
  * network on either side, and the bytes that are sent. NCCL's model has no one-shot, which takes
- * one of its hand-overs between nodes. Proxies carry Simple, and LL where the network has notes and
- * slots are in the host's memory; and few channels.
+ * one of its hand-overs between nodes: that in LL, since a message in Simple crosses the network
+ * once as well. Proxies carry Simple, and LL where the network has notes and slots are in the
+ * host's memory; and few channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks
@@ -27,8 +28,8 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   /** One way, kernel to kernel. */
   private static final double FLIGHT = 35;
 
-  /** The part that LL saves: a fence before the tail, and a load after it. From NCCL's tables. */
-  private static final double LINES_SAVE = 9;
+  /** The part that LL saves: a fence before the tail, and a load after it. */
+  private static final double LINES_SAVE = 6;
 
   /** A proxy's work for one message. */
   private static final double MESSAGE = 4;
@@ -38,7 +39,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   private static final double LOCAL_GIGABYTES = 8;
 
   /** Through LL's small slots, whose lines the proxies pack and unpack. */
-  private static final double LINES_GIGABYTES = 0.8;
+  private static final double LINES_GIGABYTES = 0.45;
 
   /** One-shot's share of the network's bandwidth: each rank combines all data. */
   private static final double ONE_SHOT_SHARE = 0.9;
@@ -47,7 +48,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   private static final int MOST_ONE_SHOT = 33;
 
   /** Up to here LL is faster for a send. */
-  private static final long LINES_SEND_BYTES = 4 << 10;
+  private static final long LINES_SEND_BYTES = 1 << 10;
 
   /** Least bytes of the whole data for each channel. */
   private static final long CHANNEL_BYTES = 256 << 10;
@@ -102,7 +103,8 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     double network = ring.nChannels() * (double) ring.bwInter();
     double gigabytes = protocol == Protocol.LL ? Math.min(LINES_GIGABYTES, network / 2) : network;
     return fixed
-        + new NcclCosts(known).handOverBetweenNodes(protocol)
+        + new NcclCosts(known).handOverBetweenNodes(Protocol.LL)
+        + (protocol == Protocol.LL ? 0 : LINES_SAVE)
         + sent / (ONE_SHOT_SHARE * gigabytes * 1e3);
   }
 

@@ -80,7 +80,7 @@ public final class Settings implements SettingValues {
           0,
           0,
           16,
-          "Helper threads of a connection over sockets; if unset, chosen by the interface.");
+          "Helper threads of a connection over sockets; if unset, chosen by interface and device.");
 
   public static final Setting<Integer> NCCL_NSOCKS_PERTHREAD =
       Setting.number(

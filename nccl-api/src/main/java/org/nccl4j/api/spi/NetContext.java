@@ -9,6 +9,19 @@ public interface NetContext extends SettingValues {
   /** This rank. */
   int rank();
 
+  /** Ranks of the communicator; 1 if that is not known. */
+  default int ranks() {
+    return 1;
+  }
+
+  /**
+   * True if one thread moves the messages of all connections of this rank, those of several
+   * channels included, as it does for a GPU. A network may then be faster with threads of its own.
+   */
+  default boolean sharesThread() {
+    return false;
+  }
+
   /**
    * 16 bytes that all ranks of this communicator, and nobody else, know: for authenticating what a
    * network opens.

@@ -14,6 +14,16 @@ public interface TransportContext extends NetContext {
   /** This rank's device. */
   Device device();
 
+  @Override
+  default int ranks() {
+    return peers().size();
+  }
+
+  @Override
+  default boolean sharesThread() {
+    return device().kind() == Device.Kind.CUDA;
+  }
+
   /** The sizes and the layout of the two regions of each connection. */
   ConnectionLayout layout();
 

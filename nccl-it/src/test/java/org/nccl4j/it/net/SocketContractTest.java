@@ -1,13 +1,18 @@
 package org.nccl4j.it.net;
 
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.Support;
 import org.nccl4j.testkit.NetContract;
 import org.nccl4j.testkit.faults.FaultyNetProvider;
 import org.nccl4j.testkit.faults.NetFaults;
@@ -46,6 +51,11 @@ class SocketContractTest {
   }
 
   @TestFactory
+  Stream<DynamicTest> threadsOfTheCommunicator() {
+    return contract(new OneThreadForAll(), ONE);
+  }
+
+  @TestFactory
   Stream<DynamicTest> oneSocketWithChecksums() {
     return contract(
         new SocketNetProvider(),
@@ -57,6 +67,55 @@ class SocketContractTest {
     Map<String, String> settings = new HashMap<>(SEVERAL);
     settings.put("NCCL4J_NET_CHECKSUM", "crc32c");
     return contract(new SocketNetProvider(), settings);
+  }
+
+  /** Sockets of a rank whose connections' messages are moved by one thread, as a GPU's are. */
+  private static final class OneThreadForAll implements NetProvider {
+    private final NetProvider sockets = new SocketNetProvider();
+
+    @Override
+    public String name() {
+      return sockets.name();
+    }
+
+    @Override
+    public int priority() {
+      return sockets.priority();
+    }
+
+    @Override
+    public Support support(NetContext context) {
+      return sockets.support(context);
+    }
+
+    @Override
+    public Net open(NetContext context) {
+      Net net = sockets.open(new GpuRank(context));
+      assertTrue(net.descriptorsOfPair() > 1, "a connection has one socket");
+      return net;
+    }
+  }
+
+  private record GpuRank(NetContext inner) implements NetContext {
+    @Override
+    public int rank() {
+      return inner.rank();
+    }
+
+    @Override
+    public boolean sharesThread() {
+      return true;
+    }
+
+    @Override
+    public byte[] secret() {
+      return inner.secret();
+    }
+
+    @Override
+    public Optional<String> setting(String name) {
+      return inner.setting(name);
+    }
   }
 
   @TestFactory

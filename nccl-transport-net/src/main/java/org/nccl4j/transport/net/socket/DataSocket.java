@@ -26,8 +26,11 @@ final class DataSocket {
 
   private static final int PARTS = 256;
 
-  private volatile SocketChannel socket;
+  /** Index among the connection's sockets. */
+  private final int index;
+
   private final boolean sends;
+  private volatile SocketChannel socket;
   private final SocketMemory[] memories = new SocketMemory[PARTS];
   private final long[] offsets = new long[PARTS];
   private final int[] lengths = new int[PARTS];
@@ -49,7 +52,8 @@ final class DataSocket {
   private long doneBefore = -1;
   private int movedBefore;
 
-  DataSocket(SocketChannel socket, boolean sends) {
+  DataSocket(int index, SocketChannel socket, boolean sends) {
+    this.index = index;
     this.socket = socket;
     this.sends = sends;
   }
@@ -85,13 +89,12 @@ final class DataSocket {
    * Looks for a broken socket, and goes on with its replacement; on the watch's thread, which has
    * the link's turn.
    *
-   * @param index of the socket among the connection's
    * @param unacknowledged whether the receiver may lack some of what was sent
    * @return whether it is broken
    */
-  boolean look(Owner link, SpareSockets spare, int index, boolean unacknowledged, Duration bound) {
+  boolean look(Owner link, SpareSockets spare, boolean unacknowledged, Duration bound) {
     if (resumption == null) {
-      IOException found = findBroken(spare, index, unacknowledged);
+      IOException found = findBroken(spare, unacknowledged);
       if (found == null) {
         return false;
       }
@@ -106,10 +109,10 @@ final class DataSocket {
       }
       resumption = new Resumption(spare, index);
     }
-    return !replace(link, index, bound);
+    return !replace(link, bound);
   }
 
-  private IOException findBroken(SpareSockets spare, int index, boolean unacknowledged) {
+  private IOException findBroken(SpareSockets spare, boolean unacknowledged) {
     if (failure instanceof IOException broken) {
       return broken;
     }
@@ -130,7 +133,7 @@ final class DataSocket {
   }
 
   /** True if another socket has taken over. */
-  private boolean replace(Owner link, int index, Duration bound) {
+  private boolean replace(Owner link, Duration bound) {
     if (failure == null && posted != done) {
       return false; // the lane thread is about to find the socket closed
     }
@@ -200,11 +203,10 @@ final class DataSocket {
   /**
    * Moves what can be moved now; on the lane thread.
    *
-   * @param index of the socket among the connection's
    * @return bytes moved
    */
   @HotPath
-  int progress(int index) {
+  int progress() {
     if (isIdle()) {
       return 0;
     }

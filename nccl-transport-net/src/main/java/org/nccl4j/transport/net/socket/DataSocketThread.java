@@ -1,12 +1,18 @@
 package org.nccl4j.transport.net.socket;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 
-/** Serves some lanes of a connection: the helper thread of NCCL_SOCKET_NTHREADS. */
+/**
+ * Moves what is posted to lanes: a helper thread of one connection (NCCL_SOCKET_NTHREADS), or one
+ * that all connections of a communicator share.
+ */
 final class DataSocketThread implements Runnable {
   private static final int BUSY_ROUNDS = 200;
 
@@ -17,26 +23,53 @@ final class DataSocketThread implements Runnable {
 
   private static final long SHORTEST_SLEEP_NANOS = 10_000;
   private static final long LONGEST_SLEEP_NANOS = 500_000;
+  private static final long POLL_NANOS = 50_000;
 
-  private final DataSocket[] lanes;
-  private final int first;
-  private final int stride;
   private final Thread thread;
+
+  /** Replaced, never changed. */
+  private volatile DataSocket[] lanes = {};
+
+  /** Rounds that have ended. Written by the thread alone. */
+  private volatile long rounds;
+
   private volatile boolean stopped;
 
-  /**
-   * A running thread.
-   *
-   * @param lanes all of the connection; socket 0 is no lane, so lane i is socket i + 1
-   * @param first it serves every stride-th from here on
-   */
-  DataSocketThread(DataSocket[] lanes, int first, int stride, String name) {
-    this.lanes = lanes;
-    this.first = first;
-    this.stride = stride;
-    this.thread = new Thread(this, "nccl4j-socket-" + name + "-" + first);
+  /** A running thread. */
+  DataSocketThread(String name) {
+    this.thread = new Thread(this, "nccl4j-socket-" + name);
     thread.setDaemon(true);
     thread.start();
+  }
+
+  /** Serves one lane more. */
+  synchronized void add(DataSocket lane) {
+    DataSocket[] more = Arrays.copyOf(lanes, lanes.length + 1);
+    more[lanes.length] = lane;
+    lanes = more;
+  }
+
+  /**
+   * Serves some lanes no more, and waits until it touches none of them.
+   *
+   * @throws TimeoutException if it still does
+   */
+  void remove(List<DataSocket> gone) {
+    synchronized (this) {
+      List<DataSocket> rest = new ArrayList<>(List.of(lanes));
+      rest.removeAll(gone);
+      lanes = rest.toArray(DataSocket[]::new);
+    }
+    // A round that is under way may still have the old array.
+    long before = rounds;
+    long begin = System.nanoTime();
+    wake();
+    while (rounds == before && thread.isAlive()) {
+      if (System.nanoTime() - begin > Patience.nanos(LONGEST_ROUND)) {
+        throw stillRunning();
+      }
+      Patience.sleep(POLL_NANOS);
+    }
   }
 
   /** Something has been posted. */
@@ -51,10 +84,11 @@ final class DataSocketThread implements Runnable {
     while (!stopped) {
       int bytes = 0;
       boolean pending = false;
-      for (int lane = first; lane < lanes.length; lane += stride) {
-        bytes += lanes[lane].progress(lane + 1);
-        pending |= !lanes[lane].isIdle();
+      for (DataSocket lane : lanes) {
+        bytes += lane.progress();
+        pending |= !lane.isIdle();
       }
+      rounds = rounds + 1;
       if (!pending) {
         Patience.parkOwn(this);
         idle = 0;
@@ -79,10 +113,14 @@ final class DataSocketThread implements Runnable {
     stopped = true;
     wake();
     if (!Patience.join(thread, LONGEST_ROUND)) {
-      throw new TimeoutException(
-          ErrorId.STILL_RUNNING,
-          "%s has not ended within %s".formatted(thread.getName(), Patience.text(LONGEST_ROUND)),
-          "report this with the output of jstack");
+      throw stillRunning();
     }
+  }
+
+  private TimeoutException stillRunning() {
+    return new TimeoutException(
+        ErrorId.STILL_RUNNING,
+        "%s has not ended within %s".formatted(thread.getName(), Patience.text(LONGEST_ROUND)),
+        "report this with the output of jstack");
   }
 }

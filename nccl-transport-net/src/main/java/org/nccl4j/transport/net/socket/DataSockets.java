@@ -4,6 +4,8 @@ import java.io.IOException;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
@@ -15,22 +17,44 @@ import org.nccl4j.device.InternalErrorException;
 final class DataSockets {
   private static final int LEAST_PART = 64 << 10;
 
-  /** Messages up to here go over the first socket, behind their header. */
-  private static final int INLINE = 128;
+  /**
+   * Messages up to here go over the first socket, behind their header: to wake a thread would take
+   * longer than to send them.
+   */
+  private static final int INLINE = 32 << 10;
 
   private final DataSocket[] lanes;
+
+  /** By lane: the thread that serves it. */
   private final DataSocketThread[] threads;
+
+  /** Threads that serve this connection alone. */
+  private final DataSocketThread[] own;
+
   private int next;
 
-  /** Lanes over a connection's sockets but the first. */
-  DataSockets(SocketChannel[] sockets, boolean sends, int nThreads, String name) {
+  /**
+   * Lanes over a connection's sockets but the first.
+   *
+   * @param count how many, and of which threads
+   * @param shared the communicator's threads
+   */
+  DataSockets(
+      SocketChannel[] sockets,
+      boolean sends,
+      DataSocketCount count,
+      SharedSocketThreads shared,
+      String name) {
     lanes = new DataSocket[sockets.length - 1];
-    for (int l = 0; l < lanes.length; l++) {
-      lanes[l] = new DataSocket(sockets[l + 1], sends);
+    threads = new DataSocketThread[lanes.length];
+    own = new DataSocketThread[lanes.length == 0 || count.shared() ? 0 : count.threads()];
+    for (int t = 0; t < own.length; t++) {
+      own[t] = new DataSocketThread(name + "-" + t);
     }
-    threads = new DataSocketThread[lanes.length == 0 ? 0 : nThreads];
-    for (int t = 0; t < threads.length; t++) {
-      threads[t] = new DataSocketThread(lanes, t, threads.length, name);
+    for (int l = 0; l < lanes.length; l++) {
+      lanes[l] = new DataSocket(l + 1, sockets[l + 1], sends);
+      threads[l] = count.shared() ? shared.take() : own[l % own.length];
+      threads[l].add(lanes[l]);
     }
   }
 
@@ -76,7 +100,7 @@ final class DataSockets {
     int part = Math.max(LEAST_PART, (bytes + lanes.length - 1) / lanes.length);
     for (int at = 0; at < bytes; at += part) {
       targets[next] = lanes[next].post(memory, offset + at, Math.min(part, bytes - at));
-      threads[next % threads.length].wake();
+      threads[next].wake();
       next = (next + 1) % lanes.length;
     }
   }
@@ -111,9 +135,9 @@ final class DataSockets {
   boolean look(DataSocket.Owner link, SpareSockets spare, boolean unacknowledged, Duration bound) {
     boolean broken = false;
     for (int l = 0; l < lanes.length; l++) {
-      boolean here = lanes[l].look(link, spare, l + 1, unacknowledged, bound);
+      boolean here = lanes[l].look(link, spare, unacknowledged, bound);
       if (!here && !lanes[l].isIdle()) {
-        threads[l % threads.length].wake(); // another socket may have taken over
+        threads[l].wake(); // another socket may have taken over
       }
       broken |= here;
     }
@@ -129,8 +153,14 @@ final class DataSockets {
 
   void close() {
     CloseAll all = new CloseAll();
-    for (DataSocketThread thread : threads) {
+    for (DataSocketThread thread : own) {
       all.take(thread::close);
+    }
+    if (own.length == 0) {
+      List<DataSocket> mine = List.of(lanes);
+      for (DataSocketThread thread : new HashSet<>(List.of(threads))) {
+        all.take(() -> thread.remove(mine));
+      }
     }
     all.end();
   }

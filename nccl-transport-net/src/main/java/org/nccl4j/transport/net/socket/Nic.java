@@ -40,6 +40,11 @@ record Nic(String name, InetAddress address, int megabits, String pciPath) {
     }
   }
 
+  /** True if it may be faster than a speed in Mbit/s; nobody knows how fast a virtual one is. */
+  boolean mayExceed(int speed) {
+    return megabits > speed || pciPath.isEmpty();
+  }
+
   /** The vendor of a hardware interface, such as 0x1d0f; 0 if there is none. */
   int vendor() {
     try {

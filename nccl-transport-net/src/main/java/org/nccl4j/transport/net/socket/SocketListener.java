@@ -16,6 +16,7 @@ import org.nccl4j.device.InvalidUsageException;
 final class SocketListener implements NetListener {
   private final SocketPort port;
   private final DataSocketCount lanes;
+  private final SharedSocketThreads threads;
   private final SocketHandle handle;
   private final SocketChannel[] sockets;
   private final Awaited awaited = new Awaited();
@@ -49,6 +50,7 @@ final class SocketListener implements NetListener {
   SocketListener(
       SocketPort port,
       DataSocketCount lanes,
+      SharedSocketThreads threads,
       List<InetAddress> addresses,
       int rails,
       boolean paired,
@@ -57,6 +59,7 @@ final class SocketListener implements NetListener {
     this.source = paired ? null : awaited;
     this.watch = watch;
     this.lanes = lanes;
+    this.threads = threads;
     this.handle =
         new SocketHandle(
             lanes.lanes(),
@@ -165,7 +168,7 @@ final class SocketListener implements NetListener {
     }
     SocketLink connected = source.poll();
     if (connected != null) {
-      receiver = new SocketReceiver(source, connected, lanes);
+      receiver = new SocketReceiver(source, connected, lanes, threads);
     }
     return receiver;
   }

@@ -21,9 +21,18 @@ final class SocketNet implements Net {
   /** One-way, with both sides' system calls; NCCL's figure. */
   private static final double LATENCY_MICROS = 25;
 
+  /** Ranks beyond which connections are too many to have two sockets each. */
+  private static final int MOST_RANKS = 64;
+
   private final Protection protection;
   private final SocketSettings settings;
   private final List<Nic> nics;
+
+  /** True if a connection's messages move faster with a thread of their own. */
+  private final boolean helped;
+
+  private final SharedSocketThreads threads =
+      new SharedSocketThreads(Runtime.getRuntime().availableProcessors());
   private final int rank;
   private final Map<Integer, SocketListener> paired = new HashMap<>();
   private final List<AutoCloseable> opened = new ArrayList<>();
@@ -34,6 +43,7 @@ final class SocketNet implements Net {
     this.rank = context.rank();
     this.protection = Protection.of(context);
     this.settings = SocketSettings.of(context);
+    this.helped = context.sharesThread() && context.ranks() <= MOST_RANKS;
     this.watch = new SocketWatch(context.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT), this::pollPort);
     Nics found = Nics.find(settings);
     if (found.chosen().isEmpty()) {
@@ -80,7 +90,7 @@ final class SocketNet implements Net {
   public int descriptorsOfPair() {
     int most = 1;
     for (Nic nic : nics) {
-      int lanes = DataSocketCount.of(settings, nic).lanes();
+      int lanes = lanes(nic).lanes();
       most = Math.max(most, lanes == 0 ? 1 : 2 * (1 + lanes));
     }
     return most;
@@ -93,8 +103,7 @@ final class SocketNet implements Net {
 
   @Override
   public NetListener listen(int device, int peer) {
-    DataSocketCount lanes = DataSocketCount.of(settings, nics.get(device));
-    if (lanes.lanes() > 0 || paired.containsKey(peer)) {
+    if (lanes(nics.get(device)).lanes() > 0 || paired.containsKey(peer)) {
       return listen(device);
     }
     SocketListener listener = listen(device, true);
@@ -108,14 +117,13 @@ final class SocketNet implements Net {
     }
     SocketListener listener =
         new SocketListener(
-            port,
-            DataSocketCount.of(settings, nics.get(device)),
-            addresses(device),
-            rails(device),
-            pair,
-            watch);
+            port, lanes(nics.get(device)), threads, addresses(device), rails(device), pair, watch);
     opened.add(listener);
     return listener;
+  }
+
+  private DataSocketCount lanes(Nic nic) {
+    return DataSocketCount.of(settings, nic, helped);
   }
 
   /** The device's address first, then those of devices as fast as it, then the others. */
@@ -170,7 +178,7 @@ final class SocketNet implements Net {
   }
 
   private NetSender sender(int device, SocketSource source) {
-    SocketSender sender = new SocketSender(source, DataSocketCount.of(settings, nics.get(device)));
+    SocketSender sender = new SocketSender(source, lanes(nics.get(device)), threads);
     opened.add(sender);
     return sender;
   }
@@ -186,6 +194,7 @@ final class SocketNet implements Net {
       }
     }
     opened.clear();
+    threads.close();
     if (port != null) {
       port.close();
     }

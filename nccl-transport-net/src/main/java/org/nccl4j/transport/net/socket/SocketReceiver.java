@@ -52,11 +52,12 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
 
   private boolean goodbye;
 
-  SocketReceiver(SocketSource source, SocketLink link, DataSocketCount count) {
+  SocketReceiver(
+      SocketSource source, SocketLink link, DataSocketCount count, SharedSocketThreads threads) {
     super(source);
     this.link = link;
     SocketChannel[] sockets = link.sockets();
-    lanes = new DataSockets(sockets, false, count.threads(), "recv-" + link.peer());
+    lanes = new DataSockets(sockets, false, count, threads, "recv-" + link.peer());
     if (lanes.count() > 0) {
       link.carriedBy(lanes);
     }

@@ -24,6 +24,7 @@ final class SocketSender extends SocketConnection implements NetSender {
 
   private final SocketSource source;
   private final DataSocketCount preferred;
+  private final SharedSocketThreads threads;
   private final Send[] sends = new Send[REQUESTS];
   private SocketLink link;
   private SendLog log;
@@ -35,10 +36,11 @@ final class SocketSender extends SocketConnection implements NetSender {
   /** Messages begun; the first of them are in the log. */
   private long begun;
 
-  SocketSender(SocketSource source, DataSocketCount preferred) {
+  SocketSender(SocketSource source, DataSocketCount preferred, SharedSocketThreads threads) {
     super(source);
     this.source = source;
     this.preferred = preferred;
+    this.threads = threads;
   }
 
   @Override
@@ -55,7 +57,7 @@ final class SocketSender extends SocketConnection implements NetSender {
   private void connect(SocketLink connected) {
     SocketChannel[] sockets = connected.sockets();
     DataSocketCount count = preferred.withLanes(sockets.length - 1);
-    lanes = new DataSockets(sockets, true, count.threads(), "send-" + connected.peer());
+    lanes = new DataSockets(sockets, true, count, threads, "send-" + connected.peer());
     targets = new long[lanes.count()];
     connected.carriedBy(lanes);
     for (int s = 0; s < REQUESTS; s++) {

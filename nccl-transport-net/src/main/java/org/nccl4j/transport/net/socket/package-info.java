@@ -8,8 +8,9 @@
  * SocketDialer} connects to the first of a handle's addresses that can be reached, and says why the
  * others cannot. The two directions between two ranks share one socket, a {@code SocketPair}, which
  * the lower rank dials, where neither has lanes. Else a connection is one socket with headers, and,
- * where NCCL_SOCKET_NTHREADS says so, further ones (a {@code DataSocket} each) that large messages
- * are spread over, served by a {@code DataSocketThread}.
+ * where {@code DataSocketCount} says so, further ones (a {@code DataSocket} each) that large
+ * messages are spread over, served by a {@code DataSocketThread} of the connection's own or of the
+ * {@code SharedSocketThreads}.
  *
  * <p>A {@code SocketLink} has the sockets of a connection or pair. Its {@code SendLog} keeps what
  * the receiver has not acknowledged; its {@code Resumption} puts another socket in the place of a
@@ -18,9 +19,9 @@
  *
  * <p>Wire format: the handshake of {@code api.wire}, then for each message a header of size (4),
  * tag (4), note (4) and check (4), big-endian, followed by the message's bytes; where the
- * connection has lanes and the message is longer than 128 bytes, these go over the lanes instead,
- * cut into equal parts of at least 64 KiB, each to the next lane in turn. A size of -1 says that
- * the sender has closed. A size of -2 acknowledges all messages of the other direction before the
+ * connection has lanes and the message is longer than 32 KiB, these go over the lanes instead, cut
+ * into equal parts of at least 64 KiB, each to the next lane in turn. A size of -1 says that the
+ * sender has closed. A size of -2 acknowledges all messages of the other direction before the
  * number whose low half is the tag and whose high half is the note; where the socket is not a
  * pair's, nothing else comes back. With NCCL4J_NET_CHECKSUM=crc32c a header ends with a {@code
  * MessageSum} (4), which the receiver computes again once all of the message's bytes have come.

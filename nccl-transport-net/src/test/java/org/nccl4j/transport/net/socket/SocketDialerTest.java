@@ -36,7 +36,8 @@ import org.nccl4j.device.SystemErrorException;
 class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
   private static final Protection PLAIN = new Protection(SECRET, false);
-  private static final DataSocketCount NO_LANES = new DataSocketCount(0, 0);
+  private static final DataSocketCount NO_LANES = new DataSocketCount(0, 0, false);
+  private static final SharedSocketThreads THREADS = new SharedSocketThreads(1);
   private static final long SECOND = 1_000_000_000L;
 
   private final List<AutoCloseable> toClose = new ArrayList<>();
@@ -250,7 +251,7 @@ class SocketDialerTest {
       filled += written;
       idle = written == 0 ? idle + 1 : 0;
     }
-    SocketSender sender = new SocketSender(new Given(link(out)), NO_LANES);
+    SocketSender sender = new SocketSender(new Given(link(out)), NO_LANES, THREADS);
     assertTrue(sender.isConnected());
     Thread closing = new Thread(sender::close);
     closing.start();
@@ -308,7 +309,7 @@ class SocketDialerTest {
     List<SocketDialer> dials = new ArrayList<>();
     for (int d = 0; d < dialers; d++) {
       SocketListener listener =
-          new SocketListener(port, NO_LANES, List.of(loopback()), 1, false, watch);
+          new SocketListener(port, NO_LANES, THREADS, List.of(loopback()), 1, false, watch);
       listeners.add(listener);
       dials.add(
           keepDial(

@@ -46,7 +46,9 @@ class SocketHeaderTest {
     }
     // Reads wait, so that what was written is there once one returns.
     link = new SocketLink(new SocketChannel[] {in}, new NoSpareSockets(), watch, false);
-    receiver = new SocketReceiver(new Accepted(), link, new DataSocketCount(0, 0));
+    receiver =
+        new SocketReceiver(
+            new Accepted(), link, new DataSocketCount(0, 0, false), new SharedSocketThreads(1));
     memory = HostDevice.instance().allocate(64);
   }
 
