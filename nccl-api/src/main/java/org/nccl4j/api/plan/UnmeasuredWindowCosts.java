@@ -55,10 +55,8 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
     return switch (algorithm) {
       case PAIRWISE -> pairwise(operation, bytes);
       case DIRECT_LL -> lines(operation, bytes);
-      case DIRECT_ONE_SHOT ->
-          scaled(operation, Algorithm.ONE_SHOT, Protocol.SIMPLE, ONE_SHOT, bytes);
-      case DIRECT_TWO_SHOT ->
-          scaled(operation, Algorithm.TWO_SHOT, Protocol.SIMPLE, TWO_SHOT, bytes);
+      case DIRECT_ONE_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, ONE_SHOT, bytes);
+      case DIRECT_TWO_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, TWO_SHOT, bytes);
       case COPY_ENGINE -> copies(operation, bytes);
       default ->
           algorithm.isBetweenWindows()
@@ -74,7 +72,7 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
     Protocol line = line();
     double latency = Math.min(LINE_MOST, LINE_LATENCY + LINE_PEER * nRanks);
     Ratio ratio = new Ratio(latency, line == Protocol.LL128 ? LINE_TO_LL128 : LINE_TO_LL);
-    return scaled(operation, Algorithm.ONE_SHOT, line, ratio, bytes);
+    return scaled(operation, Algorithm.DIRECT_LL, line, ratio, bytes);
   }
 
   private Protocol line() {
@@ -87,10 +85,8 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
     if (nRanks > MOST_COPYING) {
       return ONLY_WHERE_ASKED + bytes;
     }
-    Algorithm algorithm =
-        operation == Operation.ALL_REDUCE ? Algorithm.TWO_SHOT : Algorithm.ONE_SHOT;
     return COPY_MICROSECONDS * nRanks
-        + COPIED_BYTES * further(operation, algorithm, Protocol.SIMPLE, bytes);
+        + COPIED_BYTES * further(operation, Algorithm.COPY_ENGINE, Protocol.SIMPLE, bytes);
   }
 
   /** Every rank sends each other a part, as in a one-shot all-gather. */
@@ -109,9 +105,10 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
         + ratio.bytes * further(operation, algorithm, protocol, bytes);
   }
 
-  /** Returns the time of some bytes beyond that of none. */
-  private double further(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+  /** Returns the time of some bytes beyond that of none, over connections. */
+  private double further(Operation operation, Algorithm direct, Protocol protocol, long bytes) {
     Operation alike = like(operation);
+    Algorithm algorithm = direct.counterpart(operation);
     return base.microseconds(alike, algorithm, protocol, bytes)
         - base.microseconds(alike, algorithm, protocol, 0);
   }
