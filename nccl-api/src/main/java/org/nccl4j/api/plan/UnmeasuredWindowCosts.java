@@ -31,8 +31,8 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
   private static final double LINE_TO_LL128 = 1.3;
 
   private static final double LINE_TO_LL = 0.7;
-  private static final Ratio ONE_SHOT = new Ratio(1.1, 0.95);
-  private static final Ratio TWO_SHOT = new Ratio(1.25, 1.03);
+  private static final Ratio ONE_STEP = new Ratio(1.1, 0.95);
+  private static final Ratio TWO_STEPS = new Ratio(1.25, 1.03);
 
   private static final double COPIED_BYTES = 0.86;
 
@@ -55,8 +55,8 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
     return switch (algorithm) {
       case PAIRWISE -> pairwise(operation, bytes);
       case DIRECT_LL -> lines(operation, bytes);
-      case DIRECT_ONE_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, ONE_SHOT, bytes);
-      case DIRECT_TWO_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, TWO_SHOT, bytes);
+      case DIRECT_ONE_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, ONE_STEP, bytes);
+      case DIRECT_TWO_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, TWO_STEPS, bytes);
       case COPY_ENGINE -> copies(operation, bytes);
       default ->
           algorithm.isBetweenWindows()
