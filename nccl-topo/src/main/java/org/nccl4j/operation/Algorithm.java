@@ -350,6 +350,21 @@ public enum Algorithm {
     return traffic;
   }
 
+  /**
+   * The algorithm over connections that moves as many bytes over the same links as this one between
+   * windows.
+   *
+   * @throws IllegalArgumentException if there is none
+   */
+  public Algorithm counterpart(Operation operation) {
+    return switch (this) {
+      case DIRECT_LL, DIRECT_ONE_SHOT -> ONE_SHOT;
+      case DIRECT_TWO_SHOT -> TWO_SHOT;
+      case COPY_ENGINE -> operation == Operation.ALL_REDUCE ? TWO_SHOT : ONE_SHOT;
+      default -> throw new IllegalArgumentException(label);
+    };
+  }
+
   /** The protocol of an algorithm between windows, by which NCCL_PROTO counts it. */
   public Protocol protocol() {
     return protocols.get(0);

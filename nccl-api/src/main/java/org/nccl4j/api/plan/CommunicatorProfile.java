@@ -114,7 +114,8 @@ public record CommunicatorProfile(
     CostModel base =
         kind == Device.Kind.HOST
             ? new HostWindowCosts(connections, nRanks, cores)
-            : GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks)).over(connections);
+            : GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks))
+                .over(connections, reach && nvlink);
     return spread.hosts() == 1
         ? tuned.map(table -> table.overWindows(base, nRanks, model)).orElse(base)
         : base;

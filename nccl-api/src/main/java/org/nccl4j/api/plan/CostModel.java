@@ -96,8 +96,8 @@ interface CostModel {
   }
 
   /**
-   * True if the times between windows may be compared with the times over connections: measured,
-   * not guessed.
+   * True if the times between windows may be compared with the times over connections: both are
+   * measured, or the ones are modelled on the others.
    */
   default boolean comparesWindows() {
     return false;

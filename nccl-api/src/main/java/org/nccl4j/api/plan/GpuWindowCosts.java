@@ -13,7 +13,7 @@ import org.nccl4j.operation.Protocol;
 
 /**
  * Costs between windows on GPUs: those measured for the model and the number of ranks ({@link
- * MeasuredTable}), and a formula where nothing was measured.
+ * MeasuredTable}). Where none were measured they are modelled over NVLink, and guessed otherwise.
  */
 final class GpuWindowCosts {
   private static final double LL_LATENCY = 5;
@@ -28,7 +28,8 @@ final class GpuWindowCosts {
   private static final double DOUBT = 1.5;
 
   private static final String GUESSED =
-      "guessed, since none were measured for this GPU: taken only where NCCL_ALGO asks for them";
+      "guessed, since none were measured for this GPU and not all GPUs reach each other over NVLink:"
+          + " taken only where NCCL_ALGO asks for them";
 
   /** Costs by model, number of ranks and bytes in lines. */
   private static final Map<String, GpuWindowCosts> KNOWN = new ConcurrentHashMap<>();
@@ -84,13 +85,25 @@ final class GpuWindowCosts {
     return !curves.isEmpty();
   }
 
-  /** These costs between windows, and a model's over connections. */
-  CostModel over(CostModel base) {
-    return new Overlay(base);
+  /**
+   * These costs between windows, and a model's over connections.
+   *
+   * @param nvlink whether every GPU reaches every other over NVLink
+   */
+  CostModel over(CostModel base, boolean nvlink) {
+    return nvlink && !areMeasured()
+        ? new UnmeasuredWindowCosts(base, nRanks, lineData)
+        : new Overlay(base);
   }
 
-  /** True if the CUDA device has an algorithm without multicast. */
-  private boolean exists(Operation operation, Algorithm algorithm) {
+  /** The algorithms between windows that the CUDA device has without multicast. */
+  static List<Algorithm> algorithms(Operation operation, int nRanks) {
+    return Algorithm.betweenWindows().stream()
+        .filter(algorithm -> exists(operation, algorithm, nRanks))
+        .toList();
+  }
+
+  private static boolean exists(Operation operation, Algorithm algorithm, int nRanks) {
     boolean has = algorithm.has(operation) && !algorithm.isMulticast();
     return switch (algorithm) {
       case DIRECT_ONE_SHOT -> has && (operation == Operation.REDUCE || !operation.isRooted());
@@ -169,11 +182,7 @@ final class GpuWindowCosts {
     @Override
     public List<Algorithm> algorithms(Operation operation) {
       List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
-      for (Algorithm algorithm : Algorithm.betweenWindows()) {
-        if (exists(operation, algorithm)) {
-          algorithms.add(algorithm);
-        }
-      }
+      algorithms.addAll(GpuWindowCosts.algorithms(operation, nRanks));
       return algorithms;
     }
 

@@ -16,7 +16,7 @@ class FewestBlocksTest {
   private static CostModel costs(int nRanks) {
     CostModel base = new GpuCostModel(nRanks, /* reach= */ true, /* nvlink= */ true);
     return GpuWindowCosts.of(MODEL, nRanks, 1 << 20)
-        .over(MeasuredCosts.find(MODEL, nRanks).orElseThrow().over(base));
+        .over(MeasuredCosts.find(MODEL, nRanks).orElseThrow().over(base), true);
   }
 
   private static AlgorithmChoice by(Algorithm algorithm) {
