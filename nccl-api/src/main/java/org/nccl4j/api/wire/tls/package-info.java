@@ -3,7 +3,7 @@
  * they are or by TLS. Layer: below settings, the bootstrap and init, beside {@code api.wire}.
  *
  * <p>{@code PeerCredentials} are a secret and, where there are {@code TlsFiles}, certificates; they
- * make a {@code SocketIo} of a socket. {@code ControlTls} gives networks a channel for their
+ * make a {@code SocketIo} of a socket. {@code NetworkTls} gives networks a channel for their
  * control connections.
  */
 package org.nccl4j.api.wire.tls;

@@ -20,12 +20,12 @@ import java.nio.file.Path;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.nccl4j.api.wire.tls.ControlTls;
+import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.api.wire.tls.TlsFiles;
 
 /** Control messages of networks over TLS, with both ends on one thread. */
 @Timeout(60)
-class ControlTlsTest {
+class NetworkTlsTest {
   private static final byte[] GREETING = "nobody reads this".getBytes(StandardCharsets.US_ASCII);
 
   /** Two ends of a connection, of which neither waits. */
@@ -50,14 +50,14 @@ class ControlTlsTest {
     }
   }
 
-  private static ControlTls tls(String certificate, String authority) throws Exception {
-    return ControlTls.of(
+  private static NetworkTls tls(String certificate, String authority) throws Exception {
+    return NetworkTls.of(
         new TlsFiles(
             file(certificate + ".pem"), file(certificate + ".key"), file(authority + ".pem")));
   }
 
   private static String file(String name) throws Exception {
-    return Path.of(ControlTlsTest.class.getResource("tls/" + name).toURI()).toString();
+    return Path.of(NetworkTlsTest.class.getResource("tls/" + name).toURI()).toString();
   }
 
   /** Writes all from one end while the other reads, by turns. */
@@ -83,12 +83,12 @@ class ControlTlsTest {
 
   @Test
   void bytesArriveBothWaysAndTheEndIsSeen() throws Exception {
-    ControlTls tls = tls("rank", "authority");
+    NetworkTls tls = tls("rank", "authority");
     byte[] much = new byte[300_000];
     new Random(5).nextBytes(much);
     try (Pair pair = new Pair()) {
-      ByteChannel one = tls.over(pair.dialed, true);
-      ByteChannel other = tls.over(pair.accepted, false);
+      ByteChannel one = tls.control(pair.dialed, true);
+      ByteChannel other = tls.control(pair.accepted, false);
       assertArrayEquals(GREETING, moved(one, other, GREETING));
       assertArrayEquals(GREETING, moved(other, one, GREETING));
       assertArrayEquals(much, moved(other, one, much));
@@ -106,10 +106,10 @@ class ControlTlsTest {
   /** Both ends of a network's greeting write before they read. */
   @Test
   void endsThatOnlyWriteMakeTheHandshakeToo() throws Exception {
-    ControlTls tls = tls("rank", "authority");
+    NetworkTls tls = tls("rank", "authority");
     try (Pair pair = new Pair()) {
-      ByteChannel one = tls.over(pair.dialed, true);
-      ByteChannel other = tls.over(pair.accepted, false);
+      ByteChannel one = tls.control(pair.dialed, true);
+      ByteChannel other = tls.control(pair.accepted, false);
       ByteBuffer first = ByteBuffer.wrap(GREETING);
       ByteBuffer second = ByteBuffer.wrap(GREETING);
       while (first.hasRemaining() || second.hasRemaining()) {
@@ -123,12 +123,12 @@ class ControlTlsTest {
 
   @Test
   void whatGoesOverTheWireIsNotReadable() throws Exception {
-    ControlTls tls = tls("rank", "authority");
+    NetworkTls tls = tls("rank", "authority");
     ByteArrayOutputStream seen = new ByteArrayOutputStream();
     try (Pair near = new Pair();
         Pair far = new Pair()) {
-      ByteChannel one = tls.over(near.dialed, true);
-      ByteChannel other = tls.over(far.accepted, false);
+      ByteChannel one = tls.control(near.dialed, true);
+      ByteChannel other = tls.control(far.accepted, false);
       ByteBuffer source = ByteBuffer.wrap(GREETING);
       ByteBuffer target = ByteBuffer.allocate(GREETING.length);
       while (target.hasRemaining()) {
@@ -161,8 +161,8 @@ class ControlTlsTest {
   @Test
   void aStrangersCertificateIsRefusedByName() throws Exception {
     try (Pair pair = new Pair()) {
-      ByteChannel one = tls("stranger", "both-authorities").over(pair.dialed, true);
-      ByteChannel other = tls("rank", "authority").over(pair.accepted, false);
+      ByteChannel one = tls("stranger", "both-authorities").control(pair.dialed, true);
+      ByteChannel other = tls("rank", "authority").control(pair.accepted, false);
       IOException refused =
           assertThrows(
               IOException.class,
@@ -179,8 +179,8 @@ class ControlTlsTest {
   @Test
   void withoutCertificatesItIsTheConnectionItself() throws Exception {
     try (Pair pair = new Pair()) {
-      ControlTls plain = ControlTls.of(TlsFiles.NONE);
-      assertSame(pair.dialed, plain.over(pair.dialed, true));
+      NetworkTls plain = NetworkTls.of(TlsFiles.NONE);
+      assertSame(pair.dialed, plain.control(pair.dialed, true));
     }
   }
 }
