@@ -3,8 +3,8 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
-import java.nio.channels.SocketChannel;
 import java.time.Duration;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
@@ -21,12 +21,12 @@ final class DataSocket {
     void fail(IOException cause, String attempts);
 
     /** Another socket has taken over from a lane's. */
-    void replaced(int index, SocketChannel by, String why, long again, long nanos);
+    void replaced(int index, DataChannel by, String why, long again, long nanos);
   }
 
   private static final int PARTS = 256;
 
-  private volatile SocketChannel socket;
+  private volatile DataChannel socket;
   private final boolean sends;
   private final SocketMemory[] memories = new SocketMemory[PARTS];
   private final long[] offsets = new long[PARTS];
@@ -49,7 +49,7 @@ final class DataSocket {
   private long doneBefore = -1;
   private int movedBefore;
 
-  DataSocket(SocketChannel socket, boolean sends) {
+  DataSocket(DataChannel socket, boolean sends) {
     this.socket = socket;
     this.sends = sends;
   }
@@ -209,7 +209,7 @@ final class DataSocket {
       return 0;
     }
     // First: a socket that takes over comes after the place where it goes on.
-    SocketChannel over = socket;
+    DataChannel over = socket;
     try {
       int slot = (int) done & (PARTS - 1);
       ByteBuffer view = memories[slot].view(index, offsets[slot] + moved, lengths[slot] - moved);

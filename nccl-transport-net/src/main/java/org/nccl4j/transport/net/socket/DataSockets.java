@@ -1,9 +1,9 @@
 package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
-import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.Arrays;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
@@ -23,7 +23,7 @@ final class DataSockets {
   private int next;
 
   /** Lanes over a connection's sockets but the first. */
-  DataSockets(SocketChannel[] sockets, boolean sends, int nThreads, String name) {
+  DataSockets(DataChannel[] sockets, boolean sends, int nThreads, String name) {
     lanes = new DataSocket[sockets.length - 1];
     for (int l = 0; l < lanes.length; l++) {
       lanes[l] = new DataSocket(sockets[l + 1], sends);

@@ -26,16 +26,20 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.PendingHandshake;
 import org.nccl4j.api.wire.Sockets;
+import org.nccl4j.api.wire.tls.NetworkTls;
+import org.nccl4j.api.wire.tls.TlsFiles;
 import org.nccl4j.device.SystemErrorException;
 
 /** Sockets come about with slow and crowded listeners, while there are strangers. */
 @Timeout(120)
 class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
-  private static final Protection PLAIN = new Protection(SECRET, false);
+  private static final Protection PLAIN =
+      new Protection(SECRET, false, false, NetworkTls.of(TlsFiles.NONE));
   private static final DataSocketCount NO_LANES = new DataSocketCount(0, 0);
   private static final long SECOND = 1_000_000_000L;
 
@@ -86,7 +90,7 @@ class SocketDialerTest {
   private SocketDialer dial(int port, InetAddress... addresses) {
     byte[] token = SocketRequest.newToken();
     SocketHandle handle =
-        new SocketHandle(0, port, token, List.of(addresses), addresses.length, false, false);
+        new SocketHandle(0, port, token, List.of(addresses), addresses.length, false, false, false);
     return new SocketDialer(handle, PLAIN, false, watch, () -> now);
   }
 
@@ -265,7 +269,8 @@ class SocketDialerTest {
   }
 
   private SocketLink link(SocketChannel socket) {
-    return new SocketLink(new SocketChannel[] {socket}, new NoSpareSockets(), watch, false);
+    return new SocketLink(
+        new DataChannel[] {DataChannel.plain(socket)}, new NoSpareSockets(), watch, false);
   }
 
   /** A socket that is there. */
