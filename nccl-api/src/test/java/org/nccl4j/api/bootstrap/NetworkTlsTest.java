@@ -18,14 +18,18 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Random;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.api.wire.tls.TlsFiles;
 
-/** Control messages of networks over TLS, with both ends on one thread. */
+/** Control messages and data of networks over TLS, with both ends on one thread. */
 @Timeout(60)
 class NetworkTlsTest {
+  private static final int MESSAGES = 2000;
   private static final byte[] GREETING = "nobody reads this".getBytes(StandardCharsets.US_ASCII);
 
   /** Two ends of a connection, of which neither waits. */
@@ -176,11 +180,135 @@ class NetworkTlsTest {
     }
   }
 
+  /** The last byte counts once the socket has it, so who writes again sends all. */
+  @Test
+  void whatWaitsForRoomIsWrittenByWhoComesAgain() throws Exception {
+    NetworkTls tls = tls("rank", "authority");
+    Random random = new Random(9);
+    byte[] sent = new byte[8 << 20];
+    random.nextBytes(sent);
+    try (Pair pair = new Pair()) {
+      DataChannel one = tls.data(pair.dialed, true);
+      DataChannel other = tls.data(pair.accepted, false);
+      assertArrayEquals(GREETING, moved(one, other, GREETING));
+      ByteBuffer[] sources = {
+        ByteBuffer.wrap(sent, 0, 1_000_001).slice(), ByteBuffer.wrap(sent, 1_000_001, 7_388_607)
+      };
+      ByteBuffer[] targets = {ByteBuffer.allocate(333_333), ByteBuffer.allocate(8_055_275)};
+      boolean waited = false;
+      long written = 0;
+      long read = 0;
+      while (written < sent.length) {
+        long more = one.write(sources);
+        written += more;
+        assertEquals(written, sent.length - sources[0].remaining() - sources[1].remaining());
+        if (more == 0) {
+          waited = true;
+          read += other.read(targets);
+        }
+      }
+      assertTrue(waited, "the socket has been full");
+      // Nobody writes any more: all that counts as written has to come.
+      while (read < sent.length) {
+        read += other.read(targets);
+      }
+      byte[] got = new byte[sent.length];
+      targets[0].flip().get(got, 0, 333_333);
+      targets[1].flip().get(got, 333_333, 8_055_275);
+      assertArrayEquals(sent, got);
+    }
+  }
+
+  @Test
+  void aMessageAllocatesWhatTheEngineAllocates() throws Exception {
+    long engine = Long.MAX_VALUE;
+    long channel = Long.MAX_VALUE;
+    SSLEngine[] engines = engines();
+    NetworkTls tls = tls("rank", "authority");
+    try (Pair pair = new Pair()) {
+      DataChannel one = tls.data(pair.dialed, true);
+      DataChannel other = tls.data(pair.accepted, false);
+      assertArrayEquals(GREETING, moved(one, other, GREETING));
+      assertArrayEquals(GREETING, moved(other, one, GREETING));
+      ByteBuffer source = ByteBuffer.allocateDirect(4096);
+      ByteBuffer target = ByteBuffer.allocateDirect(4096);
+      ByteBuffer encrypted = ByteBuffer.allocate(1 << 16);
+      ByteBuffer decrypted = ByteBuffer.allocateDirect(1 << 16);
+      // The least of some rounds: the JVM allocates for itself now and then.
+      for (int round = 0; round < 10; round++) {
+        long before = allocated();
+        for (int message = 0; message < MESSAGES; message++) {
+          engines[0].wrap(source.clear(), encrypted.clear());
+          engines[1].unwrap(encrypted.flip(), decrypted.clear());
+          assertEquals(source.capacity(), decrypted.position());
+        }
+        engine = Math.min(engine, allocated() - before);
+        before = allocated();
+        for (int message = 0; message < MESSAGES; message++) {
+          source.clear();
+          target.clear();
+          while (target.hasRemaining()) {
+            one.write(source);
+            other.read(target);
+          }
+        }
+        channel = Math.min(channel, allocated() - before);
+      }
+    }
+    assertTrue(
+        channel - engine < 16 * MESSAGES,
+        "%d messages allocate %d bytes, the engine %d".formatted(MESSAGES, channel, engine));
+  }
+
+  /** Bytes that this thread has allocated; by reflection: the module does not require the bean. */
+  private static long allocated() throws ReflectiveOperationException {
+    Object bean =
+        Class.forName("java.lang.management.ManagementFactory")
+            .getMethod("getThreadMXBean")
+            .invoke(null);
+    @SuppressWarnings("deprecation")
+    long thread = Thread.currentThread().getId();
+    return (long)
+        Class.forName("com.sun.management.ThreadMXBean")
+            .getMethod("getThreadAllocatedBytes", long.class)
+            .invoke(bean, thread);
+  }
+
+  /** A client and a server that have made the handshake. */
+  private static SSLEngine[] engines() throws Exception {
+    SSLContext context =
+        new TlsFiles(file("rank.pem"), file("rank.key"), file("authority.pem"))
+            .context()
+            .orElseThrow();
+    SSLEngine[] engines = {context.createSSLEngine(), context.createSSLEngine()};
+    engines[0].setUseClientMode(true);
+    engines[1].setUseClientMode(false);
+    ByteBuffer[] wires = {ByteBuffer.allocate(1 << 16), ByteBuffer.allocate(1 << 16)};
+    for (SSLEngine each : engines) {
+      each.beginHandshake();
+    }
+    for (int step = 0; step < 100; step++) {
+      for (int side = 0; side < 2; side++) {
+        SSLEngine engine = engines[side];
+        switch (engine.getHandshakeStatus()) {
+          case NEED_WRAP -> engine.wrap(ByteBuffer.allocate(0), wires[side]);
+          case NEED_TASK -> engine.getDelegatedTask().run();
+          default -> {
+            engine.unwrap(wires[1 - side].flip(), ByteBuffer.allocate(1 << 16));
+            wires[1 - side].compact();
+          }
+        }
+      }
+    }
+    return engines;
+  }
+
   @Test
   void withoutCertificatesItIsTheConnectionItself() throws Exception {
     try (Pair pair = new Pair()) {
       NetworkTls plain = NetworkTls.of(TlsFiles.NONE);
       assertSame(pair.dialed, plain.control(pair.dialed, true));
+      assertEquals(DataChannel.plain(pair.dialed), plain.data(pair.dialed, true));
     }
   }
 }

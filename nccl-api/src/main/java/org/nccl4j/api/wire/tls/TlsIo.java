@@ -24,8 +24,8 @@ final class TlsIo implements SocketIo {
 
   private static final int RECORD_LENGTH_AT = 3;
 
-  /** Bytes of a record that are not the other side's: the type inside it, and the tag. */
-  private static final int RECORD_REST = 17;
+  /** The tag of a record. The engine wants room for the rest, of which a byte is its type. */
+  private static final int TAG = 16;
 
   private final SocketChannel channel;
   private final SSLEngine engine;
@@ -160,6 +160,9 @@ final class TlsIo implements SocketIo {
    * come first.
    */
   private boolean decrypt(ByteBuffer target) throws IOException {
+    if (secured && !holdsRecord()) {
+      return false;
+    }
     SSLEngineResult result = null;
     if (fits(target)) {
       result = engine.unwrap(fromNet, target);
@@ -179,10 +182,21 @@ final class TlsIo implements SocketIo {
     return handshake(result.getHandshakeStatus()) && more;
   }
 
+  /** True if a record is here, or what is here is none: else the engine has nothing to do. */
+  private boolean holdsRecord() {
+    if (fromNet.remaining() < RECORD_HEADER) {
+      return false;
+    }
+    int bytes = RECORD_HEADER + recordLength();
+    return fromNet.remaining() >= bytes || bytes > packet;
+  }
+
+  private int recordLength() {
+    return fromNet.getShort(fromNet.position() + RECORD_LENGTH_AT) & 0xffff;
+  }
+
   private boolean fits(ByteBuffer target) {
-    return fromNet.remaining() > RECORD_HEADER
-        && (fromNet.getShort(fromNet.position() + RECORD_LENGTH_AT) & 0xffff) - RECORD_REST
-            <= target.remaining();
+    return fromNet.remaining() > RECORD_HEADER && recordLength() - TAG <= target.remaining();
   }
 
   /** Does what the handshake needs of this side; whether reading makes sense. */

@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -40,6 +41,8 @@ class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
   private static final Protection PLAIN =
       new Protection(SECRET, false, false, NetworkTls.of(TlsFiles.NONE));
+  private static final Protection ENCRYPTED =
+      new Protection(SECRET, false, true, NetworkTls.of(certificates()));
   private static final DataSocketCount NO_LANES = new DataSocketCount(0, 0);
   private static final long SECOND = 1_000_000_000L;
 
@@ -80,6 +83,15 @@ class SocketDialerTest {
     };
   }
 
+  private static TlsFiles certificates() {
+    Path files =
+        Path.of("..", "nccl-api", "src", "test", "resources", "org/nccl4j/api/bootstrap/tls");
+    return new TlsFiles(
+        files.resolve("rank.pem").toString(),
+        files.resolve("rank.key").toString(),
+        files.resolve("authority.pem").toString());
+  }
+
   private ServerSocketChannel server() throws IOException {
     ServerSocketChannel server = keep(ServerSocketChannel.open());
     server.bind(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0));
@@ -88,10 +100,22 @@ class SocketDialerTest {
   }
 
   private SocketDialer dial(int port, InetAddress... addresses) {
+    return dial(PLAIN, port, addresses);
+  }
+
+  private SocketDialer dial(Protection protection, int port, InetAddress... addresses) {
     byte[] token = SocketRequest.newToken();
     SocketHandle handle =
-        new SocketHandle(0, port, token, List.of(addresses), addresses.length, false, false, false);
-    return new SocketDialer(handle, PLAIN, false, watch, () -> now);
+        new SocketHandle(
+            0,
+            port,
+            token,
+            List.of(addresses),
+            addresses.length,
+            false,
+            false,
+            protection.encrypted());
+    return new SocketDialer(handle, protection, false, watch, () -> now);
   }
 
   private static InetAddress loopback() throws IOException {
@@ -205,6 +229,56 @@ class SocketDialerTest {
     assertNull(dial.poll());
     assertTrue(dial.toString().contains("(no answer within 5 s)"), dial.toString());
     greets(accept(server, dial), dial);
+  }
+
+  /** The handshake of TLS has the deadline of the first step. */
+  @Test
+  void whoIsSilentInTheHandshakeOfTlsIsTriedAgain() throws IOException {
+    ServerSocketChannel server = server();
+    SocketDialer dial = dial(ENCRYPTED, server.socket().getLocalPort(), loopback());
+    SocketChannel silent = accept(server, dial);
+    until(() -> dial.poll() == null && hasCome(silent));
+    now += 6 * SECOND;
+    assertNull(dial.poll());
+    assertTrue(dial.toString().contains("(no answer within 5 s)"), dial.toString());
+    PendingHandshake host =
+        new PendingHandshake(
+            accept(server, dial),
+            ENCRYPTED.channels(/* byTls= */ true, /* dialed= */ false),
+            Handshake.server(SECRET, Handshake.Service.SOCKET));
+    greetsOn(host, dial);
+  }
+
+  private static boolean hasCome(SocketChannel accepted) {
+    try {
+      return accepted.read(ByteBuffer.allocate(1)) > 0;
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void aStrangerThatDoesNotEndTheHandshakeOfTlsIsClosed() throws IOException {
+    SocketSettings settings = SocketSettings.of(context());
+    SocketPort port =
+        SocketPort.open(ENCRYPTED, settings, Nics.find(settings).chosen(), 16, () -> now);
+    toClose.add(port::close);
+    SocketChannel stranger =
+        keep(SocketChannel.open(new InetSocketAddress(loopback(), port.number())));
+    // The header of a record that never comes.
+    stranger.write(ByteBuffer.wrap(new byte[] {22, 3, 3, 1, 0}));
+    until(
+        () -> {
+          port.poll();
+          return port.guests() == 1;
+        });
+    now += 6 * SECOND;
+    until(
+        () -> {
+          port.poll();
+          return port.guests() == 0;
+        });
+    assertTrue(port.refusals().contains("it did not prove itself in time"), port.refusals());
   }
 
   @Test
