@@ -4,6 +4,6 @@
  *
  * <p>{@code PeerCredentials} are a secret and, where there are {@code TlsFiles}, certificates; they
  * make a {@code SocketIo} of a socket. {@code NetworkTls} gives networks a channel for their
- * control connections.
+ * control connections ({@code SocketIoChannel}) and for those with data ({@code TlsDataChannel}).
  */
 package org.nccl4j.api.wire.tls;
