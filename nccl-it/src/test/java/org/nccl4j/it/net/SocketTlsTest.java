@@ -189,8 +189,13 @@ class SocketTlsTest {
     assertArrayEquals(data, move(settings, port -> wire(port, WireFaults.pieces(3, 61)), data));
   }
 
-  /** How two ends that cannot connect fail. */
-  private static NcclException[] errors(Map<String, String> near, Map<String, String> far) {
+  /**
+   * How two ends that cannot connect fail.
+   *
+   * @param refusal by which the listening end refuses, unless it has an error
+   */
+  private static NcclException[] errors(
+      Map<String, String> near, Map<String, String> far, String refusal) {
     try (Net from = open(0, near);
         Net to = open(1, far)) {
       NetListener listener = to.listen(0);
@@ -209,7 +214,7 @@ class SocketTlsTest {
               errors[1] = e;
             }
             return errors[0] != null
-                && (errors[1] != null || listener.toString().contains("refused meanwhile"));
+                && (errors[1] != null || listener.toString().contains(refusal));
           });
       if (errors[1] == null) {
         errors[1] = new RemoteException(ErrorId.CONNECTION, listener.toString(), "");
@@ -232,7 +237,7 @@ class SocketTlsTest {
   void bothEndsNameDifferentSettings(String near, String far) {
     String yes = "NCCL4J_NET_TLS is 1 with certificates on this rank, and 0 or without";
     String no = "NCCL4J_NET_TLS is 0 or without certificates on this rank, and 1 with";
-    NcclException[] errors = errors(of(near), of(far));
+    NcclException[] errors = errors(of(near), of(far), "NCCL4J_NET_TLS");
     for (int side = 0; side < 2; side++) {
       boolean encrypts = (side == 0 ? near : far).equals("1");
       assertTrue(errors[side] instanceof InvalidUsageException, errors[side].toString());
@@ -245,7 +250,7 @@ class SocketTlsTest {
   /** The bootstrap refuses such a rank before; here both ends say what is wrong all the same. */
   @Test
   void aRankWithoutCertificatesIsRefused() {
-    NcclException[] errors = errors(of("none"), of("1"));
+    NcclException[] errors = errors(of("none"), of("1"), "it does not speak TLS");
     assertTrue(errors[0].problem().contains("NCCL4J_NET_TLS is 0 or without"), errors[0].problem());
     assertTrue(errors[1].problem().contains("it does not speak TLS"), errors[1].problem());
     assertTrue(errors[1].problem().contains("NCCL4J_TLS_CERT"), errors[1].problem());
@@ -256,7 +261,8 @@ class SocketTlsTest {
     NcclException[] errors =
         errors(
             Certificates.with(Map.of(), "stranger", "both-authorities"),
-            Certificates.with(Map.of()));
+            Certificates.with(Map.of()),
+            "its certificate is not accepted");
     assertTrue(errors[0].problem().contains("accept this side's certificate"), errors[0].problem());
     assertTrue(errors[0].remedy().contains("NCCL4J_TLS_CA"), errors[0].remedy());
     assertTrue(
@@ -269,7 +275,8 @@ class SocketTlsTest {
     NcclException[] errors =
         errors(
             Certificates.with(Map.of()),
-            Certificates.with(Map.of(), "stranger", "both-authorities"));
+            Certificates.with(Map.of(), "stranger", "both-authorities"),
+            "accept this side's certificate");
     assertTrue(
         errors[0].problem().contains("its certificate is not accepted"), errors[0].problem());
     assertTrue(errors[0].problem().contains("look at NCCL4J_TLS_CA here"), errors[0].problem());

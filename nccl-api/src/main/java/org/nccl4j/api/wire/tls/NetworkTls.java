@@ -26,6 +26,11 @@ public final class NetworkTls {
     return new NetworkTls(new PeerCredentials(new byte[0], files, files.context()));
   }
 
+  /** True if there are no certificates, so that nothing is encrypted. */
+  public boolean isOff() {
+    return trust.tls().isEmpty();
+  }
+
   /**
    * The bytes of a connection of control messages: the channel itself where there is no TLS.
    *

@@ -82,12 +82,17 @@ final class TlsIo implements SocketIo {
       throw end;
     }
     int before = target.position();
+    boolean drained = false;
     try {
       while (!isEnough(target, before)) {
         if (plain.hasRemaining()) {
           take(target);
         } else if (!decrypt(target)) {
+          if (drained && target.position() > before) {
+            return target.position() - before;
+          }
           int got = readMore();
+          drained = fromNet.limit() < fromNet.capacity();
           if (got < 0 && !secured) {
             throw new UnfinishedTlsException();
           }

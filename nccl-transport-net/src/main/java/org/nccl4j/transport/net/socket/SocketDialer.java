@@ -227,8 +227,8 @@ final class SocketDialer implements SocketSource, SpareSockets {
     }
     close();
     index = 0;
-    if (differsInTls()) {
-      checkSettings(tried);
+    if (handle.encrypted() && protection.tls().isOff()) {
+      checkSettings(tried); // the listener cannot be told
     }
     if (dialer.isHopeless()) {
       throw unreachable(dialer);
