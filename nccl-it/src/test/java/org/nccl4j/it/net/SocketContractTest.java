@@ -76,7 +76,7 @@ class SocketContractTest {
     return encrypted(settings);
   }
 
-  /** Java's TLS allocates for each record; SocketTlsTest compares with that. */
+  /** Java's TLS allocates for each record; NetworkTlsTest compares with that. */
   private static Stream<DynamicTest> encrypted(Map<String, String> settings) {
     return contract(new SocketNetProvider(), settings)
         .filter(test -> !test.getDisplayName().contains("warm"));
