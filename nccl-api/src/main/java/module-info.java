@@ -18,6 +18,8 @@ module org.nccl4j.api {
       org.nccl4j.transport.net,
       org.nccl4j.transport.nvls,
       org.nccl4j.transport.p2p;
+  exports org.nccl4j.api.wire.tls to
+      org.nccl4j.transport.net;
 
   uses org.nccl4j.api.spi.MulticastProvider;
   uses org.nccl4j.api.spi.NetProvider;

@@ -44,7 +44,7 @@ import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.api.window.WindowRegistry;
-import org.nccl4j.api.wire.tls.ControlTls;
+import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -203,7 +203,7 @@ public final class Initializer {
             : NetDistances.UNKNOWN,
         PeerDistances.of(ranks.graphs().topology(), request.settings(), bootstrap.rank()),
         ranks.graphs().egress(request.settings()),
-        ControlTls.of(TlsSettings.files(request.settings())),
+        NetworkTls.of(TlsSettings.files(request.settings())),
         profilers.ofSteps());
   }
 

@@ -2,6 +2,7 @@ package org.nccl4j.api.settings;
 
 import java.util.List;
 import org.nccl4j.api.spi.Setting;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.wire.tls.TlsFiles;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -16,8 +17,8 @@ public final class TlsSettings {
           "NCCL4J_TLS_CERT",
           "",
           "a PEM file",
-          "The rank's certificate. With it the bootstrap's connections and InfiniBand's TCP"
-              + " connections use TLS; each side shows a certificate.");
+          "The rank's certificate. With it the bootstrap's connections, data sockets and"
+              + " InfiniBand's TCP connections use TLS; each side shows a certificate.");
 
   public static final Setting<String> NCCL4J_TLS_KEY =
       Setting.text(
@@ -33,7 +34,15 @@ public final class TlsSettings {
           "a PEM file",
           "The authorities that sign the other ranks' certificates.");
 
-  static final List<Setting<?>> ALL = List.of(NCCL4J_TLS_CERT, NCCL4J_TLS_KEY, NCCL4J_TLS_CA);
+  public static final Setting<Boolean> NCCL4J_NET_TLS =
+      Setting.flag(
+          "NCCL4J_NET_TLS",
+          true,
+          "Sockets encrypt data where certificates are set (NCCL4J_TLS_CERT). The same on all"
+              + " ranks.");
+
+  static final List<Setting<?>> ALL =
+      List.of(NCCL4J_TLS_CERT, NCCL4J_TLS_KEY, NCCL4J_TLS_CA, NCCL4J_NET_TLS);
 
   private TlsSettings() {}
 
@@ -42,7 +51,7 @@ public final class TlsSettings {
    *
    * @throws InvalidArgumentException if some of the settings are there and others are not
    */
-  public static TlsFiles files(Settings settings) {
+  public static TlsFiles files(SettingValues settings) {
     TlsFiles files =
         new TlsFiles(
             settings.get(NCCL4J_TLS_CERT),

@@ -166,12 +166,15 @@ final class AddressTrials {
     boolean refused =
         reason instanceof ConnectException
             && String.valueOf(reason.getMessage()).contains("refused");
-    return refused || reason instanceof ProtocolException;
+    boolean differs =
+        reason instanceof ProtocolException && !(reason instanceof UnfinishedTlsException);
+    return refused || differs;
   }
 
   private static boolean isLetGo(IOException reason) {
     String text = String.valueOf(reason.getMessage());
     return reason instanceof ClosedChannelException
+        || reason instanceof UnfinishedTlsException
         || text.contains("reset")
         || text.contains("Broken pipe");
   }

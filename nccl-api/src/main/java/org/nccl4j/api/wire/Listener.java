@@ -70,6 +70,9 @@ public final class Listener {
   private final ArrayDeque<Guest> guests = new ArrayDeque<>();
   private long refused;
 
+  /** Who was refused last, and why. */
+  private String lastRefusal;
+
   /** Time at which the last look at the guests ended; the next field is its duration. */
   private long lookedEnd;
 
@@ -184,6 +187,7 @@ public final class Listener {
 
   private void refuse(Guest guest, String why) {
     guest.pending.close();
+    lastRefusal = guest.from + ": " + why;
     if (refused++ == 0) {
       LOG.log(
           Logger.Level.WARNING,
@@ -196,7 +200,10 @@ public final class Listener {
 
   /** Returns the refused connections, for messages; empty if there are none. */
   public String refusals() {
-    return refused == 0 ? "" : "; %d connections were refused meanwhile".formatted(refused);
+    return refused == 0
+        ? ""
+        : "; %d connections were refused meanwhile, the last from %s"
+            .formatted(refused, lastRefusal);
   }
 
   /** Closes the socket and whatever has not proved itself. */

@@ -8,7 +8,7 @@
  * PortRange}). Every connection begins with the {@code Handshake}. Networks poll: a {@code Dialer}
  * connects and a {@code Listener} accepts, each by a {@code PendingHandshake}; {@code
  * AddressTrials} decides which address is tried when. The bootstrap runs the same handshake on its
- * event loop.
+ * event loop. A {@code DataChannel} is what a network reads and writes afterwards.
  *
  * <p>{@code FdExchange} gives and takes file descriptors between processes of a host; {@code
  * TeardownBarrier} frees shared memory once the others have done with it.

@@ -2,6 +2,7 @@ package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -52,6 +53,23 @@ class NetOperationsTest {
             .with("NCCL_NSOCKS_PERTHREAD", Integer.toString(sockets));
     try (Ranks ranks = new Ranks(2, config)) {
       OperationsTest.everyOperation(ranks, 200_000);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 1000, 0", "3, 100000, 0", "2, 200000, 2"})
+  void everyOperationWithTls(int n, int count, int threads) throws Exception {
+    Path files =
+        Path.of("..", "nccl-api", "src", "test", "resources", "org/nccl4j/api/bootstrap/tls");
+    CommunicatorConfig config =
+        net()
+            .with("NCCL_SOCKET_NTHREADS", Integer.toString(threads))
+            .with("NCCL4J_TLS_CERT", files.resolve("rank.pem").toString())
+            .with("NCCL4J_TLS_KEY", files.resolve("rank.key").toString())
+            .with("NCCL4J_TLS_CA", files.resolve("authority.pem").toString());
+    try (Ranks ranks = new Ranks(n, config)) {
+      assertEquals(Map.of(1, "NET"), limited(ranks.communicators.get(0).transports()));
+      OperationsTest.everyOperation(ranks, count);
     }
   }
 

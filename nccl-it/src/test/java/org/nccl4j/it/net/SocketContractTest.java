@@ -119,6 +119,29 @@ class SocketContractTest {
   }
 
   @TestFactory
+  Stream<DynamicTest> oneSocketWithTls() {
+    return encrypted(Certificates.with(ONE));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> severalSocketsWithTls() {
+    return encrypted(Certificates.with(SEVERAL));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> severalSocketsWithTlsAndChecksums() {
+    Map<String, String> settings = Certificates.with(SEVERAL);
+    settings.put("NCCL4J_NET_CHECKSUM", "crc32c");
+    return encrypted(settings);
+  }
+
+  /** Java's TLS allocates for each record; NetworkTlsTest compares with that. */
+  private static Stream<DynamicTest> encrypted(Map<String, String> settings) {
+    return contract(new SocketNetProvider(), settings)
+        .filter(test -> !test.getDisplayName().contains("warm"));
+  }
+
+  @TestFactory
   Stream<DynamicTest> slow() {
     NetProvider slow = new FaultyNetProvider(new SocketNetProvider(), NetFaults.slow(11));
     // The wrapper allocates, and begins messages only when it likes.

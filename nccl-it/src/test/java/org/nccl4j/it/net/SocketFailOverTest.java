@@ -38,7 +38,12 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 class SocketFailOverTest {
   private static final int SEEDS = 200;
   private static final int SEEDS_OF_LANES = 20;
+  private static final int SEEDS_WITH_TLS = 100;
   private static final int ROOM = 400_000;
+
+  /** More than a handshake of TLS has, both ways. */
+  private static final int BYTES_OF_TLS = 10_000;
+
   private static final int UNDER_WAY = 8;
   private static final int[] MOST_BYTES = {64, 5_000, 100_000, ROOM};
 
@@ -225,7 +230,24 @@ class SocketFailOverTest {
   private static int move(long seed, int threads, boolean pair) throws Exception {
     Random random = new Random(seed);
     Long[] cutsAt = cuts(random, 1 + random.nextInt(6));
-    Map<String, String> settings = settings(threads, random.nextBoolean(), "60s");
+    return move(seed, random, pair, settings(threads, random.nextBoolean(), "60s"), cutsAt);
+  }
+
+  /** Cuts connections in the greeting of TLS too, but for the first ones. */
+  private static int moveByTls(long seed, int threads, boolean pair) throws Exception {
+    Random random = new Random(seed);
+    Long[] cutsAt = cuts(random, 2 + threads + random.nextInt(6));
+    for (int cut = 0; cut < cutsAt.length; cut++) {
+      boolean greeting = cut > threads && random.nextBoolean();
+      cutsAt[cut] = greeting ? 200 + random.nextInt(BYTES_OF_TLS) : BYTES_OF_TLS + cutsAt[cut];
+    }
+    Map<String, String> settings = settings(threads, random.nextInt(4) == 0, "60s");
+    return move(seed, random, pair, Certificates.with(settings), cutsAt);
+  }
+
+  private static int move(
+      long seed, Random random, boolean pair, Map<String, String> settings, Long... cutsAt)
+      throws Exception {
     try (Wired wired = new Wired(settings, pair, 24, random, random.nextBoolean(), cutsAt)) {
       wired.run();
       return wired.wire.cuts();
@@ -249,6 +271,25 @@ class SocketFailOverTest {
     int cuts = 0;
     for (int seed = 0; seed < SEEDS_OF_LANES; seed++) {
       cuts += move(SEEDS + seed, threads, false);
+    }
+    assertTrue(cuts > SEEDS_OF_LANES, cuts + " cuts");
+  }
+
+  @Test
+  void anotherSocketWithTlsTakesOver() throws Exception {
+    int cuts = 0;
+    for (int seed = 0; seed < SEEDS_WITH_TLS; seed++) {
+      cuts += moveByTls(seed, 0, seed % 2 == 0);
+    }
+    assertTrue(cuts > SEEDS_WITH_TLS, cuts + " cuts");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void anotherSocketWithTlsTakesOverFromOneOfSeveral(int threads) throws Exception {
+    int cuts = 0;
+    for (int seed = 0; seed < SEEDS_OF_LANES; seed++) {
+      cuts += moveByTls(SEEDS + seed, threads, false);
     }
     assertTrue(cuts > SEEDS_OF_LANES, cuts + " cuts");
   }

@@ -17,7 +17,7 @@ import org.nccl4j.api.spi.Profiler;
 import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
-import org.nccl4j.api.wire.tls.ControlTls;
+import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.topo.connect.EgressRoutes;
@@ -34,7 +34,7 @@ public record TransportContextImpl(
     NetDistances distances,
     PeerDistances peerDistances,
     Optional<EgressRoutes> egress,
-    ControlTls tls,
+    NetworkTls tls,
     Optional<Consumer<Profiler.ProxyStep>> proxySteps)
     implements TransportContext {
   @Override
@@ -76,7 +76,7 @@ public record TransportContextImpl(
 
   @Override
   public ByteChannel controlChannel(SocketChannel connected, boolean dialed) throws IOException {
-    return tls.over(connected, dialed);
+    return tls.control(connected, dialed);
   }
 
   @Override

@@ -16,6 +16,9 @@ import org.nccl4j.api.wire.Handshake;
  * @param tls certificates too, where it is present; then all bytes are encrypted
  */
 public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext> tls) {
+  /** Records of 16 KiB that a connection with data reads and writes in one system call. */
+  private static final int DATA_RECORDS = 4;
+
   /** The secret alone. */
   public static PeerCredentials in(byte[] secret) {
     return new PeerCredentials(secret, TlsFiles.NONE, Optional.empty());
@@ -41,14 +44,22 @@ public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext
   }
 
   public SocketIo wire(SocketChannel channel, boolean client) throws IOException {
-    if (tls.isEmpty()) {
-      return new SocketIo.Plain(channel);
-    }
-    SSLEngine engine = tls.get().createSSLEngine();
+    return tls.isEmpty()
+        ? new SocketIo.Plain(channel)
+        : new TlsIo(channel, engine(client), /* records= */ 1);
+  }
+
+  /** The bytes of a connection with TLS that carries data: several records go at once. */
+  TlsIo dataWire(SocketChannel channel, boolean client) throws IOException {
+    return new TlsIo(channel, engine(client), DATA_RECORDS);
+  }
+
+  private SSLEngine engine(boolean client) {
+    SSLEngine engine = tls.orElseThrow().createSSLEngine();
     engine.setUseClientMode(client);
     if (!client) {
       engine.setNeedClientAuth(true);
     }
-    return new TlsIo(channel, engine);
+    return engine;
   }
 }

@@ -5,34 +5,58 @@ import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SocketChannel;
+import javax.crypto.BadPaddingException;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLEngineResult;
 import javax.net.ssl.SSLEngineResult.HandshakeStatus;
 import javax.net.ssl.SSLException;
+import org.nccl4j.api.wire.UnfinishedTlsException;
 
 /** A connection's bytes by TLS. Its handshake is made by the reads and writes themselves. */
 final class TlsIo implements SocketIo {
-  private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
+  private static final ByteBuffer[] NOTHING = {ByteBuffer.allocate(0)};
+
+  /** Bytes after which a read or write ends, so that others soon get their turn. */
+  private static final int MOST_AT_ONCE = 256 << 10;
+
+  /** Before the bytes of a record: type (1), version (2), length (2). */
+  private static final int RECORD_HEADER = 5;
+
+  private static final int RECORD_LENGTH_AT = 3;
+
+  /** The tag of a record. The engine wants room for the rest, of which a byte is its type. */
+  private static final int TAG = 16;
 
   private final SocketChannel channel;
   private final SSLEngine engine;
+  private final int packet;
+
+  /** What has come and was not decrypted; always ready to be read, as the next two are. */
   private final ByteBuffer fromNet;
+
+  /** What was encrypted and could not be sent. */
   private final ByteBuffer toNet;
 
-  /** Decrypted bytes that were not read yet; always ready to be read. */
+  /** Decrypted bytes that were not read yet. */
   private final ByteBuffer plain;
+
+  private final ByteBuffer[] one = new ByteBuffer[1];
 
   private boolean secured;
 
   /** True if the other side has said anything. */
   private boolean heard;
 
-  TlsIo(SocketChannel channel, SSLEngine engine) throws IOException {
+  /** What ended a read that had brought something. */
+  private IOException end;
+
+  /** Begins, with room for so many records that go or come in one system call. */
+  TlsIo(SocketChannel channel, SSLEngine engine, int records) throws IOException {
     this.channel = channel;
     this.engine = engine;
-    int packet = engine.getSession().getPacketBufferSize();
-    fromNet = ByteBuffer.allocate(packet);
-    toNet = ByteBuffer.allocate(packet).limit(0);
+    packet = engine.getSession().getPacketBufferSize();
+    fromNet = ByteBuffer.allocate(records * packet).limit(0);
+    toNet = ByteBuffer.allocate(records * packet).limit(0);
     plain = ByteBuffer.allocate(engine.getSession().getApplicationBufferSize()).limit(0);
     engine.beginHandshake();
   }
@@ -49,44 +73,67 @@ final class TlsIo implements SocketIo {
 
   @Override
   public synchronized boolean holdsData() {
-    return plain.hasRemaining() || fromNet.position() > 0;
+    return plain.hasRemaining() || fromNet.hasRemaining() || end != null;
   }
 
   @Override
   public synchronized int read(ByteBuffer target) throws IOException {
+    if (end != null) {
+      throw end;
+    }
+    int before = target.position();
+    boolean drained = false;
     try {
-      while (!plain.hasRemaining()) {
-        if (!decrypt()) {
+      while (!isEnough(target, before)) {
+        if (plain.hasRemaining()) {
+          take(target);
+        } else if (!decrypt(target)) {
+          if (drained && target.position() > before) {
+            return target.position() - before;
+          }
           int got = readMore();
+          drained = fromNet.limit() < fromNet.capacity();
           if (got < 0 && !secured) {
-            throw new ProtocolException(
-                "it closed the connection during the TLS handshake; set NCCL4J_TLS_CERT on all"
-                    + " ranks or on none");
+            throw new UnfinishedTlsException();
           }
           if (got <= 0) {
-            return got;
+            int bytes = target.position() - before;
+            return bytes > 0 ? bytes : got;
           }
         }
       }
-    } catch (SSLException e) {
-      throw refused(e);
+    } catch (IOException e) {
+      IOException told = e instanceof SSLException tls ? refused(tls) : e;
+      if (target.position() == before) {
+        throw told;
+      }
+      end = told;
     }
-    heard = true;
-    int bytes = Math.min(plain.remaining(), target.remaining());
-    ByteBuffer part = plain.slice(plain.position(), bytes);
-    target.put(part);
-    plain.position(plain.position() + bytes);
-    return bytes;
+    return target.position() - before;
+  }
+
+  /** True if a read has brought what it can; one without room makes the handshake. */
+  private boolean isEnough(ByteBuffer target, int before) {
+    int bytes = target.position() - before;
+    heard |= bytes > 0 || plain.hasRemaining();
+    return !target.hasRemaining() && (bytes > 0 || plain.hasRemaining()) || bytes >= MOST_AT_ONCE;
+  }
+
+  private void take(ByteBuffer target) {
+    int limit = plain.limit();
+    plain.limit(plain.position() + Math.min(plain.remaining(), target.remaining()));
+    target.put(plain);
+    plain.limit(limit);
   }
 
   /**
    * A server that refuses a client's certificate says so after the client's handshake, if at all.
    */
   private int readMore() throws IOException {
-    String end = "closed";
+    String how = "closed";
     IOException cause = null;
     try {
-      int got = channel.read(fromNet);
+      int got = fill();
       if (got >= 0 || !secured || heard || !engine.getUseClientMode()) {
         return got;
       }
@@ -94,32 +141,67 @@ final class TlsIo implements SocketIo {
       if (!secured || heard || !engine.getUseClientMode()) {
         throw e;
       }
-      end = e.getMessage();
+      how = e.getMessage();
       cause = e;
     }
     throw new IOException(
         "it ended the connection after the TLS handshake (%s), and may not accept this side's"
-                .formatted(end)
+                .formatted(how)
             + " certificate; look at NCCL4J_TLS_CERT here and NCCL4J_TLS_CA there",
         cause);
   }
 
-  /** Goes on with what has come; false if more has to come first. */
-  private boolean decrypt() throws IOException {
-    fromNet.flip();
-    plain.clear();
-    SSLEngineResult result;
+  private int fill() throws IOException {
+    fromNet.compact();
     try {
-      result = engine.unwrap(fromNet, plain);
+      return channel.read(fromNet);
     } finally {
-      fromNet.compact();
-      plain.flip();
+      fromNet.flip();
+    }
+  }
+
+  /**
+   * Decrypts a record that has come, to where it is read if there is room; false if more has to
+   * come first.
+   */
+  private boolean decrypt(ByteBuffer target) throws IOException {
+    if (secured && !holdsRecord()) {
+      return false;
+    }
+    SSLEngineResult result = null;
+    if (fits(target)) {
+      result = engine.unwrap(fromNet, target);
+    }
+    if (result == null || result.getStatus() == SSLEngineResult.Status.BUFFER_OVERFLOW) {
+      plain.clear();
+      try {
+        result = engine.unwrap(fromNet, plain);
+      } finally {
+        plain.flip();
+      }
     }
     if (result.getStatus() == SSLEngineResult.Status.CLOSED) {
       throw new ClosedChannelException();
     }
     boolean more = result.getStatus() != SSLEngineResult.Status.BUFFER_UNDERFLOW;
     return handshake(result.getHandshakeStatus()) && more;
+  }
+
+  /** True if a record is here, or what is here is none: else the engine has nothing to do. */
+  private boolean holdsRecord() {
+    if (fromNet.remaining() < RECORD_HEADER) {
+      return false;
+    }
+    int bytes = RECORD_HEADER + recordLength();
+    return fromNet.remaining() >= bytes || bytes > packet;
+  }
+
+  private int recordLength() {
+    return fromNet.getShort(fromNet.position() + RECORD_LENGTH_AT) & 0xffff;
+  }
+
+  private boolean fits(ByteBuffer target) {
+    return fromNet.remaining() > RECORD_HEADER && recordLength() - TAG <= target.remaining();
   }
 
   /** Does what the handshake needs of this side; whether reading makes sense. */
@@ -139,7 +221,7 @@ final class TlsIo implements SocketIo {
           if (!sent()) {
             return false;
           }
-          status = wrap(NOTHING).getHandshakeStatus();
+          status = wrap(NOTHING, 0, 1).getHandshakeStatus();
         }
         case FINISHED, NOT_HANDSHAKING -> {
           secured = true;
@@ -154,31 +236,62 @@ final class TlsIo implements SocketIo {
     }
   }
 
-  private SSLEngineResult wrap(ByteBuffer source) throws IOException {
-    toNet.clear();
+  /** Encrypts a record behind those that are not sent yet. */
+  private SSLEngineResult wrap(ByteBuffer[] sources, int offset, int length) throws IOException {
+    if (!toNet.hasRemaining()) {
+      toNet.clear().limit(0);
+    }
+    int begin = toNet.position();
+    toNet.position(toNet.limit()).limit(toNet.capacity());
     try {
-      return engine.wrap(source, toNet);
+      return engine.wrap(sources, offset, length, toNet);
     } finally {
-      toNet.flip();
+      toNet.limit(toNet.position()).position(begin);
     }
   }
 
   @Override
   public synchronized int write(ByteBuffer source) throws IOException {
+    one[0] = source;
+    return (int) write(one, 0, 1);
+  }
+
+  /** Takes what it can of several buffers, in records that may reach over their bounds. */
+  synchronized long write(ByteBuffer[] sources, int offset, int length) throws IOException {
     try {
       if (!secured) {
         handshake(engine.getHandshakeStatus());
       }
-      if (!secured || !sent()) {
-        return 0;
+      long before = remaining(sources, offset, length);
+      long left = before;
+      while (secured && left > 0 && before - left < MOST_AT_ONCE && hasRoom()) {
+        SSLEngineResult result = wrap(sources, offset, length);
+        if (result.getStatus() == SSLEngineResult.Status.CLOSED) {
+          throw new ClosedChannelException();
+        }
+        if (result.bytesProduced() == 0) {
+          break;
+        }
+        left = remaining(sources, offset, length);
       }
-      int before = source.remaining();
-      wrap(source);
       sent();
-      return before - source.remaining();
+      return before - left;
     } catch (SSLException e) {
       throw refused(e);
     }
+  }
+
+  private static long remaining(ByteBuffer[] sources, int offset, int length) {
+    long bytes = 0;
+    for (int s = offset; s < offset + length; s++) {
+      bytes += sources[s].remaining();
+    }
+    return bytes;
+  }
+
+  /** True if another record has room, after those before it were sent if need be. */
+  private boolean hasRoom() throws IOException {
+    return toNet.capacity() - toNet.limit() >= packet && toNet.hasRemaining() || sent();
   }
 
   @Override
@@ -203,17 +316,26 @@ final class TlsIo implements SocketIo {
   }
 
   /** Tells the other side why, and what to look at on this one. */
-  private ProtocolException refused(SSLException e) throws IOException {
+  private IOException refused(SSLException e) throws IOException {
     try {
       engine.closeOutbound();
       if (sent()) {
-        wrap(NOTHING);
+        wrap(NOTHING, 0, 1);
         sent();
       }
-    } catch (SSLException told) {
+    } catch (IOException told) {
       e.addSuppressed(told);
     }
     String what = String.valueOf(e.getMessage());
+    if (e.getCause() instanceof BadPaddingException || secured && heard) {
+      SSLException damaged =
+          new SSLException(
+              what.contains("Received fatal alert")
+                  ? "TLS: bytes of this side were damaged on their way (%s)".formatted(what)
+                  : "TLS: bytes were damaged on their way (%s)".formatted(what));
+      damaged.initCause(e);
+      return damaged;
+    }
     String why =
         what.contains("not an SSL/TLS") || what.contains("plaintext")
             ? "it does not speak TLS; set NCCL4J_TLS_CERT on all ranks or on none"

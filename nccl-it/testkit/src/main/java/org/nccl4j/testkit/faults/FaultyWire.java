@@ -21,7 +21,7 @@ import java.util.concurrent.TimeUnit;
  */
 public final class FaultyWire implements AutoCloseable {
   private static final int BUFFER = 64 << 10;
-  private static final int RECORDED = 4096;
+  private static final int RECORDED = 64 << 10;
   private static final int CONNECT_MILLIS = 10_000;
   private static final int BACKLOG = 1024;
 

@@ -3,8 +3,8 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
-import java.nio.channels.SocketChannel;
 import java.time.Duration;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
@@ -21,7 +21,7 @@ final class DataSocket {
     void fail(IOException cause, String attempts);
 
     /** Another socket has taken over from a lane's. */
-    void replaced(int index, SocketChannel by, String why, long again, long nanos);
+    void replaced(int index, DataChannel by, String why, long again, long nanos);
   }
 
   private static final int PARTS = 256;
@@ -30,7 +30,7 @@ final class DataSocket {
   private final int index;
 
   private final boolean sends;
-  private volatile SocketChannel socket;
+  private volatile DataChannel socket;
   private final SocketMemory[] memories = new SocketMemory[PARTS];
   private final long[] offsets = new long[PARTS];
   private final int[] lengths = new int[PARTS];
@@ -52,7 +52,7 @@ final class DataSocket {
   private long doneBefore = -1;
   private int movedBefore;
 
-  DataSocket(int index, SocketChannel socket, boolean sends) {
+  DataSocket(int index, DataChannel socket, boolean sends) {
     this.index = index;
     this.socket = socket;
     this.sends = sends;
@@ -211,7 +211,7 @@ final class DataSocket {
       return 0;
     }
     // First: a socket that takes over comes after the place where it goes on.
-    SocketChannel over = socket;
+    DataChannel over = socket;
     try {
       int slot = (int) done & (PARTS - 1);
       ByteBuffer view = memories[slot].view(index, offsets[slot] + moved, lengths[slot] - moved);

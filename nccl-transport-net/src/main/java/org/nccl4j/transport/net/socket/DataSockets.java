@@ -1,11 +1,11 @@
 package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
-import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
@@ -40,7 +40,7 @@ final class DataSockets {
    * @param shared the communicator's threads
    */
   DataSockets(
-      SocketChannel[] sockets,
+      DataChannel[] sockets,
       boolean sends,
       DataSocketCount count,
       SharedSocketThreads shared,

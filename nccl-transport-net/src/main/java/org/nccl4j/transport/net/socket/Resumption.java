@@ -4,9 +4,9 @@ import java.io.IOException;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
-import java.nio.channels.SocketChannel;
 import java.util.function.Supplier;
 import java.util.zip.CRC32C;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 
 /**
@@ -19,7 +19,7 @@ final class Resumption {
   record Position(long next, long got, long complete) {}
 
   /** A socket with what the other end has received. */
-  record Resumed(SocketChannel socket, Position there) {}
+  record Resumed(DataChannel socket, Position there) {}
 
   private static final int BYTES = 3 * Long.BYTES + Integer.BYTES;
 
@@ -27,7 +27,7 @@ final class Resumption {
   private final int index;
   private final ByteBuffer out = ByteBuffer.allocate(BYTES);
   private final ByteBuffer in = ByteBuffer.allocate(BYTES);
-  private SocketChannel fresh;
+  private DataChannel fresh;
 
   Resumption(SpareSockets source, int index) {
     this.source = source;
@@ -43,7 +43,7 @@ final class Resumption {
    */
   Resumed poll(Supplier<Position> here) {
     if (fresh == null || source.isOffered(index)) {
-      SocketChannel next = source.next(index);
+      DataChannel next = source.next(index);
       if (next == null) {
         return null;
       }

@@ -3,7 +3,7 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.HotPath;
 
 /**
@@ -125,7 +125,7 @@ final class SendLog {
 
   /** Writes as much as the socket takes; true if no record is left. */
   @HotPath
-  boolean write(SocketChannel socket) throws IOException {
+  boolean write(DataChannel socket) throws IOException {
     while (written < packed) {
       long last = written;
       long run = Math.max(0, lengths[slot(last)] - sent);
@@ -153,7 +153,7 @@ final class SendLog {
     return true;
   }
 
-  private long gather(SocketChannel socket, ByteBuffer rest) throws IOException {
+  private long gather(DataChannel socket, ByteBuffer rest) throws IOException {
     pieces[0] = out;
     pieces[1] = rest;
     return socket.write(pieces);

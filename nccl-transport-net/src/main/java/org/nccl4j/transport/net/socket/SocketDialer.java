@@ -2,19 +2,21 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
-import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.LongSupplier;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Dialer;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.PendingHandshake;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -29,11 +31,14 @@ final class SocketDialer implements SocketSource, SpareSockets {
   /** Socket index of the only socket of both directions. */
   static final int PAIR = 127;
 
+  /** Socket index by which the listener learns that the dialing side differs in TLS. */
+  static final int DIFFERS = 126;
+
   private final SocketHandle handle;
   private final boolean pair;
   private final Protection protection;
   private final LongSupplier clock;
-  private final SocketChannel[] sockets;
+  private final DataChannel[] sockets;
   private final Dialer dialer;
 
   /** Rails that cannot be reached, by the index of their address. */
@@ -71,13 +76,14 @@ final class SocketDialer implements SocketSource, SpareSockets {
     this.protection = protection;
     this.watch = watch;
     this.clock = clock;
-    this.sockets = new SocketChannel[1 + handle.lanes()];
+    this.sockets = new DataChannel[1 + handle.lanes()];
     this.further = new Dialer[sockets.length];
     this.dialer = dialer(handle.where());
   }
 
   private Dialer dialer(List<InetSocketAddress> addresses) {
-    return new Dialer(addresses, PendingHandshake.Channels.PLAIN, clock);
+    return new Dialer(
+        addresses, protection.channels(handle.encrypted(), /* dialed= */ true), clock);
   }
 
   @Override
@@ -85,13 +91,14 @@ final class SocketDialer implements SocketSource, SpareSockets {
     while (index < sockets.length) {
       Dialer current = current();
       try {
-        if (current.poll(this::handshake) == null) {
+        PendingHandshake proved = current.poll(this::handshake);
+        if (proved == null) {
           return null;
         }
         InetSocketAddress reached = current.current();
-        sockets[index++] = current.take();
+        sockets[index++] = taken(current, proved);
         railDialer = null;
-        checkSums(reached);
+        checkSettings(reached);
       } catch (IOException e) {
         reject(current, e);
       }
@@ -109,17 +116,18 @@ final class SocketDialer implements SocketSource, SpareSockets {
 
   /** Dials the address of the broken socket first, then all others. */
   @Override
-  public SocketChannel next(int place) {
+  public DataChannel next(int place) {
     if (further[place] == null) {
       further[place] = dialer(fromBroken(place));
     }
     Dialer current = further[place];
     try {
-      if (current.poll(() -> handshake(place, true)) == null) {
+      PendingHandshake proved = current.poll(() -> handshake(place, true));
+      if (proved == null) {
         return null;
       }
       further[place] = null;
-      return current.take();
+      return taken(current, proved);
     } catch (IOException e) {
       if (current.failed(e) && current.isHopeless()) {
         further[place] = null;
@@ -136,22 +144,37 @@ final class SocketDialer implements SocketSource, SpareSockets {
     return all;
   }
 
-  private static SystemErrorException unreachable(Dialer dialer) {
+  private static DataChannel taken(Dialer from, PendingHandshake proved) {
+    DataChannel bytes = Protection.bytes(proved);
+    from.take();
+    return bytes;
+  }
+
+  private SystemErrorException unreachable(Dialer dialer) {
     return new SystemErrorException(
         ErrorId.UNREACHABLE,
         "no address of the other side can be reached: " + dialer.failures(),
-        "see that the process there still runs, let TCP through the firewall to its ports"
-            + " (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose interfaces that lead there with"
-            + " NCCL_SOCKET_IFNAME on both hosts");
+        handle.encrypted()
+            ? "see that the process there still runs, and that NCCL4J_TLS_CA of each rank has the"
+                + " authority of the other's NCCL4J_TLS_CERT"
+            : "see that the process there still runs, let TCP through the firewall to its ports"
+                + " (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose interfaces that lead there with"
+                + " NCCL_SOCKET_IFNAME on both hosts");
   }
 
   /** The listener has been told, too, so that both ends say how they differ. */
-  private void checkSums(InetSocketAddress reached) {
-    if (handle.sums() != protection.sums()) {
+  private void checkSettings(InetSocketAddress reached) {
+    Optional<InvalidUsageException> difference =
+        protection.differs(handle.sums(), handle.encrypted(), Sockets.text(reached));
+    if (difference.isPresent()) {
       close();
       index = 0;
-      throw protection.differs(Sockets.text(reached));
+      throw difference.get();
     }
+  }
+
+  private boolean differsInTls() {
+    return protection.encrypted() != handle.encrypted();
   }
 
   private Handshake handshake() {
@@ -159,9 +182,9 @@ final class SocketDialer implements SocketSource, SpareSockets {
   }
 
   private Handshake handshake(int place, boolean resumes) {
+    int which = differsInTls() ? DIFFERS : pair ? PAIR : place;
     SocketRequest request =
-        new SocketRequest(
-            handle.token(), pair ? PAIR : place, sockets.length, protection.sums(), resumes);
+        new SocketRequest(handle.token(), which, sockets.length, protection.sums(), resumes);
     return Handshake.client(protection.secret(), Handshake.Service.SOCKET, request.toBytes());
   }
 
@@ -204,6 +227,9 @@ final class SocketDialer implements SocketSource, SpareSockets {
     }
     close();
     index = 0;
+    if (handle.encrypted() && protection.tls().isOff()) {
+      checkSettings(tried); // the listener cannot be told
+    }
     if (dialer.isHopeless()) {
       throw unreachable(dialer);
     }

@@ -12,7 +12,8 @@ import org.nccl4j.device.InvalidUsageException;
 
 /**
  * The address of a listener. As bytes: version (1), lanes (1), port (2), token (16), number of
- * addresses (1), then for each its length (1) and bytes; rails (1); flags (1): 1 paired, 2 sums.
+ * addresses (1), then for each its length (1) and bytes; rails (1); flags (1): 1 paired, 2 sums, 4
+ * encrypted.
  *
  * @param lanes sockets beside the first
  * @param port it listens on
@@ -21,6 +22,7 @@ import org.nccl4j.device.InvalidUsageException;
  * @param rails how many of them, from the first on, the connection's sockets are spread over
  * @param paired whether the socket can be one for both directions between two ranks
  * @param sums whether each message carries a checksum
+ * @param encrypted whether its sockets use TLS
  */
 record SocketHandle(
     int lanes,
@@ -29,7 +31,8 @@ record SocketHandle(
     List<InetAddress> addresses,
     int rails,
     boolean paired,
-    boolean sums) {
+    boolean sums,
+    boolean encrypted) {
   static final int TOKEN_BYTES = SocketRequest.TOKEN_BYTES;
 
   /** Largest number of addresses of 16 bytes: a handle has room for as many. */
@@ -38,6 +41,7 @@ record SocketHandle(
   private static final byte VERSION = 3;
   private static final int PAIRED = 1;
   private static final int SUMS = 2;
+  private static final int ENCRYPTED = 4;
   private static final int MOST_BYTES = 23 + MAX_ADDRESSES * 17;
 
   byte[] toBytes() {
@@ -47,7 +51,8 @@ record SocketHandle(
     for (InetAddress address : addresses) {
       out.put((byte) address.getAddress().length).put(address.getAddress());
     }
-    out.put((byte) rails).put((byte) ((paired ? PAIRED : 0) | (sums ? SUMS : 0)));
+    int flags = (paired ? PAIRED : 0) | (sums ? SUMS : 0) | (encrypted ? ENCRYPTED : 0);
+    out.put((byte) rails).put((byte) flags);
     byte[] bytes = new byte[out.position()];
     out.flip().get(bytes);
     return bytes;
@@ -74,7 +79,7 @@ record SocketHandle(
       if (addresses.isEmpty()
           || rails < 1
           || rails > addresses.size()
-          || (flags & ~(PAIRED | SUMS)) != 0
+          || (flags & ~(PAIRED | SUMS | ENCRYPTED)) != 0
           || in.hasRemaining()
           || port == 0
           || lanes < 0
@@ -88,7 +93,8 @@ record SocketHandle(
           List.copyOf(addresses),
           rails,
           (flags & PAIRED) != 0,
-          (flags & SUMS) != 0);
+          (flags & SUMS) != 0,
+          (flags & ENCRYPTED) != 0);
     } catch (BufferUnderflowException | UnknownHostException | NegativeArraySizeException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

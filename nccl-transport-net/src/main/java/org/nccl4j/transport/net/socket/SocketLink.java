@@ -8,8 +8,9 @@ import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
-import java.nio.channels.SocketChannel;
 import java.time.Duration;
+import javax.net.ssl.SSLException;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
@@ -92,7 +93,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   /** Length of a header, with the sum. */
   final int headerBytes;
 
-  private final SocketChannel[] sockets;
+  private final DataChannel[] sockets;
   private final SocketWatch watch;
   private final SpareSockets spare;
   private final Resumption resumption;
@@ -110,7 +111,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private volatile boolean senderClosed;
 
   /** The socket, or null while it is broken. */
-  private volatile SocketChannel socket;
+  private volatile DataChannel socket;
 
   private volatile NcclException failure;
   private volatile boolean over;
@@ -144,7 +145,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
    * @param sockets the connection's; replaced ones are put there
    * @param spare makes others
    */
-  SocketLink(SocketChannel[] sockets, SpareSockets spare, SocketWatch watch, boolean sums) {
+  SocketLink(DataChannel[] sockets, SpareSockets spare, SocketWatch watch, boolean sums) {
     this.sockets = sockets;
     this.spare = spare;
     this.watch = watch;
@@ -160,14 +161,14 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   private void name() {
     try {
-      self = Sockets.text((InetSocketAddress) sockets[0].getLocalAddress());
-      peer = Sockets.text((InetSocketAddress) sockets[0].getRemoteAddress());
+      self = Sockets.text((InetSocketAddress) sockets[0].socket().getLocalAddress());
+      peer = Sockets.text((InetSocketAddress) sockets[0].socket().getRemoteAddress());
     } catch (IOException e) {
       peer = "an address that is gone";
     }
   }
 
-  SocketChannel[] sockets() {
+  DataChannel[] sockets() {
     return sockets;
   }
 
@@ -208,7 +209,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   /** The socket, or null while there is none to read or write. */
   @HotPath
-  SocketChannel socket() {
+  DataChannel socket() {
     return socket;
   }
 
@@ -419,13 +420,16 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     if (failure != null) {
       return;
     }
-    if (e instanceof DamagedMessageException) {
+    if (e instanceof DamagedMessageException || e instanceof SSLException) {
       failure =
           new RemoteException(
               ErrorId.DAMAGED,
-              "on the connection from %s to %s %s".formatted(peer, self, e.getMessage()),
+              "on the connection from %s to %s %s%s"
+                  .formatted(peer, self, e.getMessage(), attempts),
               "test memory, NICs, cables and switches of the two hosts if it recurs between them"
-                  + (sums == null ? "; NCCL4J_NET_CHECKSUM=crc32c checks all bytes" : ""),
+                  + (e instanceof SSLException || sums != null
+                      ? ""
+                      : "; NCCL4J_NET_CHECKSUM=crc32c checks all bytes"),
               e);
     } else {
       String how = e instanceof ClosedChannelException ? "the other side is gone" : e.getMessage();
@@ -482,7 +486,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private void glance() {
     try {
       acknowledge(true);
-      if (!senderClosed && log.written() < log.packed()) {
+      if (!senderClosed && log.written() < log.packed() && writeAck()) {
         log.write(socket);
       }
       if (log.acked() < log.packed()) {
@@ -540,18 +544,18 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   @Override
-  public void replaced(int index, SocketChannel by, String why, long again, long nanos) {
+  public void replaced(int index, DataChannel by, String why, long again, long nanos) {
     Sockets.close(sockets[index]);
     sockets[index] = by;
     String which = "%d of the connection %s to %s".formatted(index, self, peer);
     tell(which, addresses(by), why, again, nanos);
   }
 
-  private static String addresses(SocketChannel of) {
+  private static String addresses(DataChannel of) {
     try {
-      return Sockets.text((InetSocketAddress) of.getLocalAddress())
+      return Sockets.text((InetSocketAddress) of.socket().getLocalAddress())
           + " to "
-          + Sockets.text((InetSocketAddress) of.getRemoteAddress());
+          + Sockets.text((InetSocketAddress) of.socket().getRemoteAddress());
     } catch (IOException e) {
       return "an address that is gone";
     }

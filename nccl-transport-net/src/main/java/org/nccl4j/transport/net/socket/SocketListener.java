@@ -4,11 +4,11 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -18,12 +18,12 @@ final class SocketListener implements NetListener {
   private final DataSocketCount lanes;
   private final SharedSocketThreads threads;
   private final SocketHandle handle;
-  private final SocketChannel[] sockets;
+  private final DataChannel[] sockets;
   private final Awaited awaited = new Awaited();
   private final SocketWatch watch;
 
   /** Sockets that take over from broken ones. */
-  private final AtomicReferenceArray<SocketChannel> further;
+  private final AtomicReferenceArray<DataChannel> further;
 
   /** The link over the sockets that have come, or null. */
   private volatile SocketLink link;
@@ -68,16 +68,20 @@ final class SocketListener implements NetListener {
             addresses,
             rails,
             paired,
-            port.protection().sums());
-    this.sockets = new SocketChannel[1 + lanes.lanes()];
+            port.protection().sums(),
+            port.protection().encrypted());
+    this.sockets = new DataChannel[1 + lanes.lanes()];
     this.further = new AtomicReferenceArray<>(sockets.length);
     this.missing = sockets.length;
     port.add(handle.token(), this);
   }
 
   /** Takes a socket that knows the secret, unless it is not one of this connection's. */
-  boolean admit(SocketChannel socket, SocketRequest request) {
+  boolean admit(DataChannel socket, SocketRequest request) {
     int index = request.index();
+    if (index == SocketDialer.DIFFERS) {
+      return refuse(socket, handle.sums(), !handle.encrypted());
+    }
     int place = index == SocketDialer.PAIR ? 0 : index;
     if (request.resumes()) {
       return resume(socket, place);
@@ -86,9 +90,7 @@ final class SocketListener implements NetListener {
       return false;
     }
     if (request.sums() != handle.sums()) {
-      difference = port.protection().differs(where(socket));
-      Sockets.close(socket);
-      return true;
+      return refuse(socket, request.sums(), handle.encrypted());
     }
     if (sockets[place] != null) {
       if (!isGone(sockets[place])) {
@@ -103,8 +105,15 @@ final class SocketListener implements NetListener {
     return true;
   }
 
+  /** Closes the socket of a rank that knows the secret, and has other settings. */
+  private boolean refuse(DataChannel socket, boolean sums, boolean encrypted) {
+    difference = port.protection().differs(sums, encrypted, where(socket)).orElse(null);
+    Sockets.close(socket);
+    return true;
+  }
+
   /** Takes a socket in place of a broken one. */
-  private boolean resume(SocketChannel socket, int place) {
+  private boolean resume(DataChannel socket, int place) {
     if (link == null || place < 0 || place >= sockets.length) {
       return false;
     }
@@ -113,16 +122,16 @@ final class SocketListener implements NetListener {
     return true;
   }
 
-  private static String where(SocketChannel socket) {
+  private static String where(DataChannel socket) {
     try {
-      return Sockets.text((InetSocketAddress) socket.getRemoteAddress());
+      return Sockets.text((InetSocketAddress) socket.socket().getRemoteAddress());
     } catch (IOException e) {
       return "an address that is gone";
     }
   }
 
   /** True if who dialled has closed a socket again, to try another; it sends nothing before. */
-  private static boolean isGone(SocketChannel socket) {
+  private static boolean isGone(DataChannel socket) {
     try {
       return socket.read(ByteBuffer.allocate(1)) < 0;
     } catch (IOException e) {
@@ -228,7 +237,7 @@ final class SocketListener implements NetListener {
     }
 
     @Override
-    public SocketChannel next(int place) {
+    public DataChannel next(int place) {
       return further.getAndSet(place, null);
     }
 
@@ -238,7 +247,7 @@ final class SocketListener implements NetListener {
         link.end();
         port.remove(handle.token());
       }
-      for (SocketChannel socket : sockets) {
+      for (DataChannel socket : sockets) {
         Sockets.close(socket);
       }
       for (int place = 0; place < further.length(); place++) {

@@ -105,7 +105,7 @@ final class SocketPort implements Listener.Acceptor {
 
   @Override
   public PendingHandshake.Channels channels() {
-    return PendingHandshake.Channels.PLAIN;
+    return protection.channels(protection.encrypted(), /* dialed= */ false);
   }
 
   @Override
@@ -117,7 +117,7 @@ final class SocketPort implements Listener.Acceptor {
   public boolean admit(PendingHandshake proved) {
     SocketRequest request = SocketRequest.of(proved.handshake().request());
     SocketListener listener = listeners.get(ByteBuffer.wrap(request.token()));
-    return listener != null && listener.admit(proved.socket(), request);
+    return listener != null && listener.admit(Protection.bytes(proved), request);
   }
 
   /** Returns the refused connections, for messages; empty if there are none. */

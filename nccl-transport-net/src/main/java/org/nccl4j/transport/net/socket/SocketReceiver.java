@@ -4,10 +4,10 @@ import java.io.IOException;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
-import java.nio.channels.SocketChannel;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
@@ -56,7 +56,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
       SocketSource source, SocketLink link, DataSocketCount count, SharedSocketThreads threads) {
     super(source);
     this.link = link;
-    SocketChannel[] sockets = link.sockets();
+    DataChannel[] sockets = link.sockets();
     lanes = new DataSockets(sockets, false, count, threads, "recv-" + link.peer());
     if (lanes.count() > 0) {
       link.carriedBy(lanes);

@@ -9,7 +9,8 @@ import org.nccl4j.api.wire.Handshake;
  * messages carry sums; 128 is added to the index if the socket takes over from a broken one.
  *
  * @param token of the listener that it wants
- * @param index of this socket in the connection, {@link SocketDialer#PAIR} if it is a pair's
+ * @param index of this socket in the connection, {@link SocketDialer#PAIR} if it is a pair's,
+ *     {@link SocketDialer#DIFFERS} if it only says that its side differs in TLS
  * @param sockets how many the connection has
  * @param sums whether each message carries a checksum
  * @param resumes whether it takes over from a broken one

@@ -2,10 +2,10 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
 
@@ -55,7 +55,7 @@ final class SocketSender extends SocketConnection implements NetSender {
   }
 
   private void connect(SocketLink connected) {
-    SocketChannel[] sockets = connected.sockets();
+    DataChannel[] sockets = connected.sockets();
     DataSocketCount count = preferred.withLanes(sockets.length - 1);
     lanes = new DataSockets(sockets, true, count, threads, "send-" + connected.peer());
     targets = new long[lanes.count()];
@@ -185,9 +185,9 @@ final class SocketSender extends SocketConnection implements NetSender {
    * this waits for that, too.
    */
   private void sayGoodbye() throws IOException {
-    SocketChannel socket = link.socket();
+    DataChannel socket = link.socket();
     if (log.written() < begun) {
-      socket.shutdownOutput();
+      socket.socket().shutdownOutput();
       return;
     }
     ByteBuffer goodbye = ByteBuffer.allocate(link.headerBytes);
@@ -196,7 +196,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     long end = System.nanoTime() + LINGER_NANOS;
     while (!(link.writeAck() && socket.write(goodbye) >= 0 && !goodbye.hasRemaining())) {
       if (System.nanoTime() - end > 0) {
-        socket.shutdownOutput();
+        socket.socket().shutdownOutput();
         return;
       }
       Patience.sleep(POLL_NANOS);

@@ -1,6 +1,6 @@
 package org.nccl4j.transport.net.socket;
 
-import java.nio.channels.SocketChannel;
+import org.nccl4j.api.wire.DataChannel;
 
 /** Makes further sockets for a link, in place of broken ones. Called by a {@link SocketWatch}. */
 interface SpareSockets {
@@ -14,5 +14,5 @@ interface SpareSockets {
    * @param index of the broken socket in the connection
    * @throws org.nccl4j.device.NcclException if there will never be one
    */
-  SocketChannel next(int index);
+  DataChannel next(int index);
 }

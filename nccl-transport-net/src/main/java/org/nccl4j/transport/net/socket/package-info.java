@@ -17,6 +17,9 @@
  * broken one, driven by the communicator's {@code SocketWatch}. A socket that takes over begins
  * with what each end has received (the class specifies it), after a handshake that says so.
  *
+ * <p>All of that goes over {@code DataChannel}s: the sockets themselves, or by TLS where
+ * certificates are set ({@code Protection}).
+ *
  * <p>Wire format: the handshake of {@code api.wire}, then for each message a header of size (4),
  * tag (4), note (4) and check (4), big-endian, followed by the message's bytes; where the
  * connection has lanes and the message is longer than 32 KiB, these go over the lanes instead, cut

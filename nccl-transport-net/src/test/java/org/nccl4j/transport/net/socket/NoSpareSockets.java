@@ -1,6 +1,6 @@
 package org.nccl4j.transport.net.socket;
 
-import java.nio.channels.SocketChannel;
+import org.nccl4j.api.wire.DataChannel;
 
 /** A source that has no further sockets. */
 final class NoSpareSockets implements SpareSockets {
@@ -10,7 +10,7 @@ final class NoSpareSockets implements SpareSockets {
   }
 
   @Override
-  public SocketChannel next(int index) {
+  public DataChannel next(int index) {
     return null;
   }
 }

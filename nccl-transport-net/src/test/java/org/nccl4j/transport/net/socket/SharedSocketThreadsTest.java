@@ -16,6 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
 
@@ -68,8 +69,8 @@ class SharedSocketThreadsTest {
     for (int at = 0; at < BYTES; at += Long.BYTES) {
       content.putLong(at, at * 31L + 7);
     }
-    DataSocket sending = new DataSocket(1, from, true);
-    DataSocket receiving = new DataSocket(1, to, false);
+    DataSocket sending = new DataSocket(1, DataChannel.plain(from), true);
+    DataSocket receiving = new DataSocket(1, DataChannel.plain(to), false);
     thread.add(sending);
     thread.add(receiving);
     // Each has buffers of its own, since both are in one memory.
@@ -88,8 +89,8 @@ class SharedSocketThreadsTest {
   @Test
   void whatIsRemovedIsLeftAlone() throws Exception {
     DataSocketThread thread = threads.take();
-    DataSocket receiving = new DataSocket(1, to, false);
-    DataSocket other = new DataSocket(1, from, false);
+    DataSocket receiving = new DataSocket(1, DataChannel.plain(to), false);
+    DataSocket other = new DataSocket(1, DataChannel.plain(from), false);
     thread.add(receiving);
     thread.add(other);
     receiving.post(new SocketMemory(memory, 2), 0, BYTES);

@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,16 +27,22 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.PendingHandshake;
 import org.nccl4j.api.wire.Sockets;
+import org.nccl4j.api.wire.tls.NetworkTls;
+import org.nccl4j.api.wire.tls.TlsFiles;
 import org.nccl4j.device.SystemErrorException;
 
 /** Sockets come about with slow and crowded listeners, while there are strangers. */
 @Timeout(120)
 class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
-  private static final Protection PLAIN = new Protection(SECRET, false);
+  private static final Protection PLAIN =
+      new Protection(SECRET, false, false, NetworkTls.of(TlsFiles.NONE));
+  private static final Protection ENCRYPTED =
+      new Protection(SECRET, false, true, NetworkTls.of(certificates()));
   private static final DataSocketCount NO_LANES = new DataSocketCount(0, 0, false);
   private static final SharedSocketThreads THREADS = new SharedSocketThreads(1);
   private static final long SECOND = 1_000_000_000L;
@@ -77,6 +84,15 @@ class SocketDialerTest {
     };
   }
 
+  private static TlsFiles certificates() {
+    Path files =
+        Path.of("..", "nccl-api", "src", "test", "resources", "org/nccl4j/api/bootstrap/tls");
+    return new TlsFiles(
+        files.resolve("rank.pem").toString(),
+        files.resolve("rank.key").toString(),
+        files.resolve("authority.pem").toString());
+  }
+
   private ServerSocketChannel server() throws IOException {
     ServerSocketChannel server = keep(ServerSocketChannel.open());
     server.bind(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0));
@@ -85,10 +101,22 @@ class SocketDialerTest {
   }
 
   private SocketDialer dial(int port, InetAddress... addresses) {
+    return dial(PLAIN, port, addresses);
+  }
+
+  private SocketDialer dial(Protection protection, int port, InetAddress... addresses) {
     byte[] token = SocketRequest.newToken();
     SocketHandle handle =
-        new SocketHandle(0, port, token, List.of(addresses), addresses.length, false, false);
-    return new SocketDialer(handle, PLAIN, false, watch, () -> now);
+        new SocketHandle(
+            0,
+            port,
+            token,
+            List.of(addresses),
+            addresses.length,
+            false,
+            false,
+            protection.encrypted());
+    return new SocketDialer(handle, protection, false, watch, () -> now);
   }
 
   private static InetAddress loopback() throws IOException {
@@ -204,6 +232,56 @@ class SocketDialerTest {
     greets(accept(server, dial), dial);
   }
 
+  /** The handshake of TLS has the deadline of the first step. */
+  @Test
+  void whoIsSilentInTheHandshakeOfTlsIsTriedAgain() throws IOException {
+    ServerSocketChannel server = server();
+    SocketDialer dial = dial(ENCRYPTED, server.socket().getLocalPort(), loopback());
+    SocketChannel silent = accept(server, dial);
+    until(() -> dial.poll() == null && hasCome(silent));
+    now += 6 * SECOND;
+    assertNull(dial.poll());
+    assertTrue(dial.toString().contains("(no answer within 5 s)"), dial.toString());
+    PendingHandshake host =
+        new PendingHandshake(
+            accept(server, dial),
+            ENCRYPTED.channels(/* byTls= */ true, /* dialed= */ false),
+            Handshake.server(SECRET, Handshake.Service.SOCKET));
+    greetsOn(host, dial);
+  }
+
+  private static boolean hasCome(SocketChannel accepted) {
+    try {
+      return accepted.read(ByteBuffer.allocate(1)) > 0;
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void aStrangerThatDoesNotEndTheHandshakeOfTlsIsClosed() throws IOException {
+    SocketSettings settings = SocketSettings.of(context());
+    SocketPort port =
+        SocketPort.open(ENCRYPTED, settings, Nics.find(settings).chosen(), 16, () -> now);
+    toClose.add(port::close);
+    SocketChannel stranger =
+        keep(SocketChannel.open(new InetSocketAddress(loopback(), port.number())));
+    // The header of a record that never comes.
+    stranger.write(ByteBuffer.wrap(new byte[] {22, 3, 3, 1, 0}));
+    until(
+        () -> {
+          port.poll();
+          return port.guests() == 1;
+        });
+    now += 6 * SECOND;
+    until(
+        () -> {
+          port.poll();
+          return port.guests() == 0;
+        });
+    assertTrue(port.refusals().contains("it did not prove itself in time"), port.refusals());
+  }
+
   @Test
   void whereEveryAddressRefusesTheErrorComesAtOnce() throws IOException {
     ServerSocketChannel server = server();
@@ -266,7 +344,8 @@ class SocketDialerTest {
   }
 
   private SocketLink link(SocketChannel socket) {
-    return new SocketLink(new SocketChannel[] {socket}, new NoSpareSockets(), watch, false);
+    return new SocketLink(
+        new DataChannel[] {DataChannel.plain(socket)}, new NoSpareSockets(), watch, false);
   }
 
   /** A socket that is there. */

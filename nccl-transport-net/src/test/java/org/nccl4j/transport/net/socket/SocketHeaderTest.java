@@ -20,6 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RemoteException;
@@ -45,7 +46,9 @@ class SocketHeaderTest {
       in = server.accept();
     }
     // Reads wait, so that what was written is there once one returns.
-    link = new SocketLink(new SocketChannel[] {in}, new NoSpareSockets(), watch, false);
+    link =
+        new SocketLink(
+            new DataChannel[] {DataChannel.plain(in)}, new NoSpareSockets(), watch, false);
     receiver =
         new SocketReceiver(
             new Accepted(), link, new DataSocketCount(0, 0, false), new SharedSocketThreads(1));

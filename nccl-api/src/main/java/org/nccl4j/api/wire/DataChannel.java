@@ -1,0 +1,66 @@
+package org.nccl4j.api.wire;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.GatheringByteChannel;
+import java.nio.channels.ScatteringByteChannel;
+import java.nio.channels.SocketChannel;
+
+/**
+ * The bytes of a socket that carries data: as they are, or by TLS. Never waits. A read takes all
+ * that has come, as far as there is room. A byte is written once the socket has it, so who could
+ * not write all of them writes the same bytes again from the first that was not taken.
+ */
+public interface DataChannel extends ByteChannel, GatheringByteChannel, ScatteringByteChannel {
+  /** Returns the socket, for its addresses and to end its output. */
+  SocketChannel socket();
+
+  /** The socket's bytes as they are. */
+  static DataChannel plain(SocketChannel socket) {
+    return new Plain(socket);
+  }
+
+  /** The socket's bytes as they are. */
+  record Plain(SocketChannel socket) implements DataChannel {
+    @Override
+    public int read(ByteBuffer target) throws IOException {
+      return socket.read(target);
+    }
+
+    @Override
+    public long read(ByteBuffer[] targets) throws IOException {
+      return socket.read(targets);
+    }
+
+    @Override
+    public long read(ByteBuffer[] targets, int offset, int length) throws IOException {
+      return socket.read(targets, offset, length);
+    }
+
+    @Override
+    public int write(ByteBuffer source) throws IOException {
+      return socket.write(source);
+    }
+
+    @Override
+    public long write(ByteBuffer[] sources) throws IOException {
+      return socket.write(sources);
+    }
+
+    @Override
+    public long write(ByteBuffer[] sources, int offset, int length) throws IOException {
+      return socket.write(sources, offset, length);
+    }
+
+    @Override
+    public boolean isOpen() {
+      return socket.isOpen();
+    }
+
+    @Override
+    public void close() throws IOException {
+      socket.close();
+    }
+  }
+}

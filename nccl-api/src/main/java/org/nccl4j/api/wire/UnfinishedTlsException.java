@@ -1,0 +1,18 @@
+package org.nccl4j.api.wire;
+
+import java.net.ProtocolException;
+
+/**
+ * The end of a connection during its TLS handshake: the other side does not speak TLS, or the
+ * connection broke.
+ */
+public final class UnfinishedTlsException extends ProtocolException {
+  private static final long serialVersionUID = 1;
+
+  /** The other side has closed the connection. */
+  public UnfinishedTlsException() {
+    super(
+        "it closed the connection during the TLS handshake; set NCCL4J_TLS_CERT on all ranks or on"
+            + " none");
+  }
+}

@@ -1,0 +1,57 @@
+package org.nccl4j.api.wire.tls;
+
+import java.io.IOException;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.SocketChannel;
+import org.nccl4j.api.wire.DataChannel;
+
+/**
+ * The connections that networks open, by the same TLS as the bootstrap's: both sides show a
+ * certificate. Any thread.
+ */
+public final class NetworkTls {
+  private final PeerCredentials trust;
+
+  private NetworkTls(PeerCredentials trust) {
+    this.trust = trust;
+  }
+
+  /**
+   * Returns the TLS of certificates in files; no TLS where there are no files.
+   *
+   * @throws org.nccl4j.device.InvalidArgumentException naming the file that cannot be used, why,
+   *     and the remedy
+   */
+  public static NetworkTls of(TlsFiles files) {
+    return new NetworkTls(new PeerCredentials(new byte[0], files, files.context()));
+  }
+
+  /** True if there are no certificates, so that nothing is encrypted. */
+  public boolean isOff() {
+    return trust.tls().isEmpty();
+  }
+
+  /**
+   * The bytes of a connection of control messages: the channel itself where there is no TLS.
+   *
+   * @param connected in non-blocking mode, which nobody else reads or writes from now on
+   * @param dialed whether this side opened it
+   */
+  public ByteChannel control(SocketChannel connected, boolean dialed) throws IOException {
+    return trust.tls().isEmpty()
+        ? connected
+        : new SocketIoChannel(connected, trust.wire(connected, dialed));
+  }
+
+  /**
+   * The bytes of a connection that carries data.
+   *
+   * @param connected in non-blocking mode, which nobody else reads or writes from now on
+   * @param dialed whether this side opened it
+   */
+  public DataChannel data(SocketChannel connected, boolean dialed) throws IOException {
+    return trust.tls().isEmpty()
+        ? DataChannel.plain(connected)
+        : new TlsDataChannel(connected, trust.dataWire(connected, dialed));
+  }
+}
