@@ -42,6 +42,11 @@ final class DeviceExaminations {
   private DeviceExaminations() {}
 
   static List<Examination> all() {
+    if (!SystemExaminations.onLinux()) {
+      return List.of(
+          new Examination("host device", () -> List.of(host())),
+          new Examination("cuda", () -> List.of(cuda())));
+    }
     return List.of(
         new Examination("host device", () -> List.of(host())),
         new Examination("cuda", () -> List.of(cuda())),
@@ -97,7 +102,10 @@ final class DeviceExaminations {
     CudaProbe driver;
     try {
       driver = NativeLibrary.load(CudaProbe.class, NativeNames.CUDA);
-    } catch (NcclException | LinkageError e) {
+    } catch (NcclException e) {
+      if (!SystemExaminations.onLinux()) {
+        return Finding.missing("cuda", e.problem() + ": only the host device works", e.remedy());
+      }
       return Finding.missing(
           "cuda",
           "there is no libcuda.so.1: only the host device works",
