@@ -36,6 +36,9 @@ final class DeviceExaminations {
   private static final String GPU_DIRECT = "gpudirect";
   private static final String NVLS = "nvls";
 
+  /** Enough for a busy machine, and less than an examination may take. */
+  private static final Duration PATIENCE = Duration.ofSeconds(Examination.PATIENCE_SECONDS - 2);
+
   /** Unless a setting asks for it. */
   private static final int FEWEST_NVLS_GPUS = 3;
 
@@ -63,8 +66,8 @@ final class DeviceExaminations {
       CommunicatorConfig config =
           CommunicatorConfig.defaults()
               .withName("doctor")
-              .withInitDeadline(Duration.ofSeconds(5))
-              .withOperationDeadline(Duration.ofSeconds(5));
+              .withInitDeadline(PATIENCE)
+              .withOperationDeadline(PATIENCE);
       List<Communicator> ranks = Communicator.initAll(List.of(device, device), config);
       try (Communicator one = ranks.get(0);
           Communicator other = ranks.get(1);
@@ -103,13 +106,14 @@ final class DeviceExaminations {
     try {
       driver = NativeLibrary.load(CudaProbe.class, NativeNames.CUDA);
     } catch (NcclException e) {
-      if (!SystemExaminations.onLinux()) {
-        return Finding.missing("cuda", e.problem() + ": only the host device works", e.remedy());
-      }
-      return Finding.missing(
-          "cuda",
-          "there is no libcuda.so.1: only the host device works",
-          "install NVIDIA's driver; in a container run with --gpus all (nvidia-container-toolkit)");
+      List<String> files = NativeNames.CUDA.files();
+      return files.isEmpty()
+          ? Finding.missing("cuda", e.problem() + ": only the host device works", e.remedy())
+          : Finding.missing(
+              "cuda",
+              "there is no " + files.get(0) + ": only the host device works",
+              "install NVIDIA's driver; in a container run with --gpus all"
+                  + " (nvidia-container-toolkit)");
     }
     int status = driver.cuInit(0);
     if (status != 0) {

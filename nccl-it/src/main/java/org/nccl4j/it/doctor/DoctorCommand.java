@@ -52,8 +52,8 @@ public final class DoctorCommand implements Callable<Integer> {
     if (SystemExaminations.onLinux()) {
       examinations.addAll(InfiniBandExaminations.all());
       examinations.addAll(LibncclExaminations.all());
+      examinations.addAll(ToolExaminations.all());
     }
-    examinations.addAll(ToolExaminations.all());
     examinations.addAll(SettingExaminations.all());
     List<Finding> findings = new ArrayList<>();
     for (Examination examination : examinations) {

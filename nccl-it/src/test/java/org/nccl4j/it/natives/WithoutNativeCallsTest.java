@@ -129,9 +129,8 @@ class WithoutNativeCallsTest {
     assertTrue(
         output.contains("MISSING  libc           nccl4j does not call libc on " + system), output);
     assertTrue(output.contains("use Linux for shared memory between processes"), output);
-    assertTrue(output.contains("OK       host device "), output);
     assertFalse(output.contains("report this as a defect"), output);
-    assertTrue(output.contains("All that is needed on this machine is there."), output);
+    assertFalse(output.contains("apt-get"), output);
   }
 
   /** Before Java 22 the address of a buffer comes from jffi. */
