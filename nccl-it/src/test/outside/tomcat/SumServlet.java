@@ -20,6 +20,7 @@ import org.nccl4j.device.RedOp;
 public class SumServlet extends HttpServlet {
   private static final long serialVersionUID = 1;
   private static final int COUNT = 1000;
+  private static final int OWN_BYTES = 8 << 20;
 
   @Override
   protected void doGet(HttpServletRequest request, HttpServletResponse response)
@@ -44,6 +45,7 @@ public class SumServlet extends HttpServlet {
           }
         });
     streams.forEach(DeviceStream::synchronize);
+    reduceOwnMemory(ranks, streams);
     streams.forEach(DeviceStream::close);
     ranks.forEach(Communicator::close);
     int right = 0;
@@ -51,5 +53,29 @@ public class SumServlet extends HttpServlet {
       right += data.get(1).getInt(4 * i) == 3 * i ? 1 : 0;
     }
     response.getWriter().print(right + " elements right");
+  }
+
+  /** With memory of both kinds, enough to be seen in the process's if it were not freed. */
+  private static void reduceOwnMemory(List<Communicator> ranks, List<DeviceStream> streams) {
+    List<DeviceMemory> from = ranks.stream().map(rank -> rank.device().allocate(OWN_BYTES)).toList();
+    List<DeviceMemory> to = ranks.stream().map(rank -> rank.device().memAlloc(OWN_BYTES)).toList();
+    from.forEach(memory -> memory.fill((byte) 1));
+    Group.run(
+        () -> {
+          for (int rank = 0; rank < 2; rank++) {
+            ranks
+                .get(rank)
+                .allReduce(
+                    from.get(rank),
+                    to.get(rank),
+                    OWN_BYTES,
+                    DataType.INT8,
+                    RedOp.SUM,
+                    streams.get(rank));
+          }
+        });
+    streams.forEach(DeviceStream::synchronize);
+    from.forEach(DeviceMemory::close);
+    to.forEach(DeviceMemory::close);
   }
 }

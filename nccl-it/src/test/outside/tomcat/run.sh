@@ -3,7 +3,7 @@
 set -euo pipefail
 here=$(dirname "$0")
 cp "$here/pom.xml" .
-mkdir -p src/main/java/org/example/web web/WEB-INF server
+mkdir -p src/main/java/org/example/web web/WEB-INF server temporary
 cp "$here/SumServlet.java" src/main/java/org/example/web
 $MVN package -Dnccl4j.version="$VERSION"
 cp "$here/web.xml" web/WEB-INF
@@ -14,4 +14,5 @@ $MVN org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath \
   -DincludeGroupIds=org.apache.tomcat.embed,org.apache.tomcat
 jars=$(cat jars)
 javac -cp "$jars" -d server "$here/Server.java"
-java -cp "server:$jars" Server web
+# The heap is touched at once, so that the rest of the memory can be compared.
+java -Xms128m -Xmx128m -XX:+AlwaysPreTouch -Djava.io.tmpdir=temporary -cp "server:$jars" Server web

@@ -186,7 +186,7 @@ public final class Diagnosis {
         return current == null
             ? "rank %d has ended all %d operations that it called"
                 .formatted(awaited.rank(), awaited.launched())
-            : "rank %d is in %s, and waits for nobody"
+            : "rank %d is in %s, and waits for no rank, perhaps for work before it in its stream"
                 .formatted(awaited.rank(), awaited.inOperation());
       }
     }

@@ -16,6 +16,7 @@ import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 
 /** Reads flight recorders: this process's, another one's, or a copy in a file. */
 public final class FlightReader {
@@ -53,8 +54,10 @@ public final class FlightReader {
    * The ranks of another process of this host and user.
    *
    * @throws InvalidArgumentException if it has no recorder that can be read
+   * @throws InvalidUsageException as for {@link #requireProcesses()}
    */
   public static List<RankReport> ofProcess(long pid) {
+    requireProcesses();
     byte[] bytes =
         copy(pid)
             .orElseThrow(
@@ -65,6 +68,26 @@ public final class FlightReader {
                         "name a process on this host, of this user, that runs and has a"
                             + " communicator of nccl4j"));
     return parse(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()), state(pid));
+  }
+
+  /**
+   * Refuses where other processes cannot be found; without this, there seem to be none.
+   *
+   * @throws InvalidUsageException if this system has no /proc
+   */
+  public static void requireProcesses() {
+    requireProcesses(PROC);
+  }
+
+  static void requireProcesses(Path processes) {
+    if (!Files.isDirectory(processes)) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "other processes' flight recorders are found in %s, which %s does not have here"
+              .formatted(processes, System.getProperty("os.name")),
+          "ask the job itself (nccl diagnose --job ID, nccl top --job ID), or let the program write"
+              + " its recorder to a file with NCCL4J_FLIGHT_FILE and pass that to nccl diagnose");
+    }
   }
 
   /** The ranks of all processes of this host that can be read. */

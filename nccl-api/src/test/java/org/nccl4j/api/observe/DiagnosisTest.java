@@ -60,7 +60,8 @@ class DiagnosisTest {
   void theRankThatAKernelWaitedForIsInOneOfSeveralOperations() {
     assertEquals(
         "communicator c: rank 1 is in one of operations 2 to 5, the first of them sum of 2, and"
-            + " waits for nobody; rank 0 waits for rank 1 in operation 3, sum of 3, for 1.5 s",
+            + " waits for no rank, perhaps for work before it in its stream; rank 0 waits for rank 1"
+            + " in operation 3, sum of 3, for 1.5 s",
         say(report(0, 5, 2, 3, 1), report(1, 5, 1, 5, -1)));
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.device.bind;
 
 import java.util.function.Supplier;
+import org.nccl4j.device.SystemErrorException;
 
 /**
  * The choice between the JDK's foreign functions, from Java 22 on, and jnr-ffi. The system property
@@ -14,8 +15,12 @@ final class NativeBackend {
   static final boolean FOREIGN =
       Runtime.version().feature() >= 22 && !"jnr".equals(System.getProperty(PROPERTY));
 
+  /** The reason why addresses cannot be read and written; null if they can. */
+  private static final Throwable OBSTACLE =
+      FOREIGN ? obstacle(ForeignAccess::probe) : obstacle(Jffi::probe);
+
   /** False if addresses cannot be read and written: native access is denied, or jffi is absent. */
-  static final boolean ADDRESSES = FOREIGN ? works(ForeignAccess::probe) : works(Jffi::probe);
+  static final boolean ADDRESSES = OBSTACLE == null;
 
   /** The remedy where native access is denied. */
   static final String ALLOW =
@@ -26,11 +31,23 @@ final class NativeBackend {
 
   private NativeBackend() {}
 
-  private static boolean works(Supplier<Object> probe) {
+  private static Throwable obstacle(Supplier<Object> probe) {
     try {
-      return probe.get() != null;
+      return probe.get() == null ? new LinkageError("without a reason") : null;
     } catch (LinkageError | IllegalCallerException e) {
-      return false; // each later use says why
+      return e; // each later use says why
     }
+  }
+
+  /** The error of what cannot work without jffi. */
+  static SystemErrorException withoutJffi() {
+    UnsatisfiedLinkError error = new UnsatisfiedLinkError(String.valueOf(OBSTACLE));
+    error.initCause(OBSTACLE);
+    return NativeLibrary.failure(
+        "jffi",
+        error,
+        "add jffi and jnr-ffi, dependencies of nccl-device, to the class path or the module path;"
+            + " give jffi a folder for its library with -Djava.io.tmpdir=DIR; or use Java 22 or"
+            + " newer, where nccl4j needs no jffi");
   }
 }

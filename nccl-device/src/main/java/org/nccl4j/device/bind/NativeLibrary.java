@@ -57,9 +57,7 @@ public final class NativeLibrary {
       }
     }
     if (first == null) {
-      first =
-          new UnsatisfiedLinkError(
-              "the library does not exist for " + System.getProperty("os.name"));
+      throw elsewhere(library);
     }
     List<String> tried = files.stream().filter(file -> !file.isEmpty()).toList();
     throw failure(tried.isEmpty() ? library : String.join(", ", tried), first);
@@ -135,7 +133,31 @@ public final class NativeLibrary {
             }));
   }
 
+  /** The error of a library that is not called on this system. */
+  private static SystemErrorException elsewhere(String library) {
+    String system = System.getProperty("os.name");
+    return new SystemErrorException(
+        ErrorId.LIBRARY,
+        "nccl4j does not call %s on %s".formatted(library, system),
+        ("use Linux for shared memory between processes, memAlloc, windows, InfiniBand and several"
+                + " GPUs; on %s ranks of the host with memory of allocate() or Devices.wrap are"
+                + " threads of a process, or processes over sockets (nccl-transport-net)")
+            .formatted(system));
+  }
+
   static SystemErrorException failure(String name, UnsatisfiedLinkError e) {
+    return failure(
+        name,
+        e,
+        "install it, or add its directory to LD_LIBRARY_PATH; ./nccl doctor tells which are needed");
+  }
+
+  /**
+   * The error of a library that cannot be loaded.
+   *
+   * @param otherwise the remedy unless the JVM or the Java runtime keeps it from being loaded
+   */
+  static SystemErrorException failure(String name, UnsatisfiedLinkError e, String otherwise) {
     String all =
         Stream.<Throwable>iterate(e, Objects::nonNull, Throwable::getCause).toList().toString();
     String why;
@@ -149,9 +171,7 @@ public final class NativeLibrary {
     } else {
       // One line: the loader says the same for each way that it tries.
       why = String.valueOf(e.getMessage()).lines().findFirst().orElse("without a reason");
-      remedy =
-          "install it, or add its directory to LD_LIBRARY_PATH; ./nccl doctor tells which are"
-              + " needed";
+      remedy = otherwise;
     }
     return new SystemErrorException(
         ErrorId.LIBRARY,

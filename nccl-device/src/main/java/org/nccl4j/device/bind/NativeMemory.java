@@ -5,6 +5,7 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.SystemErrorException;
 
 /**
  * Memory by its address. An address that is not mapped ends the process. Any thread; accesses are
@@ -32,9 +33,16 @@ public final class NativeMemory {
     return NativeBackend.ADDRESSES;
   }
 
-  /** The address of a direct buffer's first byte, whatever its position. */
+  /**
+   * The address of a direct buffer's first byte, whatever its position.
+   *
+   * @throws SystemErrorException if jffi is needed and cannot be loaded
+   */
   public static long addressOf(ByteBuffer direct) {
     if (!FOREIGN) {
+      if (!NativeBackend.ADDRESSES) {
+        throw NativeBackend.withoutJffi();
+      }
       return Jffi.addressOf(direct);
     }
     try {

@@ -60,8 +60,11 @@ final class Libc {
   /** False where each call throws. */
   private static final boolean AVAILABLE = !Proxy.isProxyClass(C.getClass()) || answers();
 
-  /** A byte, from 16 on its iovec, and from 32 on the iovec of another byte. */
-  private static final Offheap ONE_BYTE = new Offheap(48);
+  /** Apart, since {@link #isAvailable} answers also where no memory has an address. */
+  private static final class Probe {
+    /** A byte, from 16 on its iovec, and from 32 on the iovec of another byte. */
+    static final Offheap ONE_BYTE = new Offheap(48);
+  }
 
   private Libc() {}
 
@@ -141,9 +144,9 @@ final class Libc {
 
   /** True unless a byte cannot be read, as far as the kernel tells. */
   static boolean isReadable(long at) {
-    synchronized (ONE_BYTE) {
-      long block = ONE_BYTE.address();
-      ONE_BYTE.putLong(16, block).putLong(24, 1).putLong(32, at).putLong(40, 1);
+    synchronized (Probe.ONE_BYTE) {
+      long block = Probe.ONE_BYTE.address();
+      Probe.ONE_BYTE.putLong(16, block).putLong(24, 1).putLong(32, at).putLong(40, 1);
       long self = ProcessHandle.current().pid();
       long bytes = C.process_vm_readv(self, block + 16, 1, block + 32, 1, 0, 0);
       return bytes == 1 || errno() != EFAULT;

@@ -36,12 +36,20 @@ final class DeviceExaminations {
   private static final String GPU_DIRECT = "gpudirect";
   private static final String NVLS = "nvls";
 
+  /** Enough for a busy machine, and less than an examination may take. */
+  private static final Duration PATIENCE = Duration.ofSeconds(Examination.PATIENCE_SECONDS - 2);
+
   /** Unless a setting asks for it. */
   private static final int FEWEST_NVLS_GPUS = 3;
 
   private DeviceExaminations() {}
 
   static List<Examination> all() {
+    if (!SystemExaminations.onLinux()) {
+      return List.of(
+          new Examination("host device", () -> List.of(host())),
+          new Examination("cuda", () -> List.of(cuda())));
+    }
     return List.of(
         new Examination("host device", () -> List.of(host())),
         new Examination("cuda", () -> List.of(cuda())),
@@ -58,8 +66,8 @@ final class DeviceExaminations {
       CommunicatorConfig config =
           CommunicatorConfig.defaults()
               .withName("doctor")
-              .withInitDeadline(Duration.ofSeconds(5))
-              .withOperationDeadline(Duration.ofSeconds(5));
+              .withInitDeadline(PATIENCE)
+              .withOperationDeadline(PATIENCE);
       List<Communicator> ranks = Communicator.initAll(List.of(device, device), config);
       try (Communicator one = ranks.get(0);
           Communicator other = ranks.get(1);
@@ -97,11 +105,15 @@ final class DeviceExaminations {
     CudaProbe driver;
     try {
       driver = NativeLibrary.load(CudaProbe.class, NativeNames.CUDA);
-    } catch (NcclException | LinkageError e) {
-      return Finding.missing(
-          "cuda",
-          "there is no libcuda.so.1: only the host device works",
-          "install NVIDIA's driver; in a container run with --gpus all (nvidia-container-toolkit)");
+    } catch (NcclException e) {
+      List<String> files = NativeNames.CUDA.files();
+      return files.isEmpty()
+          ? Finding.missing("cuda", e.problem() + ": only the host device works", e.remedy())
+          : Finding.missing(
+              "cuda",
+              "there is no " + files.get(0) + ": only the host device works",
+              "install NVIDIA's driver; in a container run with --gpus all"
+                  + " (nvidia-container-toolkit)");
     }
     int status = driver.cuInit(0);
     if (status != 0) {

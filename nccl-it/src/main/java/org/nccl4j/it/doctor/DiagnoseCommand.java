@@ -85,6 +85,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
     }
     List<RankReport> reports = new ArrayList<>();
     if (sources.isEmpty()) {
+      FlightReader.requireProcesses();
       reports.addAll(FlightReader.ofThisHost());
     }
     List<InvalidArgumentException> unread = new ArrayList<>();

@@ -49,9 +49,11 @@ public final class DoctorCommand implements Callable<Integer> {
     PrintWriter out = spec.commandLine().getOut();
     List<Examination> examinations = new ArrayList<>(SystemExaminations.all());
     examinations.addAll(DeviceExaminations.all());
-    examinations.addAll(InfiniBandExaminations.all());
-    examinations.addAll(LibncclExaminations.all());
-    examinations.addAll(ToolExaminations.all());
+    if (SystemExaminations.onLinux()) {
+      examinations.addAll(InfiniBandExaminations.all());
+      examinations.addAll(LibncclExaminations.all());
+      examinations.addAll(ToolExaminations.all());
+    }
     examinations.addAll(SettingExaminations.all());
     List<Finding> findings = new ArrayList<>();
     for (Examination examination : examinations) {

@@ -11,7 +11,7 @@ import java.util.function.Supplier;
  * Something that the doctor looks at, with an end: a driver that hangs does not hang the doctor.
  */
 record Examination(String subject, Supplier<List<Finding>> look) {
-  private static final int PATIENCE_SECONDS = 20;
+  static final int PATIENCE_SECONDS = 20;
 
   /** Looks. */
   List<Finding> findings() {

@@ -19,7 +19,18 @@ final class SystemExaminations {
 
   private SystemExaminations() {}
 
+  /** True on Linux, where everything works that nccl4j has. */
+  static boolean onLinux() {
+    return System.getProperty("os.name", "").equals("Linux");
+  }
+
   static List<Examination> all() {
+    if (!onLinux()) {
+      return List.of(
+          new Examination("java", () -> List.of(java())),
+          new Examination("cores", () -> List.of(cores())),
+          new Examination("libc", () -> List.of(libc())));
+    }
     return List.of(
         new Examination("java", () -> List.of(java())),
         new Examination("cores", () -> List.of(cores())),
@@ -38,9 +49,15 @@ final class SystemExaminations {
                 System.getProperty("java.vendor"),
                 System.getProperty("java.home"));
     String machine = System.getProperty("os.name") + " " + System.getProperty("os.arch");
-    return machine.equals("Linux amd64")
-        ? Finding.ok("java", detail)
-        : Finding.warn("java", detail + "; untested on " + machine, "use Linux on x86-64");
+    return switch (machine) {
+      case "Linux amd64" -> Finding.ok("java", detail);
+      case "Linux aarch64" ->
+          Finding.warn(
+              "java",
+              detail + "; tested on aarch64 under emulation only",
+              "use Linux on x86-64, or run your own tests first");
+      default -> Finding.warn("java", detail + "; untested on " + machine, "use Linux on x86-64");
+    };
   }
 
   private static Finding cores() {
@@ -63,18 +80,21 @@ final class SystemExaminations {
     try {
       NativeLibrary.load(CProbe.class, NativeNames.LIBC);
       return Finding.ok("libc", "native functions can be called");
-    } catch (NcclException | LinkageError e) {
-      return Finding.broken(
-          "libc",
-          "native functions cannot be called: " + e.getMessage(),
-          "on Java 24 or newer allow native access"
-              + " (--enable-native-access=ALL-UNNAMED); before Java 22 use glibc's Linux, and a /tmp"
-              + " that is not mounted noexec (or -Djava.io.tmpdir=DIR)");
+    } catch (NcclException e) {
+      String detail = e.problem() + ": ranks of the host share no memory between processes";
+      return NativeLibrary.isForeign()
+          ? Finding.missing("libc", detail, e.remedy())
+          : Finding.broken("libc", "native functions cannot be called: " + e.problem(), e.remedy());
     }
   }
 
   private static Finding memfd() {
-    CProbe libc = NativeLibrary.load(CProbe.class, NativeNames.LIBC);
+    CProbe libc;
+    try {
+      libc = NativeLibrary.load(CProbe.class, NativeNames.LIBC);
+    } catch (NcclException e) {
+      return Finding.missing("memfd", "not tried: " + e.problem(), e.remedy());
+    }
     int fd = libc.memfd_create("nccl4j-doctor", 0);
     if (fd < 0) {
       return Finding.warn(

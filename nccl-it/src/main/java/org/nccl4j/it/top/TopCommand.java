@@ -116,6 +116,7 @@ public final class TopCommand implements Callable<Integer> {
               .flatMap(each -> each.ranks().stream())
               .toList();
     }
+    FlightReader.requireProcesses();
     return pids.isEmpty()
         ? FlightReader::ofThisHost
         : () -> pids.stream().flatMap(pid -> FlightReader.ofProcess(pid).stream()).toList();

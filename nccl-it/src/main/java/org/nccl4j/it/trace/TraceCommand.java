@@ -80,6 +80,7 @@ public final class TraceCommand implements Callable<Integer> {
       }
     }
     if (sources.isEmpty()) {
+      FlightReader.requireProcesses();
       FlightReader.ofThisHost().stream()
           .map(report -> report.process().pid())
           .distinct()

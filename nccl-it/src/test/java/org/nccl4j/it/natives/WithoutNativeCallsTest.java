@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.it.cli.Main;
 
 /** Collectives of the host device in JVMs that lack some or all ways to call native functions. */
 @Timeout(120)
@@ -113,6 +114,59 @@ class WithoutNativeCallsTest {
     assertTrue(Files.readAllLines(asked).contains("/proc/sys/kernel/hostname"), "hidden");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"Windows 11", "Mac OS X"})
+  void doctorSaysWhatNeedsLinux(String system) throws Exception {
+    assumeTrue(JAVA >= 22, "older JDKs look for the system's socket options by os.name");
+    String output =
+        output(
+            command(
+                classPath(/* jnr= */ true),
+                options(
+                    JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "", "-Dos.name=" + system),
+                Main.class,
+                "doctor"));
+    assertTrue(
+        output.contains("MISSING  libc           nccl4j does not call libc on " + system), output);
+    assertTrue(output.contains("use Linux for shared memory between processes"), output);
+    assertFalse(output.contains("report this as a defect"), output);
+    assertFalse(output.contains("apt-get"), output);
+  }
+
+  /** Before Java 22 the address of a buffer comes from jffi. */
+  @Test
+  void jnrWithoutAccessNamesTheOption() throws Exception {
+    assumeTrue(JAVA >= 24, "access can be denied from Java 24 on");
+    String output =
+        output(
+            command(
+                classPath(/* jnr= */ true),
+                options("--illegal-native-access=deny", "-Dnccl4j.native=jnr"),
+                EveryCollective.class,
+                "2",
+                "0",
+                "2"));
+    assertTrue(output.contains("NCCL4J-LIBRARY"), output);
+    assertTrue(output.contains("--enable-native-access=ALL-UNNAMED"), output);
+    assertFalse(output.contains("NCCL4J-INTERNAL"), output);
+  }
+
+  @Test
+  void jnrThatIsMissingIsNamed() throws Exception {
+    String output =
+        output(
+            command(
+                classPath(/* jnr= */ false),
+                options("-Dnccl4j.native=jnr"),
+                EveryCollective.class,
+                "2",
+                "0",
+                "2"));
+    assertTrue(output.contains("NCCL4J-LIBRARY"), output);
+    assertTrue(output.contains("add jffi and jnr-ffi"), output);
+    assertFalse(output.contains("NCCL4J-INTERNAL"), output);
+  }
+
   private static void compile(String source, Path library) throws Exception {
     ProcessBuilder gcc =
         new ProcessBuilder("gcc", "-shared", "-fPIC", "-o", library.toString(), source, "-ldl");
@@ -128,10 +182,18 @@ class WithoutNativeCallsTest {
   }
 
   private static String ended(Process process) throws Exception {
-    String output = process.inputReader().lines().collect(Collectors.joining("\n"));
+    String output = output(process);
     assertEquals(0, process.waitFor(), output);
     assertTrue(output.endsWith("correct") || output.contains("\ncorrect\n"), output);
     return output;
+  }
+
+  private static String output(Process process) {
+    return process.inputReader().lines().collect(Collectors.joining("\n"));
+  }
+
+  private static String output(List<String> command) throws IOException {
+    return output(start(Map.of(), command));
   }
 
   private static Process start(String classPath, List<String> options, String... arguments)
@@ -142,12 +204,22 @@ class WithoutNativeCallsTest {
   private static Process start(
       Map<String, String> variables, String classPath, List<String> options, String... arguments)
       throws IOException {
+    return start(variables, command(classPath, options, EveryCollective.class, arguments));
+  }
+
+  private static List<String> command(
+      String classPath, List<String> options, Class<?> program, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-XX:MaxDirectMemorySize=2g", "-XX:TieredStopAtLevel=1"));
     command.addAll(options);
-    command.addAll(List.of("-cp", classPath, EveryCollective.class.getName()));
+    command.addAll(List.of("-cp", classPath, program.getName()));
     command.addAll(List.of(arguments));
+    return command;
+  }
+
+  private static Process start(Map<String, String> variables, List<String> command)
+      throws IOException {
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
     builder.environment().putAll(variables);
