@@ -49,4 +49,9 @@ public interface Connector {
   default OptionalInt relay() {
     return OptionalInt.empty();
   }
+
+  /** The paths by which this end sends that others have replaced. Any thread, at any time. */
+  default TakeOvers takeOvers() {
+    return TakeOvers.NONE;
+  }
 }

@@ -5,6 +5,7 @@ import java.util.List;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.transport.net.memory.ProxyChannel;
@@ -16,7 +17,7 @@ import org.nccl4j.transport.net.proxy.SendProxy;
 abstract class SendEnd extends NetEnd {
   final NicChoice card;
   final List<NetSender> senders = new ArrayList<>();
-  private boolean made;
+  private volatile boolean made;
 
   SendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
     super(context, peer, card, true, which);
@@ -60,6 +61,18 @@ abstract class SendEnd extends NetEnd {
   @Override
   final ProxyHandler proxy(int number, ProxyChannel channel) {
     return new SendProxy(senders.get(number), channel, ranks(), events(channel));
+  }
+
+  /** Senders are added by the thread that connects; they are read once all are there. */
+  @Override
+  public TakeOvers takeOvers() {
+    TakeOvers all = TakeOvers.NONE;
+    if (made) {
+      for (NetSender sender : senders) {
+        all = all.and(sender.takeOvers());
+      }
+    }
+    return all;
   }
 
   @Override

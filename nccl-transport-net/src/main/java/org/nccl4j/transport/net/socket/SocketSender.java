@@ -6,6 +6,7 @@ import java.nio.channels.SocketChannel;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
 
@@ -203,6 +204,11 @@ final class SocketSender extends SocketConnection implements NetSender {
       link.readAcks();
       Patience.sleep(POLL_NANOS);
     }
+  }
+
+  @Override
+  public TakeOvers takeOvers() {
+    return link == null ? TakeOvers.NONE : link.takeOvers();
   }
 
   @Override
