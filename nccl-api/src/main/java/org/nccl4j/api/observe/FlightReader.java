@@ -180,10 +180,11 @@ public final class FlightReader {
             Math.max(0, observed - page.getLong(FlightRecorder.FRONT_SINCE)),
             page.getLong(FlightRecorder.FRONT_NUMBER)),
         runs.last(ended + 1, upTo),
-        runs.runs());
+        runs.runs(),
+        LinkRecord.read(page));
   }
 
-  private static String text(ByteBuffer bytes, int at, int most) {
+  static String text(ByteBuffer bytes, int at, int most) {
     int length = 0;
     while (length < most && bytes.get(at + length) != 0) {
       length++;

@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DaemonThread;
@@ -32,6 +33,9 @@ public final class ProgressMonitor {
   private static final int MOST_LOOKS = 50;
 
   private static final long NANOS_BETWEEN_LOOKS = 2_000_000;
+
+  /** Looks after which the links are looked at although nothing was launched. */
+  private static final int LOOKS_FOR_LINKS = 20;
 
   /** Time between looks for conflicts, where they are wanted. */
   private static final long COMPARE_MILLIS = 1000;
@@ -68,6 +72,12 @@ public final class ProgressMonitor {
   private final CallWatch calls;
   private final RemoteCalls remoteCalls;
   private final LongWait longWait = new LongWait();
+  private final Supplier<List<? extends Link>> links;
+
+  /** Looks since the links were looked at, and the launches at that time. */
+  private int linkLooks;
+
+  private long linkLaunches;
 
   /**
    * Failed looks at the waits for closed memory and streams, counted as {@link #failedLooks} is.
@@ -105,8 +115,10 @@ public final class ProgressMonitor {
       KernelCommunicator kernels,
       OperationHooks hooks,
       Connections connections,
+      Supplier<List<? extends Link>> links,
       Options options) {
     this.options = options;
+    this.links = links;
     this.log = log;
     this.rank = rank;
     this.kernels = kernels;
@@ -120,6 +132,7 @@ public final class ProgressMonitor {
    * Begins to look at a communicator.
    *
    * @param hooks where it listens for operations while a recording asks for them
+   * @param links of this communicator that are connected by now
    */
   public static ProgressMonitor watch(
       FlightRecorder log,
@@ -127,8 +140,10 @@ public final class ProgressMonitor {
       KernelCommunicator kernels,
       OperationHooks hooks,
       Connections connections,
+      Supplier<List<? extends Link>> links,
       Options options) {
-    ProgressMonitor observer = new ProgressMonitor(log, rank, kernels, hooks, connections, options);
+    ProgressMonitor observer =
+        new ProgressMonitor(log, rank, kernels, hooks, connections, links, options);
     kernels.explainDeadlines(observer::explain);
     kernels.explainMismatches(observer::calls);
     synchronized (ProgressMonitor.class) {
@@ -290,6 +305,7 @@ public final class ProgressMonitor {
   private void lookNow(long nowMillis) {
     try {
       log.observe(kernels, nowMillis);
+      lookAtLinks();
       recording.look(kernels);
       failWithoutDeparted();
       if (options.counts) {
@@ -306,6 +322,16 @@ public final class ProgressMonitor {
       tell();
     } catch (RuntimeException | Error e) {
       report(e);
+    }
+  }
+
+  /** Communicators without operations cost little: theirs are looked at once a second. */
+  private void lookAtLinks() {
+    long launches = log.launchedSoFar();
+    if (launches != linkLaunches || log.isUnderWay() || ++linkLooks >= LOOKS_FOR_LINKS) {
+      linkLooks = 0;
+      linkLaunches = launches;
+      log.observe(links.get());
     }
   }
 

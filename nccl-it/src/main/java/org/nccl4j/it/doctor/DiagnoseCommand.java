@@ -107,6 +107,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
         .forEach(
             ranks -> {
               out.println(Diagnosis.sentence(ranks) + processes(ranks));
+              TakeOverLines.of(ranks).forEach(out::println);
               if (table) {
                 ranks.forEach(rank -> print(out, rank));
               }

@@ -47,6 +47,7 @@ final class JobPrinter {
             each.operation().number(),
             each.operation().text());
       }
+      TakeOverLines.of(each.ranks()).forEach(out::println);
       if (!each.behind().isEmpty()) {
         out.println("  behind: " + list(each.behind().stream().map(JobPrinter::text).toList()));
       }
@@ -138,6 +139,17 @@ final class JobPrinter {
       out.writeNumberField("waitsFor", rank.waitsFor());
       out.writeNumberField("stillMillis", rank.stillMillis());
       out.writeBooleanField("failed", rank.failed());
+      out.writeArrayFieldStart("takeOvers");
+      for (RankReport.TakeOver each : rank.links().takeOvers()) {
+        out.writeStartObject();
+        out.writeNumberField("peer", each.peer());
+        out.writeNumberField("count", each.what().count());
+        out.writeNumberField("lastMillis", each.what().lastMillis());
+        out.writeNumberField("bytesAgain", each.what().bytesAgain());
+        out.writeStringField("path", each.what().path());
+        out.writeEndObject();
+      }
+      out.writeEndArray();
       if (rank.current() != null) {
         out.writeStringField("operation", rank.current().text());
         out.writeNumberField("bytes", rank.current().bytes());

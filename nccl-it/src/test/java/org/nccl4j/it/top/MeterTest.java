@@ -35,7 +35,8 @@ class MeterTest {
         false,
         new RankReport.Front(0, 0, 0, 0),
         List.of(last),
-        List.of(runs));
+        List.of(runs),
+        RankReport.Links.NONE);
   }
 
   private static RankReport report(int rank, long ended, int waitsFor, Run... runs) {

@@ -371,6 +371,17 @@ public final class ConnectionSetup {
         .allMatch(Connection::lines);
   }
 
+  /** The links by which this rank sends for itself. To be called once they are connected. */
+  public List<ConnectedLink> links() {
+    List<ConnectedLink> links = new ArrayList<>();
+    for (int peer = 0; peer < senders.size(); peer++) {
+      if (senders.get(peer) != null) {
+        links.add(new ConnectedLink(peer, senders.get(peer)));
+      }
+    }
+    return links;
+  }
+
   /** Work for the proxy, if any transport has some. */
   public List<ProxyHandler> proxyHandlers() {
     List<ProxyHandler> handlers = new ArrayList<>();

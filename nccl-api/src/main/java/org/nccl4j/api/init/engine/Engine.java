@@ -14,6 +14,7 @@ import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.Link;
 import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.plan.CtaLimits;
@@ -239,6 +240,13 @@ public record Engine(
         Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()),
         channels.maxPeerChannels(),
         (settings.get(PlanSettings.NCCL_CTA_POLICY) & CTA_POLICY_EFFICIENCY) != 0);
+  }
+
+  /**
+   * The links that are connected by now; none of a communicator that uses another's connections.
+   */
+  public List<? extends Link> links() {
+    return kernels == resources.kernels() ? resources.links() : List.of();
   }
 
   /** Returns the dispatcher of operations that are planned by other settings. */

@@ -1,0 +1,17 @@
+package org.nccl4j.api.init.connect;
+
+import org.nccl4j.api.observe.Link;
+import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.TakeOvers;
+
+/**
+ * A connector that sends, and the rank that it sends to.
+ *
+ * @param peer that rank
+ */
+public record ConnectedLink(int peer, Connector sender) implements Link {
+  @Override
+  public TakeOvers takeOvers() {
+    return sender.takeOvers();
+  }
+}
