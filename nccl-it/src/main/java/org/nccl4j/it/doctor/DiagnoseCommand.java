@@ -13,6 +13,7 @@ import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.FlightReader;
 import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.RankReport;
+import org.nccl4j.api.observe.TakeOverLines;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
@@ -107,7 +108,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
         .forEach(
             ranks -> {
               out.println(Diagnosis.sentence(ranks) + processes(ranks));
-              TakeOverLines.of(ranks).forEach(out::println);
+              TakeOverLines.of(ranks).text(System.currentTimeMillis()).forEach(out::println);
               if (table) {
                 ranks.forEach(rank -> print(out, rank));
               }

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.RankReport;
+import org.nccl4j.api.observe.TakeOverLines;
 
 /** Prints the state of a job for people or as JSON. */
 final class JobPrinter {
@@ -47,7 +48,7 @@ final class JobPrinter {
             each.operation().number(),
             each.operation().text());
       }
-      TakeOverLines.of(each.ranks()).forEach(out::println);
+      TakeOverLines.of(each.ranks()).text(System.currentTimeMillis()).forEach(out::println);
       if (!each.behind().isEmpty()) {
         out.println("  behind: " + list(each.behind().stream().map(JobPrinter::text).toList()));
       }

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
@@ -61,6 +62,12 @@ final class FrameJson {
     out.writeNumberField("rank", rank.rank());
     out.writeStringField("host", rank.process().host());
     out.writeNumberField("pid", rank.process().pid());
+    out.writeObjectFieldStart("counts");
+    out.writeNumberField("operations", rank.counts().operations());
+    out.writeNumberField("bytes", rank.counts().bytes());
+    out.writeNumberField("busBytes", rank.counts().busBytes());
+    out.writeNumberField("waitSeconds", rank.counts().waitSeconds());
+    out.writeEndObject();
     out.writeNumberField("operations", rank.operations());
     out.writeNumberField("algbw", rank.gigabytes());
     out.writeNumberField("busbw", rank.busGigabytes());
@@ -68,6 +75,17 @@ final class FrameJson {
     out.writeNumberField("waitsFor", rank.waitsFor());
     out.writeStringField("operation", rank.operation());
     out.writeStringField("state", rank.state());
+    out.writeArrayFieldStart("takeOvers");
+    for (TakeOver each : rank.takeOvers()) {
+      out.writeStartObject();
+      out.writeNumberField("peer", each.peer());
+      out.writeNumberField("count", each.what().count());
+      out.writeNumberField("lastMillis", each.what().lastMillis());
+      out.writeNumberField("bytesAgain", each.what().bytesAgain());
+      out.writeStringField("path", each.what().path());
+      out.writeEndObject();
+    }
+    out.writeEndArray();
     out.writeEndObject();
   }
 }

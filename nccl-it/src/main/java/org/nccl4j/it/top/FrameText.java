@@ -7,6 +7,7 @@ import java.time.format.DateTimeFormatter;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
+import org.nccl4j.api.observe.TakeOverLines;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
@@ -32,11 +33,11 @@ final class FrameText {
         all.size(),
         all.size() == 1 ? "" : "s",
         all.stream().mapToInt(each -> each.ranks().size()).sum());
-    all.forEach(this::print);
+    all.forEach(each -> print(each, frame.millis()));
     out.flush();
   }
 
-  private void print(CommunicatorRates each) {
+  private void print(CommunicatorRates each, long millis) {
     out.printf(
         Locale.ROOT,
         "%ncommunicator %s, %d ranks: %.0f operations/s, bus bandwidth %.2f GB/s a rank%n",
@@ -58,6 +59,9 @@ final class FrameText {
           "  longest waits: %s%n",
           each.waits().stream().map(FrameText::text).collect(Collectors.joining(", ")));
     }
+    TakeOverLines replaced = new TakeOverLines();
+    each.ranks().forEach(rank -> replaced.add(rank.rank(), rank.takeOvers()));
+    replaced.text(millis).forEach(out::println);
   }
 
   private void print(RankRates rank) {

@@ -15,7 +15,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.cli.Main;
 
-/** Sockets that are reset in the middle of operations, as {@code nccl diagnose} shows them. */
+/**
+ * Sockets that are reset in the middle of operations, as {@code nccl diagnose} and {@code nccl top}
+ * show them.
+ */
 @Timeout(180)
 class SeenFailOverTest {
   private static final int COUNT = 1 << 19;
@@ -60,7 +63,7 @@ class SeenFailOverTest {
   }
 
   @Test
-  void diagnoseNamesTheRanksThePathAndTheBytes() throws Exception {
+  void ranksPathAndBytesAreNamed() throws Exception {
     try (Ranks ranks = new Ranks(2, with("resetsAfter=1000000"))) {
       operate(ranks);
       long end = System.nanoTime() + PATIENCE_NANOS;
@@ -73,6 +76,8 @@ class SeenFailOverTest {
       for (String line : lines) {
         assertTrue(line.strip().matches(LINE), line);
       }
+      String top = said("top", "-n", "1", "-i", "0.1", pid());
+      assertTrue(top.lines().anyMatch(line -> line.strip().matches(LINE)), top);
     }
   }
 

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.Counts;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -32,7 +33,17 @@ class FrameServerTest {
 
   private static RankRates rank(int rank, String state) {
     return new RankRates(
-        rank, new ProcessReport("h", 41 + rank, "S"), 5, 1, 2, 0.5, 1 - rank, "all_reduce", state);
+        rank,
+        new ProcessReport("h", 41 + rank, "S"),
+        new Counts(5, 1, 2, 0.5),
+        5,
+        1,
+        2,
+        0.5,
+        1 - rank,
+        "all_reduce",
+        state,
+        List.of());
   }
 
   private static Frame frame() {
@@ -42,6 +53,7 @@ class FrameServerTest {
         List.of(
             new CommunicatorRates(
                 TRICK,
+                7,
                 2,
                 List.of(rank(0, "waits"), rank(1, "runs")),
                 List.of(new Wait(0, 1, 0.9)))));

@@ -112,6 +112,20 @@ class MeterTest {
     assertEquals(1, rates.ranks().get(0).waitsFor());
   }
 
+  /** Counts go on from frame to frame; those of operations begin with the communicator. */
+  @Test
+  void countsAreSumsOverTheFrames() {
+    Meter meter = new Meter(List.of(report(0, 10, 1)), 0);
+    Run run = new Run("all_reduce", 1000, 1, 40);
+    Frame.Counts first =
+        only(meter.frame(List.of(report(0, 30, 1, run)), SECOND, 0)).ranks().get(0).counts();
+    assertEquals(new Frame.Counts(30, 20 * 1000, 30 * 1000, 1), first);
+    meter.look(List.of(report(0, 35, -1, run)));
+    Frame.Counts second =
+        only(meter.frame(List.of(report(0, 40, 1, run)), 3 * SECOND, 0)).ranks().get(0).counts();
+    assertEquals(new Frame.Counts(40, 30 * 1000, 45 * 1000, 1 + 2 * 0.5), second);
+  }
+
   @Test
   void aRankThatComesOrGoesIsCountedWhileItIsThere() {
     Meter meter = new Meter(List.of(report(0, 5, -1)), 0);
