@@ -141,7 +141,10 @@ public final class Initializer {
             bootstrap,
             kernels,
             new SharedResources.Links(
-                transports, connected.links().links(), connected.proxy(), connected.later()),
+                transports,
+                connected.links().links(connected.verified().routes()),
+                connected.proxy(),
+                connected.later()),
             connected.nvls());
     undo.replace(before, resources::free);
     Engine engine = engine(ranks, connected, kernels, resources);

@@ -229,9 +229,9 @@ public final class FlightRecorder {
   }
 
   /** Takes down the state of the rank's links; now and then. */
-  synchronized void observe(List<? extends Link> all) {
+  synchronized void observe(List<? extends Link> all, KernelCommunicator kernels) {
     if (!closed) {
-      links.take(all);
+      links.take(all, kernels);
     }
   }
 

@@ -3,12 +3,15 @@ package org.nccl4j.api.observe;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.observe.RankReport.Links;
 import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.observe.RankReport.Traffic;
 import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
  * The part of a flight recorder's slot about links; see the package's description for where things
@@ -16,12 +19,22 @@ import org.nccl4j.api.spi.TakeOvers;
  * share the last entry. Owned by the thread that holds the observer's look.
  */
 final class LinkRecord {
+  static final int SENT = 3328;
+  static final int SENT_BYTES = 24;
+  static final int SENT_ENTRIES = 20;
   static final int TAKE_OVERS = 3808;
   static final int TAKE_OVER_BYTES = 72;
   static final int TAKE_OVER_ENTRIES = 4;
 
   /** Rank of the entry that others share. */
   static final int OTHERS = -1;
+
+  /** Transport of that entry. */
+  private static final String SEVERAL = "several";
+
+  private static final int TRANSPORT = 4;
+  private static final int TRANSPORT_BYTES = 12;
+  private static final int SUM = 16;
 
   private static final int COUNT = 4;
   private static final int LAST = 8;
@@ -31,6 +44,14 @@ final class LinkRecord {
 
   private final ByteBuffer bytes;
 
+  /** A rank with an entry of traffic of its own. */
+  private record Way(int peer, String transport) {}
+
+  /** Those, in order. */
+  private final List<Way> ways = new ArrayList<>();
+
+  private final long[] sums = new long[SENT_ENTRIES];
+
   /** Ranks with entries of their own, in order. */
   private final List<Integer> replaced = new ArrayList<>();
 
@@ -38,16 +59,59 @@ final class LinkRecord {
     this.bytes = bytes;
   }
 
-  /** Takes down the state of all links. */
-  void take(List<? extends Link> links) {
-    Map<Integer, TakeOvers> sums = new LinkedHashMap<>();
+  /**
+   * Takes down the state of all links.
+   *
+   * @param kernels count the bytes on some devices
+   */
+  void take(List<? extends Link> links, KernelCommunicator kernels) {
+    Arrays.fill(sums, 0);
+    Map<Integer, TakeOvers> replacements = Map.of();
     for (Link link : links) {
+      long counted = kernels.bytesSent(link.peer());
+      long sent = counted < 0 ? link.bytesSent() : counted;
+      if (sent > 0) {
+        sums[wayOf(link)] += sent;
+      }
       TakeOvers now = link.takeOvers();
       if (now.count() > 0) {
-        sums.merge(entry(replaced, TAKE_OVER_ENTRIES, link.peer()), now, TakeOvers::and);
+        replacements = replacements.isEmpty() ? new LinkedHashMap<>() : replacements;
+        replacements.merge(entry(replaced, TAKE_OVER_ENTRIES, link.peer()), now, TakeOvers::and);
       }
     }
-    sums.forEach(this::put);
+    for (int entry = 0; entry < SENT_ENTRIES; entry++) {
+      if (sums[entry] > bytes.getLong(SENT + entry * SENT_BYTES + SUM)) {
+        put(entry, sums[entry]);
+      }
+    }
+    replacements.forEach(this::put);
+  }
+
+  private int wayOf(Link link) {
+    for (int way = 0; way < ways.size(); way++) {
+      if (ways.get(way).peer == link.peer() && ways.get(way).transport.equals(link.transport())) {
+        return way;
+      }
+    }
+    if (ways.size() == SENT_ENTRIES - 1) {
+      return SENT_ENTRIES - 1;
+    }
+    ways.add(new Way(link.peer(), link.transport()));
+    return ways.size() - 1;
+  }
+
+  /** A reader takes an entry for empty until its sum is there. */
+  private void put(int entry, long sum) {
+    int at = SENT + entry * SENT_BYTES;
+    bytes.putInt(at, entry < ways.size() ? ways.get(entry).peer : OTHERS);
+    putText(
+        at + TRANSPORT, entry < ways.size() ? ways.get(entry).transport : SEVERAL, TRANSPORT_BYTES);
+    bytes.putLong(at + SUM, sum);
+  }
+
+  private void putText(int at, String text, int most) {
+    byte[] letters = text.getBytes(StandardCharsets.UTF_8);
+    bytes.put(at, Arrays.copyOf(letters, most));
   }
 
   /** Returns the entry of a rank: a new one, if there is room. */
@@ -63,18 +127,29 @@ final class LinkRecord {
   /** A reader takes an entry for empty until its count is there. */
   private void put(int entry, TakeOvers sum) {
     int at = TAKE_OVERS + entry * TAKE_OVER_BYTES;
-    byte[] path = sum.path().getBytes(StandardCharsets.UTF_8);
-    byte[] text = new byte[PATH_BYTES];
-    System.arraycopy(path, 0, text, 0, Math.min(path.length, PATH_BYTES));
     bytes.putInt(at, entry < replaced.size() ? replaced.get(entry) : OTHERS);
     bytes.putLong(at + LAST, sum.lastMillis()).putLong(at + AGAIN, sum.bytesAgain());
-    bytes.put(at + PATH, text);
+    putText(at + PATH, sum.path(), PATH_BYTES);
     bytes.putInt(at + COUNT, (int) Math.min(Integer.MAX_VALUE, sum.count()));
   }
 
   /** Reads the entries of a slot. */
   static Links read(ByteBuffer page) {
-    return new Links(takeOvers(page));
+    return new Links(traffic(page), takeOvers(page));
+  }
+
+  private static List<Traffic> traffic(ByteBuffer page) {
+    List<Traffic> all = new ArrayList<>();
+    for (int entry = 0; entry < SENT_ENTRIES; entry++) {
+      int at = SENT + entry * SENT_BYTES;
+      long sum = page.getLong(at + SUM);
+      if (sum > 0) {
+        all.add(
+            new Traffic(
+                page.getInt(at), FlightReader.text(page, at + TRANSPORT, TRANSPORT_BYTES), sum));
+      }
+    }
+    return all;
   }
 
   private static List<TakeOver> takeOvers(ByteBuffer page) {

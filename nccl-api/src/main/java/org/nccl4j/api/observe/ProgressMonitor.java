@@ -34,6 +34,9 @@ public final class ProgressMonitor {
 
   private static final long NANOS_BETWEEN_LOOKS = 2_000_000;
 
+  /** Links that each look may look at. */
+  private static final int FEW_LINKS = 64;
+
   /** Looks after which the links are looked at although nothing was launched. */
   private static final int LOOKS_FOR_LINKS = 20;
 
@@ -78,6 +81,7 @@ public final class ProgressMonitor {
   private int linkLooks;
 
   private long linkLaunches;
+  private boolean fewLinks = true;
 
   /**
    * Failed looks at the waits for closed memory and streams, counted as {@link #failedLooks} is.
@@ -325,13 +329,16 @@ public final class ProgressMonitor {
     }
   }
 
-  /** Communicators without operations cost little: theirs are looked at once a second. */
+  /** The links of a communicator without operations, or with many, are looked at once a second. */
   private void lookAtLinks() {
     long launches = log.launchedSoFar();
-    if (launches != linkLaunches || log.isUnderWay() || ++linkLooks >= LOOKS_FOR_LINKS) {
+    boolean works = launches != linkLaunches || log.isUnderWay();
+    if (works && fewLinks || ++linkLooks >= LOOKS_FOR_LINKS) {
+      List<? extends Link> all = links.get();
       linkLooks = 0;
       linkLaunches = launches;
-      log.observe(links.get());
+      fewLinks = all.size() <= FEW_LINKS;
+      log.observe(all, kernels);
     }
   }
 

@@ -43,12 +43,22 @@ public record RankReport(
   /**
    * A rank's connections with other ranks, as far as something is known of them.
    *
+   * @param traffic data sent to each rank
    * @param takeOvers replaced paths, by the rank that they lead to
    */
-  public record Links(List<TakeOver> takeOvers) {
+  public record Links(List<Traffic> traffic, List<TakeOver> takeOvers) {
     /** Nothing is known. */
-    public static final Links NONE = new Links(List.of());
+    public static final Links NONE = new Links(List.of(), List.of());
   }
+
+  /**
+   * Data sent to a rank over a connection.
+   *
+   * @param peer the rank; -1 for the sum of ranks for which there was no room
+   * @param transport its name, of which the first 12 bytes are kept
+   * @param bytes so far
+   */
+  public record Traffic(int peer, String transport, long bytes) {}
 
   /**
    * The paths to a rank that broke and that others have replaced.

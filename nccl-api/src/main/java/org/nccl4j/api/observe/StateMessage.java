@@ -15,6 +15,7 @@ import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.api.observe.RankReport.Run;
 import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.observe.RankReport.Traffic;
 import org.nccl4j.api.spi.TakeOvers;
 
 /**
@@ -85,6 +86,12 @@ final class StateMessage {
         out.writeLong(run.first());
         out.writeLong(run.last());
       }
+      out.writeInt(report.links().traffic().size());
+      for (Traffic each : report.links().traffic()) {
+        out.writeInt(each.peer());
+        out.writeUTF(each.transport());
+        out.writeLong(each.bytes());
+      }
       out.writeInt(report.links().takeOvers().size());
       for (TakeOver each : report.links().takeOvers()) {
         out.writeInt(each.peer());
@@ -133,7 +140,15 @@ final class StateMessage {
         new RankReport.Front(0, 0, 0, 0),
         operations(in),
         runs(in),
-        new RankReport.Links(takeOvers(in)));
+        new RankReport.Links(traffic(in), takeOvers(in)));
+  }
+
+  private static List<Traffic> traffic(DataInputStream in) throws IOException {
+    List<Traffic> all = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      all.add(new Traffic(in.readInt(), in.readUTF(), in.readLong()));
+    }
+    return all;
   }
 
   private static List<TakeOver> takeOvers(DataInputStream in) throws IOException {

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -17,6 +18,7 @@ import org.nccl4j.transport.net.proxy.SendProxy;
 abstract class SendEnd extends NetEnd {
   final NicChoice card;
   final List<NetSender> senders = new ArrayList<>();
+  private final List<SendProxy> proxies = new CopyOnWriteArrayList<>();
   private volatile boolean made;
 
   SendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
@@ -60,7 +62,18 @@ abstract class SendEnd extends NetEnd {
 
   @Override
   final ProxyHandler proxy(int number, ProxyChannel channel) {
-    return new SendProxy(senders.get(number), channel, ranks(), events(channel));
+    SendProxy proxy = new SendProxy(senders.get(number), channel, ranks(), events(channel));
+    proxies.add(proxy);
+    return proxy;
+  }
+
+  @Override
+  public long bytesSent() {
+    long bytes = 0;
+    for (SendProxy proxy : proxies) {
+      bytes += proxy.bytesSent();
+    }
+    return bytes;
   }
 
   /** Senders are added by the thread that connects; they are read once all are there. */

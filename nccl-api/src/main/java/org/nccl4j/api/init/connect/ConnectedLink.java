@@ -8,8 +8,14 @@ import org.nccl4j.api.spi.TakeOvers;
  * A connector that sends, and the rank that it sends to.
  *
  * @param peer that rank
+ * @param transport name of the connector's transport
  */
-public record ConnectedLink(int peer, Connector sender) implements Link {
+public record ConnectedLink(int peer, String transport, Connector sender) implements Link {
+  @Override
+  public long bytesSent() {
+    return sender.bytesSent();
+  }
+
   @Override
   public TakeOvers takeOvers() {
     return sender.takeOvers();

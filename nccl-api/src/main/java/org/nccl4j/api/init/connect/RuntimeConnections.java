@@ -457,7 +457,7 @@ public final class RuntimeConnections implements PeerConnector {
     link.sender.proxy().ifPresent(handlers::add);
     link.receiver.proxy().ifPresent(handlers::add);
     proxy.attend(handlers);
-    made.add(new ConnectedLink(link.peer, link.sender));
+    made.add(new ConnectedLink(link.peer, routes.get(link.peer).name(), link.sender));
     lock.notifyAll();
   }
 
