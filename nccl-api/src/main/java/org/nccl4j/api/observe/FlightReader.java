@@ -34,17 +34,30 @@ public final class FlightReader {
     Path descriptors = PROC.resolve(Long.toString(pid)).resolve("fd");
     try (DirectoryStream<Path> all = Files.newDirectoryStream(descriptors)) {
       for (Path descriptor : all) {
-        if (Files.readSymbolicLink(descriptor).toString().startsWith("/memfd:nccl4j")
-            && Files.size(descriptor) == SIZE) {
-          byte[] bytes = Files.readAllBytes(descriptor);
-          if (isRecorder(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()))) {
-            return Optional.of(bytes);
-          }
+        Optional<byte[]> bytes = recorder(descriptor);
+        if (bytes.isPresent()) {
+          return bytes;
         }
       }
     } catch (IOException | UncheckedIOException e) {
       // It ended meanwhile, or is another user's: nothing can be said of it.
       return Optional.empty();
+    }
+    return Optional.empty();
+  }
+
+  /** The bytes behind a descriptor; empty if they are no recorder, or it has been closed. */
+  private static Optional<byte[]> recorder(Path descriptor) {
+    try {
+      if (Files.readSymbolicLink(descriptor).toString().startsWith("/memfd:nccl4j")
+          && Files.size(descriptor) == SIZE) {
+        byte[] bytes = Files.readAllBytes(descriptor);
+        if (isRecorder(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()))) {
+          return Optional.of(bytes);
+        }
+      }
+    } catch (IOException e) {
+      return Optional.empty(); // the process goes on meanwhile
     }
     return Optional.empty();
   }

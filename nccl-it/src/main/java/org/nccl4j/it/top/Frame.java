@@ -45,6 +45,7 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
    * @param waitsFor the rank that it waited for last; -1 if for none
    * @param operation that it is in, else its last one; empty before the first
    * @param state in one word: runs, idle, waits, stopped, failed
+   * @param links over which it has sent data
    * @param takeOvers replaced paths to other ranks, of the communicator's whole life
    */
   record RankRates(
@@ -58,10 +59,21 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
       int waitsFor,
       String operation,
       String state,
+      List<LinkRates> links,
       List<TakeOver> takeOvers) {}
 
   /**
-   * What a rank has done in a communicator. Never less than in the frame before.
+   * The connection by which a rank sends to another.
+   *
+   * @param peer that rank; -1 for all ranks without an entry of their own
+   * @param transport of the connection
+   * @param bytes sent since the communicator's creation
+   * @param gigabytes sent in GB/s
+   */
+  record LinkRates(int peer, String transport, long bytes, double gigabytes) {}
+
+  /**
+   * The counters of a rank in a communicator. None is less than in the frame before.
    *
    * @param operations ended since the communicator's creation
    * @param bytes of the operations that ended since the first frame began, as algorithm bandwidth

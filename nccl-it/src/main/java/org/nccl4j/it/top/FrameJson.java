@@ -7,6 +7,7 @@ import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -75,6 +76,16 @@ final class FrameJson {
     out.writeNumberField("waitsFor", rank.waitsFor());
     out.writeStringField("operation", rank.operation());
     out.writeStringField("state", rank.state());
+    out.writeArrayFieldStart("links");
+    for (LinkRates link : rank.links()) {
+      out.writeStartObject();
+      out.writeNumberField("peer", link.peer());
+      out.writeStringField("transport", link.transport());
+      out.writeNumberField("bytes", link.bytes());
+      out.writeNumberField("rate", link.gigabytes());
+      out.writeEndObject();
+    }
+    out.writeEndArray();
     out.writeArrayFieldStart("takeOvers");
     for (TakeOver each : rank.takeOvers()) {
       out.writeStartObject();

@@ -8,8 +8,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.api.observe.RankReport;
 import org.nccl4j.api.observe.RankReport.Run;
+import org.nccl4j.api.observe.RankReport.Traffic;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.Counts;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 import org.nccl4j.operation.Operation;
@@ -178,7 +180,28 @@ final class Meter {
         now.current() == null ? -1 : now.waitsFor(),
         now.current() != null ? now.current().text() : now.last() == null ? "" : now.last().text(),
         state(now, ended),
+        links(rank, seconds),
         now.links().takeOvers());
+  }
+
+  private static List<LinkRates> links(Seen rank, double seconds) {
+    List<LinkRates> rates = new ArrayList<>();
+    for (Traffic now : rank.last.links().traffic()) {
+      long before =
+          rank.first.links().traffic().stream()
+              .filter(each -> each.peer() == now.peer())
+              .filter(each -> each.transport().equals(now.transport()))
+              .mapToLong(Traffic::bytes)
+              .sum();
+      long sent = Math.max(0, now.bytes() - before);
+      rates.add(
+          new LinkRates(
+              now.peer(),
+              now.transport(),
+              now.bytes(),
+              seconds <= 0 ? 0 : sent / seconds / GIGABYTE));
+    }
+    return rates;
   }
 
   private static String state(RankReport now, long ended) {

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -37,6 +38,8 @@ final class PrometheusText {
           "nccl4j_wait_seconds_total",
           "counter",
           "Time in which the rank's kernel waited for another rank, by samples.");
+  private static final Family LINK_BYTES =
+      new Family("nccl4j_link_bytes_total", "counter", "Bytes sent to a rank over its connection.");
   private static final Family TAKE_OVERS =
       new Family(
           "nccl4j_path_takeovers_total",
@@ -59,7 +62,7 @@ final class PrometheusText {
 
   PrometheusText() {
     for (Family family :
-        List.of(OPERATIONS, BYTES, BUS_BYTES, WAIT_SECONDS, TAKE_OVERS, BYTES_AGAIN)) {
+        List.of(OPERATIONS, BYTES, BUS_BYTES, WAIT_SECONDS, LINK_BYTES, TAKE_OVERS, BYTES_AGAIN)) {
       counters.put(family, new Totals());
     }
   }
@@ -120,6 +123,11 @@ final class PrometheusText {
       take(BYTES, "", rank.counts().bytes());
       take(BUS_BYTES, "", rank.counts().busBytes());
       take(WAIT_SECONDS, "", rank.counts().waitSeconds());
+      for (LinkRates link : rank.links()) {
+        String to =
+            "," + label("peer", peer(link.peer())) + "," + label("transport", link.transport());
+        take(LINK_BYTES, to, link.bytes());
+      }
       for (TakeOver each : rank.takeOvers()) {
         String peer = "," + label("peer", peer(each.peer()));
         take(TAKE_OVERS, peer, each.what().count());

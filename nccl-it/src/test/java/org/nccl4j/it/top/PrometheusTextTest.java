@@ -23,6 +23,7 @@ import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.Counts;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -43,7 +44,18 @@ class PrometheusTextTest {
     ProcessReport process = new ProcessReport("h", 41 + rank, "S");
     Counts counts = new Counts(operations, 10 * operations, 20 * operations, operations / 4.0);
     return new RankRates(
-        rank, process, counts, 0, 0, 0, 0, 1 - rank, "all_reduce", state, List.of(takeOvers));
+        rank,
+        process,
+        counts,
+        0,
+        0,
+        0,
+        0,
+        1 - rank,
+        "all_reduce",
+        state,
+        List.of(new LinkRates(1 - rank, "NET", 3 * operations, 0)),
+        List.of(takeOvers));
   }
 
   private static Frame frame(CommunicatorRates... communicators) {
@@ -119,12 +131,14 @@ class PrometheusTextTest {
       assertEquals(7, samples.get("nccl4j_operations_total{" + second + "}"));
       assertEquals(150, samples.get("nccl4j_operation_bytes_total{" + first + "}"));
       assertEquals(300, samples.get("nccl4j_bus_bytes_total{" + first + "}"));
+      String link = first + ",peer=\"1\",transport=\"NET\"";
+      assertEquals(45, samples.get("nccl4j_link_bytes_total{" + link + "}"));
       assertEquals(3.75, samples.get("nccl4j_wait_seconds_total{" + first + "}"));
       assertEquals(0, samples.get("nccl4j_failed{" + first + "}"));
       assertEquals(1, samples.get("nccl4j_failed{" + second + "}"));
       assertEquals(0.9, samples.get("nccl4j_wait_ratio{" + first + ",waits_for=\"1\"}"));
       assertEquals(2, samples.get("nccl4j_communicator_ranks{communicator=\"training\"}"));
-      assertEquals(14, samples.size(), samples.toString());
+      assertEquals(16, samples.size(), samples.toString());
     }
   }
 
