@@ -11,6 +11,7 @@ import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.FlightReader;
+import org.nccl4j.api.observe.JobJson;
 import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.RankReport;
 import org.nccl4j.api.observe.TakeOverLines;
@@ -127,11 +128,10 @@ public final class DiagnoseCommand implements Callable<Integer> {
           "--job goes with --json alone, not with processes, files, -t, --save");
     }
     JobReport job = JobReport.ask(jobs, Settings.ofProcess(Map.of()));
-    JobPrinter printer = new JobPrinter(job);
     if (json) {
-      out.println(printer.json());
+      out.println(JobJson.of(job));
     } else {
-      printer.print(out);
+      new JobPrinter(job).print(out);
     }
     return job.isHealthy() ? 0 : 1;
   }
