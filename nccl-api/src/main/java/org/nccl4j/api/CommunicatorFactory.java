@@ -23,7 +23,7 @@ import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.topology.TopologyPrefetch;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.observe.JobReport;
-import org.nccl4j.api.observe.JobServer;
+import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;

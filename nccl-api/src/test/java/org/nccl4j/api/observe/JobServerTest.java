@@ -23,6 +23,7 @@ import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.api.observe.RankReport.Traffic;
+import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.ErrorId;

@@ -1,4 +1,4 @@
-package org.nccl4j.api.observe;
+package org.nccl4j.api.observe.http;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
@@ -11,6 +11,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.nccl4j.api.observe.JobJson;
+import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.settings.HttpAddress;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;

@@ -1,10 +1,12 @@
-package org.nccl4j.api.observe;
+package org.nccl4j.api.observe.http;
 
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.JobReport.Behind;
 import org.nccl4j.api.observe.JobReport.CommunicatorState;
+import org.nccl4j.api.observe.RankReport;
 import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.api.observe.RankReport.Traffic;
 
