@@ -11,9 +11,16 @@ cat > "$variant/Switch.java" <<END
 package org.nccl4j.device;
 public final class Switch { public static boolean on = true; }
 END
-launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
-sed -e 's/^    \(log\.collective(\|hooks\.tell(\)/    if (org.nccl4j.device.Switch.on) \1/' $launcher > "$variant/Launcher.java"
-test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 2
+# PART=links: the count of the bytes sent to each rank instead.
+if [ "${PART:-}" = links ]; then
+  end=nccl-device/src/main/java/org/nccl4j/device/host/kernel/protocol/SendEnd.java
+  sed -e 's/^    \(SENT\.setOpaque(\)/    if (org.nccl4j.device.Switch.on) \1/' $end > "$variant/SendEnd.java"
+  test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/SendEnd.java")" = 1
+else
+  launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
+  sed -e 's/^    \(log\.collective(\|hooks\.tell(\)/    if (org.nccl4j.device.Switch.on) \1/' $launcher > "$variant/Launcher.java"
+  test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 2
+fi
 javac -nowarn -proc:none -d "$variant" -cp "$classes" "$variant"/*.java docs/benchmarks/RecorderCost.java
 for ((jvm = 0; jvm < $1; jvm++)); do
   java -cp "$variant:$classes" RecorderCost "${@:2}"

@@ -3,6 +3,7 @@ module org.nccl4j.api {
   requires transitive org.nccl4j.topo;
   requires transitive org.nccl4j.device;
   requires jdk.jfr;
+  requires static jdk.httpserver;
   requires static micrometer.core;
 
   exports org.nccl4j.api;

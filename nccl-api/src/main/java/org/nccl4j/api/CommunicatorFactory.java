@@ -8,6 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.BootstrapId;
@@ -21,6 +22,8 @@ import org.nccl4j.api.init.WarmUp;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.topology.TopologyPrefetch;
 import org.nccl4j.api.observe.InitTimes;
+import org.nccl4j.api.observe.JobReport;
+import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -33,6 +36,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
+import org.nccl4j.operation.Operation;
 
 /** Creates the state of communicators, for the factory methods of {@link Communicator}. */
 final class CommunicatorFactory {
@@ -56,6 +60,7 @@ final class CommunicatorFactory {
     List<BootstrapId> roots = ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList();
     Settings settings;
     JoinRequest request;
+    JobServer server;
     try {
       settings = settings(config);
       WarmUp.end();
@@ -67,12 +72,43 @@ final class CommunicatorFactory {
               rank,
               settings.get(Settings.NCCL4J_INIT_TIMEOUT),
               BootstrapOptions.from(settings));
+      BootstrapOptions options = BootstrapOptions.from(settings);
+      server =
+          rank == 0 ? JobServer.open(settings, () -> JobReport.askRoots(roots, options)) : null;
     } catch (NcclException e) {
       // The settings that say how to reach the root may be the ones that are wrong.
       TcpBootstrap.tellUnable(nRanks, roots, rank, e, BootstrapOptions.defaults());
       throw e;
     }
-    String name = name(config, roots);
+    return serving(server, () -> List.of(join(request, name(config, roots), device, settings)))
+        .get(0);
+  }
+
+  /**
+   * Makes the communicators that a server belongs to; it is closed with the first of them.
+   *
+   * @param server null if there is none
+   */
+  private static List<CommunicatorState> serving(
+      JobServer server, Supplier<List<CommunicatorState>> making) {
+    boolean made = false;
+    try {
+      List<CommunicatorState> states = making.get();
+      states.get(0).serveBy(server);
+      made = true;
+      return states;
+    } finally {
+      if (!made && server != null) {
+        server.close();
+      }
+    }
+  }
+
+  private static CommunicatorState join(
+      JoinRequest request, String name, Device device, Settings settings) {
+    int rank = request.rank();
+    int nRanks = request.nRanks();
+    List<BootstrapId> roots = request.ids();
     InitTimes times = new InitTimes(name, rank);
     times.begin(InitTimes.BOOTSTRAP);
     long began = System.nanoTime();
@@ -97,6 +133,13 @@ final class CommunicatorFactory {
           ErrorId.DEVICE, "a communicator of no devices", "pass a device for each rank");
     }
     Settings settings = settings(Arguments.notNull(config, "configuration"));
+    JobServer server =
+        JobServer.open(settings, () -> JobReport.ofThisProcess(devices.size(), Operation.keys()));
+    return serving(server, () -> joinAll(devices, config, settings));
+  }
+
+  private static List<CommunicatorState> joinAll(
+      List<Device> devices, CommunicatorConfig config, Settings settings) {
     WarmUp.end();
     TopologyPrefetch.begin(devices, settings);
     List<Bootstrap> bootstraps =

@@ -123,7 +123,8 @@ public record BootstrapOptions(
             settings.get(ScaleSettings.NCCL_UID_STAGGER_RATE),
             settings.get(ScaleSettings.NCCL_UID_STAGGER_THRESHOLD)),
         TlsSettings.files(settings),
-        settings.get(ScaleSettings.NCCL4J_JOB_STATE));
+        settings.get(ScaleSettings.NCCL4J_JOB_STATE)
+            || !settings.get(ScaleSettings.NCCL4J_JOB_HTTP).isOff());
   }
 
   @Override

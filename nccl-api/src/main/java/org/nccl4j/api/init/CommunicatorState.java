@@ -17,6 +17,7 @@ import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.observe.FlightRecorder;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.api.observe.ProgressMonitor;
+import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -54,6 +55,9 @@ public final class CommunicatorState {
   private final AtomicInteger shrinks = new AtomicInteger();
   private final AtomicBoolean closed = new AtomicBoolean();
 
+  /** Serves the job's state; null if nothing does. */
+  private volatile JobServer server;
+
   CommunicatorState(InitRequest request, Bootstrap bootstrap, Membership members, Engine engine) {
     this.request = request;
     this.bootstrap = bootstrap;
@@ -66,6 +70,11 @@ public final class CommunicatorState {
 
   /** Resources that exist from creation to the end, or until and after a suspension. */
   private record Running(Engine engine, ProgressMonitor observer, OneSidedCalls oneSided) {}
+
+  /** Closes a server together with the communicator. */
+  public void serveBy(JobServer its) {
+    server = its;
+  }
 
   private Running run(Engine engine) {
     FlightRecorder.Rank flight =
@@ -85,6 +94,7 @@ public final class CommunicatorState {
             engine.kernels(),
             engine.launcher().hooks(),
             engine.resources(),
+            engine.links(),
             new ProgressMonitor.Options(
                 request.device().kind() == Device.Kind.HOST,
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
@@ -379,6 +389,9 @@ public final class CommunicatorState {
       return;
     }
     called(() -> "close");
+    if (server != null) {
+      server.close();
+    }
     Engine engine = engine();
     long end = Patience.end(patience);
     boolean idle = engine.launcher().close(patience);

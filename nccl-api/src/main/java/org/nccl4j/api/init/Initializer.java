@@ -140,7 +140,11 @@ public final class Initializer {
             request.name(),
             bootstrap,
             kernels,
-            new SharedResources.Links(transports, connected.proxy(), connected.later()),
+            new SharedResources.Links(
+                transports,
+                connected.links().links(connected.verified().routes()),
+                connected.proxy(),
+                connected.later()),
             connected.nvls());
     undo.replace(before, resources::free);
     Engine engine = engine(ranks, connected, kernels, resources);

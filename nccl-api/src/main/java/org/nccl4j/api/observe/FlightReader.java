@@ -35,17 +35,30 @@ public final class FlightReader {
     Path descriptors = PROC.resolve(Long.toString(pid)).resolve("fd");
     try (DirectoryStream<Path> all = Files.newDirectoryStream(descriptors)) {
       for (Path descriptor : all) {
-        if (Files.readSymbolicLink(descriptor).toString().startsWith("/memfd:nccl4j")
-            && Files.size(descriptor) == SIZE) {
-          byte[] bytes = Files.readAllBytes(descriptor);
-          if (isRecorder(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()))) {
-            return Optional.of(bytes);
-          }
+        Optional<byte[]> bytes = recorder(descriptor);
+        if (bytes.isPresent()) {
+          return bytes;
         }
       }
     } catch (IOException | UncheckedIOException e) {
       // It ended meanwhile, or is another user's: nothing can be said of it.
       return Optional.empty();
+    }
+    return Optional.empty();
+  }
+
+  /** The bytes behind a descriptor; empty if they are no recorder, or it has been closed. */
+  private static Optional<byte[]> recorder(Path descriptor) {
+    try {
+      if (Files.readSymbolicLink(descriptor).toString().startsWith("/memfd:nccl4j")
+          && Files.size(descriptor) == SIZE) {
+        byte[] bytes = Files.readAllBytes(descriptor);
+        if (isRecorder(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()))) {
+          return Optional.of(bytes);
+        }
+      }
+    } catch (IOException e) {
+      return Optional.empty(); // the process goes on meanwhile
     }
     return Optional.empty();
   }
@@ -203,10 +216,11 @@ public final class FlightReader {
             Math.max(0, observed - page.getLong(FlightRecorder.FRONT_SINCE)),
             page.getLong(FlightRecorder.FRONT_NUMBER)),
         runs.last(ended + 1, upTo),
-        runs.runs());
+        runs.runs(),
+        LinkRecord.read(page));
   }
 
-  private static String text(ByteBuffer bytes, int at, int most) {
+  static String text(ByteBuffer bytes, int at, int most) {
     int length = 0;
     while (length < most && bytes.get(at + length) != 0) {
       length++;

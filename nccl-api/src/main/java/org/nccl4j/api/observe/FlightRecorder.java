@@ -101,6 +101,8 @@ public final class FlightRecorder {
    */
   private volatile long reached;
 
+  private final LinkRecord links;
+
   private FlightRecorder(FlightFile file, FlightFile.Slot slot, int nRanks) {
     this.nRanks = nRanks;
     this.singles = new long[MARGIN + 2 * nRanks + MARGIN];
@@ -108,6 +110,7 @@ public final class FlightRecorder {
     this.slot = slot;
     this.bytes = slot.bytes();
     this.words = bytes.asLongBuffer();
+    this.links = new LinkRecord(bytes);
     words.put(RING / 8, NO_SHAPE);
   }
 
@@ -221,6 +224,13 @@ public final class FlightRecorder {
     bytes.putInt(WAITS_FOR, ended == launchedSoFar() ? -1 : kernels.waitsFor());
     bytes.putInt(FAILED, kernels.failure() == null ? 0 : 1);
     bytes.putLong(OBSERVED, nowMillis);
+  }
+
+  /** Takes down the state of the rank's links; now and then. */
+  synchronized void observe(List<? extends Link> all, KernelCommunicator kernels) {
+    if (!closed) {
+      links.take(all, kernels);
+    }
   }
 
   /**

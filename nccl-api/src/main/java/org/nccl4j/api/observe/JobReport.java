@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.BootstrapId;
 import org.nccl4j.api.bootstrap.BootstrapOptions;
 import org.nccl4j.api.bootstrap.BootstrapRoot;
 import org.nccl4j.api.bootstrap.JobObserver;
@@ -15,6 +16,7 @@ import org.nccl4j.api.bootstrap.root.RankState;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InternalErrorException;
 
 /**
@@ -108,14 +110,41 @@ public record JobReport(
    */
   public static JobReport ask(List<String> ids, Settings settings) {
     BootstrapOptions options = BootstrapOptions.from(settings);
-    List<JobObserver.States> answers =
-        ids.stream()
-            .map(id -> JobObserver.ask(BootstrapRoot.ofJob(id, options), options, LIMIT))
-            .toList();
-    return of(answers);
+    return askRoots(ids.stream().map(id -> BootstrapRoot.ofJob(id, options)).toList(), options);
   }
 
-  private static JobReport of(List<JobObserver.States> answers) {
+  /**
+   * Asks the roots of a job, as {@link #ask} does.
+   *
+   * @param roots ids by which the ranks have joined
+   */
+  public static JobReport askRoots(List<BootstrapId> roots, BootstrapOptions options) {
+    return of(roots.stream().map(id -> JobObserver.ask(id, options, LIMIT)).toList());
+  }
+
+  /**
+   * The state of a communicator whose ranks are all of this process, and of all others here.
+   *
+   * @param nRanks of the communicator
+   * @param operations names by number
+   */
+  public static JobReport ofThisProcess(int nRanks, List<String> operations) {
+    List<RankReport> reports = FlightReader.ofThisProcess(operations);
+    ProcessReport process =
+        new ProcessReport(DebugLog.hostName(), ProcessHandle.current().pid(), "");
+    return new JobReport(
+        nRanks,
+        true,
+        IntStream.range(0, nRanks).mapToObj(rank -> new Rank(rank, process, false)).toList(),
+        List.of(),
+        states(reports));
+  }
+
+  private static List<CommunicatorState> states(List<RankReport> reports) {
+    return Diagnosis.byCommunicator(reports).values().stream().map(CommunicatorState::of).toList();
+  }
+
+  static JobReport of(List<JobObserver.States> answers) {
     // A rank between two roots' blocks is connected to both.
     Map<Integer, Rank> ranks = new TreeMap<>();
     Map<Integer, List<RankReport>> reports = new TreeMap<>();
@@ -131,11 +160,7 @@ public record JobReport(
     }
     int nRanks = answers.stream().mapToInt(JobObserver.States::nRanks).max().orElse(0);
     List<CommunicatorState> communicators =
-        Diagnosis.byCommunicator(reports.values().stream().flatMap(List::stream).toList())
-            .values()
-            .stream()
-            .map(CommunicatorState::of)
-            .toList();
+        states(reports.values().stream().flatMap(List::stream).toList());
     return new JobReport(
         nRanks,
         answers.stream().allMatch(JobObserver.States::formed),

@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DaemonThread;
@@ -32,6 +33,12 @@ public final class ProgressMonitor {
   private static final int MOST_LOOKS = 50;
 
   private static final long NANOS_BETWEEN_LOOKS = 2_000_000;
+
+  /** Links that each look may look at. */
+  private static final int FEW_LINKS = 64;
+
+  /** Looks after which the links are looked at although nothing was launched. */
+  private static final int LOOKS_FOR_LINKS = 20;
 
   /** Time between looks for conflicts, where they are wanted. */
   private static final long COMPARE_MILLIS = 1000;
@@ -68,6 +75,13 @@ public final class ProgressMonitor {
   private final CallWatch calls;
   private final RemoteCalls remoteCalls;
   private final LongWait longWait = new LongWait();
+  private final Supplier<List<? extends Link>> links;
+
+  /** Looks since the links were looked at, and the launches at that time. */
+  private int linkLooks;
+
+  private long linkLaunches;
+  private boolean fewLinks = true;
 
   /**
    * Failed looks at the waits for closed memory and streams, counted as {@link #failedLooks} is.
@@ -105,8 +119,10 @@ public final class ProgressMonitor {
       KernelCommunicator kernels,
       OperationHooks hooks,
       Connections connections,
+      Supplier<List<? extends Link>> links,
       Options options) {
     this.options = options;
+    this.links = links;
     this.log = log;
     this.rank = rank;
     this.kernels = kernels;
@@ -120,6 +136,7 @@ public final class ProgressMonitor {
    * Begins to look at a communicator.
    *
    * @param hooks where it listens for operations while a recording asks for them
+   * @param links of this communicator that are connected by now
    */
   public static ProgressMonitor watch(
       FlightRecorder log,
@@ -127,8 +144,10 @@ public final class ProgressMonitor {
       KernelCommunicator kernels,
       OperationHooks hooks,
       Connections connections,
+      Supplier<List<? extends Link>> links,
       Options options) {
-    ProgressMonitor observer = new ProgressMonitor(log, rank, kernels, hooks, connections, options);
+    ProgressMonitor observer =
+        new ProgressMonitor(log, rank, kernels, hooks, connections, links, options);
     kernels.explainDeadlines(observer::explain);
     kernels.explainMismatches(observer::calls);
     synchronized (ProgressMonitor.class) {
@@ -290,6 +309,7 @@ public final class ProgressMonitor {
   private void lookNow(long nowMillis) {
     try {
       log.observe(kernels, nowMillis);
+      lookAtLinks();
       recording.look(kernels);
       failWithoutDeparted();
       if (options.counts) {
@@ -306,6 +326,19 @@ public final class ProgressMonitor {
       tell();
     } catch (RuntimeException | Error e) {
       report(e);
+    }
+  }
+
+  /** The links of a communicator without operations, or with many, are looked at once a second. */
+  private void lookAtLinks() {
+    long launches = log.launchedSoFar();
+    boolean works = launches != linkLaunches || log.isUnderWay();
+    if (works && fewLinks || ++linkLooks >= LOOKS_FOR_LINKS) {
+      List<? extends Link> all = links.get();
+      linkLooks = 0;
+      linkLaunches = launches;
+      fewLinks = all.size() <= FEW_LINKS;
+      log.observe(all, kernels);
     }
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.api.observe;
 
 import java.util.List;
+import org.nccl4j.api.spi.TakeOvers;
 
 /**
  * One rank's contents of a flight recorder.
@@ -19,6 +20,7 @@ import java.util.List;
  * @param front the oldest call that waits for the other ranks, where calls are compared
  * @param operations the last ones, oldest first
  * @param runs on record, oldest first
+ * @param links its connections with other ranks
  */
 public record RankReport(
     ProcessReport process,
@@ -35,7 +37,51 @@ public record RankReport(
     boolean failed,
     Front front,
     List<Operation> operations,
-    List<Run> runs) {
+    List<Run> runs,
+    Links links) {
+
+  /**
+   * A rank's connections with other ranks, as far as something is known of them.
+   *
+   * @param traffic data sent to each rank
+   * @param takeOvers replaced paths, by the rank that they lead to
+   */
+  public record Links(List<Traffic> traffic, List<TakeOver> takeOvers) {
+    /** Nothing is known. */
+    public static final Links NONE = new Links(List.of(), List.of());
+  }
+
+  /**
+   * Data sent to a rank over a connection.
+   *
+   * @param peer the rank; -1 for the sum of ranks for which there was no room
+   * @param transport its name, of which the first 12 bytes are kept
+   * @param bytes so far
+   */
+  public record Traffic(int peer, String transport, long bytes) {}
+
+  /**
+   * The paths to a rank that broke and that others have replaced.
+   *
+   * @param peer the rank; -1 for the sum of ranks for which there was no room
+   */
+  public record TakeOver(int peer, TakeOvers what) {
+    /**
+     * The take-overs in one clause.
+     *
+     * @param nowMillis ms since 1970
+     */
+    public String text(long nowMillis) {
+      return "%d path%s to %s replaced, the last %.0f s ago%s, %d bytes sent again"
+          .formatted(
+              what.count(),
+              what.count() == 1 ? "" : "s",
+              peer < 0 ? "other ranks" : "rank " + peer,
+              Math.max(0, nowMillis - what.lastMillis()) / 1000.0,
+              what.path().isEmpty() ? "" : " by " + what.path(),
+              what.bytesAgain());
+    }
+  }
 
   /**
    * A call that waits until all ranks have come to it.

@@ -14,6 +14,9 @@ import java.util.stream.Stream;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.api.observe.RankReport.Run;
+import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.observe.RankReport.Traffic;
+import org.nccl4j.api.spi.TakeOvers;
 
 /**
  * The state of one rank as it travels to an observer of the job: the reports of its communicators,
@@ -83,6 +86,20 @@ final class StateMessage {
         out.writeLong(run.first());
         out.writeLong(run.last());
       }
+      out.writeInt(report.links().traffic().size());
+      for (Traffic each : report.links().traffic()) {
+        out.writeInt(each.peer());
+        out.writeUTF(each.transport());
+        out.writeLong(each.bytes());
+      }
+      out.writeInt(report.links().takeOvers().size());
+      for (TakeOver each : report.links().takeOvers()) {
+        out.writeInt(each.peer());
+        out.writeLong(each.what().count());
+        out.writeLong(each.what().lastMillis());
+        out.writeLong(each.what().bytesAgain());
+        out.writeUTF(each.what().path());
+      }
     } catch (IOException e) {
       throw new UncheckedIOException(e); // of memory: there is none
     }
@@ -122,7 +139,27 @@ final class StateMessage {
         in.readBoolean(),
         new RankReport.Front(0, 0, 0, 0),
         operations(in),
-        runs(in));
+        runs(in),
+        new RankReport.Links(traffic(in), takeOvers(in)));
+  }
+
+  private static List<Traffic> traffic(DataInputStream in) throws IOException {
+    List<Traffic> all = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      all.add(new Traffic(in.readInt(), in.readUTF(), in.readLong()));
+    }
+    return all;
+  }
+
+  private static List<TakeOver> takeOvers(DataInputStream in) throws IOException {
+    List<TakeOver> all = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      all.add(
+          new TakeOver(
+              in.readInt(),
+              new TakeOvers(in.readLong(), in.readLong(), in.readLong(), in.readUTF())));
+    }
+    return all;
   }
 
   private static List<Run> runs(DataInputStream in) throws IOException {

@@ -26,6 +26,11 @@
  *   256  last 128 runs of 24 bytes each; a run is operations of one shape and count in a row: shape
  *        (u64: operation 6 bits, type 5, operator 4, 1 if not all ranks call it, unused 16, root or
  *        peer 32, from the highest), count (u64), number of its first operation, from 1 (u64)
+ *   3328 data sent, 20 entries of 24 bytes: rank or -1 (i32), transport (12 bytes), bytes so far (u64;
+ *        0: unused); the last entry is the sum of ranks without their own
+ *   3808 replaced paths, 4 entries of 72 bytes: rank or -1 (i32), number of paths (u32; 0: unused),
+ *        when the last was replaced (u64, ms since 1970), bytes sent again (u64), path of the last
+ *        (48 bytes); the last entry is the sum of ranks without their own
  * </pre>
  *
  * <p>This is version 4; those before it were before the first release, and are not read.

@@ -5,6 +5,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 
@@ -94,6 +95,15 @@ abstract class GuardedConnection implements NetConnection {
         return requests.of(sender.isend(memory, offset, bytes, tag, note));
       } catch (RuntimeException | Error e) {
         throw plugin.blamed("isend", e);
+      }
+    }
+
+    @Override
+    public TakeOvers takeOvers() {
+      try {
+        return plugin.answered("takeOvers", sender.takeOvers());
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("takeOvers", e);
       }
     }
   }

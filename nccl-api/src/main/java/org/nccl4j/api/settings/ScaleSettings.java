@@ -36,12 +36,23 @@ public final class ScaleSettings {
               + " diagnose --job; needed where the unique id is created, and on rank 0 with"
               + " NCCL_COMM_ID.");
 
+  public static final Setting<HttpAddress> NCCL4J_JOB_HTTP =
+      Setting.of(
+          "NCCL4J_JOB_HTTP",
+          HttpAddress.OFF,
+          "a port, or an interface or address and a port, such as eth0:9465; port 0: any",
+          "Rank 0 serves the state of all ranks there by HTTP, /job.json and /metrics for"
+              + " Prometheus, without access control, until the communicator is closed; a port alone"
+              + " is of the loopback address. Implies NCCL4J_JOB_STATE=1 where it is set.",
+          HttpAddress::parse);
+
   static final List<Setting<?>> ALL =
       List.of(
           NCCL_UID_STAGGER_RATE,
           NCCL_UID_STAGGER_THRESHOLD,
           NCCL_RUNTIME_CONNECT,
-          NCCL4J_JOB_STATE);
+          NCCL4J_JOB_STATE,
+          NCCL4J_JOB_HTTP);
 
   private ScaleSettings() {}
 }

@@ -49,4 +49,17 @@ public interface Connector {
   default OptionalInt relay() {
     return OptionalInt.empty();
   }
+
+  /**
+   * Bytes of data that this end has sent, where its transport counts them: what kernels send
+   * without a proxy is their device's to count. Any thread, at any time.
+   */
+  default long bytesSent() {
+    return 0;
+  }
+
+  /** The paths by which this end sends that others have replaced. Any thread, at any time. */
+  default TakeOvers takeOvers() {
+    return TakeOvers.NONE;
+  }
 }

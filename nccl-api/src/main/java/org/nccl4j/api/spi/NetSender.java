@@ -36,4 +36,9 @@ public interface NetSender extends NetConnection {
   default NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
     return isend(memory, offset, bytes, tag);
   }
+
+  /** The paths of this connection that others have replaced. Any thread, once it is connected. */
+  default TakeOvers takeOvers() {
+    return TakeOvers.NONE;
+  }
 }

@@ -112,6 +112,7 @@ class InitializerTest {
         kernels,
         new SharedResources.Links(
             List.of(new Routes.NamedTransport(new NamedProvider("T", true), transport)),
+            List.of(),
             null,
             null),
         none);

@@ -27,7 +27,8 @@ class CallWatchTest {
         false,
         new RankReport.Front(0, 0, 0, 0),
         List.of(operations),
-        List.of());
+        List.of(),
+        RankReport.Links.NONE);
   }
 
   private static Operation call(long number, long collective, String label, String text) {

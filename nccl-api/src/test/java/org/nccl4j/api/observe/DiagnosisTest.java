@@ -33,7 +33,8 @@ class DiagnosisTest {
         false,
         new RankReport.Front(0, 0, 0, 0),
         operations,
-        List.of());
+        List.of(),
+        RankReport.Links.NONE);
   }
 
   private static String say(RankReport... reports) {

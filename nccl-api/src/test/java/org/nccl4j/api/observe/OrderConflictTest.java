@@ -44,7 +44,8 @@ class OrderConflictTest {
             false,
             front,
             List.of(other, sum),
-            List.of()));
+            List.of(),
+            RankReport.Links.NONE));
   }
 
   /** Communicator 1 before communicator 2, in one stream. */

@@ -213,6 +213,7 @@ class ProgressMonitorTest {
             return Set.of(id);
           }
         },
+        List::of,
         new ProgressMonitor.Options(
             /* counts= */ true,
             false,

@@ -29,7 +29,8 @@ class RemoteCallsTest {
         false,
         new RankReport.Front(0, 0, 0, 0),
         List.of(operations),
-        List.of());
+        List.of(),
+        RankReport.Links.NONE);
   }
 
   private static Operation sum(long number, long collective) {

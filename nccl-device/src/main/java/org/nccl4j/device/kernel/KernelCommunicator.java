@@ -150,6 +150,14 @@ public interface KernelCommunicator extends AutoCloseable {
   }
 
   /**
+   * Bytes of data that its kernels have sent to a rank over connections; -1 where the device does
+   * not count them. What kernels copy straight between windows does not count. Never waits.
+   */
+  default long bytesSent(int peer) {
+    return -1;
+  }
+
+  /**
    * True if some of its launches were captured into graphs, which may repeat them; it stays so.
    * Then the number of launches says nothing of how often operations run.
    */

@@ -11,8 +11,10 @@ import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.FlightReader;
+import org.nccl4j.api.observe.JobJson;
 import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.RankReport;
+import org.nccl4j.api.observe.TakeOverLines;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
@@ -108,6 +110,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
         .forEach(
             ranks -> {
               out.println(Diagnosis.sentence(ranks) + processes(ranks));
+              TakeOverLines.of(ranks).text(System.currentTimeMillis()).forEach(out::println);
               if (table) {
                 ranks.forEach(rank -> print(out, rank));
               }
@@ -126,11 +129,10 @@ public final class DiagnoseCommand implements Callable<Integer> {
           "--job goes with --json alone, not with processes, files, -t, --save");
     }
     JobReport job = JobReport.ask(jobs, Settings.ofProcess(Map.of()));
-    JobPrinter printer = new JobPrinter(job);
     if (json) {
-      out.println(printer.json());
+      out.println(JobJson.of(job));
     } else {
-      printer.print(out);
+      new JobPrinter(job).print(out);
     }
     return job.isHealthy() ? 0 : 1;
   }

@@ -2,9 +2,10 @@ package org.nccl4j.it.top;
 
 import java.util.List;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.api.observe.RankReport.TakeOver;
 
 /**
- * The rates of all communicators over one interval.
+ * The rates of all communicators over one interval, and their counts so far.
  *
  * @param millis end of the interval, ms since 1970
  * @param seconds length of the interval
@@ -15,11 +16,13 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
   /**
    * A communicator.
    *
+   * @param id tells communicators of one name apart
    * @param nRanks of the communicator, of which some may be unknown
    * @param ranks that are known, by rank
    * @param waits pairs of ranks that waited in most looks, the longest waits first
    */
-  record CommunicatorRates(String name, int nRanks, List<RankRates> ranks, List<Wait> waits) {
+  record CommunicatorRates(
+      String name, long id, int nRanks, List<RankRates> ranks, List<Wait> waits) {
     /** Mean of the ranks' operations a second. */
     double operations() {
       return ranks.stream().mapToDouble(RankRates::operations).average().orElse(0);
@@ -34,6 +37,7 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
   /**
    * A rank.
    *
+   * @param counts so far
    * @param operations ended a second
    * @param gigabytes algorithm bandwidth in GB/s
    * @param busGigabytes bus bandwidth in GB/s
@@ -41,17 +45,44 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
    * @param waitsFor the rank that it waited for last; -1 if for none
    * @param operation that it is in, else its last one; empty before the first
    * @param state in one word: runs, idle, waits, stopped, failed
+   * @param links over which it has sent data
+   * @param takeOvers replaced paths to other ranks, of the communicator's whole life
    */
   record RankRates(
       int rank,
       ProcessReport process,
+      Counts counts,
       double operations,
       double gigabytes,
       double busGigabytes,
       double waiting,
       int waitsFor,
       String operation,
-      String state) {}
+      String state,
+      List<LinkRates> links,
+      List<TakeOver> takeOvers) {}
+
+  /**
+   * The connection by which a rank sends to another.
+   *
+   * @param peer that rank; -1 for all ranks without an entry of their own
+   * @param transport of the connection
+   * @param bytes sent since the communicator's creation
+   * @param gigabytes sent in GB/s
+   */
+  record LinkRates(int peer, String transport, long bytes, double gigabytes) {}
+
+  /**
+   * The counters of a rank in a communicator. None is less than in the frame before.
+   *
+   * @param operations ended since the communicator's creation
+   * @param bytes of the operations that ended since the first frame began, as algorithm bandwidth
+   *     counts them
+   * @param busBytes the same as bus bandwidth counts them
+   * @param waitSeconds time since the first frame began in which its kernel waited for another
+   *     rank, by looks
+   */
+  record Counts(long operations, long bytes, long busBytes, double waitSeconds) {}
 
   /**
    * A rank that waited for another.

@@ -5,7 +5,9 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -61,6 +63,12 @@ final class FrameJson {
     out.writeNumberField("rank", rank.rank());
     out.writeStringField("host", rank.process().host());
     out.writeNumberField("pid", rank.process().pid());
+    out.writeObjectFieldStart("counts");
+    out.writeNumberField("operations", rank.counts().operations());
+    out.writeNumberField("bytes", rank.counts().bytes());
+    out.writeNumberField("busBytes", rank.counts().busBytes());
+    out.writeNumberField("waitSeconds", rank.counts().waitSeconds());
+    out.writeEndObject();
     out.writeNumberField("operations", rank.operations());
     out.writeNumberField("algbw", rank.gigabytes());
     out.writeNumberField("busbw", rank.busGigabytes());
@@ -68,6 +76,27 @@ final class FrameJson {
     out.writeNumberField("waitsFor", rank.waitsFor());
     out.writeStringField("operation", rank.operation());
     out.writeStringField("state", rank.state());
+    out.writeArrayFieldStart("links");
+    for (LinkRates link : rank.links()) {
+      out.writeStartObject();
+      out.writeNumberField("peer", link.peer());
+      out.writeStringField("transport", link.transport());
+      out.writeNumberField("bytes", link.bytes());
+      out.writeNumberField("rate", link.gigabytes());
+      out.writeEndObject();
+    }
+    out.writeEndArray();
+    out.writeArrayFieldStart("takeOvers");
+    for (TakeOver each : rank.takeOvers()) {
+      out.writeStartObject();
+      out.writeNumberField("peer", each.peer());
+      out.writeNumberField("count", each.what().count());
+      out.writeNumberField("lastMillis", each.what().lastMillis());
+      out.writeNumberField("bytesAgain", each.what().bytesAgain());
+      out.writeStringField("path", each.what().path());
+      out.writeEndObject();
+    }
+    out.writeEndArray();
     out.writeEndObject();
   }
 }

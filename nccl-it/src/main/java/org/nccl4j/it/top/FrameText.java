@@ -4,10 +4,14 @@ import java.io.PrintWriter;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
+import org.nccl4j.api.observe.TakeOverLines;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -15,6 +19,7 @@ import org.nccl4j.it.top.Frame.Wait;
 final class FrameText {
   private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("HH:mm:ss");
   private static final int MOST_RANKS = 64;
+  private static final int MOST_LINKS = 6;
 
   private final PrintWriter out;
 
@@ -32,11 +37,11 @@ final class FrameText {
         all.size(),
         all.size() == 1 ? "" : "s",
         all.stream().mapToInt(each -> each.ranks().size()).sum());
-    all.forEach(this::print);
+    all.forEach(each -> print(each, frame.millis()));
     out.flush();
   }
 
-  private void print(CommunicatorRates each) {
+  private void print(CommunicatorRates each, long millis) {
     out.printf(
         Locale.ROOT,
         "%ncommunicator %s, %d ranks: %.0f operations/s, bus bandwidth %.2f GB/s a rank%n",
@@ -58,6 +63,39 @@ final class FrameText {
           "  longest waits: %s%n",
           each.waits().stream().map(FrameText::text).collect(Collectors.joining(", ")));
     }
+    String busiest = busiest(each);
+    if (!busiest.isEmpty()) {
+      out.printf("  busiest links: %s%n", busiest);
+    }
+    TakeOverLines replaced = new TakeOverLines();
+    each.ranks().forEach(rank -> replaced.add(rank.rank(), rank.takeOvers()));
+    replaced.text(millis).forEach(out::println);
+  }
+
+  /** A rank's connection. */
+  private record Busy(int rank, LinkRates link) {
+    double gigabytes() {
+      return link.gigabytes();
+    }
+
+    String text() {
+      return "rank %d to %s by %s %.2f GB/s"
+          .formatted(
+              rank, link.peer() < 0 ? "others" : link.peer(), link.transport(), link.gigabytes());
+    }
+  }
+
+  private static String busiest(CommunicatorRates each) {
+    List<Busy> busy = new ArrayList<>();
+    for (RankRates rank : each.ranks()) {
+      rank.links().forEach(link -> busy.add(new Busy(rank.rank(), link)));
+    }
+    return busy.stream()
+        .filter(one -> one.gigabytes() > 0)
+        .sorted(Comparator.comparingDouble(Busy::gigabytes).reversed())
+        .limit(MOST_LINKS)
+        .map(Busy::text)
+        .collect(Collectors.joining(", "));
   }
 
   private void print(RankRates rank) {

@@ -8,7 +8,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.api.observe.RankReport;
 import org.nccl4j.api.observe.RankReport.Run;
+import org.nccl4j.api.observe.RankReport.Traffic;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.Counts;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 import org.nccl4j.operation.Operation;
@@ -32,12 +35,24 @@ final class Meter {
     }
   }
 
+  /** Sums over the frames in which a rank was seen. */
+  private static final class Sums {
+    double bytes;
+    double busBytes;
+    double waitSeconds;
+  }
+
   /** Looks at a rank since the frame began. */
   private static final class Seen {
+    final Sums sums;
     RankReport first;
     RankReport last;
     int looks;
     final Map<Integer, Integer> waits = new TreeMap<>();
+
+    Seen(Sums sums) {
+      this.sums = sums;
+    }
 
     void look(RankReport report) {
       first = first == null ? report : first;
@@ -62,10 +77,12 @@ final class Meter {
   }
 
   private void begin(List<RankReport> reports, long nanos) {
+    Map<Key, Seen> before = seen;
     begunNanos = nanos;
     seen = new HashMap<>();
     for (RankReport report : reports) {
-      Seen rank = new Seen();
+      Seen same = before.get(Key.of(report));
+      Seen rank = new Seen(same == null ? new Sums() : same.sums);
       rank.first = report;
       rank.last = report;
       seen.put(Key.of(report), rank);
@@ -75,7 +92,7 @@ final class Meter {
   /** Takes a look within a frame. */
   void look(List<RankReport> reports) {
     for (RankReport report : reports) {
-      seen.computeIfAbsent(Key.of(report), key -> new Seen()).look(report);
+      seen.computeIfAbsent(Key.of(report), key -> new Seen(new Sums())).look(report);
     }
   }
 
@@ -114,6 +131,7 @@ final class Meter {
     waits.sort(Comparator.comparingDouble(Wait::share).reversed().thenComparing(Wait::rank));
     return new CommunicatorRates(
         any.name(),
+        any.communicator(),
         any.nRanks(),
         ranks.stream()
             .map(rank -> rates(rank, seconds))
@@ -143,18 +161,47 @@ final class Meter {
     }
     // Runs that have been overwritten since count as the known ones.
     double all = known == 0 ? 0 : ended / known;
-    double scale = seconds <= 0 ? 0 : all / seconds / GIGABYTE;
+    double scale = seconds <= 0 ? 0 : 1 / seconds / GIGABYTE;
     int waited = rank.waits.values().stream().mapToInt(Integer::intValue).sum();
+    double waiting = rank.looks == 0 ? 0 : (double) waited / rank.looks;
+    Sums sums = rank.sums;
+    sums.bytes += bytes * all;
+    sums.busBytes += busBytes * all;
+    sums.waitSeconds += waiting * Math.max(0, seconds);
     return new RankRates(
         now.rank(),
         now.process(),
+        new Counts(
+            now.ended(), Math.round(sums.bytes), Math.round(sums.busBytes), sums.waitSeconds),
         seconds <= 0 ? 0 : ended / seconds,
-        bytes * scale,
-        busBytes * scale,
-        rank.looks == 0 ? 0 : (double) waited / rank.looks,
+        bytes * all * scale,
+        busBytes * all * scale,
+        waiting,
         now.current() == null ? -1 : now.waitsFor(),
         now.current() != null ? now.current().text() : now.last() == null ? "" : now.last().text(),
-        state(now, ended));
+        state(now, ended),
+        links(rank, seconds),
+        now.links().takeOvers());
+  }
+
+  private static List<LinkRates> links(Seen rank, double seconds) {
+    List<LinkRates> rates = new ArrayList<>();
+    for (Traffic now : rank.last.links().traffic()) {
+      long before =
+          rank.first.links().traffic().stream()
+              .filter(each -> each.peer() == now.peer())
+              .filter(each -> each.transport().equals(now.transport()))
+              .mapToLong(Traffic::bytes)
+              .sum();
+      long sent = Math.max(0, now.bytes() - before);
+      rates.add(
+          new LinkRates(
+              now.peer(),
+              now.transport(),
+              now.bytes(),
+              seconds <= 0 ? 0 : sent / seconds / GIGABYTE));
+    }
+    return rates;
   }
 
   private static String state(RankReport now, long ended) {

@@ -1,130 +1,162 @@
 package org.nccl4j.it.top;
 
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.function.ToDoubleFunction;
+import java.util.Set;
+import org.nccl4j.api.observe.RankReport.TakeOver;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
 /**
- * Counters and gauges of the frames in Prometheus' text format 0.0.4. Counters begin at the first
- * frame, and a rank's series ends with its process. For one thread.
+ * Counters and gauges of the frames in Prometheus' text format 0.0.4. A counter ends with its
+ * process, a gauge with its communicator. For one thread.
  */
 final class PrometheusText {
   /** The format's media type. */
   static final String TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-  private static final double GIGABYTE = 1e9;
+  /** A family of counters or gauges. */
+  private record Family(String name, String type, String help) {}
 
-  private Map<String, Rank> ranks = new LinkedHashMap<>();
-  private Map<String, Double> waits = new LinkedHashMap<>();
-  private Map<String, Double> sizes = new LinkedHashMap<>();
+  private static final Family OPERATIONS =
+      new Family("nccl4j_operations_total", "counter", "Operations that ended.");
+  private static final Family BYTES =
+      new Family(
+          "nccl4j_operation_bytes_total",
+          "counter",
+          "Bytes of the data of operations that ended, as nccl-tests count them.");
+  private static final Family BUS_BYTES =
+      new Family(
+          "nccl4j_bus_bytes_total", "counter", "The same bytes times nccl-tests' bus factor.");
+  private static final Family WAIT_SECONDS =
+      new Family(
+          "nccl4j_wait_seconds_total",
+          "counter",
+          "Time in which the rank's kernel waited for another rank, by samples.");
+  private static final Family LINK_BYTES =
+      new Family("nccl4j_link_bytes_total", "counter", "Bytes sent to a rank over its connection.");
+  private static final Family TAKE_OVERS =
+      new Family(
+          "nccl4j_path_takeovers_total",
+          "counter",
+          "Paths of connections that broke and that others have replaced.");
+  private static final Family BYTES_AGAIN =
+      new Family(
+          "nccl4j_bytes_sent_again_total", "counter", "Bytes sent again after a path had broken.");
+  private static final Family FAILED =
+      new Family("nccl4j_failed", "gauge", "1 if the communicator has failed on the rank.");
+  private static final Family STOPPED =
+      new Family("nccl4j_stopped", "gauge", "1 if the rank's process is stopped.");
+  private static final Family WAIT_RATIO =
+      new Family("nccl4j_wait_ratio", "gauge", "Share of samples in which a rank waited.");
+  private static final Family RANKS =
+      new Family("nccl4j_communicator_ranks", "gauge", "Ranks of a communicator.");
 
-  /** The sums of a rank, and its last state. */
-  private static final class Rank {
-    double operations;
-    double bytes;
-    double busBytes;
-    double waitSeconds;
-    int failed;
-    int stopped;
+  private final Map<Family, Totals> counters = new LinkedHashMap<>();
+  private Map<Family, Map<String, Double>> gauges = Map.of();
 
-    Rank(Rank before) {
-      if (before != null) {
-        operations = before.operations;
-        bytes = before.bytes;
-        busBytes = before.busBytes;
-        waitSeconds = before.waitSeconds;
-      }
-    }
-
-    void add(RankRates rates, double seconds) {
-      operations += Math.round(rates.operations() * seconds);
-      bytes += Math.round(rates.gigabytes() * GIGABYTE * seconds);
-      busBytes += Math.round(rates.busGigabytes() * GIGABYTE * seconds);
-      waitSeconds += rates.waiting() * seconds;
-      failed |= rates.state().equals("failed") ? 1 : 0;
-      stopped |= rates.state().equals("stopped") ? 1 : 0;
+  PrometheusText() {
+    for (Family family :
+        List.of(OPERATIONS, BYTES, BUS_BYTES, WAIT_SECONDS, LINK_BYTES, TAKE_OVERS, BYTES_AGAIN)) {
+      counters.put(family, new Totals());
     }
   }
 
-  /** Adds a frame. Communicators of one name in one process have their sum. */
+  /** Takes a frame. Communicators of one name in one process have their sum. */
   void add(Frame frame) {
-    Map<String, Rank> before = ranks;
-    ranks = new LinkedHashMap<>();
-    waits = new LinkedHashMap<>();
-    sizes = new LinkedHashMap<>();
+    gauges = new LinkedHashMap<>();
+    for (Family family : List.of(FAILED, STOPPED, WAIT_RATIO, RANKS)) {
+      gauges.put(family, new LinkedHashMap<>());
+    }
+    Set<String> processes = new HashSet<>();
     for (CommunicatorRates communicator : frame.communicators()) {
       String name = label("communicator", communicator.name());
-      sizes.merge(name, (double) communicator.nRanks(), Math::max);
+      gauges.get(RANKS).merge(name, (double) communicator.nRanks(), Math::max);
       // Waits name ranks alone, which one process has or, after a restart, several.
       Map<Integer, String> places = new HashMap<>();
       for (RankRates rank : communicator.ranks()) {
-        String labels =
-            "%s,%s,%s,%s"
-                .formatted(
-                    name,
-                    label("rank", String.valueOf(rank.rank())),
-                    label("host", rank.process().host()),
-                    label("pid", String.valueOf(rank.process().pid())));
+        String process =
+            label("host", rank.process().host())
+                + ","
+                + label("pid", String.valueOf(rank.process().pid()));
+        String labels = name + "," + label("rank", String.valueOf(rank.rank())) + "," + process;
         places.put(rank.rank(), labels);
-        ranks.computeIfAbsent(labels, key -> new Rank(before.get(key))).add(rank, frame.seconds());
+        processes.add(process);
+        new Place(labels, process, communicator.id()).count(rank);
+        gauge(FAILED, labels, rank.state().equals("failed") ? 1 : 0);
+        gauge(STOPPED, labels, rank.state().equals("stopped") ? 1 : 0);
       }
       for (Wait wait : communicator.waits()) {
         String place = places.getOrDefault(wait.rank(), name);
-        String awaited = label("waits_for", String.valueOf(wait.waitsFor()));
-        waits.merge(place + "," + awaited, wait.share(), Math::max);
+        gauge(
+            WAIT_RATIO,
+            place + "," + label("waits_for", String.valueOf(wait.waitsFor())),
+            wait.share());
       }
     }
+    counters.values().forEach(each -> each.keep(processes));
+  }
+
+  private void gauge(Family family, String labels, double value) {
+    gauges.get(family).merge(labels, value, Math::max);
+  }
+
+  /** The labels of a rank of a communicator. */
+  private final class Place {
+    private final String labels;
+    private final String process;
+    private final long communicator;
+
+    Place(String labels, String process, long communicator) {
+      this.labels = labels;
+      this.process = process;
+      this.communicator = communicator;
+    }
+
+    void count(RankRates rank) {
+      take(OPERATIONS, "", rank.counts().operations());
+      take(BYTES, "", rank.counts().bytes());
+      take(BUS_BYTES, "", rank.counts().busBytes());
+      take(WAIT_SECONDS, "", rank.counts().waitSeconds());
+      for (LinkRates link : rank.links()) {
+        String to =
+            "," + label("peer", peer(link.peer())) + "," + label("transport", link.transport());
+        take(LINK_BYTES, to, link.bytes());
+      }
+      for (TakeOver each : rank.takeOvers()) {
+        String peer = "," + label("peer", peer(each.peer()));
+        take(TAKE_OVERS, peer, each.what().count());
+        take(BYTES_AGAIN, peer, each.what().bytesAgain());
+      }
+    }
+
+    private void take(Family family, String further, double count) {
+      counters.get(family).take(labels + further, process, communicator, count);
+    }
+  }
+
+  private static String peer(int rank) {
+    return rank < 0 ? "others" : String.valueOf(rank);
   }
 
   /** All families, each with its samples. */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder();
-    counter(text, "nccl4j_operations_total", "Operations that ended.", rank -> rank.operations);
-    counter(
-        text,
-        "nccl4j_operation_bytes_total",
-        "Bytes of the data of operations that ended, as nccl-tests count them.",
-        rank -> rank.bytes);
-    counter(
-        text,
-        "nccl4j_bus_bytes_total",
-        "The same bytes times nccl-tests' bus factor.",
-        rank -> rank.busBytes);
-    counter(
-        text,
-        "nccl4j_wait_seconds_total",
-        "Time in which the rank's kernel waited for another rank, by samples.",
-        rank -> rank.waitSeconds);
-    gauge(text, "nccl4j_failed", "1 if the communicator has failed on the rank.", r -> r.failed);
-    gauge(text, "nccl4j_stopped", "1 if the rank's process is stopped.", rank -> rank.stopped);
-    family(text, "nccl4j_wait_ratio", "gauge", "Share of samples in which a rank waited.");
-    waits.forEach((labels, share) -> sample(text, "nccl4j_wait_ratio", labels, share));
-    family(text, "nccl4j_communicator_ranks", "gauge", "Ranks of a communicator.");
-    sizes.forEach((labels, size) -> sample(text, "nccl4j_communicator_ranks", labels, size));
+    counters.forEach((family, totals) -> write(text, family, totals.values()));
+    gauges.forEach((family, values) -> write(text, family, values));
     return text.toString();
   }
 
-  private void counter(StringBuilder text, String name, String help, ToDoubleFunction<Rank> value) {
-    family(text, name, "counter", help);
-    samples(text, name, value);
-  }
-
-  private void gauge(StringBuilder text, String name, String help, ToDoubleFunction<Rank> value) {
-    family(text, name, "gauge", help);
-    samples(text, name, value);
-  }
-
-  private void samples(StringBuilder text, String name, ToDoubleFunction<Rank> value) {
-    ranks.forEach((labels, rank) -> sample(text, name, labels, value.applyAsDouble(rank)));
-  }
-
-  private static void family(StringBuilder text, String name, String type, String help) {
-    text.append("# HELP %s %s\n# TYPE %s %s\n".formatted(name, help, name, type));
+  private static void write(StringBuilder text, Family family, Map<String, Double> values) {
+    String name = family.name();
+    text.append("# HELP %s %s\n# TYPE %s %s\n".formatted(name, family.help(), name, family.type()));
+    values.forEach((labels, value) -> sample(text, name, labels, value));
   }
 
   private static void sample(StringBuilder text, String name, String labels, double value) {

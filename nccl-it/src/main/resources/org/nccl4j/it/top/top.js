@@ -21,7 +21,7 @@ function drawn(name, attributes, ...children) {
 }
 
 function table(ranks) {
-  const heads = ['rank', 'process', 'operations/s', 'algbw GB/s', 'busbw GB/s', 'waits', 'for', 'state', 'operation'];
+  const heads = ['rank', 'process', 'operations/s', 'algbw GB/s', 'busbw GB/s', 'sent GB/s', 'waits', 'for', 'state', 'operation'];
   const words = new Set(['process', 'state', 'operation']);
   const row = (name, cells) => element('tr', {}, ...cells.map(([text, kind]) => element(name, { class: kind }, text)));
   const head = row('th', heads.map(text => [text, words.has(text) ? 'text' : '']));
@@ -31,6 +31,7 @@ function table(ranks) {
     [rank.operations.toFixed(0), ''],
     [rank.algbw.toFixed(2), ''],
     [rank.busbw.toFixed(2), ''],
+    [rank.links.reduce((sum, link) => sum + link.rate, 0).toFixed(2), ''],
     [(100 * rank.waiting).toFixed(0) + ' %', ''],
     [rank.waitsFor < 0 ? '' : String(rank.waitsFor), ''],
     [rank.state, 'text ' + rank.state],
@@ -39,7 +40,37 @@ function table(ranks) {
   return element('div', { class: 'table' }, element('table', {}, element('thead', {}, head), element('tbody', {}, ...body)));
 }
 
-// Ranks on a circle, those of a host beside each other; curves from a rank to the one it waits for.
+// Which third of a range a share of it lies in.
+function third(share) {
+  return share < 0.34 ? 'low' : share < 0.67 ? 'mid' : 'high';
+}
+
+// Straight lines between ranks that send to each other, coloured by traffic: the busier direction
+// beside the busiest link of the communicator.
+function links(communicator, place) {
+  const ways = new Map();
+  let most = 0;
+  for (const rank of communicator.ranks) {
+    for (const link of rank.links) {
+      if (!place.has(link.peer) || link.rate <= 0) continue;
+      const ends = [Math.min(rank.rank, link.peer), Math.max(rank.rank, link.peer)];
+      const way = ways.get(ends.join()) || { ends, rate: 0, said: [] };
+      way.rate = Math.max(way.rate, link.rate);
+      way.said.push(`rank ${rank.rank} sends ${link.rate.toFixed(2)} GB/s to rank ${link.peer} by ${link.transport}`);
+      ways.set(ends.join(), way);
+      most = Math.max(most, link.rate);
+    }
+  }
+  return [...ways.values()].map(way => {
+    const [[x1, y1], [x2, y2]] = way.ends.map(rank => place.get(rank));
+    const line = drawn('line', { x1, y1, x2, y2, class: 'link ' + third(way.rate / most) });
+    line.append(drawn('title', {}, way.said.join('\n')));
+    return line;
+  });
+}
+
+// Ranks on a circle, those of a host beside each other; links between them, and curves from a rank
+// to the one it waits for.
 function graph(communicator) {
   const ranks = [...communicator.ranks].sort((a, b) => a.host.localeCompare(b.host) || a.rank - b.rank);
   const place = new Map();
@@ -48,12 +79,13 @@ function graph(communicator) {
     place.set(rank.rank, [100 + 82 * Math.cos(angle), 100 + 82 * Math.sin(angle)]);
   });
   const svg = drawn('svg', { class: 'ranks', viewBox: '0 0 200 200', role: 'img' });
-  svg.append(drawn('title', {}, `ranks of ${communicator.name} and their waits`));
+  svg.append(drawn('title', {}, `ranks of ${communicator.name}, their traffic and their waits`));
+  svg.append(...links(communicator, place));
   for (const wait of communicator.waits) {
     const from = place.get(wait.rank);
     const to = place.get(wait.for);
     if (!from || !to) continue;
-    const kind = wait.share < 0.34 ? 'low' : wait.share < 0.67 ? 'mid' : 'high';
+    const kind = third(wait.share);
     const path = drawn('path', { d: `M ${from} Q 100 100 ${to}`, class: kind });
     path.append(drawn('title', {}, `rank ${wait.rank} waits for rank ${wait.for}, ${(100 * wait.share).toFixed(0)} %`));
     svg.append(path);
@@ -84,6 +116,13 @@ function bandwidths(name, now) {
   return svg;
 }
 
+// Paths of connections that broke and that others have replaced.
+function replaced(ranks, now) {
+  return element('ul', { class: 'replaced' }, ...ranks.flatMap(rank => rank.takeOvers.map(each => element('li', {},
+    `rank ${rank.rank}: ${each.count} path${each.count === 1 ? '' : 's'} to ${each.peer < 0 ? 'other ranks' : 'rank ' + each.peer} replaced, `
+    + `the last ${Math.max(0, (now - each.lastMillis) / 1000).toFixed(0)} s ago by ${each.path}, ${each.bytesAgain} bytes sent again`))));
+}
+
 function show(frame) {
   const many = frame.communicators.length;
   document.getElementById('status').textContent =
@@ -91,7 +130,8 @@ function show(frame) {
   document.getElementById('communicators').replaceChildren(...frame.communicators.map(each => element('section', {},
     element('h2', {}, `${each.name}, ${each.nRanks} ranks: ${each.operations.toFixed(0)} operations/s, bus bandwidth ${each.busbw.toFixed(2)} GB/s a rank`),
     bandwidths(each.name, each.busbw),
-    element('div', { class: 'figures' }, graph(each), table(each.ranks)))));
+    element('div', { class: 'figures' }, graph(each), table(each.ranks)),
+    replaced(each.ranks, frame.millis))));
 }
 
 async function look() {

@@ -103,7 +103,7 @@ class DiagnoseJobTest {
     assertTrue(said.text().contains("rank 1 never called collective 4"), said.text());
     Said json = diagnose("--json");
     assertEquals(1, json.status(), json.text());
-    assertTrue(json.text().contains("\"healthy\" : false"), json.text());
+    assertTrue(json.text().contains("\"healthy\":false"), json.text());
     try (JsonParser parser = new JsonFactory().createParser(json.text())) {
       while (parser.nextToken() != null) {
         parser.getText();

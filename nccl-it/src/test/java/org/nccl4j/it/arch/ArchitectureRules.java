@@ -185,7 +185,7 @@ final class ArchitectureRules {
         .mayOnlyBeAccessedByLayers("communicator", "init", "group", "plan")
         .whereLayer("spi")
         .mayOnlyBeAccessedByLayers(
-            "communicator", "init", "proxy", "registry", "settings", "window");
+            "communicator", "init", "observe", "proxy", "registry", "settings", "window");
   }
 
   /** The packages of the CUDA device are one-way: each names what is below it. */

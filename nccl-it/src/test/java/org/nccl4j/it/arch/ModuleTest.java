@@ -51,7 +51,7 @@ class ModuleTest {
         "nccl-device | jcuda org.jnrproject.ffi org.jnrproject.jffi org.objectweb.asm java.logging"
             + " jdk.unsupported",
         "nccl-topo | -",
-        "nccl-api | jdk.jfr micrometer.core",
+        "nccl-api | jdk.httpserver jdk.jfr micrometer.core",
         "nccl-transport-p2p | -",
         "nccl-transport-nvls | -",
         "nccl-transport-net | jdk.jfr org.jnrproject.ffi org.jnrproject.jffi org.objectweb.asm",

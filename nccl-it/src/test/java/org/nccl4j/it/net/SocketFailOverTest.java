@@ -28,6 +28,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
@@ -227,7 +228,10 @@ class SocketFailOverTest {
         .toArray(Long[]::new);
   }
 
-  private static int move(long seed, int threads, boolean pair) throws Exception {
+  /** Take-overs that the senders have counted, and the cuts that there were. */
+  private record Moved(long takeOvers, int cuts) {}
+
+  private static Moved move(long seed, int threads, boolean pair) throws Exception {
     Random random = new Random(seed);
     Long[] cutsAt = cuts(random, 1 + random.nextInt(6));
     return move(seed, random, pair, settings(threads, random.nextBoolean(), "60s"), cutsAt);
@@ -242,15 +246,19 @@ class SocketFailOverTest {
       cutsAt[cut] = greeting ? 200 + random.nextInt(BYTES_OF_TLS) : BYTES_OF_TLS + cutsAt[cut];
     }
     Map<String, String> settings = settings(threads, random.nextInt(4) == 0, "60s");
-    return move(seed, random, pair, Certificates.with(settings), cutsAt);
+    return move(seed, random, pair, Certificates.with(settings), cutsAt).cuts;
   }
 
-  private static int move(
+  private static Moved move(
       long seed, Random random, boolean pair, Map<String, String> settings, Long... cutsAt)
       throws Exception {
     try (Wired wired = new Wired(settings, pair, 24, random, random.nextBoolean(), cutsAt)) {
       wired.run();
-      return wired.wire.cuts();
+      TakeOvers counted = wired.senders[0].takeOvers();
+      assertTrue(counted.bytesAgain() >= 0, counted.toString());
+      assertEquals(counted.count() > 0, counted.path().contains(" 127.0.0.1 to 127.0.0.1"));
+      assertEquals(counted.count() > 0, counted.lastMillis() > 0);
+      return new Moved(counted.count(), wired.wire.cuts());
     } catch (AssertionError | RuntimeException e) {
       throw new AssertionError("seed " + seed, e);
     }
@@ -259,10 +267,15 @@ class SocketFailOverTest {
   @Test
   void anotherSocketTakesOver() throws Exception {
     int cuts = 0;
+    long takeOvers = 0;
     for (int seed = 0; seed < SEEDS; seed++) {
-      cuts += move(seed, 0, seed % 2 == 0);
+      Moved moved = move(seed, 0, seed % 2 == 0);
+      cuts += moved.cuts;
+      takeOvers += moved.takeOvers;
+      assertTrue(moved.takeOvers <= moved.cuts, "seed " + seed + ": " + moved);
     }
     assertTrue(cuts > SEEDS, cuts + " cuts");
+    assertTrue(takeOvers > SEEDS, takeOvers + " take-overs after " + cuts + " cuts");
   }
 
   @ParameterizedTest
@@ -270,7 +283,7 @@ class SocketFailOverTest {
   void anotherSocketTakesOverFromOneOfSeveral(int threads) throws Exception {
     int cuts = 0;
     for (int seed = 0; seed < SEEDS_OF_LANES; seed++) {
-      cuts += move(SEEDS + seed, threads, false);
+      cuts += move(SEEDS + seed, threads, false).cuts;
     }
     assertTrue(cuts > SEEDS_OF_LANES, cuts + " cuts");
   }

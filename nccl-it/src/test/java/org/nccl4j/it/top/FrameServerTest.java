@@ -1,6 +1,7 @@
 package org.nccl4j.it.top;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -18,8 +19,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.Counts;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -32,7 +37,18 @@ class FrameServerTest {
 
   private static RankRates rank(int rank, String state) {
     return new RankRates(
-        rank, new ProcessReport("h", 41 + rank, "S"), 5, 1, 2, 0.5, 1 - rank, "all_reduce", state);
+        rank,
+        new ProcessReport("h", 41 + rank, "S"),
+        new Counts(5, 1, 2, 0.5),
+        5,
+        1,
+        2,
+        0.5,
+        1 - rank,
+        "all_reduce",
+        state,
+        List.of(new LinkRates(1 - rank, "SHM", 100, 4 - rank), new LinkRates(-1, "several", 7, 1)),
+        List.of(new TakeOver(1 - rank, new TakeOvers(2, 900, 64, "eth0"))));
   }
 
   private static Frame frame() {
@@ -42,6 +58,7 @@ class FrameServerTest {
         List.of(
             new CommunicatorRates(
                 TRICK,
+                7,
                 2,
                 List.of(rank(0, "waits"), rank(1, "runs")),
                 List.of(new Wait(0, 1, 0.9)))));
@@ -130,6 +147,16 @@ class FrameServerTest {
       assertTrue(dom.contains("<circle"), dom);
       assertTrue(dom.contains("class=\"high\""), dom);
       assertTrue(dom.contains("rank 0 waits for rank 1, 90 %"), dom);
+      assertTrue(dom.contains("class=\"link high\""), dom);
+      assertTrue(
+          dom.contains(
+              "rank 0 sends 4.00 GB/s to rank 1 by SHM\nrank 1 sends 3.00 GB/s to rank 0 by SHM"),
+          dom);
+      assertFalse(dom.contains("several"), dom);
+      assertTrue(
+          dom.contains(
+              "rank 0: 2 paths to rank 1 replaced, the last 0 s ago by eth0, 64 bytes sent again"),
+          dom);
       assertTrue(dom.contains("41 h"), dom);
       assertTrue(dom.contains("&lt;img src=x"), dom);
       assertTrue(dom.contains("<title>nccl top</title>"), dom);

@@ -8,7 +8,9 @@ import org.nccl4j.api.observe.RankReport;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.api.observe.RankReport.Run;
+import org.nccl4j.api.observe.RankReport.Traffic;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -35,7 +37,8 @@ class MeterTest {
         false,
         new RankReport.Front(0, 0, 0, 0),
         List.of(last),
-        List.of(runs));
+        List.of(runs),
+        RankReport.Links.NONE);
   }
 
   private static RankReport report(int rank, long ended, int waitsFor, Run... runs) {
@@ -109,6 +112,56 @@ class MeterTest {
     assertEquals(0.75, rates.ranks().get(0).waiting());
     assertEquals("waits", rates.ranks().get(0).state());
     assertEquals(1, rates.ranks().get(0).waitsFor());
+  }
+
+  /** Counts go on from frame to frame; those of operations begin with the communicator. */
+  @Test
+  void countsAreSumsOverTheFrames() {
+    Meter meter = new Meter(List.of(report(0, 10, 1)), 0);
+    Run run = new Run("all_reduce", 1000, 1, 40);
+    Frame.Counts first =
+        only(meter.frame(List.of(report(0, 30, 1, run)), SECOND, 0)).ranks().get(0).counts();
+    assertEquals(new Frame.Counts(30, 20 * 1000, 30 * 1000, 1), first);
+    meter.look(List.of(report(0, 35, -1, run)));
+    Frame.Counts second =
+        only(meter.frame(List.of(report(0, 40, 1, run)), 3 * SECOND, 0)).ranks().get(0).counts();
+    assertEquals(new Frame.Counts(40, 30 * 1000, 45 * 1000, 1 + 2 * 0.5), second);
+  }
+
+  private static RankReport sent(RankReport of, Traffic... traffic) {
+    return new RankReport(
+        of.process(),
+        of.communicator(),
+        of.name(),
+        of.rank(),
+        of.nRanks(),
+        of.launched(),
+        of.ended(),
+        of.upTo(),
+        of.waitsFor(),
+        of.stillMillis(),
+        of.observedMillis(),
+        of.failed(),
+        of.front(),
+        of.operations(),
+        of.runs(),
+        new RankReport.Links(List.of(traffic), List.of()));
+  }
+
+  /** One link has sent before the frame, the other only in it. */
+  @Test
+  void linksHaveTheRateOfTheFrameAndAllTheirBytes() {
+    RankReport report = report(0, 5, -1);
+    long giga = 1_000_000_000;
+    Meter meter = new Meter(List.of(sent(report, new Traffic(1, "SHM", 5 * giga))), 0);
+    Frame frame =
+        meter.frame(
+            List.of(sent(report, new Traffic(1, "SHM", 7 * giga), new Traffic(3, "NET", giga))),
+            2 * SECOND,
+            0);
+    assertEquals(
+        List.of(new LinkRates(1, "SHM", 7 * giga, 1), new LinkRates(3, "NET", giga, 0.5)),
+        only(frame).ranks().get(0).links());
   }
 
   @Test

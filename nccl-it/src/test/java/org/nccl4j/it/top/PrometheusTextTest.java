@@ -19,7 +19,11 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
+import org.nccl4j.it.top.Frame.Counts;
+import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
@@ -36,18 +40,40 @@ class PrometheusTextTest {
   private static final String TRAINING =
       "communicator=\"training\",rank=\"%d\",host=\"h\",pid=\"%d\"";
 
-  private static RankRates rank(int rank, double operations, String state) {
+  private static RankRates rank(int rank, long operations, String state, TakeOver... takeOvers) {
     ProcessReport process = new ProcessReport("h", 41 + rank, "S");
-    return new RankRates(rank, process, operations, 1.5, 3, 0.25, 1 - rank, "all_reduce", state);
+    Counts counts = new Counts(operations, 10 * operations, 20 * operations, operations / 4.0);
+    return new RankRates(
+        rank,
+        process,
+        counts,
+        0,
+        0,
+        0,
+        0,
+        1 - rank,
+        "all_reduce",
+        state,
+        List.of(new LinkRates(1 - rank, "NET", 3 * operations, 0)),
+        List.of(takeOvers));
   }
 
-  private static Frame frame(double seconds, CommunicatorRates... communicators) {
-    return new Frame(1000, seconds, List.of(communicators));
+  private static Frame frame(CommunicatorRates... communicators) {
+    return new Frame(1000, 1, List.of(communicators));
+  }
+
+  /** Two ranks of which the first has ended as many operations as it is told. */
+  private static CommunicatorRates pair(String name, long id, long operations) {
+    return new CommunicatorRates(
+        name,
+        id,
+        2,
+        List.of(rank(0, operations, "waits"), rank(1, 7, "failed")),
+        List.of(new Wait(0, 1, 0.9)));
   }
 
   private static CommunicatorRates pair(String name) {
-    return new CommunicatorRates(
-        name, 2, List.of(rank(0, 5, "waits"), rank(1, 7, "failed")), List.of(new Wait(0, 1, 0.9)));
+    return pair(name, 1, 5);
   }
 
   /** The samples by name and labels; fails at the first line that is none. */
@@ -93,31 +119,33 @@ class PrometheusTextTest {
   }
 
   @Test
-  void aScrapeHasTheSumsOfTheFrames() throws IOException {
+  void aScrapeHasTheCountsOfTheLastFrame() throws IOException {
     try (FrameServer server = FrameServer.open(0)) {
       assertEquals(Map.of(), parse(scrape(server)), "before the first frame");
-      server.show(frame(2, pair("training")));
-      server.show(frame(1, pair("training")));
+      server.show(frame(pair("training", 1, 5)));
+      server.show(frame(pair("training", 1, 15)));
       Map<String, Double> samples = parse(scrape(server));
       String first = TRAINING.formatted(0, 41);
       String second = TRAINING.formatted(1, 42);
       assertEquals(15, samples.get("nccl4j_operations_total{" + first + "}"));
-      assertEquals(21, samples.get("nccl4j_operations_total{" + second + "}"));
-      assertEquals(4.5e9, samples.get("nccl4j_operation_bytes_total{" + first + "}"));
-      assertEquals(9e9, samples.get("nccl4j_bus_bytes_total{" + first + "}"));
-      assertEquals(0.75, samples.get("nccl4j_wait_seconds_total{" + first + "}"));
+      assertEquals(7, samples.get("nccl4j_operations_total{" + second + "}"));
+      assertEquals(150, samples.get("nccl4j_operation_bytes_total{" + first + "}"));
+      assertEquals(300, samples.get("nccl4j_bus_bytes_total{" + first + "}"));
+      String link = first + ",peer=\"1\",transport=\"NET\"";
+      assertEquals(45, samples.get("nccl4j_link_bytes_total{" + link + "}"));
+      assertEquals(3.75, samples.get("nccl4j_wait_seconds_total{" + first + "}"));
       assertEquals(0, samples.get("nccl4j_failed{" + first + "}"));
       assertEquals(1, samples.get("nccl4j_failed{" + second + "}"));
       assertEquals(0.9, samples.get("nccl4j_wait_ratio{" + first + ",waits_for=\"1\"}"));
       assertEquals(2, samples.get("nccl4j_communicator_ranks{communicator=\"training\"}"));
-      assertEquals(14, samples.size(), samples.toString());
+      assertEquals(16, samples.size(), samples.toString());
     }
   }
 
   @Test
   void namesAreEscaped() {
     PrometheusText text = new PrometheusText();
-    text.add(frame(1, pair("a \"b\" \\ c\nd")));
+    text.add(frame(pair("a \"b\" \\ c\nd")));
     Map<String, Double> samples = parse(text.toString());
     String name = "communicator=\"a \\\"b\\\" \\\\ c\\nd\"";
     assertEquals(2, samples.get("nccl4j_communicator_ranks{" + name + "}"), samples.toString());
@@ -127,18 +155,67 @@ class PrometheusTextTest {
   @Test
   void communicatorsOfOneNameAreOneSeries() {
     PrometheusText text = new PrometheusText();
-    text.add(frame(1, pair("x"), pair("x")));
+    text.add(frame(pair("x", 1, 5), pair("x", 2, 5)));
     Map<String, Double> samples = parse(text.toString());
     String labels = TRAINING.replace("training", "x").formatted(0, 41);
     assertEquals(10, samples.get("nccl4j_operations_total{" + labels + "}"));
   }
 
+  private static double operations(PrometheusText text, String communicator) {
+    String labels = TRAINING.replace("training", communicator).formatted(0, 41);
+    return parse(text.toString()).get("nccl4j_operations_total{" + labels + "}");
+  }
+
+  /** Communicators close, others of the same name come, and one begins anew: none falls. */
+  @Test
+  void countersNeverFallWhileTheirProcessLives() {
+    PrometheusText text = new PrometheusText();
+    text.add(frame(pair("x", 1, 5), pair("x", 2, 6), pair("y")));
+    assertEquals(11, operations(text, "x"));
+    text.add(frame(pair("x", 2, 8), pair("y")));
+    assertEquals(13, operations(text, "x"));
+    text.add(frame(pair("y")));
+    assertEquals(13, operations(text, "x"));
+    text.add(frame(pair("x", 3, 4), pair("y")));
+    assertEquals(17, operations(text, "x"));
+    text.add(frame(pair("x", 3, 1), pair("y")));
+    assertEquals(18, operations(text, "x"));
+  }
+
   @Test
   void seriesEndWithTheirProcess() {
     PrometheusText text = new PrometheusText();
-    text.add(frame(1, pair("x"), pair("y")));
-    text.add(frame(1, pair("y")));
-    assertFalse(text.toString().contains("communicator=\"x\""));
-    assertTrue(text.toString().contains("communicator=\"y\""));
+    CommunicatorRates whole = pair("x");
+    text.add(frame(whole));
+    text.add(frame(new CommunicatorRates("x", 1, 2, List.of(whole.ranks().get(1)), List.of())));
+    assertFalse(text.toString().contains("pid=\"41\""), text.toString());
+    assertTrue(text.toString().contains("pid=\"42\""), text.toString());
+  }
+
+  /** Gauges tell of now, so those of a closed communicator end. */
+  @Test
+  void gaugesEndWithTheirCommunicator() {
+    PrometheusText text = new PrometheusText();
+    text.add(frame(pair("x"), pair("y")));
+    text.add(frame(pair("y")));
+    String left = text.toString();
+    assertFalse(left.contains("nccl4j_failed{communicator=\"x\""), left);
+    assertFalse(left.contains("nccl4j_communicator_ranks{communicator=\"x\""), left);
+  }
+
+  @Test
+  void replacedPathsAreCountedByRank() {
+    PrometheusText text = new PrometheusText();
+    TakeOver one = new TakeOver(1, new TakeOvers(3, 5, 64, "eth0"));
+    TakeOver others = new TakeOver(-1, new TakeOvers(2, 5, 32, ""));
+    text.add(
+        frame(
+            new CommunicatorRates(
+                "training", 1, 2, List.of(rank(0, 5, "runs", one, others)), List.of())));
+    Map<String, Double> samples = parse(text.toString());
+    String labels = TRAINING.formatted(0, 41);
+    assertEquals(3, samples.get("nccl4j_path_takeovers_total{" + labels + ",peer=\"1\"}"));
+    assertEquals(2, samples.get("nccl4j_path_takeovers_total{" + labels + ",peer=\"others\"}"));
+    assertEquals(64, samples.get("nccl4j_bytes_sent_again_total{" + labels + ",peer=\"1\"}"));
   }
 }

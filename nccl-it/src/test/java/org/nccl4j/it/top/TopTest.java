@@ -84,6 +84,7 @@ class TopTest {
       Said json = top("-n", "2", "-i", "0.2", "--json", pid());
       assertEquals(2, json.text().lines().count(), json.text());
       assertTrue(json.text().contains("\"name\":\"watched\",\"nRanks\":2"), json.text());
+      assertTrue(json.text().contains("\"links\":[{\"peer\":1,\"transport\":\"P2P\""), json.text());
     } finally {
       worker.interrupt();
       worker.join();

@@ -2,9 +2,11 @@ package org.nccl4j.transport.net;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.transport.net.memory.ProxyChannel;
@@ -16,7 +18,8 @@ import org.nccl4j.transport.net.proxy.SendProxy;
 abstract class SendEnd extends NetEnd {
   final NicChoice card;
   final List<NetSender> senders = new ArrayList<>();
-  private boolean made;
+  private final List<SendProxy> proxies = new CopyOnWriteArrayList<>();
+  private volatile boolean made;
 
   SendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
     super(context, peer, card, true, which);
@@ -59,7 +62,30 @@ abstract class SendEnd extends NetEnd {
 
   @Override
   final ProxyHandler proxy(int number, ProxyChannel channel) {
-    return new SendProxy(senders.get(number), channel, ranks(), events(channel));
+    SendProxy proxy = new SendProxy(senders.get(number), channel, ranks(), events(channel));
+    proxies.add(proxy);
+    return proxy;
+  }
+
+  @Override
+  public long bytesSent() {
+    long bytes = 0;
+    for (SendProxy proxy : proxies) {
+      bytes += proxy.bytesSent();
+    }
+    return bytes;
+  }
+
+  /** Senders are added by the thread that connects; they are read once all are there. */
+  @Override
+  public TakeOvers takeOvers() {
+    TakeOvers all = TakeOvers.NONE;
+    if (made) {
+      for (NetSender sender : senders) {
+        all = all.and(sender.takeOvers());
+      }
+    }
+    return all;
   }
 
   @Override

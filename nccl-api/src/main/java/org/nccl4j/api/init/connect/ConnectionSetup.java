@@ -371,6 +371,21 @@ public final class ConnectionSetup {
         .allMatch(Connection::lines);
   }
 
+  /**
+   * The links by which this rank sends for itself. To be called once they are connected.
+   *
+   * @param routes the transports that they are by
+   */
+  public List<ConnectedLink> links(List<Routes.NamedTransport> routes) {
+    List<ConnectedLink> links = new ArrayList<>();
+    for (int peer = 0; peer < senders.size(); peer++) {
+      if (senders.get(peer) != null) {
+        links.add(new ConnectedLink(peer, routes.get(peer).name(), senders.get(peer)));
+      }
+    }
+    return links;
+  }
+
   /** Work for the proxy, if any transport has some. */
   public List<ProxyHandler> proxyHandlers() {
     List<ProxyHandler> handlers = new ArrayList<>();

@@ -11,6 +11,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.proxy.ProxyThread;
@@ -77,6 +78,9 @@ public final class RuntimeConnections implements PeerConnector {
   private Thread worker;
   private NcclException failure;
   private boolean stopped;
+
+  /** Links that are connected; read by any thread without the lock. */
+  private final List<ConnectedLink> made = new CopyOnWriteArrayList<>();
 
   private record Call(byte[] request, Consumer<byte[]> answer) {}
 
@@ -156,6 +160,11 @@ public final class RuntimeConnections implements PeerConnector {
       }
     }
     answer.accept(null);
+  }
+
+  /** The links that have been connected so far; grows. */
+  public List<ConnectedLink> made() {
+    return made;
   }
 
   @Override
@@ -448,6 +457,7 @@ public final class RuntimeConnections implements PeerConnector {
     link.sender.proxy().ifPresent(handlers::add);
     link.receiver.proxy().ifPresent(handlers::add);
     proxy.attend(handlers);
+    made.add(new ConnectedLink(link.peer, routes.get(link.peer).name(), link.sender));
     lock.notifyAll();
   }
 

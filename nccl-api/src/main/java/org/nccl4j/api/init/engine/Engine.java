@@ -1,19 +1,23 @@
 package org.nccl4j.api.init.engine;
 
 import java.lang.System.Logger.Level;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.CallConsistencyCheck;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.SharedLink;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.Link;
 import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.plan.CtaLimits;
@@ -239,6 +243,16 @@ public record Engine(
         Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()),
         channels.maxPeerChannels(),
         (settings.get(PlanSettings.NCCL_CTA_POLICY) & CTA_POLICY_EFFICIENCY) != 0);
+  }
+
+  /** Gives the links that are connected, or that belong to another communicator. */
+  public Supplier<List<? extends Link>> links() {
+    if (kernels == resources.kernels()) {
+      return resources::links;
+    }
+    List<SharedLink> links = new ArrayList<>();
+    Routes.names(routes).forEach((peer, transport) -> links.add(new SharedLink(peer, transport)));
+    return () -> links;
   }
 
   /** Returns the dispatcher of operations that are planned by other settings. */

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.init.connect.ConnectedLink;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.observe.ProgressMonitor;
@@ -32,6 +33,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final List<Routes.NamedTransport> transports;
+  private final List<ConnectedLink> connected;
   private final ProxyThread proxy;
   private final RuntimeConnections later;
   private final NvlsSetup nvls;
@@ -62,6 +64,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     this.bootstrap = bootstrap;
     this.kernels = kernels;
     this.transports = List.copyOf(links.transports);
+    this.connected = List.copyOf(links.connected);
     this.proxy = links.proxy;
     this.later = links.later;
     this.nvls = nvls;
@@ -76,12 +79,26 @@ public final class SharedResources implements ProgressMonitor.Connections {
   /**
    * A communicator's means to move data.
    *
+   * @param connected links that are connected
    * @param proxy not yet running; null where there is nothing to do for one
    * @param later makes connections when operations need them; not yet running; null where all are
    *     made
    */
   public record Links(
-      List<Routes.NamedTransport> transports, ProxyThread proxy, RuntimeConnections later) {}
+      List<Routes.NamedTransport> transports,
+      List<ConnectedLink> connected,
+      ProxyThread proxy,
+      RuntimeConnections later) {}
+
+  /** The links that are connected by now. */
+  List<ConnectedLink> links() {
+    if (later == null || later.made().isEmpty()) {
+      return connected;
+    }
+    List<ConnectedLink> all = new ArrayList<>(connected);
+    all.addAll(later.made());
+    return all;
+  }
 
   /** Begins the proxy's work: the last step of the communicator's creation. */
   public void start() {

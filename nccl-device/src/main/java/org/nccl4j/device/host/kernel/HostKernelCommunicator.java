@@ -141,6 +141,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public long bytesSent(int peer) {
+    return ends.bytesSent(peer);
+  }
+
+  @Override
   public int waitsFor() {
     return waiter.waitsFor();
   }

@@ -319,7 +319,7 @@ class CollectiveKernelTest {
 
   /** True unless a protocol only takes turns on the connections with the one that lends. */
   private static boolean isWhole(Protocol protocol, SingleCopy singleCopy) {
-    return singleCopy == SingleCopy.OFF || protocol == Protocol.SIMPLE;
+    return singleCopy.equals(SingleCopy.OFF) || protocol == Protocol.SIMPLE;
   }
 
   /** Sums of more ranks than that are not exact in the smallest types. */

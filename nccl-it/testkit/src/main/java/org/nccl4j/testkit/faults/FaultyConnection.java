@@ -8,6 +8,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RemoteException;
 
@@ -131,6 +132,11 @@ abstract class FaultyConnection implements NetConnection {
       }
       NetRequest request = inner.isend(memory, offset, bytes, tag, note);
       return request == null ? null : begun(request);
+    }
+
+    @Override
+    public TakeOvers takeOvers() {
+      return inner.takeOvers();
     }
   }
 

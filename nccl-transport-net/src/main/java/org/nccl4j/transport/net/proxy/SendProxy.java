@@ -1,5 +1,7 @@
 package org.nccl4j.transport.net.proxy;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -14,6 +16,15 @@ import org.nccl4j.transport.net.memory.ProxyChannel;
  */
 public final class SendProxy implements ProxyHandler {
   private static final int TAG = 0;
+  private static final VarHandle BYTES;
+
+  static {
+    try {
+      BYTES = MethodHandles.lookup().findVarHandle(SendProxy.class, "bytes", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
 
   private final NetSender sender;
   private final ProxyChannel channel;
@@ -25,6 +36,9 @@ public final class SendProxy implements ProxyHandler {
 
   /** Steps that need no more turns, though their slots may not be filled again yet. */
   private volatile long handedOver;
+
+  /** Bytes of the posted steps. Written by the thread that works; read by any, a little late. */
+  private long bytes;
 
   /** The last posted step's note. */
   private int noted;
@@ -56,18 +70,16 @@ public final class SendProxy implements ProxyHandler {
     while (posted < transmitted + channel.slots() && isFilled(posted)) {
       events.filled(posted + 1);
       int note = channel.note(posted);
+      int size = channel.size(posted);
       NetRequest request =
           sender.isend(
-              channel.memory(posted),
-              channel.offset(posted),
-              channel.size(posted),
-              TAG,
-              note == noted ? 0 : note);
+              channel.memory(posted), channel.offset(posted), size, TAG, note == noted ? 0 : note);
       if (request == null) {
         return done;
       }
       requests[channel.slot(posted)] = request;
       noted = note;
+      BYTES.setOpaque(this, bytes + size);
       events.posted(posted++);
       done++;
     }
@@ -103,6 +115,11 @@ public final class SendProxy implements ProxyHandler {
     long step = handedOver;
     events.done(step);
     handedOver = step + 1;
+  }
+
+  /** Bytes that have been given to the network. Any thread. */
+  public long bytesSent() {
+    return (long) BYTES.getOpaque(this);
   }
 
   @Override

@@ -4,12 +4,15 @@ import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
 import javax.net.ssl.SSLException;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
@@ -115,6 +118,10 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   private volatile NcclException failure;
   private volatile boolean over;
+
+  /** Written with the link's turn. */
+  private volatile TakeOvers takeOvers = TakeOvers.NONE;
+
   private String self = "?";
   private String peer = "?";
 
@@ -537,6 +544,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
       }
       name();
       socket = resumed.socket();
+      count(socket, again);
       tell(before, self + " to " + peer, Sockets.reason(cause), again, nanos);
     } catch (IOException e) {
       fail(e, "");
@@ -547,6 +555,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   public void replaced(int index, DataChannel by, String why, long again, long nanos) {
     Sockets.close(sockets[index]);
     sockets[index] = by;
+    count(by, again);
     String which = "%d of the connection %s to %s".formatted(index, self, peer);
     tell(which, addresses(by), why, again, nanos);
   }
@@ -559,6 +568,29 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     } catch (IOException e) {
       return "an address that is gone";
     }
+  }
+
+  private void count(DataChannel by, long again) {
+    takeOvers = takeOvers.and(new TakeOvers(1, System.currentTimeMillis(), again, path(by)));
+  }
+
+  /** Returns the interface and the addresses of a socket, without ports. */
+  private static String path(DataChannel of) {
+    try {
+      InetAddress here = ((InetSocketAddress) of.socket().getLocalAddress()).getAddress();
+      InetAddress there = ((InetSocketAddress) of.socket().getRemoteAddress()).getAddress();
+      NetworkInterface card = NetworkInterface.getByInetAddress(here);
+      return "%s %s to %s"
+          .formatted(
+              card == null ? "?" : card.getName(), here.getHostAddress(), there.getHostAddress());
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  /** The sockets that others have replaced. Any thread. */
+  TakeOvers takeOvers() {
+    return takeOvers;
   }
 
   /** Logs that a socket has taken over. */

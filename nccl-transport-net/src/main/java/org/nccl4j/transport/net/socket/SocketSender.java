@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
@@ -205,6 +206,11 @@ final class SocketSender extends SocketConnection implements NetSender {
       link.readAcks();
       Patience.sleep(POLL_NANOS);
     }
+  }
+
+  @Override
+  public TakeOvers takeOvers() {
+    return link == null ? TakeOvers.NONE : link.takeOvers();
   }
 
   @Override

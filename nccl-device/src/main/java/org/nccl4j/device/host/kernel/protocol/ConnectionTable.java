@@ -212,6 +212,12 @@ public final class ConnectionTable {
     ENDED.setOpaque(this, ended + 1);
   }
 
+  /** Bytes that this communicator's kernels have sent to a peer. Any thread. */
+  public long bytesSent(int peer) {
+    SendEnd end = sends[peer];
+    return end == null ? 0 : end.sent();
+  }
+
   /** Kernels that have ended, where the connections are another's. Any thread. */
   public long ended() {
     return (long) ENDED.getOpaque(this);

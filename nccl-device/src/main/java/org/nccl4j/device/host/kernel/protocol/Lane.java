@@ -189,11 +189,11 @@ public abstract class Lane {
       switch (protocol) {
         case LL -> {
           LlLines.pack(buffer, offset, bytes, end.memory(), end.llSlot(), end.llFlag(call));
-          end.next();
+          end.next(bytes);
         }
         case LL128 -> {
           Copies.copyFlagLineLast(buffer, offset, end.memory(), end.ll128Data(), bytes);
-          end.postLl128(call);
+          end.postLl128(bytes, call);
         }
         case SIMPLE -> {
           if (mayLend && end.lends(buffer, bytes)) {

@@ -124,7 +124,7 @@ public final class LlPrimitives extends Primitives {
     for (SendEnd end : sends) {
       end.awaitCredit(waiter);
       LlLines.pack(from, fromOffset, bytes, end.memory(), end.llSlot(), end.llFlag(call));
-      end.next();
+      end.next(bytes);
     }
   }
 

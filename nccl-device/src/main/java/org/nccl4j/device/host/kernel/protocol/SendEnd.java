@@ -1,5 +1,6 @@
 package org.nccl4j.device.host.kernel.protocol;
 
+import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.AtomicWords;
@@ -11,6 +12,22 @@ import org.nccl4j.device.kernel.SharedConnections;
 
 /** The sending end of a connection. */
 public final class SendEnd extends ConnectionEnd {
+  private static final VarHandle SENT;
+
+  static {
+    try {
+      SENT = MethodHandles.lookup().findVarHandle(SendEnd.class, "sent", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  /**
+   * Bytes of data sent so far, those that the receiver reads from a buffer included. Written by the
+   * owner; read by the progress monitor, a little late.
+   */
+  private long sent;
+
   /** The receiver's head when last looked at. */
   private long head;
 
@@ -141,7 +158,8 @@ public final class SendEnd extends ConnectionEnd {
       loans.add(this);
     }
     lastLent = step;
-    post(~bytes, call);
+    count(bytes);
+    publish(~bytes, call);
   }
 
   /** Waits until the receiver has read what the current kernel has lent. */
@@ -174,6 +192,11 @@ public final class SendEnd extends ConnectionEnd {
   /** In Simple: publishes the slot of the current step, and goes on to the next. */
   @HotPath
   public void post(int size, Call call) {
+    count(size);
+    publish(size, call);
+  }
+
+  private void publish(int size, Call call) {
     long sizeAt = ConnectionLayout.size(step);
     data.window(sizeAt).putInt(data.index(sizeAt), size);
     long signature = ConnectionLayout.signature(step);
@@ -186,14 +209,25 @@ public final class SendEnd extends ConnectionEnd {
    * In LL128: publishes the slot that was found, that of the current step, and goes on to the next.
    */
   @HotPath
-  void postLl128(Call call) {
+  void postLl128(int bytes, Call call) {
+    count(bytes);
     AtomicWords.storeRelease(data, ll128Flag, call.flag(step));
     step++;
   }
 
   /** In LL, where every word carries its flag: goes on to the next step. */
   @HotPath
-  void next() {
+  void next(int bytes) {
+    count(bytes);
     step++;
+  }
+
+  private void count(int bytes) {
+    SENT.setOpaque(this, sent + bytes);
+  }
+
+  /** Bytes of data sent so far. Any thread. */
+  long sent() {
+    return (long) SENT.getOpaque(this);
   }
 }

@@ -219,7 +219,7 @@ public final class SlotPrimitives extends Primitives {
     if ((mode & SEND) != 0) {
       for (SendEnd end : sends) {
         if (ll128) {
-          end.postLl128(call);
+          end.postLl128(bytes, call);
         } else if (lent > 0 && end.isChosen()) {
           end.lend(from, fromOffset, bytes, call);
         } else {

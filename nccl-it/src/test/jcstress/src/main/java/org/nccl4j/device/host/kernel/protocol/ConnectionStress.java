@@ -117,7 +117,7 @@ public final class ConnectionStress {
     public void send() {
       if (send.hasLl128Credit(BYTES)) {
         put(send.ll128Data(), 1);
-        send.postLl128(CALL);
+        send.postLl128(BYTES, CALL);
       }
     }
 
@@ -144,7 +144,7 @@ public final class ConnectionStress {
     @Actor
     public void send() {
       LlLines.pack(SOURCE, 0, BYTES, send.memory(), send.llSlot(), send.llFlag(CALL));
-      send.next();
+      send.next(BYTES);
     }
 
     /** Receives. */

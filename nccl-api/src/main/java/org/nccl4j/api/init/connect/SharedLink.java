@@ -1,0 +1,23 @@
+package org.nccl4j.api.init.connect;
+
+import org.nccl4j.api.observe.Link;
+import org.nccl4j.api.spi.TakeOvers;
+
+/**
+ * A connection of another communicator that a split uses: only the split's own kernels know what
+ * they send over it.
+ *
+ * @param peer the rank of the split that it leads to
+ * @param transport name of its transport
+ */
+public record SharedLink(int peer, String transport) implements Link {
+  @Override
+  public long bytesSent() {
+    return 0;
+  }
+
+  @Override
+  public TakeOvers takeOvers() {
+    return TakeOvers.NONE;
+  }
+}

@@ -1,0 +1,6 @@
+/**
+ * Serves the state of a job by HTTP, as JSON and to Prometheus. Layer: above {@link
+ * org.nccl4j.api.observe}, whose reports it writes; the only package that needs the module
+ * jdk.httpserver.
+ */
+package org.nccl4j.api.observe.http;

@@ -1,0 +1,209 @@
+package org.nccl4j.api.observe;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.HttpURLConnection;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.bootstrap.JobObserver;
+import org.nccl4j.api.bootstrap.root.RankState;
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.observe.RankReport.Traffic;
+import org.nccl4j.api.observe.http.JobServer;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.SystemErrorException;
+
+/** The state of a job by HTTP: of simulated ranks, and of jobs that cannot be asked. */
+@Timeout(120)
+class JobServerTest {
+  private static final int RANKS = 1024;
+  private static final int BEHIND = 77;
+  private static final double MOST_SECONDS = 2;
+
+  private record Answer(int status, String type, String body) {}
+
+  private static Settings settings(String address) {
+    return Settings.ofProcess(Map.of("NCCL4J_JOB_HTTP", address));
+  }
+
+  private static JobServer open(Supplier<JobReport> source) {
+    return JobServer.open(settings("0"), source);
+  }
+
+  private static Answer get(JobServer server, String path, String method) throws IOException {
+    HttpURLConnection connection =
+        (HttpURLConnection) URI.create(server.address() + path).toURL().openConnection();
+    connection.setRequestMethod(method);
+    connection.setReadTimeout(60_000);
+    int status = connection.getResponseCode();
+    try (var in = status < 400 ? connection.getInputStream() : connection.getErrorStream()) {
+      String body = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+      return new Answer(status, connection.getContentType(), body);
+    }
+  }
+
+  /** A rank in an all-reduce that one rank has not called. */
+  private static RankReport report(int rank) {
+    List<Operation> operations = new ArrayList<>();
+    int called = rank == BEHIND ? 8 : 9;
+    for (int n = called; n <= called; n++) {
+      operations.add(
+          new Operation(n, n, "all_reduce", 0, 1000, 4000, "all_reduce of 1000 float (sum)"));
+    }
+    return new RankReport(
+        new ProcessReport("", 0, ""),
+        7,
+        "train \"all\"",
+        rank,
+        RANKS,
+        called,
+        8,
+        9,
+        rank == BEHIND ? -1 : (rank + RANKS - 1) % RANKS,
+        2500,
+        1,
+        false,
+        new RankReport.Front(0, 0, 0, 0),
+        operations,
+        List.of(),
+        new RankReport.Links(
+            List.of(new Traffic((rank + 1) % RANKS, "NET", 1_000_000L + rank)),
+            rank == 3 ? List.of(new TakeOver(4, new TakeOvers(2, 5, 64, "eth0"))) : List.of()));
+  }
+
+  private static JobObserver.States states() {
+    List<RankState> ranks = new ArrayList<>();
+    for (int rank = 0; rank < RANKS; rank++) {
+      byte[] state = StateMessage.encode(List.of(report(rank)));
+      ranks.add(new RankState(rank, "host" + rank / 8, 100 + rank, true, state));
+    }
+    return new JobObserver.States(RANKS, true, ranks);
+  }
+
+  @Test
+  void aThousandRanksAreThereInTwoSeconds() throws IOException {
+    JobObserver.States states = states();
+    try (JobServer server = open(() -> JobReport.of(List.of(states)))) {
+      get(server, "job.json", "GET");
+      long begin = System.nanoTime();
+      Answer json = get(server, "job.json", "GET");
+      double seconds = (System.nanoTime() - begin) / 1e9;
+      assertTrue(seconds < MOST_SECONDS, seconds + " s");
+      assertEquals(200, json.status());
+      assertEquals("application/json", json.type());
+      String body = json.body();
+      assertTrue(body.startsWith("{\"healthy\":false,\"formed\":true,\"nRanks\":1024,"), body);
+      assertTrue(body.contains("\"name\":\"train \\\"all\\\"\""), body);
+      assertTrue(body.contains("\"behind\":[{\"rank\":77,\"collectives\":1}]"), body);
+      assertTrue(
+          body.contains("\"links\":[{\"peer\":0,\"transport\":\"NET\",\"bytes\":1001023}]"), body);
+      assertEquals(RANKS, body.split("\"launched\":", -1).length - 1);
+    }
+  }
+
+  @Test
+  void metricsOfAThousandRanks() throws IOException {
+    JobObserver.States states = states();
+    try (JobServer server = open(() -> JobReport.of(List.of(states)))) {
+      Answer metrics = get(server, "metrics", "GET");
+      assertEquals("text/plain; version=0.0.4; charset=utf-8", metrics.type());
+      List<String> lines = metrics.body().lines().toList();
+      String labels = "{communicator=\"train \\\"all\\\"\",rank=\"%d\",host=\"host%d\",pid=\"%d\"";
+      String behind = labels.formatted(77, 9, 177) + "}";
+      assertTrue(lines.contains("nccl4j_job_ranks 1024"), metrics.body());
+      assertTrue(lines.contains("nccl4j_job_healthy 0"));
+      assertTrue(lines.contains("nccl4j_behind_collectives" + behind + " 1"));
+      assertTrue(lines.contains("nccl4j_operations_total" + behind + " 8"));
+      String waits = labels.formatted(78, 9, 178) + ",waits_for=\"77\"}";
+      assertTrue(lines.contains("nccl4j_waits_for_seconds" + waits + " 2.5"));
+      String link = labels.formatted(3, 0, 103) + ",peer=\"4\"";
+      assertTrue(lines.contains("nccl4j_link_bytes_total" + link + ",transport=\"NET\"} 1000003"));
+      assertTrue(lines.contains("nccl4j_path_takeovers_total" + link + "} 2"));
+      assertTrue(lines.contains("nccl4j_bytes_sent_again_total" + link + "} 64"));
+    }
+  }
+
+  @Test
+  void otherRequestsAreRefused() throws IOException {
+    JobObserver.States states = new JobObserver.States(2, false, List.of());
+    try (JobServer server = open(() -> JobReport.of(List.of(states)))) {
+      assertTrue(server.address().startsWith("http://127.0.0.1:"), server.address());
+      assertEquals(404, get(server, "", "GET").status());
+      assertEquals(405, get(server, "job.json", "POST").status());
+      assertTrue(get(server, "job.json", "GET").body().contains("\"gone\":[0,1]"));
+    }
+  }
+
+  @Test
+  void aJobThatCannotBeAskedIsAnErrorThatSaysWhy() throws IOException {
+    Supplier<JobReport> source =
+        () -> {
+          throw new SystemErrorException(ErrorId.UNREACHABLE, "no root", "start one");
+        };
+    try (JobServer server = open(source)) {
+      Answer answer = get(server, "metrics", "GET");
+      assertEquals(503, answer.status());
+      assertTrue(answer.body().contains("no root"), answer.body());
+    }
+  }
+
+  @Test
+  void withoutTheSettingNothingIsServed() {
+    assertNull(JobServer.open(Settings.ofProcess(Map.of()), () -> null));
+  }
+
+  @Test
+  void anAddressNamesAnInterface() throws IOException {
+    try (JobServer server = JobServer.open(settings("lo:0"), JobServerTest::nothing);
+        JobServer same = JobServer.open(settings("127.0.0.1:0"), JobServerTest::nothing)) {
+      assertTrue(server.address().startsWith("http://127.0.0.1:"), server.address());
+      assertEquals(404, get(server, "x", "GET").status());
+      assertEquals(404, get(same, "x", "GET").status());
+    }
+  }
+
+  private static JobReport nothing() {
+    return JobReport.of(List.of(new JobObserver.States(0, false, List.of())));
+  }
+
+  @Test
+  void addressesThatAreWrongAreRefused() throws IOException {
+    for (String wrong : List.of("eth0", "70000", "-1", ":80", "lo:x")) {
+      assertThrows(
+          InvalidArgumentException.class,
+          () -> JobServer.open(settings(wrong), JobServerTest::nothing),
+          wrong);
+    }
+    InvalidArgumentException unknown =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> JobServer.open(settings("no-such-card.invalid:0"), JobServerTest::nothing));
+    assertTrue(unknown.getMessage().contains("no-such-card"), unknown.getMessage());
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      SystemErrorException e =
+          assertThrows(
+              SystemErrorException.class,
+              () ->
+                  JobServer.open(
+                      settings(Integer.toString(taken.getLocalPort())), JobServerTest::nothing));
+      assertTrue(e.getMessage().contains("NCCL4J_JOB_HTTP="), e.getMessage());
+    }
+  }
+}
