@@ -96,23 +96,30 @@ class TunedTableTest {
             "2 AllGather DirectOneShot Simple 2000:4 4000:6",
             "2 AllToAll Pairwise Simple 2000:3",
             "3 AllReduce DirectOneShot Simple 2000:7");
-    CommunicatorProfile facts =
-        new CommunicatorProfile(
-            2,
-            Device.Kind.CUDA,
-            "NVIDIA Unheard-of",
-            true,
-            true,
-            RankPlacement.together(2),
-            Optional.empty(),
-            Optional.of(table));
-    CostModel costs = facts.costs(null);
+    CostModel costs = unheardOf(table, /* nvlink= */ false);
     assertTrue(costs.comparesWindows());
     assertEquals(5, time(costs, Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 3000), 1e-9);
     assertEquals(3, time(costs, Operation.ALL_TO_ALL, Algorithm.PAIRWISE, 2000), 1e-9);
     double guessed = time(costs, Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT, 1000);
     assertTrue(guessed >= CostModel.ONLY_WHERE_ASKED, "a guess is not compared");
     assertFalse(costs.algorithms(Operation.ALL_GATHER).contains(Algorithm.DIRECT_TWO_SHOT));
+    CostModel nvlink = unheardOf(table, /* nvlink= */ true);
+    assertEquals(5, time(nvlink, Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 3000), 1e-9);
+    double modelled = time(nvlink, Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT, 1000);
+    assertTrue(modelled < CostModel.ONLY_WHERE_ASKED, "a model's time is compared");
+  }
+
+  private static CostModel unheardOf(TunedTable table, boolean nvlink) {
+    return new CommunicatorProfile(
+            2,
+            Device.Kind.CUDA,
+            "NVIDIA Unheard-of",
+            true,
+            nvlink,
+            RankPlacement.together(2),
+            Optional.empty(),
+            Optional.of(table))
+        .costs(null);
   }
 
   private static double time(
