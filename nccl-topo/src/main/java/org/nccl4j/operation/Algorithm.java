@@ -356,11 +356,10 @@ public enum Algorithm {
    *
    * @throws IllegalArgumentException if there is none
    */
-  public Algorithm counterpart(Operation operation) {
+  public Algorithm counterpart() {
     return switch (this) {
       case DIRECT_LL, DIRECT_ONE_SHOT -> ONE_SHOT;
       case DIRECT_TWO_SHOT -> TWO_SHOT;
-      case COPY_ENGINE -> operation == Operation.ALL_REDUCE ? TWO_SHOT : ONE_SHOT;
       default -> throw new IllegalArgumentException(label);
     };
   }

@@ -103,6 +103,14 @@ interface CostModel {
     return false;
   }
 
+  /**
+   * True if lines are worth space in every rank's memory before there is a window. Operations on
+   * other buffers can then go by them.
+   */
+  default boolean makesSpaceAhead() {
+    return comparesWindows();
+  }
+
   /** Returns the origin of the figures over connections, as a sentence. */
   String source();
 

@@ -70,6 +70,11 @@ interface CostOverlay extends CostModel {
   }
 
   @Override
+  default boolean makesSpaceAhead() {
+    return base().makesSpaceAhead();
+  }
+
+  @Override
   default String source() {
     return base().source();
   }

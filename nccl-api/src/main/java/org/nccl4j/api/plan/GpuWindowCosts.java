@@ -218,6 +218,11 @@ final class GpuWindowCosts {
     }
 
     @Override
+    public boolean makesSpaceAhead() {
+      return areMeasured();
+    }
+
+    @Override
     public String windowSource() {
       return source;
     }

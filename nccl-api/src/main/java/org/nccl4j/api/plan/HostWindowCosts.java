@@ -82,6 +82,11 @@ record HostWindowCosts(CostModel base, int nRanks, int cores) implements CostOve
   }
 
   @Override
+  public boolean makesSpaceAhead() {
+    return true;
+  }
+
+  @Override
   public String windowSource() {
     return "barriers and passes over memory, %d ranks on %d cores".formatted(nRanks, cores);
   }

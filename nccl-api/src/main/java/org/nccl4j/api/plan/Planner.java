@@ -102,7 +102,7 @@ public final class Planner {
   public boolean wantsSpace() {
     Algorithm lines = Algorithm.DIRECT_LL; // needs no windows of the user's
     boolean wanted =
-        costs.comparesWindows() && rules.filter.allows(lines)
+        costs.makesSpaceAhead() && rules.filter.allows(lines)
             || Operation.ofAllRanks().stream()
                 .anyMatch(operation -> rules.filter.demands(operation, lines));
     Operation one = Operation.ALL_REDUCE;

@@ -56,6 +56,11 @@ final class TunedWindowCosts implements CostOverlay {
   }
 
   @Override
+  public boolean makesSpaceAhead() {
+    return base.makesSpaceAhead() || !curves.isEmpty();
+  }
+
+  @Override
   public String windowSource() {
     return curves.isEmpty()
         ? base.windowSource()

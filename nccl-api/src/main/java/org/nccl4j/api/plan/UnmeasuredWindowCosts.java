@@ -10,7 +10,8 @@ import org.nccl4j.operation.Protocol;
  * Costs between windows on GPUs over NVLink of which none were measured. An algorithm between
  * windows moves the same bytes over the same links as one over connections, without slots. So the
  * time of its bytes is that one's, by the ratios of both as measured on 2 and 4 H200:
- * docs/benchmarks/h200-direct.md. Likewise its latency is that of one-shot in lines.
+ * docs/benchmarks/h200-direct.md. Likewise its latency is that of one-shot in lines. Copy engines
+ * are taken only where the user asks for them.
  *
  * @param base the costs over connections
  * @param nRanks ranks
@@ -34,14 +35,6 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
   private static final Ratio ONE_STEP = new Ratio(1.1, 0.95);
   private static final Ratio TWO_STEPS = new Ratio(1.25, 1.03);
 
-  private static final double COPIED_BYTES = 0.86;
-
-  /** Until copy engines have begun and ended, for each rank. */
-  private static final double COPY_MICROSECONDS = 10;
-
-  /** Ranks up to which copies of a rank's engines were measured. */
-  private static final int MOST_COPYING = 4;
-
   @Override
   public List<Algorithm> algorithms(Operation operation) {
     List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
@@ -57,7 +50,6 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
       case DIRECT_LL -> lines(operation, bytes);
       case DIRECT_ONE_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, ONE_STEP, bytes);
       case DIRECT_TWO_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, TWO_STEPS, bytes);
-      case COPY_ENGINE -> copies(operation, bytes);
       default ->
           algorithm.isBetweenWindows()
               ? ONLY_WHERE_ASKED + bytes
@@ -81,14 +73,6 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
         : Protocol.LL;
   }
 
-  private double copies(Operation operation, long bytes) {
-    if (nRanks > MOST_COPYING) {
-      return ONLY_WHERE_ASKED + bytes;
-    }
-    return COPY_MICROSECONDS * nRanks
-        + COPIED_BYTES * further(operation, Algorithm.COPY_ENGINE, Protocol.SIMPLE, bytes);
-  }
-
   /** Every rank sends each other a part, as in a one-shot all-gather. */
   private double pairwise(Operation operation, long bytes) {
     return protocols().stream()
@@ -108,7 +92,7 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
   /** Returns the time of some bytes beyond that of none, over connections. */
   private double further(Operation operation, Algorithm direct, Protocol protocol, long bytes) {
     Operation alike = like(operation);
-    Algorithm algorithm = direct.counterpart(operation);
+    Algorithm algorithm = direct.counterpart();
     return base.microseconds(alike, algorithm, protocol, bytes)
         - base.microseconds(alike, algorithm, protocol, 0);
   }
@@ -121,6 +105,12 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
   @Override
   public boolean comparesWindows() {
     return true;
+  }
+
+  /** A program that registers no buffers keeps its memory. */
+  @Override
+  public boolean makesSpaceAhead() {
+    return false;
   }
 
   @Override

@@ -39,7 +39,7 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 class SocketFailOverTest {
   private static final int SEEDS = 200;
   private static final int SEEDS_OF_LANES = 20;
-  private static final int SEEDS_WITH_TLS = 100;
+  private static final int SEEDS_WITH_TLS = 40;
   private static final int ROOM = 400_000;
 
   /** More than a handshake of TLS has, both ways. */

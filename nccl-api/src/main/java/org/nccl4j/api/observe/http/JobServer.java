@@ -20,7 +20,7 @@ import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
@@ -50,7 +50,7 @@ public final class JobServer implements AutoCloseable {
    * @param source asks the job; throws NcclException if it cannot
    * @return null if they do not
    * @throws SystemErrorException if the address cannot be listened on
-   * @throws InvalidUsageException without module jdk.httpserver
+   * @throws InvalidArgumentException without module jdk.httpserver
    */
   public static JobServer open(Settings settings, Supplier<JobReport> source) {
     HttpAddress address = settings.get(ScaleSettings.NCCL4J_JOB_HTTP);
@@ -60,7 +60,7 @@ public final class JobServer implements AutoCloseable {
     try {
       return open(address, source);
     } catch (NoClassDefFoundError e) {
-      throw new InvalidUsageException(
+      throw new InvalidArgumentException(
           ErrorId.SETTING,
           "NCCL4J_JOB_HTTP asks for a server of HTTP, and this Java runtime has no module"
               + " jdk.httpserver",
