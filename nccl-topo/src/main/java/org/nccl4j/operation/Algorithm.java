@@ -358,7 +358,7 @@ public enum Algorithm {
    */
   public Algorithm counterpart() {
     return switch (this) {
-      case DIRECT_LL, DIRECT_ONE_SHOT -> ONE_SHOT;
+      case DIRECT_LL, DIRECT_ONE_SHOT, COPY_ENGINE -> ONE_SHOT;
       case DIRECT_TWO_SHOT -> TWO_SHOT;
       default -> throw new IllegalArgumentException(label);
     };

@@ -96,11 +96,15 @@ final class GpuWindowCosts {
         : new Overlay(base);
   }
 
-  /** The algorithms between windows that the CUDA device has without multicast. */
-  static List<Algorithm> algorithms(Operation operation, int nRanks) {
-    return Algorithm.betweenWindows().stream()
-        .filter(algorithm -> exists(operation, algorithm, nRanks))
-        .toList();
+  /** A model's algorithms, and those between windows that the CUDA device has without multicast. */
+  static List<Algorithm> algorithms(CostModel base, Operation operation, int nRanks) {
+    List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
+    for (Algorithm algorithm : Algorithm.betweenWindows()) {
+      if (exists(operation, algorithm, nRanks)) {
+        algorithms.add(algorithm);
+      }
+    }
+    return algorithms;
   }
 
   private static boolean exists(Operation operation, Algorithm algorithm, int nRanks) {
@@ -181,9 +185,7 @@ final class GpuWindowCosts {
 
     @Override
     public List<Algorithm> algorithms(Operation operation) {
-      List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
-      algorithms.addAll(GpuWindowCosts.algorithms(operation, nRanks));
-      return algorithms;
+      return GpuWindowCosts.algorithms(base, operation, nRanks);
     }
 
     @Override

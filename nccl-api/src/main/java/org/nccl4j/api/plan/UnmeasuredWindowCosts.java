@@ -1,6 +1,5 @@
 package org.nccl4j.api.plan;
 
-import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -35,11 +34,12 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
   private static final Ratio ONE_STEP = new Ratio(1.1, 0.95);
   private static final Ratio TWO_STEPS = new Ratio(1.25, 1.03);
 
+  /** More than any other algorithm of as many bytes, so that copies are taken where asked for. */
+  private static final Ratio DOUBTED = new Ratio(5, 1.5);
+
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
-    algorithms.addAll(GpuWindowCosts.algorithms(operation, nRanks));
-    return algorithms;
+    return GpuWindowCosts.algorithms(base, operation, nRanks);
   }
 
   @Override
@@ -50,6 +50,7 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
       case DIRECT_LL -> lines(operation, bytes);
       case DIRECT_ONE_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, ONE_STEP, bytes);
       case DIRECT_TWO_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, TWO_STEPS, bytes);
+      case COPY_ENGINE -> scaled(operation, algorithm, Protocol.SIMPLE, DOUBTED, bytes);
       default ->
           algorithm.isBetweenWindows()
               ? ONLY_WHERE_ASKED + bytes
