@@ -65,14 +65,9 @@ final class CommunicatorFactory {
       settings = settings(config);
       WarmUp.end();
       TopologyPrefetch.begin(List.of(device), settings);
-      request =
-          new JoinRequest(
-              nRanks,
-              roots,
-              rank,
-              settings.get(Settings.NCCL4J_INIT_TIMEOUT),
-              BootstrapOptions.from(settings));
       BootstrapOptions options = BootstrapOptions.from(settings);
+      request =
+          new JoinRequest(nRanks, roots, rank, settings.get(Settings.NCCL4J_INIT_TIMEOUT), options);
       server =
           rank == 0 ? JobServer.open(settings, () -> JobReport.askRoots(roots, options)) : null;
     } catch (NcclException e) {
