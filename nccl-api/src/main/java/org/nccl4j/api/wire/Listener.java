@@ -70,7 +70,7 @@ public final class Listener {
   private final ArrayDeque<Guest> guests = new ArrayDeque<>();
   private long refused;
 
-  /** Who was refused last, and why. */
+  /** The caller that was refused last, and the reason. */
   private String lastRefusal;
 
   /** Time at which the last look at the guests ended; the next field is its duration. */

@@ -101,7 +101,7 @@ class LinkRecordTest {
         read().traffic());
   }
 
-  /** What is already sent stays, so that no sum falls. */
+  /** Bytes that are already sent stay counted, so that no sum falls. */
   @Test
   void trafficOfManyRanksIsSummedInTheLastEntry() {
     List<Link> all = new ArrayList<>();

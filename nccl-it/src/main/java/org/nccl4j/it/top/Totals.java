@@ -16,7 +16,7 @@ final class Totals {
     final String process;
     double value;
 
-    /** What each communicator had counted when it was seen last. */
+    /** The count of each communicator when it was seen last. */
     final Map<Long, Double> last = new HashMap<>();
 
     Sum(String process) {

@@ -31,10 +31,10 @@ final class TlsIo implements SocketIo {
   private final SSLEngine engine;
   private final int packet;
 
-  /** What has come and was not decrypted; always ready to be read, as the next two are. */
+  /** Bytes that have come and are not decrypted; always ready to be read, as the next two are. */
   private final ByteBuffer fromNet;
 
-  /** What was encrypted and could not be sent. */
+  /** Encrypted bytes that could not be sent. */
   private final ByteBuffer toNet;
 
   /** Decrypted bytes that were not read yet. */
@@ -47,7 +47,7 @@ final class TlsIo implements SocketIo {
   /** True if the other side has said anything. */
   private boolean heard;
 
-  /** What ended a read that had brought something. */
+  /** The failure that ended a read which had brought something. */
   private IOException end;
 
   /** Begins, with room for so many records that go or come in one system call. */
