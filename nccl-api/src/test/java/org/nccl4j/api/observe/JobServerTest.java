@@ -6,9 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.net.HttpURLConnection;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -33,6 +33,7 @@ import org.nccl4j.device.SystemErrorException;
 /** The state of a job by HTTP: of simulated ranks, and of jobs that cannot be asked. */
 @Timeout(120)
 class JobServerTest {
+  private static final String TYPE = "Content-Type: ";
   private static final int RANKS = 1024;
   private static final int BEHIND = 77;
   private static final double MOST_SECONDS = 2;
@@ -47,15 +48,23 @@ class JobServerTest {
     return JobServer.open(settings("0"), source);
   }
 
+  /** One request by a socket of its own: the JDK's clients keep theirs, which other tests count. */
   private static Answer get(JobServer server, String path, String method) throws IOException {
-    HttpURLConnection connection =
-        (HttpURLConnection) URI.create(server.address() + path).toURL().openConnection();
-    connection.setRequestMethod(method);
-    connection.setReadTimeout(60_000);
-    int status = connection.getResponseCode();
-    try (var in = status < 400 ? connection.getInputStream() : connection.getErrorStream()) {
-      String body = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      return new Answer(status, connection.getContentType(), body);
+    URI at = URI.create(server.address() + path);
+    try (Socket socket = new Socket(at.getHost(), at.getPort())) {
+      socket.setSoTimeout(60_000);
+      String request = "%s %s HTTP/1.0\r\n\r\n".formatted(method, at.getPath());
+      socket.getOutputStream().write(request.getBytes(StandardCharsets.US_ASCII));
+      String all = new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      int end = all.indexOf("\r\n\r\n");
+      List<String> head = all.substring(0, end).lines().toList();
+      String type =
+          head.stream()
+              .filter(line -> line.regionMatches(true, 0, TYPE, 0, TYPE.length()))
+              .map(line -> line.substring(TYPE.length()))
+              .findFirst()
+              .orElseThrow();
+      return new Answer(Integer.parseInt(head.get(0).split(" ")[1]), type, all.substring(end + 4));
     }
   }
 
