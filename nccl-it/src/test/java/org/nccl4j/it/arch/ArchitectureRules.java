@@ -60,7 +60,7 @@ final class ArchitectureRules {
     rules.put("cudaRooms", cudaRooms());
     rules.put("transportsAreStrangers", transportsAreStrangers());
     rules.put("transportsSeeNoEngine", transportsSeeNoEngine());
-    rules.put("sparkSeesThePublicApi", sparkSeesThePublicApi());
+    rules.put("artifactsOfTheClassPathSeeThePublicApi", artifactsOfTheClassPathSeeThePublicApi());
     rules.put("jcudaStaysInside", jcudaStaysInside());
     rules.put("jcudaIsNotCalled", jcudaIsNotCalled());
     rules.put("jnrStaysInside", jnrStaysInside());
@@ -98,11 +98,15 @@ final class ArchitectureRules {
         .definedBy(in("testkit.."))
         .layer("spark")
         .definedBy(in("spark.."))
+        .layer("opentelemetry")
+        .definedBy(in("opentelemetry.."))
         .layer("it")
         .definedBy(in("it.."))
         .whereLayer("it")
         .mayNotBeAccessedByAnyLayer()
         .whereLayer("spark")
+        .mayNotBeAccessedByAnyLayer()
+        .whereLayer("opentelemetry")
         .mayNotBeAccessedByAnyLayer()
         .whereLayer("testkit")
         .mayNotBeAccessedByAnyLayer()
@@ -111,9 +115,10 @@ final class ArchitectureRules {
         .whereLayer("transports")
         .mayOnlyBeAccessedByLayers("testkit", "it")
         .whereLayer("api")
-        .mayOnlyBeAccessedByLayers("transports", "testkit", "spark", "it")
+        .mayOnlyBeAccessedByLayers("transports", "testkit", "spark", "opentelemetry", "it")
         .whereLayer("device")
-        .mayOnlyBeAccessedByLayers("kernels", "api", "transports", "testkit", "spark", "it")
+        .mayOnlyBeAccessedByLayers(
+            "kernels", "api", "transports", "testkit", "spark", "opentelemetry", "it")
         .whereLayer("topo")
         .mayOnlyBeAccessedByLayers("api", "transports", "it")
         .ensureAllClassesAreContainedInArchitectureIgnoring(root);
@@ -241,11 +246,11 @@ final class ArchitectureRules {
                             in("api.spi.."), in("api.settings.."), in("api.wire..")))));
   }
 
-  /** It is no module, so nothing else keeps it from the packages that modules hide. */
-  private ArchRule sparkSeesThePublicApi() {
+  /** They are no modules, so nothing else keeps them from the packages that modules hide. */
+  private ArchRule artifactsOfTheClassPathSeeThePublicApi() {
     return noClasses()
         .that()
-        .resideInAPackage(in("spark.."))
+        .resideInAnyPackage(in("spark.."), in("opentelemetry.."))
         .should()
         .dependOnClassesThat(
             new DescribedPredicate<>("are hidden") {
@@ -254,6 +259,7 @@ final class ArchitectureRules {
                 String name = type.getPackageName();
                 return name.startsWith(root + ".")
                     && !name.startsWith(in("spark"))
+                    && !name.startsWith(in("opentelemetry"))
                     && !isExported(name);
               }
             });
@@ -362,7 +368,7 @@ final class ArchitectureRules {
   private ArchRule publicApiIsExported() {
     return classes()
         .that()
-        .resideInAnyPackage(in("api"), in("api.spi"), in("spark"))
+        .resideInAnyPackage(in("api"), in("api.spi"), in("spark"), in("opentelemetry"))
         .and()
         .arePublic()
         .should(mentionOnlyExportedTypes());
@@ -411,7 +417,8 @@ final class ArchitectureRules {
             .flatMap(module -> module.descriptor().exports().stream())
             .filter(export -> !export.isQualified())
             .map(ModuleDescriptor.Exports::source);
-    // nccl-spark has no descriptor: Spark's jars have names that no module can require.
-    return Stream.concat(ofModules, Stream.of("org.nccl4j.spark")).collect(Collectors.toSet());
+    // These have no descriptors: the jars that they use have names that no module can require.
+    return Stream.concat(ofModules, Stream.of("org.nccl4j.spark", "org.nccl4j.opentelemetry"))
+        .collect(Collectors.toSet());
   }
 }
