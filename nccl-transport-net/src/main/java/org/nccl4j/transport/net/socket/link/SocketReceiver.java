@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import java.io.IOException;
 import java.net.ProtocolException;
@@ -17,7 +17,8 @@ import org.nccl4j.device.InvalidArgumentException;
  * buffer first, so that a short message takes one system call; the rest of a long message goes
  * straight into its memory.
  */
-final class SocketReceiver extends SocketConnection implements NetReceiver, SocketLink.Reader {
+public final class SocketReceiver extends SocketConnection
+    implements NetReceiver, SocketLink.Reader {
   /**
    * Messages up to about here take one read, and are copied once more; so does a larger's begin.
    */
@@ -52,7 +53,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
 
   private boolean goodbye;
 
-  SocketReceiver(
+  public SocketReceiver(
       SocketSource source, SocketLink link, DataSocketCount count, SharedSocketThreads threads) {
     super(source);
     this.link = link;

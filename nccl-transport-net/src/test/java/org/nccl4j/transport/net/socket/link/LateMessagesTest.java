@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -23,6 +23,7 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Connections over which many messages have gone, where something begins to repeat. */
 @Timeout(120)

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import org.nccl4j.device.CloseAll;
 
@@ -7,7 +7,7 @@ import org.nccl4j.device.CloseAll;
  * so that the few that carry data have different ones. They are few, since most connections of a
  * large communicator are quiet.
  */
-final class SharedSocketThreads implements AutoCloseable {
+public final class SharedSocketThreads implements AutoCloseable {
   /** As many as both directions of two channels have connections. */
   private static final int MOST = 4;
 
@@ -19,7 +19,7 @@ final class SharedSocketThreads implements AutoCloseable {
    *
    * @param cores of this host
    */
-  SharedSocketThreads(int cores) {
+  public SharedSocketThreads(int cores) {
     threads = new DataSocketThread[Math.max(1, Math.min(MOST, cores / 2))];
   }
 

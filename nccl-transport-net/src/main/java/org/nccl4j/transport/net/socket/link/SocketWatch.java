@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import java.time.Duration;
 import java.util.ArrayList;
@@ -15,7 +15,7 @@ import org.nccl4j.device.TimeoutException;
  * The thread of one communicator's sockets that finds broken ones although no operation asks for
  * them, and replaces them. It looks at times, and often while something is broken.
  */
-final class SocketWatch implements Runnable {
+public final class SocketWatch implements Runnable {
   /** A link that is looked at. */
   interface Watched {
     /**
@@ -57,7 +57,7 @@ final class SocketWatch implements Runnable {
    * @param bound longest time that a socket may take to be replaced; zero for no replacement
    * @param port takes what comes at the port
    */
-  SocketWatch(Duration bound, Runnable port) {
+  public SocketWatch(Duration bound, Runnable port) {
     this.bound = bound;
     this.port = port;
   }
@@ -101,7 +101,7 @@ final class SocketWatch implements Runnable {
   }
 
   /** A socket is broken, or another has come in its place. */
-  void wake() {
+  public void wake() {
     LockSupport.unpark(thread);
   }
 
@@ -148,7 +148,7 @@ final class SocketWatch implements Runnable {
    *
    * @throws TimeoutException if it still does
    */
-  void close() {
+  public void close() {
     Thread running;
     synchronized (this) {
       stopped = true;

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import java.io.IOException;
 import java.lang.System.Logger.Level;
@@ -28,7 +28,7 @@ import org.nccl4j.device.RemoteException;
  * received. One thread at a time has the link's turn: the one that polls an end, or the {@link
  * SocketWatch}.
  */
-final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
+public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   /** Reads messages, and the acknowledgements between them; with the link's turn. */
   interface Reader {
     /** Reads what has come. */
@@ -48,7 +48,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   /** Size, tag, note and check of the message that follows, 4 bytes each; then its sum, if any. */
-  static final int HEADER_BYTES = 16;
+  public static final int HEADER_BYTES = 16;
 
   /** Size that says that the sender has closed. */
   static final int GOODBYE = -1;
@@ -152,7 +152,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
    * @param sockets the connection's; replaced ones are put there
    * @param spare makes others
    */
-  SocketLink(DataChannel[] sockets, SpareSockets spare, SocketWatch watch, boolean sums) {
+  public SocketLink(DataChannel[] sockets, SpareSockets spare, SocketWatch watch, boolean sums) {
     this.sockets = sockets;
     this.spare = spare;
     this.watch = watch;
@@ -175,7 +175,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     }
   }
 
-  DataChannel[] sockets() {
+  public DataChannel[] sockets() {
     return sockets;
   }
 
@@ -608,7 +608,7 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   /** Replaces no socket any more; the sockets are closed by their source. */
-  void end() {
+  public void end() {
     watch.remove(this);
     boolean mine = enterSoon();
     over = true;

@@ -1,9 +1,9 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import org.nccl4j.api.wire.DataChannel;
 
 /** A source that has no further sockets. */
-final class NoSpareSockets implements SpareSockets {
+public final class NoSpareSockets implements SpareSockets {
   @Override
   public boolean isOffered(int index) {
     return false;

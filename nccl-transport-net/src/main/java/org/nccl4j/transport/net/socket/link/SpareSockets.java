@@ -1,9 +1,9 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import org.nccl4j.api.wire.DataChannel;
 
 /** Makes further sockets for a link, in place of broken ones. Called by a {@link SocketWatch}. */
-interface SpareSockets {
+public interface SpareSockets {
   /** True if the other end has dialled a socket in place of one that may not be known as broken. */
   boolean isOffered(int index);
 

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -15,7 +15,7 @@ import org.nccl4j.device.Patience;
  * since the link's log has a copy. The memory of any other stays the network's until the receiver
  * has acknowledged the message.
  */
-final class SocketSender extends SocketConnection implements NetSender {
+public final class SocketSender extends SocketConnection implements NetSender {
   private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
 
   /** Time to wait for room for the goodbye, and for the last acknowledgement. */
@@ -37,7 +37,7 @@ final class SocketSender extends SocketConnection implements NetSender {
   /** Messages begun; the first of them are in the log. */
   private long begun;
 
-  SocketSender(SocketSource source, DataSocketCount preferred, SharedSocketThreads threads) {
+  public SocketSender(SocketSource source, DataSocketCount preferred, SharedSocketThreads threads) {
     super(source);
     this.source = source;
     this.preferred = preferred;

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 import java.nio.ByteBuffer;
 import org.nccl4j.api.spi.NetMemory;
@@ -13,9 +13,9 @@ import org.nccl4j.device.host.HostDevice;
  * Memory as byte buffers, a set for each socket, since a buffer has one position. Buffers begin
  * every 512 MiB and are twice as long, so that any message lies inside one.
  */
-final class SocketMemory implements NetMemory {
+public final class SocketMemory implements NetMemory {
   /** Most bytes of a message. */
-  static final int MAX_MESSAGE = 1 << 29;
+  public static final int MAX_MESSAGE = 1 << 29;
 
   private final DeviceMemory memory;
   private final ByteBuffer[][] views;

@@ -1,7 +1,7 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.link;
 
 /** Makes a connection's sockets, and closes them. Owned by the thread that polls it. */
-interface SocketSource {
+public interface SocketSource {
   /**
    * Takes the next step; the link over the sockets once all are connected, else null.
    *
