@@ -6,9 +6,9 @@ import java.util.Map;
 import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.JobReport.Behind;
 import org.nccl4j.api.observe.JobReport.CommunicatorState;
-import org.nccl4j.api.observe.RankReport;
-import org.nccl4j.api.observe.RankReport.TakeOver;
-import org.nccl4j.api.observe.RankReport.Traffic;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
 
 /**
  * Writes the state of a job in Prometheus' text format 0.0.4. A counter is a communicator's own, so
