@@ -10,6 +10,10 @@ module org.nccl4j.api {
   exports org.nccl4j.api.spi;
   exports org.nccl4j.api.observe to
       org.nccl4j.it;
+  exports org.nccl4j.api.observe.flight to
+      org.nccl4j.it;
+  exports org.nccl4j.api.observe.http to
+      org.nccl4j.it;
   exports org.nccl4j.api.settings to
       org.nccl4j.it,
       org.nccl4j.transport.net,

@@ -14,7 +14,7 @@ import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.plan.AlgorithmChoice;
+import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.window.DeviceCommRequirements;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.Arguments;

@@ -2,7 +2,8 @@ package org.nccl4j.api.observe;
 
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Operation;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.CallMismatch;

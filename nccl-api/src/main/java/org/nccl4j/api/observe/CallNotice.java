@@ -7,7 +7,8 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Optional;
-import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Operation;
 
 /**
  * Notice of the collective that a rank has waited in for a while. Ranks of other hosts, which do

@@ -3,6 +3,7 @@ package org.nccl4j.api.observe;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
+import org.nccl4j.api.observe.flight.RankReport;
 
 /**
  * Decides when a rank that waits is worth a look at what the others call, and when what was seen is

@@ -9,6 +9,7 @@ import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import org.nccl4j.api.observe.flight.FlightRecorder;
 
 /**
  * A rank has closed its communicator, after so many operations. A rank that has called more

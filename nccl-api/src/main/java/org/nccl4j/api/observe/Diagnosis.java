@@ -10,7 +10,8 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Operation;
 
 /**
  * Says in one sentence, from the records of a communicator's ranks, which ranks are behind and

@@ -1,6 +1,8 @@
 package org.nccl4j.api.observe;
 
-import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Operation;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 

@@ -3,8 +3,9 @@ package org.nccl4j.api.observe;
 import java.util.List;
 import java.util.Locale;
 import org.nccl4j.api.observe.JobReport.CommunicatorState;
-import org.nccl4j.api.observe.RankReport.TakeOver;
-import org.nccl4j.api.observe.RankReport.Traffic;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
 
 /** Writes the state of a job as JSON. nccl-api needs no library, so it has this writer. */
 public final class JobJson {

@@ -1,5 +1,6 @@
 package org.nccl4j.api.observe;
 
+import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;

@@ -3,6 +3,7 @@ package org.nccl4j.api.observe;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.device.OrderMismatchException;
 
 /**

@@ -4,7 +4,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
-import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Operation;
 
 /**
  * Compares a rank's calls with those of ranks on other hosts, by {@link CallNotice}s. A rank that

@@ -3,7 +3,8 @@ package org.nccl4j.api.observe;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 
 /**
  * Lines for people about replaced paths of connections: one for each pair of ranks, the newest

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;

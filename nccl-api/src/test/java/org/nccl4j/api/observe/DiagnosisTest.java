@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.observe.flight.RankReport;
 
 /** The diagnosis of GPUs, whose progress is known between two bounds. */
 class DiagnosisTest {

@@ -9,6 +9,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;

@@ -1,8 +1,8 @@
 package org.nccl4j.it.top;
 
 import java.util.List;
-import org.nccl4j.api.observe.RankReport.ProcessReport;
-import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
+import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 
 /**
  * The rates of all communicators over one interval, and their counts so far.

@@ -8,6 +8,8 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import org.nccl4j.api.observe.http.HttpServers;
+import org.nccl4j.api.observe.http.PrometheusWriter;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
@@ -41,7 +43,7 @@ final class FrameServer implements AutoCloseable {
   static FrameServer open(int port) {
     try {
       InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
-      FrameServer frames = new FrameServer(HttpServer.create(address, 0));
+      FrameServer frames = new FrameServer(HttpServers.open(address));
       frames.server.createContext("/", frames::answer);
       frames.server.start();
       return frames;
@@ -76,7 +78,7 @@ final class FrameServer implements AutoCloseable {
       } else if (path.equals("/frame.json")) {
         send(exchange, 200, "application/json", frame);
       } else if (path.equals("/metrics")) {
-        send(exchange, 200, PrometheusText.TYPE, metrics);
+        send(exchange, 200, PrometheusWriter.MEDIA_TYPE, metrics);
       } else if (resource != null) {
         try (InputStream in = FrameServer.class.getResourceAsStream(resource[0])) {
           send(exchange, 200, resource[1], in.readAllBytes());

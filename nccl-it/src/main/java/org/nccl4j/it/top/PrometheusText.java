@@ -1,61 +1,54 @@
 package org.nccl4j.it.top;
 
+import static org.nccl4j.api.observe.http.PrometheusWriter.label;
+
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.nccl4j.api.observe.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.TakeOver;
+import org.nccl4j.api.observe.http.PrometheusWriter;
+import org.nccl4j.api.observe.http.PrometheusWriter.Family;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
 import org.nccl4j.it.top.Frame.Wait;
 
 /**
- * Counters and gauges of the frames in Prometheus' text format 0.0.4. A counter ends with its
- * process, a gauge with its communicator. For one thread.
+ * Counters and gauges of the frames in Prometheus' text format. A counter ends with its process, a
+ * gauge with its communicator. For one thread.
  */
 final class PrometheusText {
-  /** The format's media type. */
-  static final String TYPE = "text/plain; version=0.0.4; charset=utf-8";
-
-  /** A family of counters or gauges. */
-  private record Family(String name, String type, String help) {}
-
   private static final Family OPERATIONS =
-      new Family("nccl4j_operations_total", "counter", "Operations that ended.");
+      Family.counter("nccl4j_operations_total", "Operations that ended.");
   private static final Family BYTES =
-      new Family(
+      Family.counter(
           "nccl4j_operation_bytes_total",
-          "counter",
           "Bytes of the data of operations that ended, as nccl-tests count them.");
   private static final Family BUS_BYTES =
-      new Family(
-          "nccl4j_bus_bytes_total", "counter", "The same bytes times nccl-tests' bus factor.");
+      Family.counter("nccl4j_bus_bytes_total", "The same bytes times nccl-tests' bus factor.");
   private static final Family WAIT_SECONDS =
-      new Family(
+      Family.counter(
           "nccl4j_wait_seconds_total",
-          "counter",
           "Time in which the rank's kernel waited for another rank, by samples.");
   private static final Family LINK_BYTES =
-      new Family("nccl4j_link_bytes_total", "counter", "Bytes sent to a rank over its connection.");
+      Family.counter("nccl4j_link_bytes_total", "Bytes sent to a rank over its connection.");
   private static final Family TAKE_OVERS =
-      new Family(
+      Family.counter(
           "nccl4j_path_takeovers_total",
-          "counter",
           "Paths of connections that broke and that others have replaced.");
   private static final Family BYTES_AGAIN =
-      new Family(
-          "nccl4j_bytes_sent_again_total", "counter", "Bytes sent again after a path had broken.");
+      Family.counter("nccl4j_bytes_sent_again_total", "Bytes sent again after a path had broken.");
   private static final Family FAILED =
-      new Family("nccl4j_failed", "gauge", "1 if the communicator has failed on the rank.");
+      Family.gauge("nccl4j_failed", "1 if the communicator has failed on the rank.");
   private static final Family STOPPED =
-      new Family("nccl4j_stopped", "gauge", "1 if the rank's process is stopped.");
+      Family.gauge("nccl4j_stopped", "1 if the rank's process is stopped.");
   private static final Family WAIT_RATIO =
-      new Family("nccl4j_wait_ratio", "gauge", "Share of samples in which a rank waited.");
+      Family.gauge("nccl4j_wait_ratio", "Share of samples in which a rank waited.");
   private static final Family RANKS =
-      new Family("nccl4j_communicator_ranks", "gauge", "Ranks of a communicator.");
+      Family.gauge("nccl4j_communicator_ranks", "Ranks of a communicator.");
 
   private final Map<Family, Totals> counters = new LinkedHashMap<>();
   private Map<Family, Map<String, Double>> gauges = Map.of();
@@ -147,29 +140,9 @@ final class PrometheusText {
   /** All families, each with its samples. */
   @Override
   public String toString() {
-    StringBuilder text = new StringBuilder();
-    counters.forEach((family, totals) -> write(text, family, totals.values()));
-    gauges.forEach((family, values) -> write(text, family, values));
-    return text.toString();
-  }
-
-  private static void write(StringBuilder text, Family family, Map<String, Double> values) {
-    String name = family.name();
-    text.append("# HELP %s %s\n# TYPE %s %s\n".formatted(name, family.help(), name, family.type()));
-    values.forEach((labels, value) -> sample(text, name, labels, value));
-  }
-
-  private static void sample(StringBuilder text, String name, String labels, double value) {
-    // Whole numbers without an exponent up to 2^53.
-    String number =
-        value == Math.rint(value) && Math.abs(value) < 0x1p53
-            ? String.valueOf((long) value)
-            : String.valueOf(value);
-    text.append(name).append('{').append(labels).append("} ").append(number).append('\n');
-  }
-
-  private static String label(String name, String value) {
-    String escaped = value.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n");
-    return name + "=\"" + escaped + "\"";
+    PrometheusWriter writer = new PrometheusWriter();
+    counters.forEach((family, totals) -> writer.write(family, totals.values()));
+    gauges.forEach(writer::write);
+    return writer.toString();
   }
 }

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.nccl4j.api.Communicator;
-import org.nccl4j.api.observe.FlightRecorder;
+import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;

@@ -37,9 +37,11 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 /** Sockets that are cut in the middle of messages: others take over, without a wrong byte. */
 @Timeout(300)
 class SocketFailOverTest {
-  private static final int SEEDS = 200;
-  private static final int SEEDS_OF_LANES = 20;
-  private static final int SEEDS_WITH_TLS = 40;
+  private static final boolean THOROUGH = Boolean.getBoolean("nccl4j.thorough");
+  private static final int SEEDS = THOROUGH ? 200 : 30;
+  private static final int SEEDS_OF_LANES = THOROUGH ? 20 : 6;
+  private static final int SEEDS_WITH_TLS = THOROUGH ? 40 : 10;
+  private static final int SEEDS_OF_CLOSING = THOROUGH ? 10 : 3;
   private static final int ROOM = 400_000;
 
   /** More than a handshake of TLS has, both ways. */
@@ -357,7 +359,7 @@ class SocketFailOverTest {
   @ParameterizedTest
   @ValueSource(ints = {0, 2})
   void closingEndsTheDialling(int threads) throws Exception {
-    for (int seed = 0; seed < 10; seed++) {
+    for (int seed = 0; seed < SEEDS_OF_CLOSING; seed++) {
       Random random = new Random(seed);
       Wired wired =
           new Wired(

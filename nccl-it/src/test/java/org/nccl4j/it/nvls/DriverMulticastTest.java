@@ -30,6 +30,9 @@ class DriverMulticastTest {
   @TempDir static Path folder;
   private static FakeGpuProcess program;
 
+  /** Runs that several tests look at, by their settings. */
+  private static final Map<Map<String, String>, Ran> SHARED = new HashMap<>();
+
   @BeforeAll
   static void buildTheFake() throws Exception {
     program = FakeGpuProcess.in(folder);
@@ -37,6 +40,16 @@ class DriverMulticastTest {
 
   private static Ran run(Map<String, String> settings) throws Exception {
     return program.run(settings, FakeGpuRanks.class);
+  }
+
+  /** A run with settings that another test has too, which may have run already. */
+  private static Ran shared(Map<String, String> settings) throws Exception {
+    Ran ran = SHARED.get(settings);
+    if (ran == null) {
+      ran = run(settings);
+      SHARED.put(settings, ran);
+    }
+    return ran;
   }
 
   /** NCCL_NVLS_ENABLE=0 in all spellings wins over all other settings. */
@@ -258,7 +271,7 @@ class DriverMulticastTest {
 
   @Test
   void whereItIsAskedForAnObjectIsMadeOfAllRanksAndUndone() throws Exception {
-    Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "hardware"));
+    Ran ran = shared(Map.of("NCCL4J_NVLS_MODE", "hardware"));
     assertTrue(ran.output().contains("with NVLS"), ran.output());
     assertEquals(1, ran.count("cuMulticastCreate"));
     assertEquals(2, ran.count("cuMulticastAddDevice"));
@@ -271,7 +284,7 @@ class DriverMulticastTest {
   /** A switch whose memory is gone would fail the kernels of who still works. */
   @Test
   void nothingIsUndoneBeforeTheLastRankCloses() throws Exception {
-    Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "hardware"));
+    Ran ran = shared(Map.of("NCCL4J_NVLS_MODE", "hardware"));
     String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
     int last = -1;
     int firstUndone = Integer.MAX_VALUE;
@@ -316,7 +329,7 @@ class DriverMulticastTest {
     "cuMemSetAccess, rank 0",
   })
   void whatFailsAfterTheCreationIsOneWarningToo(String call, String who) throws Exception {
-    List<String> good = run(Map.of("NCCL_ALGO", "NVLS")).calls();
+    List<String> good = shared(Map.of("NCCL_ALGO", "NVLS")).calls();
     // The first that is the object's own: after its creation, or, where memory of its members is
     // mapped first, after the last of them is bound.
     String before = call.contains("Shareable") ? "cuMulticastCreate(" : "cuMulticastBindMem(";

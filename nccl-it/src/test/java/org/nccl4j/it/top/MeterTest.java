@@ -4,11 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.observe.RankReport;
-import org.nccl4j.api.observe.RankReport.Operation;
-import org.nccl4j.api.observe.RankReport.ProcessReport;
-import org.nccl4j.api.observe.RankReport.Run;
-import org.nccl4j.api.observe.RankReport.Traffic;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Operation;
+import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
+import org.nccl4j.api.observe.flight.RankReport.Run;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;

@@ -1,6 +1,6 @@
 package org.nccl4j.api.init.connect;
 
-import org.nccl4j.api.observe.Link;
+import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.TakeOvers;
 

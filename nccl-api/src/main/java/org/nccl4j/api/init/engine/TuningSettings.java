@@ -2,7 +2,7 @@ package org.nccl4j.api.init.engine;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
-import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;

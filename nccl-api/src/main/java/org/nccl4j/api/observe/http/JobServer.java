@@ -73,10 +73,11 @@ public final class JobServer implements AutoCloseable {
   private static JobServer open(HttpAddress address, Supplier<JobReport> source) {
     InetSocketAddress at = address.resolve();
     try {
+      HttpServer server = HttpServers.open(at);
       ExecutorService threads =
           Executors.newFixedThreadPool(
               THREADS, task -> DaemonThread.of(task, "nccl4j-job-http-answer"));
-      JobServer made = new JobServer(HttpServer.create(at, 0), threads, source);
+      JobServer made = new JobServer(server, threads, source);
       made.server.createContext("/", made::answer);
       made.server.setExecutor(threads);
       // The server's own thread is a daemon if the thread that starts it is one.
@@ -114,7 +115,7 @@ public final class JobServer implements AutoCloseable {
       } else if (path.equals("/job.json")) {
         report(exchange, "application/json", JobJson::of);
       } else if (path.equals("/metrics")) {
-        report(exchange, JobMetrics.TYPE, JobMetrics::of);
+        report(exchange, PrometheusWriter.MEDIA_TYPE, JobMetrics::of);
       } else {
         send(exchange, 404, "text/plain", "only /job.json and /metrics\n");
       }

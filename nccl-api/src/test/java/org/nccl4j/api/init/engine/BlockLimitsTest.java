@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 

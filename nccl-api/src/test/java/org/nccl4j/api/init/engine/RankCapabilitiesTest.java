@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.connect.NamedProvider;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.exchange.HostLayout;
-import org.nccl4j.api.plan.CommunicatorProfile;
+import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;

@@ -18,6 +18,10 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.socket.link.SocketLink;
+import org.nccl4j.transport.net.socket.link.SocketSource;
+import org.nccl4j.transport.net.socket.link.SocketWatch;
+import org.nccl4j.transport.net.socket.link.SpareSockets;
 
 /**
  * Connects the sockets of a connection, one after the other: the first to the first address that

@@ -11,6 +11,13 @@ import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.transport.net.socket.link.DataSocketCount;
+import org.nccl4j.transport.net.socket.link.SharedSocketThreads;
+import org.nccl4j.transport.net.socket.link.SocketLink;
+import org.nccl4j.transport.net.socket.link.SocketReceiver;
+import org.nccl4j.transport.net.socket.link.SocketSource;
+import org.nccl4j.transport.net.socket.link.SocketWatch;
+import org.nccl4j.transport.net.socket.link.SpareSockets;
 
 /** Awaits the sockets of one connection. */
 final class SocketListener implements NetListener {

@@ -15,6 +15,12 @@ import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.socket.link.DataSocketCount;
+import org.nccl4j.transport.net.socket.link.SharedSocketThreads;
+import org.nccl4j.transport.net.socket.link.SocketMemory;
+import org.nccl4j.transport.net.socket.link.SocketSender;
+import org.nccl4j.transport.net.socket.link.SocketSource;
+import org.nccl4j.transport.net.socket.link.SocketWatch;
 
 /** One communicator's sockets. */
 final class SocketNet implements Net {
@@ -123,7 +129,7 @@ final class SocketNet implements Net {
   }
 
   private DataSocketCount lanes(Nic nic) {
-    return DataSocketCount.of(settings, nic, helped);
+    return settings.dataSockets(nic, helped);
   }
 
   /** The device's address first, then those of devices as fast as it, then the others. */

@@ -1,6 +1,8 @@
 package org.nccl4j.transport.net.socket;
 
 import java.util.concurrent.atomic.AtomicInteger;
+import org.nccl4j.transport.net.socket.link.SocketLink;
+import org.nccl4j.transport.net.socket.link.SocketSource;
 
 /**
  * One socket for both directions between two ranks, so that acknowledgements travel with data that

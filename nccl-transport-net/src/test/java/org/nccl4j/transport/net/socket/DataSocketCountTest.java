@@ -11,6 +11,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.transport.net.socket.link.DataSocketCount;
 
 /** The number of a connection's sockets: the user's, the cloud's, or by the interface's speed. */
 class DataSocketCountTest {
@@ -45,7 +46,7 @@ class DataSocketCountTest {
   }
 
   private static DataSocketCount of(Map<String, String> set, Nic nic, boolean helped) {
-    return DataSocketCount.of(settings(set), nic, helped);
+    return settings(set).dataSockets(nic, helped);
   }
 
   @Test

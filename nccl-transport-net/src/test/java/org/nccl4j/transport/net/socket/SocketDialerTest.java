@@ -34,6 +34,13 @@ import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.api.wire.tls.TlsFiles;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.socket.link.DataSocketCount;
+import org.nccl4j.transport.net.socket.link.NoSpareSockets;
+import org.nccl4j.transport.net.socket.link.SharedSocketThreads;
+import org.nccl4j.transport.net.socket.link.SocketLink;
+import org.nccl4j.transport.net.socket.link.SocketSender;
+import org.nccl4j.transport.net.socket.link.SocketSource;
+import org.nccl4j.transport.net.socket.link.SocketWatch;
 
 /** Sockets come about with slow and crowded listeners, while there are strangers. */
 @Timeout(120)

@@ -1,0 +1,181 @@
+package org.nccl4j.api.plan.algorithm;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Predicate;
+import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/** Chooses the cheapest algorithm and protocol that the settings and the buffers allow. */
+public final class AlgorithmSelector {
+  private final CostModel costs;
+  private final AlgorithmFilter filter;
+  private final TunerHook edit;
+
+  public AlgorithmSelector(CostModel costs, AlgorithmFilter filter) {
+    this(costs, filter, TunerHook.NONE);
+  }
+
+  public AlgorithmSelector(CostModel costs, AlgorithmFilter filter, TunerHook edit) {
+    this.edit = edit;
+    this.costs = costs;
+    this.filter = filter;
+  }
+
+  /**
+   * The cheapest for an operation, over connections or between windows. An algorithm between
+   * windows that the user asks for goes before all over connections.
+   *
+   * @param bytes of the whole data, as in {@link CostModel#microseconds}
+   */
+  public AlgorithmChoice choose(
+      Operation operation, long bytes, DataType type, RedOp op, BufferReach reach) {
+    AlgorithmChoice direct = betweenWindows(operation, bytes, type, op, reach);
+    if (direct != null && filter.demands(operation, direct.algorithm())) {
+      return direct;
+    }
+    AlgorithmChoice other = choose(operation, bytes, type, op);
+    return direct != null && costs.comparesWindows() && direct.microseconds() < other.microseconds()
+        ? direct
+        : other;
+  }
+
+  /** The cheapest between windows, or null. */
+  private AlgorithmChoice betweenWindows(
+      Operation operation, long bytes, DataType type, RedOp op, BufferReach reach) {
+    AlgorithmChoice best = null;
+    for (Algorithm algorithm : costs.betweenWindows(operation)) {
+      if (costs.has(algorithm, operation, type, op)
+          && reach.allows(algorithm, operation)
+          && filter.allows(operation, algorithm)) {
+        AlgorithmChoice choice = betweenWindows(operation, algorithm, bytes);
+        double least = best == null ? Double.POSITIVE_INFINITY : best.microseconds();
+        best = choice.microseconds() < least ? choice : best;
+      }
+    }
+    return best;
+  }
+
+  private AlgorithmChoice betweenWindows(Operation operation, Algorithm algorithm, long bytes) {
+    Protocol protocol = algorithm.protocol();
+    return new AlgorithmChoice(
+        algorithm, protocol, costs.microseconds(operation, algorithm, protocol, bytes));
+  }
+
+  /** The cheapest over connections. */
+  public AlgorithmChoice choose(Operation operation, long bytes, DataType type, RedOp op) {
+    return operation.isCollective()
+        ? choose(operation, bytes, type, op, algorithm -> true)
+        : new AlgorithmChoice(
+            Algorithm.PAIRWISE,
+            Protocol.SIMPLE,
+            costs.microseconds(operation, Algorithm.PAIRWISE, Protocol.SIMPLE, bytes));
+  }
+
+  /** Among some algorithms over connections, one of which the device has for every collective. */
+  public AlgorithmChoice choose(
+      Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
+    return choices(operation, bytes, type, op, among).get(0);
+  }
+
+  /** All over connections that is allowed, the cheapest first. */
+  private List<AlgorithmChoice> choices(
+      Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
+    List<AlgorithmChoice> choices = new ArrayList<>();
+    List<Algorithm> able =
+        costs.overConnections(operation).stream()
+            .filter(among.and(algorithm -> costs.has(algorithm, operation, type, op)))
+            .toList();
+    for (Algorithm algorithm : filter.algorithms(operation, able)) {
+      List<Protocol> has =
+          costs.protocols().stream().filter(protocol -> costs.has(algorithm, protocol)).toList();
+      for (Protocol protocol : filter.protocols(operation, has)) {
+        double time = costs.microseconds(operation, algorithm, protocol, bytes);
+        choices.add(new AlgorithmChoice(algorithm, protocol, time));
+      }
+    }
+    List<AlgorithmChoice> edited = edited(operation, bytes, type, choices);
+    edited.sort(Comparator.comparingDouble(AlgorithmChoice::microseconds));
+    return edited;
+  }
+
+  /** With the times that a tuner gives; without those that it forbids, unless it forbids all. */
+  private List<AlgorithmChoice> edited(
+      Operation operation, long bytes, DataType type, List<AlgorithmChoice> choices) {
+    if (edit == TunerHook.NONE) {
+      return choices;
+    }
+    List<AlgorithmChoice> edited =
+        new ArrayList<>(edit.edit(operation.label(), bytes, type, List.copyOf(choices)));
+    edited.removeIf(choice -> choice.microseconds() == Double.POSITIVE_INFINITY);
+    return edited.isEmpty() ? choices : edited;
+  }
+
+  /**
+   * Every way with its predicted time and where that comes from, and the choice with its reason.
+   */
+  public String explain(Operation operation, long bytes, DataType type) {
+    StringBuilder text = new StringBuilder();
+    text.append("%s of %d bytes; costs: %s%n".formatted(operation.label(), bytes, costs.source()));
+    List<AlgorithmChoice> allowed = choices(operation, bytes, type, RedOp.SUM, algorithm -> true);
+    for (Algorithm algorithm : costs.overConnections(operation)) {
+      for (Protocol protocol : costs.protocols()) {
+        if (costs.has(algorithm, protocol)) {
+          text.append(
+              line(
+                  operation,
+                  new AlgorithmChoice(
+                      algorithm,
+                      protocol,
+                      costs.microseconds(operation, algorithm, protocol, bytes)),
+                  allowed));
+        }
+      }
+    }
+    AlgorithmChoice best = allowed.get(0);
+    text.append(
+        "  chosen: %s %s, the cheapest that is allowed%n"
+            .formatted(best.algorithm().label(), best.protocol().label()));
+    return text.toString();
+  }
+
+  private String line(Operation operation, AlgorithmChoice way, List<AlgorithmChoice> allowed) {
+    Algorithm algorithm = way.algorithm();
+    Protocol protocol = way.protocol();
+    String source = costs.source(operation, algorithm, protocol);
+    Optional<AlgorithmChoice> kept =
+        allowed.stream()
+            .filter(c -> c.algorithm() == algorithm && c.protocol() == protocol)
+            .findFirst();
+    String note = "";
+    if (kept.isEmpty()) {
+      note = "; not allowed by NCCL_ALGO, NCCL_PROTO or the tuner";
+    } else if (kept.get().microseconds() != way.microseconds()) {
+      note = "; the tuner says %.2f us".formatted(kept.get().microseconds());
+    }
+    return "  %-8s %-6s %12.2f us  %s%s%n"
+        .formatted(algorithm.label(), protocol.label(), way.microseconds(), source, note);
+  }
+
+  /** Every algorithm between windows with its predicted time, as lines of a table. */
+  public String explainWindows(Operation operation, long bytes) {
+    StringBuilder text = new StringBuilder();
+    text.append("  with buffers in windows; costs: %s%n".formatted(costs.windowSource()));
+    for (Algorithm algorithm : costs.betweenWindows(operation)) {
+      AlgorithmChoice way = betweenWindows(operation, algorithm, bytes);
+      String name = "  %-16s %-7s ".formatted(algorithm.label(), way.protocol().label());
+      if (way.microseconds() < CostModel.ONLY_WHERE_ASKED) {
+        text.append("%s%11.2f us%n".formatted(name, way.microseconds()));
+      } else if (way.microseconds() < Double.POSITIVE_INFINITY) {
+        text.append("%snot measured: taken only where NCCL_ALGO names it%n".formatted(name));
+      }
+    }
+    return text.toString();
+  }
+}

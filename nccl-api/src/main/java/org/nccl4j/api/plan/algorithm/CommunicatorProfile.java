@@ -1,0 +1,151 @@
+package org.nccl4j.api.plan.algorithm;
+
+import java.util.Optional;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.topo.cluster.CommTopology;
+
+/**
+ * Facts about all ranks and their devices for choosing algorithms, the same on all ranks. Times of
+ * GPUs come from measurements of the model of GPU, else from the topology's cost model, else from a
+ * formula. The host device has its own formulas.
+ *
+ * @param nRanks how many
+ * @param kind of device that all have
+ * @param model of device that all have, such as "NVIDIA H200"; empty if they differ
+ * @param reach whether every rank loads and stores every other's memory, without a proxy
+ * @param nvlink whether all GPUs do so over NVLink, which keeps stores of 128 bytes whole
+ * @param spread over hosts
+ * @param topology of the ranks' GPUs, where it is known
+ * @param tuned what the user has had measured, the same on all ranks
+ * @param cores that the rank with the fewest may use
+ * @param room for blocks of kernels on the device with the least
+ */
+public record CommunicatorProfile(
+    int nRanks,
+    Device.Kind kind,
+    String model,
+    boolean reach,
+    boolean nvlink,
+    RankPlacement spread,
+    Optional<CommTopology> topology,
+    Optional<TunedTable> tuned,
+    int cores,
+    BlockRoom room) {
+  /** Ranks that may all use as many cores as this one. */
+  CommunicatorProfile(
+      int nRanks,
+      Device.Kind kind,
+      String model,
+      boolean reach,
+      boolean nvlink,
+      RankPlacement spread,
+      Optional<CommTopology> topology,
+      Optional<TunedTable> tuned) {
+    this(
+        nRanks,
+        kind,
+        model,
+        reach,
+        nvlink,
+        spread,
+        topology,
+        tuned,
+        Runtime.getRuntime().availableProcessors(),
+        BlockRoom.UNLIMITED);
+  }
+
+  /** Ranks of one host, with memory in common. */
+  public CommunicatorProfile(
+      int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
+    this(
+        nRanks,
+        kind,
+        model,
+        reach,
+        nvlink,
+        RankPlacement.together(nRanks),
+        Optional.empty(),
+        Optional.empty());
+  }
+
+  /** With the topology, if there is one. */
+  public CommunicatorProfile with(Optional<CommTopology> topology) {
+    return new CommunicatorProfile(
+        nRanks, kind, model, reach, nvlink, spread, topology, tuned, cores, room);
+  }
+
+  /** Reads what was measured for ranks of one host, which takes its time once in a process. */
+  public static void readMeasured(String model, int nRanks, CommTopology topology) {
+    CommunicatorProfile facts =
+        new CommunicatorProfile(
+                nRanks, Device.Kind.CUDA, model, /* reach= */ true, /* nvlink= */ true)
+            .with(Optional.of(topology));
+    facts.costs(null);
+  }
+
+  /** The costs of all algorithms; with NVLS, unless that is null. */
+  public CostModel costs(Nvls nvls) {
+    CostModel base = betweenWindows(overConnections());
+    return nvls == null
+        ? base
+        : new NvlsCostModel(
+            base,
+            kind == Device.Kind.HOST,
+            nvls,
+            spread,
+            topology,
+            spread.hosts() == 1
+                ? tuned.flatMap(table -> table.figures(nRanks, model))
+                : Optional.empty());
+  }
+
+  /** The same of some of the ranks, which are spread over some of the hosts. */
+  public CommunicatorProfile of(
+      int some, int hosts, int mostRanks, Optional<CommTopology> theirTopology) {
+    RankPlacement theirs =
+        new RankPlacement(hosts, mostRanks, spread.carried(), spread.channels(), spread.lines());
+    return new CommunicatorProfile(
+        some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
+  }
+
+  private CostModel betweenWindows(CostModel connections) {
+    CostModel base =
+        kind == Device.Kind.HOST
+            ? new HostWindowCosts(connections, nRanks, cores)
+            : GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks))
+                .over(connections, reach && nvlink);
+    return spread.hosts() == 1
+        ? tuned.map(table -> table.overWindows(base, nRanks, model)).orElse(base)
+        : base;
+  }
+
+  private CostModel overConnections() {
+    CostModel base = withoutTable();
+    return spread.hosts() == 1 && !(kind == Device.Kind.CUDA && spread.carried())
+        ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
+        : base;
+  }
+
+  private CostModel withoutTable() {
+    if (kind == Device.Kind.HOST && spread.carried()) {
+      return new NetCostModel(nRanks, spread);
+    }
+    if (kind == Device.Kind.HOST) {
+      return new HostCostModel(nRanks, cores);
+    }
+    if (spread.carried()) {
+      return new GpuNetCostModel(nRanks, spread, topology);
+    }
+    GpuCostModel formula = new GpuCostModel(nRanks, reach, nvlink);
+    CostModel predicted =
+        topology
+            .<CostModel>map(topology -> new TopologyCostModel(topology, formula))
+            .orElse(formula);
+    Optional<MeasuredCosts> measured =
+        reach && nvlink ? MeasuredCosts.find(model, nRanks) : Optional.empty();
+    return measured.map(costs -> costs.over(predicted)).orElse(predicted);
+  }
+}

@@ -1,0 +1,189 @@
+package org.nccl4j.api.plan.algorithm;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.search.GraphKind;
+
+/**
+ * Costs on GPUs where some connections go over a network. Between hosts whose topology is known,
+ * NCCL's model of it; else a flight for each dependent step, which passes slots, a proxy and the
+ * network on either side, and the bytes that are sent. NCCL's model has no one-shot, which takes
+ * one of its hand-overs between nodes: that in LL, since a message in Simple crosses the network
+ * once as well. Proxies carry Simple, and LL where the network has notes and slots are in the
+ * host's memory; and few channels.
+ *
+ * @param nRanks ranks
+ * @param spread over hosts; on a single one, what is carried goes between all ranks
+ * @param topology of the hosts, where it is known
+ */
+record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> topology)
+    implements CostModel {
+  /** One way, kernel to kernel. */
+  private static final double FLIGHT = 35;
+
+  /** The part that LL saves: a fence before the tail, and a load after it. */
+  private static final double LINES_SAVE = 6;
+
+  /** A proxy's work for one message. */
+  private static final double MESSAGE = 4;
+
+  private static final double LOCAL_HOP = 3;
+  private static final double NETWORK_GIGABYTES = 2.5;
+  private static final double LOCAL_GIGABYTES = 8;
+
+  /** Through LL's small slots, whose lines the proxies pack and unpack. */
+  private static final double LINES_GIGABYTES = 0.45;
+
+  /** One-shot's share of the network's bandwidth: each rank combines all data. */
+  private static final double ONE_SHOT_SHARE = 0.9;
+
+  /** Ranks up to which the kernels of one-shot have room for their peers. */
+  private static final int MOST_ONE_SHOT = 33;
+
+  /** Up to here LL is faster for a send. */
+  private static final long LINES_SEND_BYTES = 1 << 10;
+
+  /** Least bytes of the whole data for each channel. */
+  private static final long CHANNEL_BYTES = 256 << 10;
+
+  @Override
+  public List<Algorithm> algorithms(Operation operation) {
+    List<Algorithm> algorithms =
+        new ArrayList<>(Algorithm.overConnections(operation, /* all= */ false));
+    if (nRanks <= MOST_ONE_SHOT && Algorithm.ONE_SHOT.has(operation)) {
+      algorithms.add(Algorithm.ONE_SHOT);
+    }
+    return algorithms;
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return spread.lines() ? List.of(Protocol.LL, Protocol.SIMPLE) : List.of(Protocol.SIMPLE);
+  }
+
+  @Override
+  public double microseconds(
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    if (algorithm == Algorithm.ONE_SHOT) {
+      return oneShot(operation, protocol, bytes);
+    }
+    double passes = passes(operation, algorithm);
+    if (goesByTopology()) {
+      GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
+      double packing = protocol == Protocol.LL ? passes * bytes / (LINES_GIGABYTES * 1e3) : 0;
+      return packing
+          + new TopologyCostModel(topology.orElseThrow(), kernels)
+              .microseconds(operation, algorithm, protocol, bytes);
+    }
+    return GpuCostModel.LAUNCH
+        + latency(operation, algorithm, protocol)
+        + passes * bytes / (gigabytes(protocol) * 1e3)
+        + passes * bytes / (LOCAL_GIGABYTES * 1e3);
+  }
+
+  private double oneShot(Operation operation, Protocol protocol, long bytes) {
+    int most = spread.hosts() == 1 ? 1 : spread.mostRanks();
+    double sent = NetCostModel.oneShotSent(operation, nRanks, most) * bytes;
+    double fixed = GpuCostModel.LAUNCH + (nRanks - 1) * MESSAGE;
+    if (!goesByTopology()) {
+      return fixed
+          + flight(protocol)
+          + sent / (ONE_SHOT_SHARE * gigabytes(protocol) * 1e3)
+          + sent / (LOCAL_GIGABYTES * 1e3);
+    }
+    CommTopology known = topology.orElseThrow();
+    AlignedGraph ring = known.comm().of(GraphKind.RING);
+    double network = ring.nChannels() * (double) ring.bwInter();
+    double gigabytes = protocol == Protocol.LL ? Math.min(LINES_GIGABYTES, network / 2) : network;
+    return fixed
+        + new NcclCosts(known).handOverBetweenNodes(Protocol.LL)
+        + (protocol == Protocol.LL ? 0 : LINES_SAVE)
+        + sent / (ONE_SHOT_SHARE * gigabytes * 1e3);
+  }
+
+  private static double flight(Protocol protocol) {
+    return protocol == Protocol.LL ? FLIGHT - LINES_SAVE : FLIGHT;
+  }
+
+  private static double gigabytes(Protocol protocol) {
+    return protocol == Protocol.LL ? LINES_GIGABYTES : NETWORK_GIGABYTES;
+  }
+
+  /** A single host's topology has links that are not used. */
+  private boolean goesByTopology() {
+    return spread.hosts() > 1 && topology.isPresent();
+  }
+
+  /** Hosts, or what stands for them: ranks that reach each other over the network alone. */
+  private int ends() {
+    return spread.hosts() == 1 ? nRanks : spread.hosts();
+  }
+
+  private double latency(Operation operation, Algorithm algorithm, Protocol protocol) {
+    double flight = flight(protocol);
+    int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
+    int within = nRanks / ends();
+    return algorithm == Algorithm.TREE
+        ? turns * (NetCostModel.levels(ends()) * flight + (within - 1) * LOCAL_HOP)
+        : turns * (ends() * flight + (nRanks - ends()) * LOCAL_HOP);
+  }
+
+  /** Ups and downs of trees of one rank of each host, and what a host sends of a whole in them. */
+  static double treeMicroseconds(int hosts, long bytes) {
+    return 2 * NetCostModel.levels(hosts) * FLIGHT + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
+  }
+
+  /** Returns how many times a host sends the whole data. */
+  private double passes(Operation operation, Algorithm algorithm) {
+    double share = (double) (nRanks - 1) / nRanks;
+    return switch (operation) {
+      case ALL_REDUCE -> algorithm == Algorithm.TREE ? 2 : 2 * share;
+      case ALL_GATHER, REDUCE_SCATTER -> share;
+      default -> 1;
+    };
+  }
+
+  @Override
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
+    return (int) Math.max(1, Math.min(spread.channels(), bytes / CHANNEL_BYTES));
+  }
+
+  /** Whole slots. */
+  @Override
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
+    return Integer.MAX_VALUE;
+  }
+
+  @Override
+  public long smallSendBytes(Operation operation) {
+    return spread.lines() ? LINES_SEND_BYTES : -1;
+  }
+
+  @Override
+  public String source() {
+    return "%s of %d GPUs on %d hosts, through a network, %d channels%s"
+        .formatted(
+            goesByTopology() ? "NCCL's model" : "flights and bytes",
+            nRanks,
+            spread.hosts(),
+            spread.channels(),
+            spread.lines() ? "" : " in Simple alone");
+  }
+
+  @Override
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
+    return !goesByTopology()
+        ? "formula, its constants estimated"
+        : algorithm == Algorithm.ONE_SHOT
+            ? "topology, a hand-over of NCCL's tables"
+            : "topology, NCCL's tables";
+  }
+}

@@ -1,0 +1,232 @@
+package org.nccl4j.api.plan.algorithm;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/**
+ * Costs between windows on GPUs: those measured for the model and the number of ranks ({@link
+ * MeasuredTable}). Where none were measured they are modelled over NVLink, and guessed otherwise.
+ */
+final class GpuWindowCosts {
+  private static final double LL_LATENCY = 5;
+  private static final double BARRIERS = 8;
+  private static final double COPIES = 30;
+  private static final double GIGABYTES = 320;
+  private static final double COPY_GIGABYTES = 375;
+  private static final double LL_GIGABYTES = 150;
+  private static final double PAIRWISE = 8;
+
+  /** A guess must not win over what was measured. */
+  private static final double DOUBT = 1.5;
+
+  private static final String GUESSED =
+      "guessed, since none were measured for this GPU and not all GPUs reach each other over NVLink:"
+          + " taken only where NCCL_ALGO asks for them";
+
+  /** Costs by model, number of ranks and bytes in lines. */
+  private static final Map<String, GpuWindowCosts> KNOWN = new ConcurrentHashMap<>();
+
+  private final int nRanks;
+  private final String source;
+  private final long lineData;
+  private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
+  private final Map<String, TreeMap<Long, Integer>> blocks = new HashMap<>();
+  private final Map<String, TreeMap<Long, Integer>> fewest = new HashMap<>();
+
+  /**
+   * The costs of a model; read once.
+   *
+   * @param lineData most bytes that a rank sends another in lines
+   */
+  static GpuWindowCosts of(String model, int nRanks, long lineData) {
+    return KNOWN.computeIfAbsent(
+        nRanks + " " + lineData + " " + model,
+        missing -> new GpuWindowCosts(model, nRanks, lineData));
+  }
+
+  private GpuWindowCosts(String model, int nRanks, long lineData) {
+    this.nRanks = nRanks;
+    this.lineData = lineData;
+    Optional<MeasuredTable> table = MeasuredTable.find(model, "direct", nRanks);
+    this.source = table.map(found -> found.source(nRanks)).orElse(GUESSED);
+    table.ifPresent(found -> found.lines().forEach(this::read));
+  }
+
+  /**
+   * A line: ranks, operation, way, then bytes:microseconds, where they were tried the number of
+   * blocks that took that time, and where fewer took hardly longer their number.
+   */
+  private void read(String[] words) {
+    String way = words[1] + " " + words[2];
+    TreeMap<Long, Double> times = new TreeMap<>();
+    TreeMap<Long, Integer> best = new TreeMap<>();
+    TreeMap<Long, Integer> few = new TreeMap<>();
+    for (int i = 3; i < words.length; i++) {
+      String[] point = words[i].split(":");
+      times.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
+      best.put(Long.parseLong(point[0]), point.length < 3 ? 0 : Integer.parseInt(point[2]));
+      few.put(Long.parseLong(point[0]), point.length < 4 ? 0 : Integer.parseInt(point[3]));
+    }
+    curves.put(way, times);
+    blocks.put(way, best);
+    fewest.put(way, few);
+  }
+
+  /** True if some were measured. */
+  boolean areMeasured() {
+    return !curves.isEmpty();
+  }
+
+  /**
+   * These costs between windows, and a model's over connections.
+   *
+   * @param nvlink whether every GPU reaches every other over NVLink
+   */
+  CostModel over(CostModel base, boolean nvlink) {
+    return nvlink && !areMeasured()
+        ? new UnmeasuredWindowCosts(base, nRanks, lineData)
+        : new Overlay(base);
+  }
+
+  /** A model's algorithms, and those between windows that the CUDA device has without multicast. */
+  static List<Algorithm> algorithms(CostModel base, Operation operation, int nRanks) {
+    List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
+    for (Algorithm algorithm : Algorithm.betweenWindows()) {
+      if (exists(operation, algorithm, nRanks)) {
+        algorithms.add(algorithm);
+      }
+    }
+    return algorithms;
+  }
+
+  private static boolean exists(Operation operation, Algorithm algorithm, int nRanks) {
+    boolean has = algorithm.has(operation) && !algorithm.isMulticast();
+    return switch (algorithm) {
+      case DIRECT_ONE_SHOT -> has && (operation == Operation.REDUCE || !operation.isRooted());
+      // Copy engines reduce where they have a kernel beside them.
+      case COPY_ENGINE -> has && (nRanks == 2 || !operation.reduces());
+      default -> has;
+    };
+  }
+
+  /**
+   * Predicted microseconds.
+   *
+   * @param bytes of count elements
+   */
+  private double microseconds(Operation operation, Algorithm algorithm, long bytes) {
+    if (algorithm == Algorithm.DIRECT_LL && bytes > lineData) {
+      return Double.POSITIVE_INFINITY;
+    }
+    TreeMap<Long, Double> measured = curves.get(operation + " " + algorithm.label());
+    if (measured != null) {
+      return MeasuredCosts.at(measured, bytes);
+    }
+    return switch (algorithm) {
+      case COPY_ENGINE_BATCH, COPY_ENGINE_STREAM -> CostModel.ONLY_WHERE_ASKED + bytes;
+      case PAIRWISE -> guess(operation, algorithm, bytes);
+      default -> (curves.isEmpty() ? 1 : DOUBT) * guess(operation, algorithm, bytes);
+    };
+  }
+
+  private double guess(Operation operation, Algorithm algorithm, long bytes) {
+    double traffic = traffic(operation, algorithm) * bytes / 1e3;
+    return switch (algorithm) {
+      case DIRECT_LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
+      case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
+      case COPY_ENGINE -> COPIES + traffic / COPY_GIGABYTES;
+      case PAIRWISE -> PAIRWISE + traffic(operation, algorithm) * bytes / (GIGABYTES * 1e3);
+      default -> throw new IllegalArgumentException(algorithm.label());
+    };
+  }
+
+  /** Returns how many times the busiest rank sends or receives count elements over its links. */
+  private double traffic(Operation operation, Algorithm algorithm) {
+    double others = nRanks - 1;
+    return operation == Operation.ALL_REDUCE
+            && (algorithm == Algorithm.DIRECT_TWO_SHOT || algorithm == Algorithm.COPY_ENGINE)
+        ? 2 * others / nRanks
+        : others;
+  }
+
+  /** Blocks of an operation of a size as they were measured; 0 leaves it to the device. */
+  private static int blocks(
+      Map<String, TreeMap<Long, Integer>> measured,
+      Operation operation,
+      Algorithm algorithm,
+      long bytes) {
+    TreeMap<Long, Integer> best = measured.get(operation + " " + algorithm.label());
+    if (best == null) {
+      return 0;
+    }
+    Map.Entry<Long, Integer> nearest = best.floorEntry(bytes);
+    return (nearest == null ? best.firstEntry() : nearest).getValue();
+  }
+
+  private final class Overlay implements CostOverlay {
+    private final CostModel base;
+
+    Overlay(CostModel base) {
+      this.base = base;
+    }
+
+    @Override
+    public CostModel base() {
+      return base;
+    }
+
+    @Override
+    public List<Algorithm> algorithms(Operation operation) {
+      return GpuWindowCosts.algorithms(base, operation, nRanks);
+    }
+
+    @Override
+    public double microseconds(
+        Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+      return algorithm.isBetweenWindows() || algorithm == Algorithm.PAIRWISE
+          ? GpuWindowCosts.this.microseconds(operation, algorithm, part(operation, bytes))
+          : base.microseconds(operation, algorithm, protocol, bytes);
+    }
+
+    @Override
+    public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
+      return choice.algorithm().isBetweenWindows()
+          ? blocks(blocks, operation, choice.algorithm(), part(operation, bytes))
+          : base.channels(operation, choice, bytes);
+    }
+
+    @Override
+    public int fewestChannels(Operation operation, AlgorithmChoice choice, long bytes) {
+      return choice.algorithm().isBetweenWindows()
+          ? blocks(fewest, operation, choice.algorithm(), part(operation, bytes))
+          : base.fewestChannels(operation, choice, bytes);
+    }
+
+    private long part(Operation operation, long bytes) {
+      return bytes / operation.wholes(nRanks);
+    }
+
+    @Override
+    public boolean comparesWindows() {
+      return areMeasured();
+    }
+
+    @Override
+    public boolean makesSpaceAhead() {
+      return areMeasured();
+    }
+
+    @Override
+    public String windowSource() {
+      return source;
+    }
+  }
+}

@@ -1,0 +1,49 @@
+package org.nccl4j.api.plan.algorithm;
+
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.cluster.CommTopology;
+
+/**
+ * NCCL's cost model of machines whose topology is known, for all algorithms over connections. An
+ * algorithm that NCCL does not have goes under the rings' conditions.
+ *
+ * @param topology the GPUs, searched and connected
+ */
+record NcclCosts(CommTopology topology) {
+  /** True if the model has an algorithm by itself. */
+  boolean has(Algorithm algorithm) {
+    return modelled(algorithm) == algorithm;
+  }
+
+  /** True if an algorithm can hand steps of an all-reduce over by a protocol. */
+  boolean has(Algorithm algorithm, Protocol protocol) {
+    return topology.costs().cost(Operation.ALL_REDUCE, modelled(algorithm), protocol).available();
+  }
+
+  /** Predicted microseconds; infinite where the model has no figure. */
+  double microseconds(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    float time = topology.costs().time(operation, modelled(algorithm), protocol, bytes);
+    return time < 0 ? Double.POSITIVE_INFINITY : time;
+  }
+
+  /** Microseconds until what one GPU of a node stores for another has arrived, flags and all. */
+  double handOver(Protocol protocol) {
+    return topology.costs().handOver(protocol);
+  }
+
+  /** The same between GPUs of two nodes, over the network. */
+  double handOverBetweenNodes(Protocol protocol) {
+    return topology.costs().handOverBetweenNodes(protocol);
+  }
+
+  /** Channels that share so many bytes, at most those that were searched. */
+  int channels(Algorithm algorithm, Protocol protocol, long bytes) {
+    return topology.tuning().of(modelled(algorithm), protocol, bytes).channels();
+  }
+
+  private static Algorithm modelled(Algorithm algorithm) {
+    return Algorithm.ofNccl().contains(algorithm) ? algorithm : Algorithm.RING;
+  }
+}

@@ -1,0 +1,160 @@
+package org.nccl4j.api.plan.algorithm;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/**
+ * Costs on the host device where some connections go over a network: a flight for each dependent
+ * step between hosts, the work for each message, and the bytes that a host's network sends. LL
+ * saves nothing there, and is not offered. The figures are the same on all hosts.
+ *
+ * @param nRanks ranks
+ * @param spread over hosts
+ */
+record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
+  /** One way, application to application. */
+  private static final double FLIGHT = 15;
+
+  /** System calls of one message, at both ends. */
+  private static final double MESSAGE = 6;
+
+  private static final double LOCAL_HOP = 0.5;
+  private static final double NETWORK_GIGABYTES = 1.2;
+  private static final double MEMORY_GIGABYTES = 8;
+  private static final int LEAST_CHUNK = 64 << 10;
+  private static final int CHUNKS_A_PART = 4;
+
+  @Override
+  public List<Algorithm> algorithms(Operation operation) {
+    List<Algorithm> all = Algorithm.overConnections(operation, /* all= */ true);
+    if (spread.mostRanks() > 1 || !Algorithm.PAT.has(operation)) {
+      return all;
+    }
+    List<Algorithm> algorithms = new ArrayList<>(all);
+    algorithms.add(algorithms.indexOf(Algorithm.RING) + 1, Algorithm.PAT);
+    return algorithms;
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return List.of(Protocol.SIMPLE);
+  }
+
+  @Override
+  public double microseconds(
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    return latency(operation, algorithm)
+        + sent(operation, algorithm) * bytes / (NETWORK_GIGABYTES * 1e3)
+        + moved(operation, algorithm) * bytes / (MEMORY_GIGABYTES * 1e3);
+  }
+
+  private double latency(Operation operation, Algorithm algorithm) {
+    int others = nRanks - 1;
+    int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
+    return switch (algorithm) {
+      case RING ->
+          turns * (spread.hosts() * (FLIGHT + MESSAGE) + (nRanks - spread.hosts()) * LOCAL_HOP);
+      case TREE ->
+          turns
+              * (levels(spread.hosts()) * (FLIGHT + MESSAGE)
+                  + levels(spread.mostRanks()) * LOCAL_HOP);
+      case PAT -> levels(nRanks) * (FLIGHT + MESSAGE);
+      default -> algorithm.steps(operation, nRanks) * (FLIGHT + others * MESSAGE);
+    };
+  }
+
+  /** Ups and downs of a tree between hosts, and what a host sends of a whole in it. */
+  static double treeMicroseconds(int hosts, long bytes) {
+    return 2 * levels(hosts) * (FLIGHT + MESSAGE) + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
+  }
+
+  /** Steps of a binary tree from its root to the last of so many. */
+  static double levels(int members) {
+    return Math.ceil(Math.log(members) / Math.log(2));
+  }
+
+  /** Returns how many times the busiest host's network sends the whole data. */
+  private double sent(Operation operation, Algorithm algorithm) {
+    if (spread.hosts() == 1) {
+      return 0;
+    }
+    double share = (double) (nRanks - 1) / nRanks;
+    double crossing = (double) spread.mostRanks() * (nRanks - spread.mostRanks()) / nRanks;
+    return switch (algorithm) {
+      case RING ->
+          switch (operation) {
+            case ALL_REDUCE -> 2 * share;
+            case ALL_GATHER, REDUCE_SCATTER -> share;
+            default -> 1;
+          };
+      case PAT -> share;
+      case TREE -> 2;
+      case ONE_SHOT -> oneShotSent(operation, nRanks, spread.mostRanks());
+      default -> algorithm.sent(operation, nRanks) / share * crossing;
+    };
+  }
+
+  /** Returns how many times the busiest host's network sends the whole data in one shot. */
+  static double oneShotSent(Operation operation, int nRanks, int mostRanks) {
+    double far = nRanks - mostRanks;
+    return switch (operation) {
+      case ALL_REDUCE -> mostRanks * far;
+      case ALL_GATHER, REDUCE_SCATTER -> mostRanks * far / nRanks;
+      default -> far;
+    };
+  }
+
+  /** Returns how many times the busiest rank moves the whole data through memory and sockets. */
+  private double moved(Operation operation, Algorithm algorithm) {
+    double others = nRanks - 1;
+    double share = others / nRanks;
+    boolean allReduce = operation == Operation.ALL_REDUCE;
+    return switch (algorithm) {
+      case RING -> allReduce ? 4 * share : 2;
+      case PAT -> 2;
+      case TREE -> 6;
+      case ONE_SHOT ->
+          switch (operation) {
+            case ALL_REDUCE -> 2.4 * others;
+            case ALL_GATHER, REDUCE_SCATTER -> 2 * share;
+            default -> 1 + others;
+          };
+      default -> 2.1 * algorithm.sent(operation, nRanks);
+    };
+  }
+
+  @Override
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
+    return 1;
+  }
+
+  @Override
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
+    long part = bytes / nRanks;
+    // A message of PAT carries the chunks of up to half of the ranks.
+    int together = choice.algorithm() == Algorithm.PAT ? nRanks / 2 : 1;
+    long chunk = together * Math.max(LEAST_CHUNK, part / CHUNKS_A_PART & -LEAST_CHUNK);
+    return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
+  }
+
+  @Override
+  public long smallSendBytes(Operation operation) {
+    return -1;
+  }
+
+  @Override
+  public String source() {
+    return "flights, messages and bytes between %d hosts, %d ranks"
+        .formatted(spread.hosts(), nRanks);
+  }
+
+  @Override
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
+    return "formula, fitted on sockets";
+  }
+}

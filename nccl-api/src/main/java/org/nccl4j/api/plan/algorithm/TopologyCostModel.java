@@ -1,0 +1,140 @@
+package org.nccl4j.api.plan.algorithm;
+
+import java.util.List;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.search.GraphKind;
+
+/**
+ * Costs on GPUs of which the topology is known: rings and trees by its cost model, which is NCCL's.
+ * NCCL's has no one-shot and two-shot; those take a launch, the same model's time for each
+ * hand-over, and a share of the bandwidth that it finds for rings.
+ *
+ * @param topology the GPUs, searched and connected
+ * @param kernels what the device's kernels can do
+ */
+record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements CostModel {
+  /** LL's share of the rings' bandwidth, as measured on H200: docs/benchmarks/h200-kernels.md. */
+  private static final double LL_SHARE = 0.24;
+
+  private static final double LL128_SHARE = 0.46;
+  private static final double SIMPLE_SHARE = 0.9;
+
+  /** Bandwidth of one channel with our slots, a sixth of NCCL's: same page. */
+  private static final double CHANNEL_GIGABYTES = 5.2;
+
+  @Override
+  public List<Algorithm> algorithms(Operation operation) {
+    return kernels.algorithms(operation);
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return kernels.protocols();
+  }
+
+  /** LL128 only where the model says that 128 bytes arrive whole. */
+  @Override
+  public boolean has(Algorithm algorithm, Protocol protocol) {
+    return protocol != Protocol.LL128 || nccl().has(algorithm, protocol);
+  }
+
+  @Override
+  public double microseconds(
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    return nccl().has(algorithm)
+        ? nccl().microseconds(operation, algorithm, protocol, bytes)
+        : direct(operation, algorithm, protocol, bytes);
+  }
+
+  private NcclCosts nccl() {
+    return new NcclCosts(topology);
+  }
+
+  /** A flag beside the data or behind it: LL arrives as fast as LL128. */
+  private double direct(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    Protocol flight = protocol == Protocol.SIMPLE ? protocol : Protocol.LL128;
+    double share =
+        switch (protocol) {
+          case LL -> LL_SHARE;
+          case LL128 -> LL128_SHARE;
+          case SIMPLE -> SIMPLE_SHARE;
+        };
+    return GpuCostModel.LAUNCH
+        + algorithm.steps(operation, kernels.nRanks()) * nccl().handOver(flight)
+        + algorithm.sent(operation, kernels.nRanks())
+            * crossing()
+            * bytes
+            / (share * bandwidth() * 1e3);
+  }
+
+  /** GB/s of all rings together: what a GPU sends to its peers. */
+  double bandwidth() {
+    AlignedGraph ring = topology.comm().of(GraphKind.RING);
+    return ring.nChannels() * (double) ring.bwIntra();
+  }
+
+  /**
+   * Returns how much slower an all-to-all is than a ring of the same bytes for each rank. Between
+   * NUMA nodes a ring sends one rank's data. An all-to-all sends the data of half the ranks to the
+   * other half.
+   */
+  private double crossing() {
+    double n = kernels.nRanks();
+    boolean numa = topology.comm().of(GraphKind.RING).typeIntra() == PathType.SYS;
+    return numa ? Math.max(1, n * n / 4 / (n - 1)) : 1;
+  }
+
+  /**
+   * Returns the number of channels that carry the rings' bandwidth, but at least the model's own
+   * number. For small data the model asks for fewer.
+   */
+  @Override
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
+    int searched = topology.comm().nChannels();
+    double most =
+        Math.min(ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / CHANNEL_GIGABYTES));
+    int asked = nccl().channels(choice.algorithm(), choice.protocol(), bytes);
+    return (int) Math.max(1, Math.ceil(most * asked / searched));
+  }
+
+  @Override
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
+    return kernels.chunkBytes(layout, operation, choice, bytes);
+  }
+
+  @Override
+  public long smallSendBytes(Operation operation) {
+    return kernels.smallSendBytes(operation);
+  }
+
+  @Override
+  public long lineSendBytes(Operation operation) {
+    return has(Algorithm.RING, Protocol.LL128) ? kernels.lineSendBytes(operation) : -1;
+  }
+
+  @Override
+  public String source() {
+    AlignedGraph ring = topology.comm().of(GraphKind.RING);
+    return "NCCL's model on the topology: %d GPUs on %d nodes, %d rings of %s GB/s over %s"
+        .formatted(
+            kernels.nRanks(),
+            topology.comm().shape().nNodes(),
+            ring.nChannels(),
+            ring.bwIntra(),
+            ring.typeIntra());
+  }
+
+  @Override
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
+    return nccl().has(algorithm)
+        ? "topology, NCCL's tables"
+        : "topology, share of the rings' bandwidth";
+  }
+}

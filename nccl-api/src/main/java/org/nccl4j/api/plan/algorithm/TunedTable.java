@@ -1,0 +1,153 @@
+package org.nccl4j.api.plan.algorithm;
+
+import java.io.IOException;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.nccl4j.api.settings.IoErrorText;
+import org.nccl4j.api.settings.SettingFile;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/**
+ * A file of measured times, as {@code ./nccl tune} writes it and NCCL4J_COSTS_FILE names it: its
+ * times override all predictions. Lines:
+ *
+ * <pre>
+ *   # a remark
+ *   device NVIDIA H200
+ *   4 AllReduce Ring Simple 32768:25.54 131072:25.44
+ *   4 AllToAll DirectOneShot Simple 32768:5.02
+ * </pre>
+ *
+ * <p>The device that it is for; then ranks of one host, collective, algorithm, protocol, and bytes
+ * of the whole data with microseconds, ascending. The algorithm may be a direct way, for buffers in
+ * windows, and Pairwise is an operation made of sends and receives.
+ *
+ * @param file its name, for messages
+ * @param device that it is for, as {@code Device.name()} says
+ * @param lines of figures
+ */
+public record TunedTable(String file, String device, List<String> lines) {
+  private static final String SETTING = "NCCL4J_COSTS_FILE";
+  private static final String DEVICE = "device ";
+  private static final Pattern LINE =
+      Pattern.compile("[1-9]\\d{0,5} \\w+ \\w+ \\w+( \\d{1,15}:\\d{1,9}(\\.\\d{1,6})?)+");
+
+  /**
+   * Reads a file; empty where none is named.
+   *
+   * @throws InvalidArgumentException if it cannot be read or something in it is wrong, with the
+   *     line
+   */
+  public static Optional<TunedTable> read(String file) {
+    if (file.isEmpty()) {
+      return Optional.empty();
+    }
+    List<String> all;
+    try {
+      all = SettingFile.lines(Path.of(file));
+    } catch (IOException | InvalidPathException e) {
+      throw new InvalidArgumentException(
+          ErrorId.FILE,
+          "%s=%s cannot be read (%s)".formatted(SETTING, file, IoErrorText.of(e)),
+          "name a file that ./nccl tune wrote and that every rank can read",
+          e);
+    }
+    String device = null;
+    List<String> lines = new ArrayList<>();
+    for (int number = 1; number <= all.size(); number++) {
+      String line = all.get(number - 1).strip();
+      if (line.startsWith(DEVICE) && device == null) {
+        device = line.substring(DEVICE.length()).strip();
+      } else if (!line.isEmpty() && !line.startsWith("#")) {
+        check(device, line, file, number);
+        lines.add(line);
+      }
+    }
+    if (lines.isEmpty()) {
+      throw wrong(file, all.size(), "the file ends without a figure");
+    }
+    return Optional.of(new TunedTable(file, device, List.copyOf(lines)));
+  }
+
+  private static void check(String device, String line, String file, int number) {
+    if (device == null) {
+      throw wrong(file, number, "no line 'device NAME' comes before the first figures");
+    }
+    if (!LINE.matcher(line).matches()) {
+      throw wrong(
+          file, number, "a line is: ranks collective algorithm protocol bytes:microseconds ...");
+    }
+    String[] words = line.split(" ");
+    boolean known =
+        isDirect(words)
+            || Operation.collectives().stream().anyMatch(c -> c.label().equals(words[1]))
+                && Algorithm.overConnections().stream().anyMatch(a -> a.label().equals(words[2]))
+                && Stream.of(Protocol.values()).anyMatch(p -> p.label().equals(words[3]));
+    if (!known) {
+      throw wrong(file, number, "there is no %s %s %s".formatted(words[1], words[2], words[3]));
+    }
+    long before = 0;
+    for (int i = 4; i < words.length; i++) {
+      String[] point = words[i].split(":");
+      long bytes = Long.parseLong(point[0]);
+      if (bytes <= before || Double.parseDouble(point[1]) <= 0) {
+        throw wrong(file, number, "sizes must ascend from 1 and times be more than 0: " + words[i]);
+      }
+      before = bytes;
+    }
+  }
+
+  /** True if a line is of a direct way, or of sends and receives that are compared with those. */
+  private static boolean isDirect(String[] words) {
+    return Operation.ofAllRanks().stream().anyMatch(o -> o.label().equals(words[1]))
+        && (words[2].equals(Algorithm.PAIRWISE.label()) && words[3].equals(Protocol.SIMPLE.label())
+            || Algorithm.betweenWindows().stream()
+                .filter(way -> way != Algorithm.DIRECT_NVLS)
+                .anyMatch(
+                    w -> w.label().equals(words[2]) && w.protocol().label().equals(words[3])));
+  }
+
+  private List<String> lines(boolean direct) {
+    return lines.stream().filter(line -> isDirect(line.split(" ")) == direct).toList();
+  }
+
+  private static InvalidArgumentException wrong(String file, int line, String what) {
+    return new InvalidArgumentException(
+        ErrorId.FILE,
+        "%s=%s, line %d: %s".formatted(SETTING, file, line, what),
+        "write it anew with ./nccl tune");
+  }
+
+  /** Differs, almost surely, between tables by which ranks would choose differently. */
+  public int digest() {
+    return 31 * device.hashCode() + lines.hashCode();
+  }
+
+  /** These figures before a model's, if there are some for ranks of a device. */
+  CostModel over(CostModel model, int nRanks, String itsDevice) {
+    return figures(nRanks, itsDevice).map(costs -> costs.before(model)).orElse(model);
+  }
+
+  /** The figures of algorithms over connections for ranks of a device, if there are some. */
+  Optional<MeasuredCosts> figures(int nRanks, String itsDevice) {
+    return device.equals(itsDevice)
+        ? MeasuredCosts.tuned(file, lines(false), nRanks)
+        : Optional.empty();
+  }
+
+  /** The same of algorithms between windows. */
+  CostModel overWindows(CostModel model, int nRanks, String itsDevice) {
+    return device.equals(itsDevice)
+        ? new TunedWindowCosts(model, file, lines(true), nRanks)
+        : model;
+  }
+}

@@ -1,0 +1,157 @@
+package org.nccl4j.api.observe.flight;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.FakeKernels;
+import org.nccl4j.api.observe.flight.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
+import org.nccl4j.api.spi.TakeOvers;
+
+/** The links of a rank in its flight recorder, as other processes and observers of jobs read it. */
+class LinkRecordTest {
+  private static final List<String> NAMES = List.of("all_reduce");
+  private static final int RANKS = 64;
+
+  private final FlightRecorder log =
+      FlightRecorder.open(new FlightRecorder.Rank("links", System.nanoTime(), 3, RANKS, NAMES));
+
+  private record Fixed(int peer, String transport, long bytesSent, TakeOvers takeOvers)
+      implements Link {
+    Fixed(int peer, TakeOvers takeOvers) {
+      this(peer, "NET", 0, takeOvers);
+    }
+
+    Fixed(int peer, String transport, long bytesSent) {
+      this(peer, transport, bytesSent, TakeOvers.NONE);
+    }
+  }
+
+  private void take(List<? extends Link> links) {
+    log.observe(links, new FakeKernels());
+  }
+
+  @AfterEach
+  void close() {
+    log.close();
+  }
+
+  private RankReport.Links read() {
+    return log.report(NAMES).links();
+  }
+
+  private static Link replaced(int peer, long count, long lastMillis, long again, String path) {
+    return new Fixed(peer, new TakeOvers(count, lastMillis, again, path));
+  }
+
+  @Test
+  void linksThatNothingHappenedToAreLeftOut() {
+    take(List.of(new Fixed(1, TakeOvers.NONE), new Fixed(2, TakeOvers.NONE)));
+    assertEquals(List.of(), read().takeOvers());
+  }
+
+  /** Two connections with one rank are one entry, with the path of the later take-over. */
+  @Test
+  void takeOversAreSummedByRank() {
+    take(List.of(replaced(1, 1, 50, 7, "eth0"), new Fixed(2, TakeOvers.NONE)));
+    assertEquals(List.of(new TakeOver(1, new TakeOvers(1, 50, 7, "eth0"))), read().takeOvers());
+    take(
+        List.of(
+            replaced(1, 2, 60, 9, "eth1"),
+            replaced(2, 1, 55, 4, "eth2"),
+            replaced(1, 4, 40, 100, "eth3")));
+    assertEquals(
+        List.of(
+            new TakeOver(1, new TakeOvers(6, 60, 109, "eth1")),
+            new TakeOver(2, new TakeOvers(1, 55, 4, "eth2"))),
+        read().takeOvers());
+  }
+
+  @Test
+  void ranksWithoutAnEntryShareTheLast() {
+    List<Link> all = new ArrayList<>();
+    for (int peer = 10; peer < 20; peer++) {
+      all.add(replaced(peer, 1, peer, 2, "card" + peer));
+    }
+    take(all);
+    List<TakeOver> read = read().takeOvers();
+    assertEquals(
+        List.of(10, 11, 12, LinkRecord.OTHERS), read.stream().map(TakeOver::peer).toList());
+    assertEquals(new TakeOvers(7, 19, 14, "card19"), read.get(3).what());
+  }
+
+  @Test
+  void aLongPathIsCut() {
+    take(List.of(replaced(1, 1, 1, 0, "x".repeat(100))));
+    assertEquals("x".repeat(48), read().takeOvers().get(0).what().path());
+  }
+
+  @Test
+  void trafficIsByRankAndTransport() {
+    take(List.of(new Fixed(1, "SHM", 10), new Fixed(2, "NET", 0), new Fixed(3, "NET", 30)));
+    assertEquals(List.of(new Traffic(1, "SHM", 10), new Traffic(3, "NET", 30)), read().traffic());
+    take(List.of(new Fixed(1, "SHM", 15), new Fixed(2, "NET", 7), new Fixed(3, "NET", 30)));
+    assertEquals(
+        List.of(new Traffic(1, "SHM", 15), new Traffic(3, "NET", 30), new Traffic(2, "NET", 7)),
+        read().traffic());
+  }
+
+  /** Bytes that are already sent stay counted, so that no sum falls. */
+  @Test
+  void trafficOfManyRanksIsSummedInTheLastEntry() {
+    List<Link> all = new ArrayList<>();
+    for (int peer = 0; peer < 30; peer++) {
+      all.add(new Fixed(peer, "Transport-of-others", 100 + peer));
+    }
+    take(all);
+    List<Traffic> read = read().traffic();
+    assertEquals(LinkRecord.SENT_ENTRIES, read.size());
+    assertEquals(new Traffic(18, "Transport-of", 118), read.get(18));
+    int others = 0;
+    for (int peer = 19; peer < 30; peer++) {
+      others += 100 + peer;
+    }
+    assertEquals(new Traffic(LinkRecord.OTHERS, "several", others), read.get(19));
+    take(all.subList(0, 1));
+    assertEquals(read, read().traffic());
+  }
+
+  @Test
+  void kernelsThatCountAreBelieved() {
+    FakeKernels counting =
+        new FakeKernels() {
+          @Override
+          public long bytesSent(int peer) {
+            return 1000 + peer;
+          }
+        };
+    log.observe(List.of(new Fixed(4, "P2P", 9)), counting);
+    assertEquals(List.of(new Traffic(4, "P2P", 1004)), read().traffic());
+  }
+
+  @Test
+  void anObserverOfTheJobGetsThem() throws IOException {
+    take(List.of(replaced(5, 3, 77, 8, "eth0 10.0.0.1 to 10.0.0.2"), new Fixed(2, "NET", 5)));
+    RankReport report = log.report(NAMES);
+    byte[] message = StateMessage.encode(List.of(report));
+    assertEquals(report.links(), StateMessage.decode(message, report.process()).get(0).links());
+    assertEquals(1, ByteBuffer.wrap(message).getInt());
+  }
+
+  @Test
+  void aTakeOverInWords() {
+    TakeOver many = new TakeOver(4, new TakeOvers(2, 1000, 512, "eth0 10.0.0.1 to 10.0.0.2"));
+    assertEquals(
+        "2 paths to rank 4 replaced, the last 3 s ago by eth0 10.0.0.1 to 10.0.0.2, 512 bytes sent"
+            + " again",
+        many.text(4000));
+    TakeOver one = new TakeOver(LinkRecord.OTHERS, new TakeOvers(1, 1000, 0, ""));
+    assertEquals(
+        "1 path to other ranks replaced, the last 0 s ago, 0 bytes sent again", one.text(1));
+  }
+}

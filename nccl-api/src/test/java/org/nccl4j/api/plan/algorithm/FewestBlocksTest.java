@@ -1,0 +1,50 @@
+package org.nccl4j.api.plan.algorithm;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/** The fewest blocks of measured operations, from the tables of the models of GPU. */
+class FewestBlocksTest {
+  private static final String MODEL = "NVIDIA H200";
+  private static final long LARGE = 16 << 20;
+
+  private static CostModel costs(int nRanks) {
+    CostModel base = new GpuCostModel(nRanks, /* reach= */ true, /* nvlink= */ true);
+    return GpuWindowCosts.of(MODEL, nRanks, 1 << 20)
+        .over(MeasuredCosts.find(MODEL, nRanks).orElseThrow().over(base), true);
+  }
+
+  private static AlgorithmChoice by(Algorithm algorithm) {
+    return new AlgorithmChoice(algorithm, Protocol.SIMPLE, 1);
+  }
+
+  @Test
+  void ofTwoRanksTheTableHasThem() {
+    CostModel costs = costs(2);
+    AlgorithmChoice direct = by(Algorithm.DIRECT_ONE_SHOT);
+    assertEquals(16, costs.fewestChannels(Operation.ALL_GATHER, direct, LARGE));
+    assertTrue(costs.channels(Operation.ALL_GATHER, direct, LARGE) > 16);
+    assertEquals(0, costs.fewestChannels(Operation.ALL_GATHER, direct, 1 << 10), "small");
+    AlgorithmChoice engine = by(Algorithm.COPY_ENGINE);
+    assertEquals(16, costs.fewestChannels(Operation.ALL_GATHER, engine, 256 << 20));
+    assertEquals(0, costs.fewestChannels(Operation.ALL_GATHER, engine, 64 << 20));
+    AlgorithmChoice ring = by(Algorithm.RING);
+    assertEquals(48, costs.fewestChannels(Operation.ALL_GATHER, ring, 256 << 20));
+    assertEquals(0, costs.fewestChannels(Operation.ALL_GATHER, ring, 64 << 20));
+  }
+
+  @Test
+  void ofFourRanksNoneWereMeasured() {
+    CostModel costs = costs(4);
+    for (Operation operation : Operation.ofAllRanks()) {
+      for (Algorithm algorithm : Algorithm.betweenWindows()) {
+        assertEquals(0, costs.fewestChannels(operation, by(algorithm), LARGE));
+      }
+    }
+  }
+}

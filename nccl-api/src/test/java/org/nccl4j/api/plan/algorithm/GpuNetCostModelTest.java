@@ -1,0 +1,101 @@
+package org.nccl4j.api.plan.algorithm;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+class GpuNetCostModelTest {
+  private static CostModel costs(int hosts, int ranksAHost, int channels, boolean lines) {
+    return new CommunicatorProfile(
+            hosts * ranksAHost,
+            Device.Kind.CUDA,
+            "NVIDIA H200",
+            false,
+            false,
+            new RankPlacement(hosts, ranksAHost, /* carried= */ true, channels, lines),
+            Optional.empty(),
+            Optional.empty())
+        .costs(null);
+  }
+
+  private static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {
+    return choose(costs, AlgorithmFilter.ALL, operation, bytes);
+  }
+
+  private static AlgorithmChoice choose(
+      CostModel costs, AlgorithmFilter filter, Operation operation, long bytes) {
+    return new AlgorithmSelector(costs, filter)
+        .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
+  }
+
+  /** One host of ranks that reach each other over the network alone, too. */
+  @ParameterizedTest
+  @CsvSource({"1, 4", "2, 2", "2, 8", "5, 1", "16, 8"})
+  void oneFlightOrTreesForSmallRingsForLarge(int hosts, int ranksAHost) {
+    int ranks = hosts * ranksAHost;
+    for (boolean lines : new boolean[] {false, true}) {
+      CostModel costs = costs(hosts, ranksAHost, 2, lines);
+      for (Operation operation : Operation.collectives()) {
+        AlgorithmChoice large = choose(costs, operation, 1L << 30);
+        assertEquals(Algorithm.RING, large.algorithm(), operation.label());
+        assertEquals(Protocol.SIMPLE, large.protocol());
+        assertEquals(2, costs.channels(operation, large, 1L << 30));
+        AlgorithmChoice small = choose(costs, operation, 8);
+        Algorithm expected =
+            ranks <= 33
+                ? Algorithm.ONE_SHOT
+                : operation == Operation.ALL_REDUCE ? Algorithm.TREE : Algorithm.RING;
+        assertEquals(expected, small.algorithm(), operation.label());
+        assertEquals(lines ? Protocol.LL : Protocol.SIMPLE, small.protocol());
+        assertEquals(1, costs.channels(operation, small, 8));
+      }
+    }
+  }
+
+  /** LL costs bandwidth, and is left for Simple once. */
+  @Test
+  void linesAreForFewBytes() {
+    CostModel costs = costs(2, 1, 2, /* lines= */ true);
+    for (Operation operation : Operation.collectives()) {
+      boolean simple = false;
+      for (long bytes = 8; bytes <= 1L << 30; bytes *= 2) {
+        Protocol protocol = choose(costs, operation, bytes).protocol();
+        assertTrue(protocol == Protocol.SIMPLE || !simple, operation.label() + " " + bytes);
+        assertTrue(bytes > 1 << 10 || protocol == Protocol.LL, operation.label() + " " + bytes);
+        assertTrue(bytes < 1 << 20 || protocol != Protocol.LL, operation.label() + " " + bytes);
+        simple = protocol == Protocol.SIMPLE;
+      }
+    }
+    assertTrue(costs.smallSendBytes(Operation.SEND) >= 1 << 10);
+    assertEquals(Protocol.LL, costs.smallSendProtocol());
+    assertTrue(costs.lineSendBytes(Operation.SEND) < 0, "LL128 is not carried");
+  }
+
+  @Test
+  void whatTheUserNamesIsTakenAsFarAsItIsCarried() {
+    CostModel lines = costs(2, 4, 3, /* lines= */ true);
+    AlgorithmChoice named =
+        choose(lines, AlgorithmFilter.parse("oneshot", "LL"), Operation.ALL_GATHER, 1 << 20);
+    assertEquals(Protocol.LL, named.protocol());
+    assertEquals(Algorithm.ONE_SHOT, named.algorithm());
+    CostModel costs = costs(2, 4, 3, /* lines= */ false);
+    assertEquals(List.of(Protocol.SIMPLE), costs.protocols());
+    assertTrue(costs.smallSendBytes(Operation.SEND) < 0);
+    AlgorithmChoice choice =
+        choose(costs, AlgorithmFilter.parse("twoshot", "LL128"), Operation.ALL_GATHER, 1 << 20);
+    assertEquals(Protocol.SIMPLE, choice.protocol());
+    assertEquals(3, costs.channels(Operation.ALL_GATHER, choice, 1 << 20));
+  }
+}

@@ -1,0 +1,56 @@
+package org.nccl4j.api.plan.algorithm;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+class NetCostModelTest {
+  private static CostModel costs(int hosts, int ranksAHost) {
+    RankPlacement spread = new RankPlacement(hosts, ranksAHost, /* carried= */ true);
+    return new NetCostModel(hosts * ranksAHost, spread);
+  }
+
+  /** The more hosts, the more a logarithm of messages saves. */
+  @ParameterizedTest
+  @CsvSource({"ALL_GATHER, 16, PAT", "REDUCE_SCATTER, 64, PAT", "ALL_GATHER, 2, OneShot"})
+  void smallDataTakeFewMessages(Operation operation, int hosts, String algorithm) {
+    AlgorithmChoice choice =
+        new AlgorithmSelector(costs(hosts, 1), AlgorithmFilter.ALL)
+            .choose(operation, 4096, DataType.INT8, RedOp.SUM);
+    assertEquals(algorithm, choice.algorithm().label());
+  }
+
+  @Test
+  void patIsForOneRankAHost() {
+    for (Operation operation : Operation.collectives()) {
+      boolean both = operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER;
+      assertEquals(both, costs(4, 1).algorithms(operation).contains(Algorithm.PAT));
+      assertTrue(!costs(4, 2).algorithms(operation).contains(Algorithm.PAT));
+    }
+  }
+
+  /** All ways by which every part goes once from host to host are bound by the same bytes. */
+  @Test
+  void largeDataAreBoundByWhatAHostSends() {
+    CostModel costs = costs(4, 1);
+    long bytes = 1L << 30;
+    double ring = microseconds(costs, Algorithm.RING, bytes);
+    for (Algorithm algorithm : List.of(Algorithm.PAT, Algorithm.ONE_SHOT)) {
+      assertEquals(1, microseconds(costs, algorithm, bytes) / ring, 0.1, algorithm.label());
+    }
+  }
+
+  private static double microseconds(CostModel costs, Algorithm algorithm, long bytes) {
+    return costs.microseconds(Operation.ALL_GATHER, algorithm, Protocol.SIMPLE, bytes);
+  }
+}
