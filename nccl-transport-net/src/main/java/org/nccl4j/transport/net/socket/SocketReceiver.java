@@ -51,13 +51,14 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
   private boolean drained;
 
   private boolean goodbye;
+  private boolean blocked;
 
   SocketReceiver(
       SocketSource source, SocketLink link, DataSocketCount count, SharedSocketThreads threads) {
     super(source);
     this.link = link;
     DataChannel[] sockets = link.sockets();
-    lanes = new DataSockets(sockets, false, count, threads, "recv-" + link.peer());
+    lanes = new DataSockets(sockets, false, count, threads, "recv-" + link.peer(), link.silence());
     if (lanes.count() > 0) {
       link.carriedBy(lanes);
     }
@@ -158,6 +159,11 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
   }
 
   @Override
+  public boolean isBlocked() {
+    return blocked;
+  }
+
+  @Override
   public boolean hasGoodbye() {
     return goodbye;
   }
@@ -176,16 +182,22 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
   public void forget() {
     buffer.clear().limit(0);
     drained = false;
+    blocked = false;
   }
 
   /** Reads a header; true if there was one for an awaited message. */
   private boolean next() throws IOException {
+    blocked = false;
     if (buffer.remaining() < link.headerBytes && !read(null)) {
       return false;
     }
     int size = buffer.getInt(buffer.position());
     if (size == SocketLink.ACK) {
       link.takeAck(buffer);
+      return true;
+    }
+    if (size == SocketLink.ASK) {
+      link.takeQuestion(buffer);
       return true;
     }
     int tag = buffer.getInt(buffer.position() + Integer.BYTES);
@@ -204,6 +216,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver, Sock
     }
     Receive receive = awaiting(tag);
     if (receive == null) {
+      blocked = true;
       return false;
     }
     if (size < 0 || size > receive.capacity) {
