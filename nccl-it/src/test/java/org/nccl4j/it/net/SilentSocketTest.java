@@ -33,7 +33,7 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 /** Sockets whose bytes vanish though nothing breaks: others take over, without a wrong byte. */
 @Timeout(120)
 class SilentSocketTest {
-  private static final int SEEDS = Integer.getInteger("nccl4j.silent.seeds", 2);
+  private static final int SEEDS = Integer.getInteger("nccl4j.silent.seeds", 1);
   private static final int ROOM = 200_000;
   private static final int MESSAGES = 16;
 
@@ -216,22 +216,22 @@ class SilentSocketTest {
   @EnumSource(SilentWire.Direction.class)
   void anotherSocketTakesOver(SilentWire.Direction direction) throws Exception {
     for (int seed = 0; seed < SEEDS; seed++) {
-      move(seed, settings(0, "400ms"), seed % 2 == 0, direction, 300);
+      boolean pair = (seed + direction.ordinal()) % 2 == 0;
+      move(seed, settings(0, "200ms"), pair, direction, 300);
     }
   }
 
-  /** Bytes that come back are few where other sockets carry data. */
   @Test
   void anotherSocketTakesOverFromOneOfSeveral() throws Exception {
     for (int seed = 0; seed < SEEDS; seed++) {
-      move(seed, settings(2, "400ms"), false, SilentWire.Direction.BOTH, 300);
+      move(seed, settings(2, "200ms"), false, SilentWire.Direction.BOTH, 300);
     }
   }
 
   @ParameterizedTest
   @ValueSource(ints = {0, 2})
   void anotherSocketWithTlsTakesOver(int threads) throws Exception {
-    Map<String, String> settings = Certificates.with(settings(threads, "400ms"));
+    Map<String, String> settings = Certificates.with(settings(threads, "200ms"));
     move(7, settings, threads == 0, SilentWire.Direction.BOTH, GREETING);
   }
 
@@ -246,14 +246,14 @@ class SilentSocketTest {
     }
   }
 
-  /** A receiver that reads nothing for several times the bound keeps its sockets. */
+  /** A receiver that reads nothing for twice the bound keeps its sockets. */
   @ParameterizedTest
   @ValueSource(ints = {0, 2})
   void aSlowReceiverKeepsItsSocket(int threads) throws Exception {
     Random random = new Random(4);
     try (Ranks ranks =
-        new Ranks(settings(threads, "2s"), threads == 0, random, SilentWire.Direction.BOTH)) {
-      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        new Ranks(settings(threads, "1500ms"), threads == 0, random, SilentWire.Direction.BOTH)) {
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(3);
       until(
           () -> {
             ranks.flows[0].send();
