@@ -9,6 +9,8 @@ import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
+import org.nccl4j.transport.net.socket.silence.LaneSilence;
+import org.nccl4j.transport.net.socket.silence.MovedException;
 
 /**
  * A socket that carries parts of large messages one way, in the order in which they are posted. One

@@ -9,6 +9,7 @@ import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.transport.net.socket.silence.LaneSilence;
 
 /**
  * The sockets of a connection beside its first, with the threads that serve them. Both ends cut a

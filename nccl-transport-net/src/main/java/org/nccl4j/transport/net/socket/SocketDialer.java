@@ -18,6 +18,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.socket.silence.SpareDialer;
 
 /**
  * Connects the sockets of a connection, one after the other: the first to the first address that
@@ -88,7 +89,12 @@ final class SocketDialer implements SocketSource, SpareSockets {
 
   private SpareDialer spare(int place) {
     return new SpareDialer(
-        handle.where(), this::dialer, () -> handshake(place, true), watch.silence(), clock);
+        handle.where(),
+        this::dialer,
+        () -> handshake(place, true),
+        Protection::bytes,
+        watch.silence(),
+        clock);
   }
 
   private Dialer dialer(List<InetSocketAddress> addresses) {

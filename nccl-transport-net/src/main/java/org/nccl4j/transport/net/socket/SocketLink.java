@@ -21,6 +21,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.socket.silence.MovedException;
+import org.nccl4j.transport.net.socket.silence.Silence;
 
 /**
  * The sockets of a connection, or of the two connections that share one, with what lets another
@@ -62,7 +64,10 @@ final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   /** Size of a frame that asks for an acknowledgement, though there is nothing new. */
   static final int ASK = -3;
 
-  /** Size of a frame by which a receiver says where a lane has stopped: see {@link LaneSilence}. */
+  /**
+   * Size of a frame by which a receiver says where a lane has stopped: see {@link
+   * org.nccl4j.transport.net.socket.silence.LaneSilence}.
+   */
   private static final int STOPPED = -4;
 
   private static final System.Logger LOG = DebugLog.of("NET");

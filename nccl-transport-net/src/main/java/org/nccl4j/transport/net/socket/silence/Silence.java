@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.silence;
 
 import java.time.Duration;
 
@@ -9,7 +9,7 @@ import java.time.Duration;
  * blocked by its program, or whose process stood still, knows nothing and begins anew. Time is an
  * argument, in nanoseconds. Owned by the thread that has the link's turn, but for {@link #look}.
  */
-final class Silence {
+public final class Silence {
   private final long bound;
   private final boolean dials;
 
@@ -32,7 +32,7 @@ final class Silence {
    * @param bound time after which silence is a doubt; zero for no doubt ever
    * @param dials whether this side judges, else it answers
    */
-  Silence(Duration bound, boolean dials, long now) {
+  public Silence(Duration bound, boolean dials, long now) {
     this.bound = bound.toNanos();
     this.dials = dials;
     this.looked = now;
@@ -40,24 +40,24 @@ final class Silence {
     begin(now);
   }
 
-  boolean isOn() {
+  public boolean isOn() {
     return bound > 0;
   }
 
   /** The watch has come; it may find that another thread has the link's turn. */
-  void look(long now) {
+  public void look(long now) {
     stoodStill |= now - looked > bound / 2;
     looked = now;
   }
 
   /** Begins anew: with another socket, or because this side cannot know. */
-  void begin(long now) {
+  public void begin(long now) {
     heard = now;
     asking = false;
   }
 
   /** True if nothing has come for so long that the socket is to be read though nobody asks. */
-  boolean isQuiet(long now, long bytes) {
+  public boolean isQuiet(long now, long bytes) {
     if (!isOn()) {
       return false;
     }
@@ -69,7 +69,7 @@ final class Silence {
   }
 
   /** Notes what has come by now; true if there was something new. */
-  boolean hear(long now, long bytes) {
+  public boolean hear(long now, long bytes) {
     if (bytes == heardBytes) {
       return false;
     }
@@ -79,28 +79,28 @@ final class Silence {
   }
 
   /** True if the other side is to be asked for a sign. */
-  boolean mayAsk(long now) {
+  public boolean mayAsk(long now) {
     return isOn() && dials && !asking && now - heard >= bound / 2;
   }
 
   /** It has been asked, or bytes of a message are under way that do the same. */
-  void ask(long now) {
+  public void ask(long now) {
     asking = true;
     asked = now;
   }
 
   /** True if another socket is to be tried. */
-  boolean isDoubtful(long now) {
+  public boolean isDoubtful(long now) {
     return asking && now - heard > bound && now - asked > bound / 2;
   }
 
   /** True while an answer is awaited. */
-  boolean isAsking() {
+  public boolean isAsking() {
     return asking;
   }
 
   /** The other side asks for a sign. */
-  void answerSoon() {
+  public void answerSoon() {
     isAsked = true;
   }
 
@@ -110,14 +110,14 @@ final class Silence {
    * @param bytes that have come
    * @param blocked whether they cannot be read
    */
-  boolean owesSign(long now, long bytes, boolean blocked) {
+  public boolean owesSign(long now, long bytes, boolean blocked) {
     return isOn()
         && !dials
         && (isAsked || (blocked || bytes != signedBytes) && now - signed >= bound / 4);
   }
 
   /** A sign has been given. */
-  void sign(long now, long bytes) {
+  public void sign(long now, long bytes) {
     isAsked = false;
     signed = now;
     signedBytes = bytes;

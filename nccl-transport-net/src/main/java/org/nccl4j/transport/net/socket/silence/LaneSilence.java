@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.silence;
 
 /**
  * The place at which a lane has stopped. The receiving end reports a place at which it waits for
@@ -7,9 +7,9 @@ package org.nccl4j.transport.net.socket;
  * bytes of it (32). Time is an argument, in nanoseconds. Owned by the thread that has the link's
  * turn.
  */
-final class LaneSilence {
+public final class LaneSilence {
   /** Bits of a part's number that a report has. */
-  static final int PART_BITS = 24;
+  public static final int PART_BITS = 24;
 
   private static final long NOWHERE = -1;
 
@@ -19,16 +19,16 @@ final class LaneSilence {
   private long last;
 
   /** Begins without a place; a bound of zero reports and doubts nothing. */
-  LaneSilence(long bound) {
+  public LaneSilence(long bound) {
     this.bound = bound;
   }
 
-  static long place(long part, int bytes) {
+  public static long place(long part, int bytes) {
     return (part & (1 << PART_BITS) - 1) << 32 | bytes;
   }
 
   /** Forgets the place. */
-  void begin() {
+  public void begin() {
     place = NOWHERE;
   }
 
@@ -38,7 +38,7 @@ final class LaneSilence {
    * @param here the place where the lane is
    * @param waits whether it waits for bytes there
    */
-  boolean owesReport(long now, long here, boolean waits) {
+  public boolean owesReport(long now, long here, boolean waits) {
     if (bound == 0 || !waits || here != place) {
       place = waits ? here : NOWHERE;
       since = now;
@@ -57,7 +57,7 @@ final class LaneSilence {
    *
    * @param written the place up to which this end has written
    */
-  void report(long now, long reported, long written) {
+  public void report(long now, long reported, long written) {
     if (reported == written) {
       place = NOWHERE;
     } else if (reported != place || now - last > bound) {
@@ -68,7 +68,7 @@ final class LaneSilence {
   }
 
   /** On the sending end: true if another socket is to be tried. */
-  boolean isDoubtful(long now) {
+  public boolean isDoubtful(long now) {
     return bound > 0 && place != NOWHERE && last - since >= bound / 2 && now - last < bound;
   }
 }

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.socket;
+package org.nccl4j.transport.net.socket.silence;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -21,7 +21,7 @@ import org.nccl4j.api.wire.Sockets;
  * one is there, so a rank that is stopped for long, and answers nothing, keeps its sockets. Owned
  * by the thread that has the link's turn.
  */
-final class SpareDialer {
+public final class SpareDialer {
   /** Times of a silent socket before the first return, and before the last ones. */
   private static final int FIRST_RETURN = 1;
 
@@ -30,6 +30,7 @@ final class SpareDialer {
   private final List<InetSocketAddress> addresses;
   private final Function<List<InetSocketAddress>, Dialer> dialers;
   private final Supplier<Handshake> handshake;
+  private final Function<PendingHandshake, DataChannel> channels;
   private final long silence;
   private final LongSupplier clock;
   private Dialer dialer;
@@ -47,23 +48,26 @@ final class SpareDialer {
    *
    * @param addresses of the other side
    * @param dialers makes a dialer of addresses
+   * @param channels takes the bytes of a socket that is let in
    * @param silence time after which a socket is silent
    */
-  SpareDialer(
+  public SpareDialer(
       List<InetSocketAddress> addresses,
       Function<List<InetSocketAddress>, Dialer> dialers,
       Supplier<Handshake> handshake,
+      Function<PendingHandshake, DataChannel> channels,
       Duration silence,
       LongSupplier clock) {
     this.addresses = addresses;
     this.dialers = dialers;
     this.handshake = handshake;
+    this.channels = channels;
     this.silence = silence.toNanos();
     this.clock = clock;
   }
 
   /** Takes the next step towards another address than that of the silent socket; true if there. */
-  boolean prepare(DataChannel silent) {
+  public boolean prepare(DataChannel silent) {
     if (returns) {
       drop();
     }
@@ -74,7 +78,7 @@ final class SpareDialer {
   }
 
   /** Takes the next step back to the connection's own address, if it is time; true if there. */
-  boolean prepareReturn(DataChannel current, InetSocketAddress home) {
+  public boolean prepareReturn(DataChannel current, InetSocketAddress home) {
     if (isAt(current, home)) {
       isAway = false;
       return false;
@@ -103,7 +107,7 @@ final class SpareDialer {
       if (proved == null) {
         return false;
       }
-      ready = Protection.bytes(proved);
+      ready = channels.apply(proved);
       dialer.take();
       dialer = null;
       return true;
@@ -137,7 +141,7 @@ final class SpareDialer {
   }
 
   /** Gives the socket that is ready away; null if none is. */
-  DataChannel take() {
+  public DataChannel take() {
     DataChannel taken = ready;
     ready = null;
     close();
@@ -145,14 +149,14 @@ final class SpareDialer {
   }
 
   /** Gives up a socket in place of a silent one, which is silent no more. */
-  void drop() {
+  public void drop() {
     if (!returns) {
       close();
     }
   }
 
   /** Gives up what is dialled or ready. */
-  void close() {
+  public void close() {
     if (dialer != null) {
       dialer.close();
     }
