@@ -17,7 +17,7 @@ import org.nccl4j.device.NcclException;
  * the same cell, and know of each other's failures before anybody launches.
  */
 final class Probe {
-  /** The time after which no further cell is begun. */
+  /** The time after which no further cell is begun, except for the first few. */
   static final Duration BUDGET = Duration.ofMillis(200);
 
   private final Bootstrap bootstrap;
@@ -79,7 +79,8 @@ final class Probe {
     List<ProbeCell> cells = List.of();
     boolean registered = false;
     attempt(bench::allocate);
-    if (mayGoOn(exchange(0))) {
+    mayGoOn(exchange(0));
+    if (failure.isEmpty()) {
       attempt(bench::register); // on all ranks or on none
       registered = failure.isEmpty();
     }
@@ -111,11 +112,18 @@ final class Probe {
         times.put(
             cells.get(c - 1), all.stream().mapToDouble(Report::microseconds).max().orElseThrow());
       }
-      if (next == null || !goesOn) {
+      if (next == null || !goesOn && !(failure.isEmpty() && isFirstCurve(cells, c))) {
         return;
       }
       attempt(() -> last[0] = bench.measure(next));
     }
+  }
+
+  /**
+   * True for cells that are measured in any case, since a table of nothing would be worth nothing.
+   */
+  private static boolean isFirstCurve(List<ProbeCell> cells, int c) {
+    return cells.get(c).line(1).equals(cells.get(0).line(1));
   }
 
   private void attempt(Runnable step) {

@@ -11,7 +11,8 @@ import org.nccl4j.api.plan.TunedTable;
 /**
  * Writes measured cells as a table of {@code ./nccl tune}. Between two sizes a table's time is
  * straight. Beyond the largest, where it would go on at that size's bandwidth and so count the
- * latency twice, the probe adds a point on the line through the last two.
+ * latency twice, the probe adds a point on the line through the last two. An algorithm with one
+ * point is left out.
  */
 final class ProbeTable {
   /** The name in messages and explanations. */
@@ -30,6 +31,7 @@ final class ProbeTable {
                 .computeIfAbsent(cell.line(nRanks), missing -> new TreeMap<>())
                 .put(cell.bytes(), Math.max(LEAST_MICROSECONDS, time)));
     List<String> lines = new ArrayList<>();
+    curves.values().removeIf(points -> points.size() < 2);
     curves.forEach(
         (way, points) -> {
           extend(points);
@@ -42,9 +44,6 @@ final class ProbeTable {
   }
 
   private static void extend(TreeMap<Long, Double> points) {
-    if (points.size() < 2) {
-      return;
-    }
     Map.Entry<Long, Double> last = points.lastEntry();
     Map.Entry<Long, Double> before = points.lowerEntry(last.getKey());
     double slope = (last.getValue() - before.getValue()) / (last.getKey() - before.getKey());

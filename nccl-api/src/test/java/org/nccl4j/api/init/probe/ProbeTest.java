@@ -22,6 +22,7 @@ import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Ranks that measure together, each with a clock of its own. */
 class ProbeTest {
@@ -72,6 +73,22 @@ class ProbeTest {
     assertTrue(results.get(0).times().size() > 20);
     for (TableBench bench : benches) {
       assertEquals(List.of("deregister", "free"), last(bench));
+    }
+  }
+
+  /** On a machine that is slow to allocate, say. */
+  @Test
+  void theFirstAlgorithmIsMeasuredInAnyCase() throws Exception {
+    rank(5, 1);
+    rank(5, 1000 * MILLISECOND);
+    for (Probe.Result result : run()) {
+      assertEquals(
+          List.of(Algorithm.ONE_SHOT + " " + Protocol.LL128),
+          result.times().keySet().stream()
+              .map(cell -> cell.algorithm() + " " + cell.protocol())
+              .distinct()
+              .toList());
+      assertEquals(4, result.times().size());
     }
   }
 
