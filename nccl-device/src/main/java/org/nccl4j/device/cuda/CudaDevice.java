@@ -258,7 +258,10 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public StreamGate gate() {
-    return new CudaStreamGate(this);
+    return new CudaStreamGate(
+        gpu,
+        hostVisible(CudaStreamGate.BYTES),
+        stream -> ((CudaStream) stream).open().handle());
   }
 
   /**

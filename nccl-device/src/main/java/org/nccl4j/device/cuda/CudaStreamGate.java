@@ -2,8 +2,10 @@ package org.nccl4j.device.cuda;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.function.ToLongFunction;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.kernel.PinnedMemory;
 import org.nccl4j.device.kernel.StreamGate;
 
@@ -13,31 +15,39 @@ import org.nccl4j.device.kernel.StreamGate;
  * being opened.
  */
 final class CudaStreamGate implements StreamGate {
-  private final CudaDevice device;
+  /** Bytes of the word. */
+  static final int BYTES = Integer.BYTES;
+
+  private final Gpu gpu;
   private final PinnedMemory word;
+  private final ToLongFunction<DeviceStream> handles;
   private int shut;
 
-  CudaStreamGate(CudaDevice device) {
-    this.device = device;
-    this.word = device.hostVisible(Integer.BYTES);
+  /**
+   * A gate that is open.
+   *
+   * @param word of zeros, which is closed with the gate
+   * @param handles gives the CUstream of a stream of this library
+   */
+  CudaStreamGate(Gpu gpu, PinnedMemory word, ToLongFunction<DeviceStream> handles) {
+    this.gpu = gpu;
+    this.word = word;
+    this.handles = handles;
   }
 
   @Override
   public void shut(DeviceStream stream) {
-    long handle = ((CudaStream) stream).open().handle();
+    long handle = handles.applyAsLong(stream);
     long address = word.memory().address();
     int next = shut + 1;
-    device
-        .gpu()
-        .context()
-        .run(() -> DriverLibrary.streamWait(handle, address, next, false, device.gpu()));
+    gpu.context().run(() -> DriverLibrary.streamWait(handle, address, next, false, gpu));
     shut = next;
   }
 
   @Override
   public void open() {
     word.put(
-        ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder()).putInt(shut).array());
+        ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder()).putInt(shut).array());
   }
 
   @Override

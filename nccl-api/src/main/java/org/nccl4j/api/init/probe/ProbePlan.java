@@ -3,6 +3,7 @@ package org.nccl4j.api.init.probe;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -33,17 +34,18 @@ final class ProbePlan {
           Operation.BROADCAST,
           Operation.REDUCE);
 
+  /** Without trees, and without what is taken only where the user asks for it. */
   private static final List<Algorithm> ALGORITHMS =
-      List.of(
-          Algorithm.PAIRWISE,
-          Algorithm.ONE_SHOT,
-          Algorithm.TWO_SHOT,
-          Algorithm.RING,
-          Algorithm.DIRECT_LL,
-          Algorithm.DIRECT_ONE_SHOT,
-          Algorithm.DIRECT_TWO_SHOT,
-          Algorithm.COPY_ENGINE,
-          Algorithm.COPY_ENGINE_BATCH);
+      Stream.of(Algorithm.values())
+          .filter(
+              algorithm ->
+                  algorithm == Algorithm.RING
+                      || algorithm == Algorithm.PAIRWISE
+                      || algorithm.isStraight()
+                      || algorithm.isBetweenWindows()
+                          && !algorithm.isMulticast()
+                          && algorithm != Algorithm.COPY_ENGINE_STREAM)
+          .toList();
 
   private ProbePlan() {}
 
@@ -76,14 +78,12 @@ final class ProbePlan {
     return switch (algorithm) {
       case PAIRWISE -> protocol == Protocol.SIMPLE ? MESSAGES : new long[0];
       case RING -> protocol == Protocol.SIMPLE ? SIMPLE : new long[0];
-      case DIRECT_LL -> LL;
-      case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> WINDOWS;
       case COPY_ENGINE, COPY_ENGINE_BATCH -> COPIES;
       default ->
           switch (protocol) {
             case LL -> LL;
             case LL128 -> LL128;
-            case SIMPLE -> SIMPLE;
+            case SIMPLE -> algorithm.isBetweenWindows() ? WINDOWS : SIMPLE;
           };
     };
   }
