@@ -259,9 +259,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public StreamGate gate() {
     return new CudaStreamGate(
-        gpu,
-        hostVisible(CudaStreamGate.BYTES),
-        stream -> ((CudaStream) stream).open().handle());
+        gpu, hostVisible(CudaStreamGate.BYTES), stream -> ((CudaStream) stream).open().handle());
   }
 
   /**

@@ -46,8 +46,7 @@ final class CudaStreamGate implements StreamGate {
 
   @Override
   public void open() {
-    word.put(
-        ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder()).putInt(shut).array());
+    word.put(ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder()).putInt(shut).array());
   }
 
   @Override
