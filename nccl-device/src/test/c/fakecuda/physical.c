@@ -228,6 +228,7 @@ CUresult cuMemMap(CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandl
   return result;
 }
 CUresult cuMemUnmap(CUdeviceptr p, size_t n) {
+  unkeep(p, n);
   pthread_mutex_lock(&maps);
   Mapping* m = mappingAt(p);
   if (!m || m->at != p || m->size != n) {

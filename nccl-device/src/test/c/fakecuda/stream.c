@@ -31,6 +31,17 @@ static void proceed(void) {
     }
   }
 }
+// What streams keep for memory that goes is never done: the fake's kernels store nothing that is waited for.
+static void unkeep(u64 at, size_t n) {
+  pthread_mutex_lock(&lock);
+  int left = 0;
+  for (int i = 0; i < n_kept; i++) {
+    int gone = kept[i].at - at < n || (kept[i].copied && kept[i].value - at < n);
+    if (!gone) kept[left++] = kept[i];
+  }
+  n_kept = left;
+  pthread_mutex_unlock(&lock);
+}
 static CUresult memoryOperation(const char* name, CUstream t, u64 at, u64 value, unsigned f, int wide,
                                 int waits) {
   OR_FAIL(0, name, "%llx,%llu,%u", (u64)t, value, f);

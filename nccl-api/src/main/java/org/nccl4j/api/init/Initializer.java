@@ -21,10 +21,12 @@ import org.nccl4j.api.init.engine.NvlsSetup;
 import org.nccl4j.api.init.engine.Profilers;
 import org.nccl4j.api.init.engine.RankCapabilities;
 import org.nccl4j.api.init.engine.SharedResources;
+import org.nccl4j.api.init.engine.TuningSettings;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.exchange.RankExchange;
+import org.nccl4j.api.init.probe.Probing;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.init.topology.NetDistances;
 import org.nccl4j.api.init.topology.PeerDistances;
@@ -147,7 +149,7 @@ public final class Initializer {
                 connected.later()),
             connected.nvls());
     undo.replace(before, resources::free);
-    Engine engine = engine(ranks, connected, kernels, resources);
+    Engine engine = engine(ranks, connected, kernels, resources, times);
     times.begin("space");
     if (engine.queue().planner().wantsSpace()) {
       engine.place().windows().makeSpace();
@@ -226,6 +228,8 @@ public final class Initializer {
    * @param verified the connections, and the transport to each rank
    * @param later makes the other connections; null where there are none
    * @param known what all ranks know of each other's connections
+   * @param probing this rank's part in a probe
+   * @param probed what rank 0 says of a probe
    * @param nvls this rank's place in NVLS
    * @param proxyEnds ends of connections that the proxy serves
    * @param puts whether the proxy serves puts too
@@ -236,6 +240,8 @@ public final class Initializer {
       VerifiedConnections verified,
       RuntimeConnections later,
       CommunicatorProfile known,
+      Probing probing,
+      String probed,
       NvlsSetup nvls,
       int proxyEnds,
       boolean puts,
@@ -259,11 +265,12 @@ public final class Initializer {
             : new RuntimeConnections(
                 request.name(), peers, ranks.members().points(), verified, bootstrap);
     List<ProxyHandler> handlers = verified.links().proxyHandlers();
+    Probing probing = probing(plugins, ranks);
     RankCapabilities own =
-        RankCapabilities.of(request, peers, verified, ranks.graphs(), plugins.tuned());
-    CommunicatorProfile known =
-        RankCapabilities.common(
-            bootstrap.allGather(own.toBytes()), HostLayout.of(peers), plugins.tuned());
+        RankCapabilities.of(
+            request, peers, verified, ranks.graphs(), plugins.tuned(), probing.shared());
+    List<byte[]> all = bootstrap.allGather(own.toBytes());
+    CommunicatorProfile known = RankCapabilities.common(all, HostLayout.of(peers), plugins.tuned());
     NvlsSetup nvls =
         NvlsSetup.open(
             request,
@@ -279,7 +286,29 @@ public final class Initializer {
         handlers.isEmpty() && !puts && later == null
             ? null
             : new ProxyThread(request.name(), handlers);
-    return new Connected(choice, verified, later, known, nvls, handlers.size(), puts, proxy);
+    return new Connected(
+        choice,
+        verified,
+        later,
+        known,
+        probing,
+        RankCapabilities.probed(all),
+        nvls,
+        handlers.size(),
+        puts,
+        proxy);
+  }
+
+  private Probing probing(Plugins plugins, Ranks ranks) {
+    return Probing.of(
+        request,
+        new Probing.Ranks(
+            bootstrap.rank(),
+            bootstrap.nRanks(),
+            ranks.members().hosts(),
+            ranks.graphs().topology()),
+        plugins.tuned(),
+        TuningSettings.of(request.settings(), request.device().kind()).conditions());
   }
 
   /** Another rank's call goes to what it is for; calls for nothing are refused. */
@@ -337,8 +366,12 @@ public final class Initializer {
   }
 
   private Engine engine(
-      Ranks ranks, Connected connected, KernelCommunicator kernels, SharedResources resources) {
-    return Engine.of(
+      Ranks ranks,
+      Connected connected,
+      KernelCommunicator kernels,
+      SharedResources resources,
+      InitTimes times) {
+    Engine.Place place =
         new Engine.Place(
             request,
             ranks.members().id(),
@@ -349,11 +382,32 @@ public final class Initializer {
             connected.nvls().access(),
             ranks.members().hosts(),
             ranks.machines(),
-            profilers),
+            profilers);
+    Launcher launcher = new Launcher(kernels, request.operationDeadline());
+    if (connected.probing().isDue(place.facts(), connected.probed(), place.windows())) {
+      times.begin("probe");
+      place = probed(place, connected.probing(), kernels, launcher);
+    }
+    return Engine.of(
+        place,
         resources,
         kernels,
-        new Launcher(kernels, request.operationDeadline()),
+        launcher,
         connected.choice().described(connected.verified().routes()));
+  }
+
+  /** With the times that all ranks measure now, if they can. */
+  private Engine.Place probed(
+      Engine.Place place, Probing probing, KernelCommunicator kernels, Launcher launcher) {
+    return probing
+        .measure(
+            Engine.measuring(place, kernels),
+            launcher,
+            place.windows(),
+            place.facts().model(),
+            bootstrap)
+        .map(table -> place.knowing(place.facts().with(table)))
+        .orElse(place);
   }
 
   /** Logs the result of the creation. */

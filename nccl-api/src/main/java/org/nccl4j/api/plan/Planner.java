@@ -31,6 +31,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * Turns operations into kernel plans, over connections or straight between the windows that the
@@ -198,22 +199,71 @@ public final class Planner {
     if (!algorithm.isBetweenWindows()) {
       return null;
     }
+    tell(
+        CallShape.operation(shape).key(),
+        CallShape.bytes(shape, count),
+        algorithm.label() + " between windows");
+    return kernels.prepare(work(shape, count, choice, from, to));
+  }
+
+  private WindowWork work(
+      long shape, long count, AlgorithmChoice choice, RegisteredWindow from, RegisteredWindow to) {
     Operation operation = CallShape.operation(shape);
+    Algorithm algorithm = choice.algorithm();
     long bytes = wholeBytes(shape, count);
     int few = costs.fewestChannels(operation, choice, bytes);
-    tell(operation.key(), CallShape.bytes(shape, count), algorithm.label() + " between windows");
+    return new WindowWork(
+        operation,
+        algorithm,
+        CallShape.type(shape),
+        CallShape.op(shape),
+        CallShape.root(shape),
+        count,
+        algorithm.needsSend(operation) ? from.view() : null,
+        algorithm.needsRecv(operation) ? to.view() : null,
+        rules.ctas.limit(costs.channels(operation, choice, bytes), few, bytes),
+        rules.ctas.mostOfDevice(few, bytes));
+  }
+
+  /**
+   * True if the device has an algorithm and a protocol for an operation of a size, with its buffers
+   * in windows where the algorithm needs them. The settings' filter does not count.
+   *
+   * @param bytes of the whole data
+   */
+  public boolean has(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    if (algorithm == Algorithm.PAIRWISE) {
+      return !operation.isCollective();
+    }
+    return costs.algorithms(operation).contains(algorithm)
+        && algorithm.has(protocol)
+        && (algorithm.isBetweenWindows()
+            ? windows.areUsable(operation) && windows.bestReach().allows(algorithm, operation)
+            : costs.protocols().contains(protocol) && costs.has(algorithm, protocol))
+        && costs.microseconds(operation, algorithm, protocol, bytes) < Double.POSITIVE_INFINITY;
+  }
+
+  /**
+   * A plan that takes an algorithm and a protocol of {@link #has} whatever the costs say, for a
+   * measurement of them.
+   */
+  public KernelPlan planBy(
+      AlgorithmChoice choice, long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
+    if (choice.algorithm() == Algorithm.PAIRWISE) {
+      return messages.plan(shape, count);
+    }
+    if (!choice.algorithm().isBetweenWindows()) {
+      return kernels.prepare(work(shape, count, CallShape.op(shape), choice));
+    }
+    long bytes = CallShape.bytes(shape, count);
     return kernels.prepare(
-        new WindowWork(
-            operation,
-            algorithm,
-            CallShape.type(shape),
-            CallShape.op(shape),
-            CallShape.root(shape),
+        work(
+            shape,
             count,
-            algorithm.needsSend(operation) ? from.view() : null,
-            algorithm.needsRecv(operation) ? to.view() : null,
-            rules.ctas.limit(costs.channels(operation, choice, bytes), few, bytes),
-            rules.ctas.mostOfDevice(few, bytes)));
+            choice,
+            windows.ofSend(operation, send, bytes),
+            windows.ofRecv(operation, recv, bytes)));
   }
 
   private CollectiveWork work(long shape, long count, RedOp op, Predicate<Algorithm> among) {
@@ -221,21 +271,27 @@ public final class Planner {
     DataType type = CallShape.type(shape);
     long bytes = wholeBytes(shape, count);
     AlgorithmChoice choice = settled(() -> selector.choose(operation, bytes, type, op, among));
-    int taken = channels(operation, choice, bytes);
+    CollectiveWork work = work(shape, count, op, choice);
     tell(
         operation.label(),
         bytes,
         "%s on %d channels, in %.2f us as predicted"
-            .formatted(choice, taken, choice.microseconds()));
+            .formatted(choice, work.nChannels(), choice.microseconds()));
+    return work;
+  }
+
+  private CollectiveWork work(long shape, long count, RedOp op, AlgorithmChoice choice) {
+    Operation operation = CallShape.operation(shape);
+    long bytes = wholeBytes(shape, count);
     return new CollectiveWork(
         operation,
         choice.algorithm(),
         choice.protocol(),
-        type,
+        CallShape.type(shape),
         op,
         CallShape.root(shape),
         count,
-        taken,
+        channels(operation, choice, bytes),
         costs.chunkBytes(layout, operation, choice, bytes),
         rules.ctas.mostOfDevice());
   }

@@ -12,6 +12,18 @@ public final class PlanSettings {
           "the name of a file that ./nccl tune wrote",
           "Measured times that replace predicted times; the same file on all ranks.");
 
+  public static final Setting<Integer> NCCL4J_PROBE =
+      Setting.number(
+          "NCCL4J_PROBE",
+          1,
+          0,
+          2,
+          "With 1, the creation of a communicator on GPUs of one machine measures the algorithms for"
+              + " up to 200 ms, where nobody has measured them on these GPUs; the times are kept in"
+              + " nccl4j/ in $XDG_CACHE_HOME or ~/.cache. With 2, also where the library has"
+              + " measured times, which are then not used. With 0, never. NCCL4J_COSTS_FILE has"
+              + " precedence.");
+
   public static final Setting<Integer> NCCL_CTA_POLICY =
       Setting.number(
           "NCCL_CTA_POLICY",
@@ -41,7 +53,8 @@ public final class PlanSettings {
               + " call, SIZE_INVARIANT also for other sizes.");
 
   static final List<Setting<?>> ALL =
-      List.of(NCCL4J_COSTS_FILE, NCCL_CTA_POLICY, NCCL_TUNER_PLUGIN, NCCL4J_DETERMINISM);
+      List.of(
+          NCCL4J_COSTS_FILE, NCCL4J_PROBE, NCCL_CTA_POLICY, NCCL_TUNER_PLUGIN, NCCL4J_DETERMINISM);
 
   private PlanSettings() {}
 }

@@ -43,6 +43,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.PinnedMemory;
+import org.nccl4j.device.kernel.StreamGate;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -222,6 +223,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return CudaFlatRange.stride(memoryInfo()[1]);
   }
 
+  /** The version of CUDA that the driver speaks, such as 12080. */
+  public static String driverVersion() {
+    return Integer.toString(CudaLibrary.driverVersion());
+  }
+
   /**
    * Most bytes of data that a rank can send each other in lines of data and flags, in the direct
    * kernels.
@@ -248,6 +254,12 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public PinnedMemory hostVisible(long bytes) {
     return new CudaPinnedMemory(gpu, bytes);
+  }
+
+  @Override
+  public StreamGate gate() {
+    return new CudaStreamGate(
+        gpu, hostVisible(CudaStreamGate.BYTES), stream -> ((CudaStream) stream).open().handle());
   }
 
   /**

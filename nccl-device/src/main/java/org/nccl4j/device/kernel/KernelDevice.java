@@ -121,6 +121,11 @@ public interface KernelDevice {
   /** New memory that kernels and the host's threads both see; zeros. */
   PinnedMemory hostVisible(long bytes);
 
+  /** A new gate for a stream of this device, which is open. */
+  default StreamGate gate() {
+    return StreamGate.OPEN;
+  }
+
   /**
    * Why one-sided operations of this device do not reach ranks outside the team, as a clause; empty
    * if they do ({@link KernelCommunicator#attach(RmaSpace)}).

@@ -141,6 +141,7 @@ public record FakeGpuProcess(Path folder) {
     environment.put("LD_LIBRARY_PATH", folder.toString());
     environment.put("FAKECUDA_RECORD", record.toString());
     environment.put("NCCL4J_NVLS_TEST", "0"); // the fake's kernels compute nothing
+    environment.put("NCCL4J_PROBE", "0"); // and take no time
     environment.putAll(settings);
     return new Running(builder.redirectErrorStream(true).start(), record);
   }

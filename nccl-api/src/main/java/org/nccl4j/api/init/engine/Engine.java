@@ -92,7 +92,13 @@ public record Engine(
       NvlsAccess nvls,
       int hosts,
       TopologyExchange machines,
-      Profilers profilers) {}
+      Profilers profilers) {
+    /** The same with other facts. */
+    public Place knowing(CommunicatorProfile others) {
+      return new Place(
+          request, communicator, rank, others, layout, windows, nvls, hosts, machines, profilers);
+    }
+  }
 
   /**
    * The windows of a rank whose kernels have been made: none yet.
@@ -182,6 +188,19 @@ public record Engine(
         planner,
         launcher,
         signatures);
+  }
+
+  /** A planner that the user's filter and tuner do not reach, to measure algorithms with. */
+  public static Planner measuring(Place place, KernelCommunicator kernels) {
+    InitRequest request = place.request;
+    return new Planner(
+        kernels,
+        new Planner.Place(place.rank, place.facts, place.layout, place.nvls, place.windows),
+        new Planner.Rules(
+            AlgorithmFilter.ALL,
+            TunerHook.NONE,
+            ctas(request.settings(), request.device().kind()).within(place.facts.room()),
+            request.info(place.rank)));
   }
 
   /**

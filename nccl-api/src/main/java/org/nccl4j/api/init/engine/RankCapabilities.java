@@ -10,6 +10,7 @@ import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.probe.Probing;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.RankPlacement;
@@ -26,7 +27,7 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks choose alike. As bytes: kind, reach, nvlink,
- * carried, channels, lines, room, cores, table, settings and model, with tabs between them.
+ * carried, channels, lines, room, cores, table, settings, probed and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
@@ -37,6 +38,7 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
  * @param cores that it may use
  * @param table the digest of the user's table of measured times, "" without one
  * @param settings by which it chooses
+ * @param probed what rank 0 says of a probe; see {@link Probing#shared}
  */
 public record RankCapabilities(
     Device.Kind kind,
@@ -49,6 +51,7 @@ public record RankCapabilities(
     int cores,
     String table,
     TuningSettings settings,
+    String probed,
     String model) {
   private static final Logger LOG = DebugLog.of("INIT");
 
@@ -57,7 +60,8 @@ public record RankCapabilities(
       List<PeerInfo> peers,
       VerifiedConnections verified,
       ChannelGraphs graphs,
-      Optional<TunedTable> tuned) {
+      Optional<TunedTable> tuned,
+      String probed) {
     List<Routes.NamedTransport> routes = verified.routes();
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
@@ -78,7 +82,10 @@ public record RankCapabilities(
     // A model's times were measured with windows, and would ask for their space; and
     // with a GPU for each rank: kernels that take all of a GPU would wait for one without room.
     String model =
-        self.name() + (windows ? "" : " without windows") + (areApart(peers) ? "" : " for several");
+        self.name()
+            + Probing.suffix(request, tuned)
+            + (windows ? "" : " without windows")
+            + (areApart(peers) ? "" : " for several");
     String table = tuned.map(t -> Integer.toHexString(t.digest())).orElse("");
     return new RankCapabilities(
         self.kind(),
@@ -91,6 +98,7 @@ public record RankCapabilities(
         Runtime.getRuntime().availableProcessors(),
         table,
         TuningSettings.of(request.settings(), self.kind()),
+        probed,
         model);
   }
 
@@ -128,12 +136,13 @@ public record RankCapabilities(
             Integer.toString(cores),
             table,
             settings.text(),
+            probed,
             model)
         .getBytes(StandardCharsets.UTF_8);
   }
 
   private static RankCapabilities fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 11);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 12);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
@@ -145,7 +154,8 @@ public record RankCapabilities(
         Integer.parseInt(words[7]),
         words[8],
         TuningSettings.fromText(words[9]),
-        words[10]);
+        words[10],
+        words[11]);
   }
 
   private static BlockRoom room(String text) {
@@ -197,21 +207,30 @@ public record RankCapabilities(
                     table.file(),
                     table.device(),
                     first.model));
-    return new CommunicatorProfile(
-        facts.size(),
-        first.kind,
-        facts.stream().allMatch(f -> f.model.equals(first.model)) ? first.model : "",
-        facts.stream().allMatch(RankCapabilities::reach),
-        facts.stream().allMatch(RankCapabilities::nvlink),
-        new RankPlacement(
-            hosts.count(),
-            hosts.mostRanks(),
-            facts.stream().anyMatch(RankCapabilities::carried),
-            facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow(),
-            facts.stream().allMatch(RankCapabilities::lines)),
-        Optional.empty(),
-        tuned,
-        facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
-        facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
+    CommunicatorProfile common =
+        new CommunicatorProfile(
+            facts.size(),
+            first.kind,
+            facts.stream().allMatch(f -> f.model.equals(first.model)) ? first.model : "",
+            facts.stream().allMatch(RankCapabilities::reach),
+            facts.stream().allMatch(RankCapabilities::nvlink),
+            new RankPlacement(
+                hosts.count(),
+                hosts.mostRanks(),
+                facts.stream().anyMatch(RankCapabilities::carried),
+                facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow(),
+                facts.stream().allMatch(RankCapabilities::lines)),
+            Optional.empty(),
+            tuned,
+            facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
+            facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
+    return common.isDirect()
+        ? tuned.or(() -> Probing.result(probed(all))).map(common::with).orElse(common)
+        : common;
+  }
+
+  /** What rank 0 says of a probe; see {@link Probing#shared}. */
+  public static String probed(List<byte[]> all) {
+    return fromBytes(all.get(0)).probed;
   }
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.api.init.engine;
 
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
@@ -30,6 +31,8 @@ public record TuningSettings(Map<String, String> values) {
         Settings.NCCL_CHECK_MODE.name(),
         Engine.compares(settings) ? "DEBUG_GLOBAL" : "other than DEBUG_GLOBAL");
     if (kind == Device.Kind.CUDA) {
+      values.put(
+          PlanSettings.NCCL4J_PROBE.name(), settings.get(PlanSettings.NCCL4J_PROBE).toString());
       CtaLimits ctas = Engine.ctas(settings, kind);
       values.put(
           PlanSettings.NCCL_CTA_POLICY.name(),
@@ -39,6 +42,20 @@ public record TuningSettings(Map<String, String> values) {
       values.put(TopoSettings.NCCL_MAX_P2P_NCHANNELS.name(), Integer.toString(ctas.ofSends()));
     }
     return new TuningSettings(values);
+  }
+
+  /** The same without what selects algorithms and the probe: the conditions of measured times. */
+  public String conditions() {
+    Map<String, String> others = new LinkedHashMap<>(values);
+    others
+        .keySet()
+        .removeAll(
+            List.of(
+                Settings.NCCL_ALGO.name(),
+                Settings.NCCL_PROTO.name(),
+                PlanSettings.NCCL4J_DETERMINISM.name(),
+                PlanSettings.NCCL4J_PROBE.name()));
+    return new TuningSettings(others).text();
   }
 
   /** Returns the filter of NCCL_ALGO and NCCL_PROTO. */

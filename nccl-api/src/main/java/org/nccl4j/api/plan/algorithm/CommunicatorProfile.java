@@ -77,6 +77,29 @@ public record CommunicatorProfile(
         nRanks, kind, model, reach, nvlink, spread, topology, tuned, cores, room);
   }
 
+  /** The same with a table of measured times instead. */
+  public CommunicatorProfile with(TunedTable table) {
+    return new CommunicatorProfile(
+        nRanks, kind, model, reach, nvlink, spread, topology, Optional.of(table), cores, room);
+  }
+
+  /** True if all are GPUs of one machine that reach each other over NVLink. */
+  public boolean isDirect() {
+    return kind == Device.Kind.CUDA
+        && nRanks > 1
+        && reach
+        && nvlink
+        && !model.isEmpty()
+        && spread.hosts() == 1
+        && !spread.carried();
+  }
+
+  /** True if the library has measured times for ranks of one host on a model of GPU. */
+  public static boolean isMeasured(String model, int nRanks) {
+    return MeasuredCosts.find(model, nRanks).isPresent()
+        && GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks)).areMeasured();
+  }
+
   /** Reads what was measured for ranks of one host, which takes its time once in a process. */
   public static void readMeasured(String model, int nRanks, CommTopology topology) {
     CommunicatorProfile facts =

@@ -157,6 +157,15 @@ final class GpuWindowCosts {
         : others;
   }
 
+  /**
+   * Blocks of an operation as they were measured; 0 leaves it to the device.
+   *
+   * @param bytes of count elements
+   */
+  int blocks(Operation operation, Algorithm algorithm, long bytes) {
+    return blocks(blocks, operation, algorithm, bytes);
+  }
+
   /** Blocks of an operation of a size as they were measured; 0 leaves it to the device. */
   private static int blocks(
       Map<String, TreeMap<Long, Integer>> measured,

@@ -61,6 +61,15 @@ public record TunedTable(String file, String device, List<String> lines) {
           "name a file that ./nccl tune wrote and that every rank can read",
           e);
     }
+    return Optional.of(parse(file, all));
+  }
+
+  /**
+   * The table of a file's lines.
+   *
+   * @throws InvalidArgumentException if something in it is wrong, with the line
+   */
+  public static TunedTable parse(String file, List<String> all) {
     String device = null;
     List<String> lines = new ArrayList<>();
     for (int number = 1; number <= all.size(); number++) {
@@ -75,7 +84,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     if (lines.isEmpty()) {
       throw wrong(file, all.size(), "the file ends without a figure");
     }
-    return Optional.of(new TunedTable(file, device, List.copyOf(lines)));
+    return new TunedTable(file, device, List.copyOf(lines));
   }
 
   private static void check(String device, String line, String file, int number) {

@@ -23,6 +23,9 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
    */
   private record Ratio(double latency, double bytes) {}
 
+  /** The GPU on which the ratios were measured. */
+  private static final String LIKE = "NVIDIA H200";
+
   private static final double LINE_LATENCY = 0.57;
   private static final double LINE_PEER = 0.05;
   private static final double LINE_MOST = 0.95;
@@ -66,6 +69,18 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
     double latency = Math.min(LINE_MOST, LINE_LATENCY + LINE_PEER * nRanks);
     Ratio ratio = new Ratio(latency, line == Protocol.LL128 ? LINE_TO_LL128 : LINE_TO_LL);
     return scaled(operation, Algorithm.DIRECT_LL, line, ratio, bytes);
+  }
+
+  /**
+   * Blocks as measured on H200: they follow from the bytes rather than from the GPU. The channels
+   * of the costs over connections are made for steps through slots, and are too many for few bytes.
+   */
+  @Override
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
+    return choice.algorithm().isBetweenWindows()
+        ? GpuWindowCosts.of(LIKE, nRanks, lineData)
+            .blocks(operation, choice.algorithm(), bytes / operation.wholes(nRanks))
+        : base.channels(operation, choice, bytes);
   }
 
   private Protocol line() {

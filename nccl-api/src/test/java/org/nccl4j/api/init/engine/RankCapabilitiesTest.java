@@ -35,6 +35,7 @@ class RankCapabilitiesTest {
             cores,
             "",
             TuningSettings.of(Settings.ofProcess(Map.of()), Device.Kind.HOST),
+            "",
             "host")
         .toBytes();
   }

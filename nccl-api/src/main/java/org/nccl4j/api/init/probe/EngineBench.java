@@ -1,0 +1,179 @@
+package org.nccl4j.api.init.probe;
+
+import java.time.Duration;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.StreamGate;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/**
+ * Measures on one rank's own engine, in a stream and in buffers of its own, which are a window for
+ * that time. Operations are launched behind a shut gate and timed by events, so that neither the
+ * launching thread nor code that has not been compiled yet counts. Before the first event an
+ * operation brings the ranks together.
+ */
+final class EngineBench implements ProbeBench {
+  /** Longest wait for operations that have been launched. */
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  private static final int ROUNDS = 2;
+  private static final int CALLS = 12;
+  private static final int LARGE_CALLS = 3;
+  private static final long LARGE_BYTES = 4 << 20;
+
+  private static final ProbeCell MEETING =
+      new ProbeCell(Operation.ALL_REDUCE, Algorithm.ONE_SHOT, Protocol.LL, 1 << 10);
+
+  private final Device device;
+  private final Planner planner;
+  private final Launcher launcher;
+  private final WindowRegistry windows;
+  private DeviceMemory memory;
+  private DeviceMemory send;
+  private DeviceMemory recv;
+  private DeviceStream stream;
+  private DeviceEvent begin;
+  private DeviceEvent end;
+  private StreamGate gate;
+  private RegisteredWindow window;
+  private KernelPlan meeting;
+  private KernelPlan plan;
+
+  EngineBench(Device device, Planner planner, Launcher launcher, WindowRegistry windows) {
+    this.device = device;
+    this.planner = planner;
+    this.launcher = launcher;
+    this.windows = windows;
+  }
+
+  @Override
+  public void allocate() {
+    memory = device.memAlloc(2 * ProbePlan.MOST_BYTES);
+    send = memory.slice(0, ProbePlan.MOST_BYTES);
+    recv = memory.slice(ProbePlan.MOST_BYTES, ProbePlan.MOST_BYTES);
+    stream = device.createStream();
+    begin = device.createEvent();
+    end = device.createEvent();
+    gate = ((KernelDevice) device).gate();
+  }
+
+  @Override
+  public void register() {
+    window = windows.register(memory);
+  }
+
+  @Override
+  public boolean has(ProbeCell cell) {
+    return planner.has(cell.operation(), cell.algorithm(), cell.protocol(), cell.bytes());
+  }
+
+  @Override
+  public void prepare(ProbeCell cell) {
+    launcher.enter();
+    try {
+      meeting = meeting == null ? planned(MEETING) : meeting;
+      discard();
+      plan = planned(cell);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  private KernelPlan planned(ProbeCell cell) {
+    return planner.planBy(cell.choice(), cell.shape(), send, recv, cell.count(windows.nRanks()));
+  }
+
+  private void discard() {
+    if (plan != null) {
+      plan.discard();
+      plan = null;
+    }
+  }
+
+  @Override
+  public double measure(ProbeCell cell) {
+    launch(plan, 1); // loads the kernel, which behind a shut gate could wait for it
+    stream.synchronize(PATIENCE);
+    int calls = cell.bytes() < LARGE_BYTES ? CALLS : LARGE_CALLS;
+    double least = Double.POSITIVE_INFINITY;
+    for (int round = 0; round < ROUNDS; round++) {
+      gate.shut(stream);
+      try {
+        launch(meeting, 1);
+        stream.record(begin);
+        launch(plan, calls);
+        stream.record(end);
+      } finally {
+        gate.open();
+      }
+      stream.synchronize(PATIENCE);
+      least = Math.min(least, end.microsecondsSince(begin) / calls);
+    }
+    return least;
+  }
+
+  private void launch(KernelPlan launched, int times) {
+    launcher.enter();
+    try {
+      for (int time = 0; time < times; time++) {
+        launcher.launchCollective(launched, send, recv, stream, Launcher.UNNAMED, 0);
+      }
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  @Override
+  public boolean isIdle() {
+    return stream == null || Patience.until(stream::isIdle, PATIENCE);
+  }
+
+  @Override
+  public NcclException stuck() {
+    return new TimeoutException(
+        "an operation of the probe still waits for another rank after %s"
+            .formatted(Patience.text(PATIENCE)),
+        "look for the rank that failed; NCCL4J_PROBE=0 leaves the probe out");
+  }
+
+  @Override
+  public void deregister() {
+    windows.deregister(window, used -> false);
+  }
+
+  @Override
+  public void free() {
+    discard();
+    if (meeting != null) {
+      meeting.discard();
+    }
+    if (gate != null) {
+      gate.close();
+    }
+    if (end != null) {
+      end.close();
+    }
+    if (begin != null) {
+      begin.close();
+    }
+    if (stream != null) {
+      stream.close();
+    }
+    if (memory != null) {
+      memory.close();
+    }
+  }
+}

@@ -1,0 +1,161 @@
+package org.nccl4j.api.init.probe;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.LongSupplier;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.device.NcclException;
+
+/**
+ * Measures cells together with all other ranks, within a budget of time. After each cell the ranks
+ * exchange their times, so that all of them have the slowest rank's time of every cell, end after
+ * the same cell, and know of each other's failures before anybody launches.
+ */
+final class Probe {
+  /** The time after which no further cell is begun, except for the first few. */
+  static final Duration BUDGET = Duration.ofMillis(200);
+
+  private final Bootstrap bootstrap;
+  private final ProbeBench bench;
+  private final LongSupplier clock;
+  private final long start;
+  private String failure = "";
+
+  /**
+   * The result of all ranks.
+   *
+   * @param times microseconds of the cells that were measured
+   * @param cells that there were to measure
+   * @param failure of a rank, "" without one
+   * @param micros the time that it took
+   */
+  record Result(Map<ProbeCell, Double> times, int cells, String failure, long micros) {}
+
+  /** One rank's part of an exchange. */
+  private record Report(double microseconds, long elapsed, String failure) {
+    byte[] toBytes() {
+      byte[] text = failure.getBytes(StandardCharsets.UTF_8);
+      return ByteBuffer.allocate(Double.BYTES + Long.BYTES + text.length)
+          .putDouble(microseconds)
+          .putLong(elapsed)
+          .put(text)
+          .array();
+    }
+
+    static Report fromBytes(byte[] bytes) {
+      ByteBuffer in = ByteBuffer.wrap(bytes);
+      double microseconds = in.getDouble();
+      long elapsed = in.getLong();
+      return new Report(
+          microseconds, elapsed, StandardCharsets.UTF_8.decode(in.slice()).toString());
+    }
+  }
+
+  /**
+   * A probe, whose budget begins now.
+   *
+   * @param clock in nanoseconds, as System.nanoTime
+   */
+  Probe(Bootstrap bootstrap, ProbeBench bench, LongSupplier clock) {
+    this.bootstrap = bootstrap;
+    this.bench = bench;
+    this.clock = clock;
+    this.start = clock.getAsLong();
+  }
+
+  /**
+   * Measures as many cells as there is time for.
+   *
+   * @throws NcclException if an operation still waits for another rank: the connections cannot be
+   *     used any more; or as {@link Bootstrap#allGather}
+   */
+  Result run() {
+    Map<ProbeCell, Double> times = new LinkedHashMap<>();
+    List<ProbeCell> cells = List.of();
+    boolean registered = false;
+    attempt(bench::allocate);
+    mayGoOn(exchange(0));
+    if (failure.isEmpty()) {
+      attempt(bench::register); // on all ranks or on none
+      registered = failure.isEmpty();
+    }
+    if (registered) {
+      cells = ProbePlan.of(bench::has);
+      measure(cells, times);
+    }
+    boolean idle = bench.isIdle();
+    if (!idle) {
+      throw bench.stuck();
+    }
+    if (registered) {
+      bench.deregister();
+    }
+    bench.free();
+    return new Result(times, cells.size(), failure, elapsed() / 1000);
+  }
+
+  private void measure(List<ProbeCell> cells, Map<ProbeCell, Double> times) {
+    double[] last = {0};
+    for (int c = 0; c <= cells.size(); c++) {
+      ProbeCell next = c < cells.size() ? cells.get(c) : null;
+      if (next != null) {
+        attempt(() -> bench.prepare(next));
+      }
+      List<Report> all = exchange(last[0]);
+      boolean goesOn = mayGoOn(all);
+      if (c > 0 && failure.isEmpty()) {
+        times.put(
+            cells.get(c - 1), all.stream().mapToDouble(Report::microseconds).max().orElseThrow());
+      }
+      if (next == null || !goesOn && !(failure.isEmpty() && isFirstCurve(cells, c))) {
+        return;
+      }
+      attempt(() -> last[0] = bench.measure(next));
+    }
+  }
+
+  /**
+   * True for cells that are measured in any case, since a table of nothing would be worth nothing.
+   */
+  private static boolean isFirstCurve(List<ProbeCell> cells, int c) {
+    return cells.get(c).line(1).equals(cells.get(0).line(1));
+  }
+
+  private void attempt(Runnable step) {
+    if (failure.isEmpty()) {
+      try {
+        step.run();
+      } catch (NcclException e) {
+        failure = e.getMessage();
+      }
+    }
+  }
+
+  private List<Report> exchange(double microseconds) {
+    List<Report> all = new ArrayList<>();
+    for (byte[] each :
+        bootstrap.allGather(new Report(microseconds, elapsed(), failure).toBytes())) {
+      all.add(Report.fromBytes(each));
+    }
+    return all;
+  }
+
+  /** True if no rank has failed and there is time left on all of them. */
+  private boolean mayGoOn(List<Report> all) {
+    failure = "";
+    for (int rank = 0; rank < all.size() && failure.isEmpty(); rank++) {
+      String theirs = all.get(rank).failure;
+      failure = theirs.isEmpty() ? "" : "rank %d: %s".formatted(rank, theirs);
+    }
+    return failure.isEmpty() && all.stream().allMatch(report -> report.elapsed < BUDGET.toNanos());
+  }
+
+  private long elapsed() {
+    return clock.getAsLong() - start;
+  }
+}

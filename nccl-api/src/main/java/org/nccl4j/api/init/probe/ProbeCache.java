@@ -1,0 +1,130 @@
+package org.nccl4j.api.init.probe;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.plan.TunedTable;
+import org.nccl4j.api.settings.Environment;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.IoErrorText;
+import org.nccl4j.api.settings.SettingFile;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * The results of probes, in this process and in files of the user's cache folder. Files are
+ * replaced whole, so that readers beside a writer see the old one or the new one. A file that
+ * cannot be read or written, or that is none of these, is told of and counts as missing. Any
+ * thread.
+ *
+ * @param folder of the files; empty if there is none
+ */
+record ProbeCache(Optional<Path> folder) {
+  private static final String SUFFIX = ".costs";
+
+  /** Results by key, of folders that cannot be written too. Empty: a failure, not tried again. */
+  private static final Map<String, Optional<TunedTable>> OF_PROCESS = new ConcurrentHashMap<>();
+
+  /** The cache of the user that runs this process. */
+  static ProbeCache ofUser() {
+    return of(Environment.variables(), System.getProperty("user.home", ""));
+  }
+
+  /** The cache of an environment. The XDG base directory specification ignores relative paths. */
+  static ProbeCache of(Map<String, String> variables, String home) {
+    try {
+      Path cache = Path.of(variables.getOrDefault("XDG_CACHE_HOME", ""));
+      if (!cache.isAbsolute()) {
+        cache = Path.of(home).resolve(".cache");
+      }
+      return new ProbeCache(Optional.of(cache.resolve("nccl4j")).filter(Path::isAbsolute));
+    } catch (InvalidPathException e) {
+      return new ProbeCache(Optional.empty());
+    }
+  }
+
+  /** The file of a key. */
+  Optional<Path> file(ProbeKey key) {
+    return folder.map(path -> path.resolve(key.fileName() + SUFFIX));
+  }
+
+  /** True if a probe of this process has failed. */
+  boolean hasFailed(ProbeKey key) {
+    return OF_PROCESS.getOrDefault(id(key), Optional.of(NOTHING)).isEmpty();
+  }
+
+  private static final TunedTable NOTHING = new TunedTable("", "", List.of());
+
+  /** Remembers for this process that a probe has failed. */
+  void failed(ProbeKey key) {
+    OF_PROCESS.put(id(key), Optional.empty());
+  }
+
+  private String id(ProbeKey key) {
+    return folder + " " + key.text();
+  }
+
+  /** Finds the result of an earlier probe. */
+  Optional<TunedTable> find(ProbeKey key, InfoLog info) {
+    Optional<TunedTable> known = OF_PROCESS.get(id(key));
+    if (known != null) {
+      return known;
+    }
+    Optional<TunedTable> read = file(key).flatMap(file -> read(file, key, info));
+    read.ifPresent(table -> OF_PROCESS.put(id(key), Optional.of(table)));
+    return read;
+  }
+
+  private static Optional<TunedTable> read(Path file, ProbeKey key, InfoLog info) {
+    try {
+      List<String> lines = SettingFile.lines(file);
+      TunedTable table = TunedTable.parse(ProbeTable.NAME, lines);
+      if (lines.get(0).equals(key.text()) && table.device().equals(key.model())) {
+        return Optional.of(table);
+      }
+      info.tell("TUNING", () -> "ignores " + file + ", which is of another machine");
+    } catch (NoSuchFileException e) {
+      return Optional.empty();
+    } catch (IOException e) {
+      info.tell("TUNING", () -> "cannot read " + file + " (" + IoErrorText.of(e) + ")");
+    } catch (InvalidArgumentException e) {
+      info.tell("TUNING", () -> "ignores " + file + ", which is damaged: " + e.problem());
+    }
+    return Optional.empty();
+  }
+
+  /** Keeps a result. */
+  void keep(ProbeKey key, TunedTable table, InfoLog info) {
+    OF_PROCESS.put(id(key), Optional.of(table));
+    file(key).ifPresent(file -> write(file, ProbeTable.text(table, key.text()), info));
+  }
+
+  private static void write(Path file, List<String> lines, InfoLog info) {
+    try {
+      Files.createDirectories(file.getParent());
+      Path made = Files.createTempFile(file.getParent(), "probe", ".tmp");
+      try {
+        Files.write(made, lines, StandardCharsets.UTF_8);
+        Files.move(made, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      } finally {
+        Files.deleteIfExists(made);
+      }
+    } catch (IOException e) {
+      info.tell(
+          "TUNING", () -> "cannot keep the probe's times in " + file + ": " + IoErrorText.of(e));
+    }
+  }
+
+  /** A word for a file's name. */
+  static String word(String text) {
+    return text.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", "-");
+  }
+}

@@ -1,0 +1,61 @@
+package org.nccl4j.api.init.probe;
+
+import java.io.IOException;
+import java.lang.module.ModuleDescriptor;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.nccl4j.api.settings.SettingFile;
+import org.nccl4j.topo.cluster.CommTopology;
+
+/**
+ * The machine that a result is for, and the conditions under which it was measured.
+ *
+ * @param model of all GPUs
+ * @param conditions as one line of text: driver, topology, settings and this library's version
+ */
+record ProbeKey(String model, int nRanks, String conditions) {
+  /** Counts changes of what a probe measures. */
+  private static final int FORMAT = 1;
+
+  private static final Path MODULE = Path.of("/sys/module/nvidia/version");
+
+  /**
+   * A key.
+   *
+   * @param driver the version of CUDA that it speaks
+   * @param settings that change the times
+   */
+  static ProbeKey of(
+      String model, int nRanks, String driver, Optional<CommTopology> topology, String settings) {
+    ModuleDescriptor own = ProbeKey.class.getModule().getDescriptor();
+    String version = own == null ? "" : own.rawVersion().orElse("");
+    return new ProbeKey(
+        model,
+        nRanks,
+        "driver %s%s, topology %s, nccl4j %s, settings %s"
+            .formatted(
+                driver,
+                module(),
+                topology.map(CommTopology::digest).map(Integer::toHexString).orElse("unknown"),
+                version.isEmpty() ? "development" : version,
+                settings));
+  }
+
+  /** The version of the driver's kernel module, where it can be read. */
+  private static String module() {
+    try {
+      return " " + SettingFile.lines(MODULE).get(0).strip();
+    } catch (IOException | RuntimeException e) {
+      return "";
+    }
+  }
+
+  /** The first line of the file. */
+  String text() {
+    return "# probe %d of %d %s, %s".formatted(FORMAT, nRanks, model, conditions);
+  }
+
+  String fileName() {
+    return "%d-%s-%08x".formatted(nRanks, ProbeCache.word(model), text().hashCode());
+  }
+}

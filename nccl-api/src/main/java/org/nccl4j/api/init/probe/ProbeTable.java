@@ -1,0 +1,65 @@
+package org.nccl4j.api.init.probe;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.nccl4j.api.plan.TunedTable;
+
+/**
+ * Writes measured cells as a table of {@code ./nccl tune}. Between two sizes a table's time is
+ * straight. Beyond the largest, where it would go on at that size's bandwidth and so count the
+ * latency twice, the probe adds a point on the line through the last two. An algorithm with one
+ * point is left out.
+ */
+final class ProbeTable {
+  /** The name in messages and explanations. */
+  static final String NAME = "probe";
+
+  private static final long FAR_BYTES = 4L << 30;
+  private static final double LEAST_MICROSECONDS = 0.01;
+
+  private ProbeTable() {}
+
+  static TunedTable of(String model, int nRanks, Map<ProbeCell, Double> times) {
+    Map<String, TreeMap<Long, Double>> curves = new LinkedHashMap<>();
+    times.forEach(
+        (cell, time) ->
+            curves
+                .computeIfAbsent(cell.line(nRanks), missing -> new TreeMap<>())
+                .put(cell.bytes(), Math.max(LEAST_MICROSECONDS, time)));
+    List<String> lines = new ArrayList<>();
+    curves.values().removeIf(points -> points.size() < 2);
+    curves.forEach(
+        (way, points) -> {
+          extend(points);
+          StringBuilder line = new StringBuilder(way);
+          points.forEach(
+              (bytes, time) -> line.append(String.format(Locale.ROOT, " %d:%.2f", bytes, time)));
+          lines.add(line.toString());
+        });
+    return new TunedTable(NAME, model, List.copyOf(lines));
+  }
+
+  private static void extend(TreeMap<Long, Double> points) {
+    Map.Entry<Long, Double> last = points.lastEntry();
+    Map.Entry<Long, Double> before = points.lowerEntry(last.getKey());
+    double slope = (last.getValue() - before.getValue()) / (last.getKey() - before.getKey());
+    // A time that does not grow was disturbed: then its bandwidth is all that is known.
+    double grows = slope > 0 ? slope : last.getValue() / last.getKey();
+    points.put(FAR_BYTES, last.getValue() + grows * (FAR_BYTES - last.getKey()));
+  }
+
+  /** The lines of a table's file. */
+  static List<String> text(TunedTable table, String key) {
+    List<String> text = new ArrayList<>();
+    text.add(key);
+    text.add("# Microseconds of float32 sums; the last point of a line is extrapolated.");
+    text.add("# ranks, collective, algorithm, protocol, then bytes:microseconds");
+    text.add("device " + table.device());
+    text.addAll(table.lines());
+    return text;
+  }
+}

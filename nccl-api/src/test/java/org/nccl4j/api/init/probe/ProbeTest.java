@@ -1,0 +1,159 @@
+package org.nccl4j.api.init.probe;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/** Ranks that measure together, each with a clock of its own. */
+class ProbeTest {
+  private static final long MILLISECOND = 1_000_000;
+
+  private final List<TableBench> benches = new ArrayList<>();
+
+  private void rank(double microseconds, long nanosOfCell) {
+    benches.add(
+        new TableBench(
+            cell -> cell.algorithm() == Algorithm.ONE_SHOT,
+            cell -> microseconds + cell.bytes() / 1e6,
+            nanosOfCell));
+  }
+
+  private List<Probe.Result> run() throws Exception {
+    List<Bootstrap> bootstraps = LocalBootstrap.create(benches.size(), Duration.ofSeconds(20));
+    ExecutorService threads = Executors.newFixedThreadPool(benches.size());
+    try {
+      List<Future<Probe.Result>> running = new ArrayList<>();
+      for (int rank = 0; rank < benches.size(); rank++) {
+        TableBench bench = benches.get(rank);
+        Probe probe = new Probe(bootstraps.get(rank), bench, () -> bench.now);
+        running.add(threads.submit(probe::run));
+      }
+      List<Probe.Result> results = new ArrayList<>();
+      for (Future<Probe.Result> each : running) {
+        results.add(each.get(30, TimeUnit.SECONDS));
+      }
+      return results;
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  @Test
+  void allRanksHaveTheSlowestRanksTimes() throws Exception {
+    rank(5, 1);
+    rank(7, 1);
+    rank(6, 1);
+    List<Probe.Result> results = run();
+    for (Probe.Result result : results) {
+      assertEquals("", result.failure());
+      assertEquals(result.cells(), result.times().size());
+      assertEquals(results.get(0).times(), result.times());
+      result.times().forEach((cell, time) -> assertEquals(7 + cell.bytes() / 1e6, time, 1e-9));
+    }
+    assertTrue(results.get(0).times().size() > 20);
+    for (TableBench bench : benches) {
+      assertEquals(List.of("deregister", "free"), last(bench));
+    }
+  }
+
+  /** On a machine that is slow to allocate, say. */
+  @Test
+  void theFirstAlgorithmIsMeasuredInAnyCase() throws Exception {
+    rank(5, 1);
+    rank(5, 1000 * MILLISECOND);
+    for (Probe.Result result : run()) {
+      assertEquals(
+          List.of(Algorithm.ONE_SHOT + " " + Protocol.LL128),
+          result.times().keySet().stream()
+              .map(cell -> cell.algorithm() + " " + cell.protocol())
+              .distinct()
+              .toList());
+      assertEquals(4, result.times().size());
+    }
+  }
+
+  private static List<String> last(TableBench bench) {
+    return bench.calls.subList(bench.calls.size() - 2, bench.calls.size());
+  }
+
+  @Test
+  void whereOneRanksBudgetIsOverAllEndAfterTheSameCell() throws Exception {
+    rank(5, MILLISECOND);
+    rank(5, 40 * MILLISECOND);
+    List<Probe.Result> results = run();
+    for (Probe.Result result : results) {
+      assertEquals("", result.failure());
+      assertEquals(5, result.times().size());
+      assertEquals(results.get(0).times(), result.times());
+    }
+    // The most important operation comes first.
+    assertEquals(
+        List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER),
+        results.get(0).times().keySet().stream().map(ProbeCell::operation).distinct().toList());
+    for (TableBench bench : benches) {
+      assertEquals(5, bench.calls.stream().filter("measure"::equals).count());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"allocate", "prepare", "measure"})
+  void oneRanksFailureEndsAllBeforeAnybodyMeasuresMore(String step) throws Exception {
+    rank(5, 1);
+    rank(5, 1);
+    benches.get(1).fails = step;
+    for (Probe.Result result : run()) {
+      assertTrue(result.failure().startsWith("rank 1: "), result.failure());
+      assertTrue(result.failure().contains(step + " fails"), result.failure());
+      assertEquals(0, result.times().size());
+    }
+    long measured = step.equals("measure") ? 1 : 0;
+    for (TableBench bench : benches) {
+      assertEquals(measured, bench.calls.stream().filter("measure"::equals).count());
+      assertEquals("free", bench.calls.get(bench.calls.size() - 1));
+      assertEquals(!step.equals("allocate"), bench.calls.contains("deregister"));
+    }
+  }
+
+  @Test
+  void windowsThatCannotBeRegisteredAreAFailureAndAreNotDeregistered() throws Exception {
+    rank(5, 1);
+    rank(5, 1);
+    benches.forEach(bench -> bench.fails = "register");
+    for (Probe.Result result : run()) {
+      assertTrue(result.failure().contains("register fails"), result.failure());
+    }
+    benches.forEach(bench -> assertFalse(bench.calls.contains("deregister")));
+  }
+
+  /** Connections on which an operation waits for ever cannot be given to the user. */
+  @Test
+  void anOperationThatStillWaitsFailsTheCreation() {
+    rank(5, 1);
+    rank(5, 1);
+    benches.get(0).fails = "measure";
+    benches.forEach(bench -> bench.idle = false);
+    ExecutionException thrown = assertThrows(ExecutionException.class, this::run);
+    assertInstanceOf(InvalidUsageException.class, thrown.getCause());
+    benches.forEach(bench -> assertFalse(bench.calls.contains("free")));
+  }
+}

@@ -1,0 +1,162 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Probes of communicators on the fake driver's GPUs, which no table knows. Its events are always
+ * 1.5 ms apart.
+ */
+class GpuProbeTest {
+  @TempDir Path folder;
+  @TempDir Path cache;
+  private FakeGpuProcess process;
+
+  @BeforeEach
+  void build() throws Exception {
+    process = FakeGpuProcess.in(folder);
+  }
+
+  private Map<String, String> settings() {
+    Map<String, String> all = new HashMap<>();
+    all.put("NCCL4J_PROBE", "1");
+    all.put("FAKECUDA_NAME", "Fake GPU");
+    all.put("NCCL_DEBUG", "INFO");
+    all.put("NCCL_DEBUG_SUBSYS", "TUNING");
+    all.put("XDG_CACHE_HOME", cache.toString());
+    return all;
+  }
+
+  private FakeGpuProcess.Ran run(String... settings) throws Exception {
+    Map<String, String> all = settings();
+    for (int s = 0; s < settings.length; s += 2) {
+      all.put(settings[s], settings[s + 1]);
+    }
+    return process.run(all, FakeGpuRanks.class);
+  }
+
+  private List<Path> files() throws IOException {
+    Path kept = cache.resolve("nccl4j");
+    if (!Files.isDirectory(kept)) {
+      return List.of();
+    }
+    try (Stream<Path> files = Files.list(kept)) {
+      return files.toList();
+    }
+  }
+
+  private static boolean isProbed(FakeGpuProcess.Ran ran) {
+    return ran.output().contains("measured, probe");
+  }
+
+  @Test
+  void theFirstCreationMeasuresAndTheNextReads() throws Exception {
+    FakeGpuProcess.Ran first = run();
+    assertTrue(isProbed(first), first.output());
+    assertTrue(first.output().contains("rank 0 of communicator 1 has measured"), first.output());
+    assertEquals(0, first.warnings(), first.output());
+    assertEquals(1, files().size());
+    assertTrue(first.count("cuStreamWaitValue32_v2") > 0, "gates");
+    List<String> kept = Files.readAllLines(files().get(0));
+    FakeGpuProcess.Ran second = run();
+    assertTrue(isProbed(second), second.output());
+    assertEquals(0, launches(second));
+    assertEquals(kept, Files.readAllLines(files().get(0)));
+  }
+
+  private static long launches(FakeGpuProcess.Ran ran) {
+    return ran.count("cuLaunchKernelEx");
+  }
+
+  @Test
+  void aDamagedResultIsMeasuredAgain() throws Exception {
+    run();
+    Path kept = files().get(0);
+    String whole = Files.readString(kept);
+    Files.writeString(kept, whole.substring(0, whole.length() / 2) + "x");
+    FakeGpuProcess.Ran ran = run();
+    assertTrue(ran.output().contains("ignores " + kept), ran.output());
+    assertTrue(ran.output().contains("has measured"), ran.output());
+    assertEquals(whole.lines().findFirst(), Files.readString(kept).lines().findFirst());
+  }
+
+  @Test
+  void whereItIsOffNothingIsMeasured() throws Exception {
+    FakeGpuProcess.Ran ran = run("NCCL4J_PROBE", "0");
+    assertFalse(isProbed(ran), ran.output());
+    assertEquals(0, launches(ran));
+    assertEquals(List.of(), files());
+  }
+
+  @Test
+  void theLibrarysTableIsReplacedOnlyWhereThatIsAsked() throws Exception {
+    FakeGpuProcess.Ran table = run("FAKECUDA_NAME", "NVIDIA H200");
+    assertFalse(isProbed(table), table.output());
+    assertTrue(table.output().contains("nvidia-h200.costs"), table.output());
+    FakeGpuProcess.Ran probe = run("FAKECUDA_NAME", "NVIDIA H200", "NCCL4J_PROBE", "2");
+    assertTrue(isProbed(probe), probe.output());
+    assertFalse(probe.output().contains("nvidia-h200.costs"), probe.output());
+  }
+
+  @Test
+  void theUsersTableGoesFirst() throws Exception {
+    Path table = folder.resolve("times");
+    Files.write(
+        table, List.of("device Fake GPU", "2 AllReduce Ring LL 1024:1 1048576:2 16777216:3"));
+    FakeGpuProcess.Ran ran = run("NCCL4J_COSTS_FILE", table.toString(), "NCCL4J_PROBE", "2");
+    assertFalse(isProbed(ran), ran.output());
+    assertTrue(ran.output().contains("measured, " + table), ran.output());
+    assertEquals(0, launches(ran));
+  }
+
+  @Test
+  void gpusThatAreNotJoinedByNvlinkOrDifferAreNotMeasured() throws Exception {
+    assertEquals(0, launches(run("FAKECUDA_PCIE", "1")));
+    assertEquals(0, launches(run("FAKECUDA_NAME", "Fake GPU", "NCCL_CUMEM_ENABLE", "0")));
+    assertEquals(List.of(), files());
+  }
+
+  /** A launch fails on one GPU; on the fake nobody waits for it. */
+  @Test
+  void aFailureIsOneWarningAndThePredictedTimesCount() throws Exception {
+    FakeGpuProcess.Ran ran = run("FAKECUDA_FAIL", "cuStreamWaitValue32_v2:1");
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("WARNING: The probe of communicator 1"), ran.output());
+    assertTrue(ran.output().contains("cuStreamWaitValue32 for"), ran.output());
+    assertFalse(isProbed(ran), ran.output());
+    assertEquals(List.of(), files());
+  }
+
+  @Test
+  void aHomeThatCannotBeWrittenCostsNothingElse() throws Exception {
+    Path file = Files.createFile(folder.resolve("file"));
+    FakeGpuProcess.Ran ran = run("XDG_CACHE_HOME", file.toString());
+    assertTrue(isProbed(ran), ran.output());
+    assertTrue(ran.output().contains("cannot keep the probe's times"), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  /** Creations of one process measure once. */
+  @Test
+  void whatWasSuspendedIsNotMeasuredAgain() throws Exception {
+    Map<String, String> settings = settings();
+    settings.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.suspensions=1");
+    FakeGpuProcess.Ran ran = process.run(settings, FakeGpuRanks.class);
+    assertEquals(
+        1,
+        ran.output().lines().filter(line -> line.contains("has measured")).count(),
+        ran.output());
+  }
+}
