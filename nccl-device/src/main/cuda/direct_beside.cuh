@@ -58,23 +58,31 @@ __device__ __forceinline__ void awaitEngine(const nccl4jBesideArguments& m, u64 
 __device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin, u64 end,
                                           Share share) {
   constexpr int kUnroll = 4;
-  const bool aligned = (((u64)to | (u64)from | begin) & 15) == 0;
-  const u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
+  const WholePacks packs = wholePacks((u64)to, begin, end);
+  const bool inPhase = (((u64)to ^ (u64)from) & 15) == 0;
   const u64 threads = (u64)share.blocks * blockDim.x;
   const u64 thread = (u64)share.block * blockDim.x + threadIdx.x;
-  for (u64 at = begin + 16 * thread; at < packed; at += 16 * kUnroll * threads) {
-    Pack x[kUnroll];
+  if (inPhase) {
+    for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 16 * kUnroll * threads) {
+      Pack x[kUnroll];
 #pragma unroll
-    for (int u = 0; u < kUnroll; u++)
-      if (at + 16 * u * threads < packed) x[u] = loadData(from + at + 16 * u * threads);
+      for (int u = 0; u < kUnroll; u++)
+        if (at + 16 * u * threads < packs.end) x[u] = loadData(from + at + 16 * u * threads);
 #pragma unroll
-    for (int u = 0; u < kUnroll; u++)
-      if (at + 16 * u * threads < packed) storeData(to + at + 16 * u * threads, x[u]);
+      for (int u = 0; u < kUnroll; u++)
+        if (at + 16 * u * threads < packs.end) storeData(to + at + 16 * u * threads, x[u]);
+    }
+  } else {
+    for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 32 * threads) {
+      Pack x[2];
+      const int n = at + 16 * threads < packs.end ? 2 : 1;
+      loadAnywhere(x, from, n, loadData, [&](int u) { return at + 16 * u * threads; });
+      storeData(to + at, x[0]);
+      if (n == 2) storeData(to + at + 16 * threads, x[1]);
+    }
   }
-  for (u64 at = packed + 8 * thread; at < end; at += 8 * threads) {
-    const u32 bytes = (u32)min(8ull, end - at);
-    storeElements<uint8_t>(to + at, loadElements<uint8_t>(from + at, bytes), bytes);
-  }
+  const u64 at = edgeAt(packs, begin, end, thread, 1);
+  if (at < end) *(volatile uint8_t*)(to + at) = *(const volatile uint8_t*)(from + at);
 }
 
 // Copy completion is observed late; the kernel uses the idle links meanwhile. It starts its last bytes this long
@@ -163,11 +171,11 @@ __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   const u64 first = rank == 1 ? half : 0, last = rank == 0 ? half : all;
   const u64 brought = m.engineBytes, chunk = m.chunk;
   const u64 cut = theirs != 0 ? min(last, first + brought) : first;
-  const bool aligned = ((a.send | a.recv) & 15) == 0;
+  const Places places = placesOf(a.send, a.recv);
   char *here = (char*)a.recv, *there = recvOf(a, 1 - rank);
   auto add = [&](u64 begin, u64 end, const char* came) {
     combineBoth<T>(
-        a, allBlocks(), begin, end, aligned,
+        a, allBlocks(), begin, end, places,
         [&](int r) { return r == rank ? (const char*)a.send : came; },
         [&](u64 at, Pack x) {
           storeData(here + at, x);

@@ -38,7 +38,7 @@ __device__ __forceinline__ void addRange(const nccl4jDirectArguments& a, Share s
   const char* mine = (const char*)a.send + rank * a.bytes;
   char* here = (char*)a.recv;
   combineBoth<T>(
-      a, share, begin, end, (((u64)mine | a.recv) & 15) == 0,
+      a, share, begin, end, placesOf((u64)mine, a.recv),
       [&](int r) { return r == rank ? mine : came; },
       [&](u64 at, Pack x) { storeData(here + at, x); },
       [&](u64 at, u64 x, u32 bytes) { storeElements<T>(here + at, x, bytes); });

@@ -2,6 +2,7 @@
 // data to send.
 #pragma once
 #include "direct.cuh"
+#include "unaligned.cuh"
 
 namespace nccl4j {
 namespace direct {
@@ -16,8 +17,9 @@ __device__ __forceinline__ Share allBlocks() { return {blockIdx.x, gridDim.x}; }
 // So few blocks of two ranks load twice as much at once. More blocks would congest the links by that.
 constexpr u32 kFewBlocks = 32;
 
-// Combines the ranks' packs in their order. N is the number of ranks where it is known, else 0.
-template <class T, int N, int UNROLL, class From, class To>
+// Combines the ranks' packs in their order. N is the number of ranks where it is known, else 0. ANYWHERE: the
+// ranks' packs may begin at any address.
+template <class T, int N, int UNROLL, bool ANYWHERE = false, class From, class To>
 __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Share share, u64 begin,
                                              u64 end, From from, To to) {
   const Touch touch = touchFor<T>(a.op);
@@ -66,7 +68,15 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
         for (int r = 0; r < G; r++)
 #pragma unroll
           for (int u = 0; u < U; u++)
-            if (N || base + r < n) x[r][u] = loadData(from(base + r) + at + u * step);
+            if (N || base + r < n) {
+              if constexpr (ANYWHERE) {
+                Pack one[1];
+                loadAnywhere(one, from(base + r), 1, loadData, [&](int) { return at + u * step; });
+                x[r][u] = one[0];
+              } else {
+                x[r][u] = loadData(from(base + r) + at + u * step);
+              }
+            }
 #pragma unroll
         for (int r = 0; r < G; r++)
 #pragma unroll
@@ -96,17 +106,20 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
   loop(std::integral_constant<int, 1>());
 }
 
-// Bytes that packs cannot handle: the last ones, or all if the buffers are not aligned.
+// What lies before and behind the whole packs, some bytes (whole elements) at a time.
 template <class T, class From, class To>
-__device__ __forceinline__ void combineWords(const nccl4jDirectArguments& a, Share share, u64 begin,
-                                             u64 end, From from, To to) {
+__device__ __forceinline__ void combineEdges(const nccl4jDirectArguments& a, Share share, u64 begin,
+                                             u64 end, WholePacks packs, u32 most, From from, To to) {
   const Touch touch = touchFor<T>(a.op);
   const int n = a.comm.nRanks;
   const bool scales = touch.scale && !kWidens<T>;
   const Inside inside = insideMean<T>(a.op, n);
-  const u64 step = 8ull * share.blocks * blockDim.x;
-  for (u64 at = begin + 8ull * (share.block * blockDim.x + threadIdx.x); at < end; at += step) {
-    const u32 bytes = (u32)min(8ull, end - at);
+  const u64 threads = (u64)share.blocks * blockDim.x;
+#pragma unroll 1
+  for (u64 e = (u64)share.block * blockDim.x + threadIdx.x;; e += threads) {
+    const u64 at = edgeAt(packs, begin, end, e, most);
+    if (at >= end) return;
+    const u32 bytes = (u32)min((u64)most, end - at);
     Accumulator<T, 1> sum;
     for (int r = 0; r < n; r++) {
       u64 x[1] = {loadElements<T>(from(r) + at, bytes)};
@@ -122,33 +135,46 @@ __device__ __forceinline__ void combineWords(const nccl4jDirectArguments& a, Sha
   }
 }
 
+// Where a range is combined to, and whether packs of it begin at packs of the sources.
+struct Places {
+  u64 target;  // of offset 0
+  bool inPhase;
+};
+
+__device__ __forceinline__ Places placesOf(u64 source, u64 target) {
+  return {target, ((source ^ target) & 15) == 0};
+}
+
 template <class T, class From, class ToPack, class ToWord>
 __device__ __forceinline__ void combineAll(const nccl4jDirectArguments& a, u64 begin, u64 end,
-                                           bool aligned, From from, ToPack toPack, ToWord toWord) {
-  u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
-  if constexpr (sizeof(T) == 1) {  // 16 elements a pack: too much arithmetic and code
-    combinePacks<T, 0, 1>(a, allBlocks(), begin, packed, from, toPack);
+                                           Places places, From from, ToPack toPack, ToWord toWord) {
+  const WholePacks packs = wholePacks(places.target, begin, end);
+  if (!places.inPhase) {
+    combinePacks<T, 0, 1, true>(a, allBlocks(), packs.begin, packs.end, from, toPack);
+  } else if constexpr (sizeof(T) == 1) {  // 16 elements a pack: too much arithmetic and code
+    combinePacks<T, 0, 1>(a, allBlocks(), packs.begin, packs.end, from, toPack);
   } else {
     // Eight packs per thread are in flight at once, sixteen in few blocks of two ranks.
     switch (a.comm.nRanks) {
-      case 2: combinePacks<T, 2, 4>(a, allBlocks(), begin, packed, from, toPack); break;
-      case 4: combinePacks<T, 4, 2>(a, allBlocks(), begin, packed, from, toPack); break;
-      case 8: combinePacks<T, 8, 1>(a, allBlocks(), begin, packed, from, toPack); break;
-      default: combinePacks<T, 0, 1>(a, allBlocks(), begin, packed, from, toPack);
+      case 2: combinePacks<T, 2, 4>(a, allBlocks(), packs.begin, packs.end, from, toPack); break;
+      case 4: combinePacks<T, 4, 2>(a, allBlocks(), packs.begin, packs.end, from, toPack); break;
+      case 8: combinePacks<T, 8, 1>(a, allBlocks(), packs.begin, packs.end, from, toPack); break;
+      default: combinePacks<T, 0, 1>(a, allBlocks(), packs.begin, packs.end, from, toPack);
     }
   }
-  combineWords<T>(a, allBlocks(), packed, end, from, toWord);
+  combineEdges<T>(a, allBlocks(), begin, end, packs, sizeof(T), from, toWord);
 }
 
-// The same for two ranks, on some of the blocks.
+// The same for two ranks, on some of the blocks. Sources out of phase are combined in words, since the
+// kernels beside copy engines have no registers left for more.
 template <class T, class From, class ToPack, class ToWord>
 __device__ __forceinline__ void combineBoth(const nccl4jDirectArguments& a, Share share, u64 begin,
-                                            u64 end, bool aligned, From from, ToPack toPack,
+                                            u64 end, Places places, From from, ToPack toPack,
                                             ToWord toWord) {
-  const u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
+  const WholePacks packs = places.inPhase ? wholePacks(places.target, begin, end) : WholePacks{begin, begin};
   constexpr bool kSmall = sizeof(T) == 1;
-  combinePacks<T, kSmall ? 0 : 2, kSmall ? 1 : 4>(a, share, begin, packed, from, toPack);
-  combineWords<T>(a, share, packed, end, from, toWord);
+  combinePacks<T, kSmall ? 0 : 2, kSmall ? 1 : 4>(a, share, packs.begin, packs.end, from, toPack);
+  combineEdges<T>(a, share, begin, end, packs, places.inPhase ? sizeof(T) : 8, from, toWord);
 }
 
 template <class T>
@@ -164,9 +190,8 @@ __device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
     u64 part = (all / n + 15) / 16 * 16;
     u64 begin = min(all, rank * part);
     u64 end = rank == n - 1 ? all : min(all, begin + part);
-    bool aligned = ((a.send | a.recv) & 15) == 0;
     combineAll<T>(
-        a, begin, end, aligned, [&](int r) { return sendOf(a, r); },
+        a, begin, end, placesOf(a.send, a.recv), [&](int r) { return sendOf(a, r); },
         [&](u64 at, Pack x) {
           for (int d = 0; d < n; d++) {
             int to = rank + d < n ? rank + d : rank + d - n;
@@ -178,9 +203,8 @@ __device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
         });
   } else if (a.operation != DIRECT_REDUCE || rank == a.root) {
     u64 skip = a.operation == DIRECT_REDUCE_SCATTER ? rank * a.bytes : 0;
-    bool aligned = ((a.send + skip | a.recv) & 15) == 0;
     combineAll<T>(
-        a, 0, a.bytes, aligned, [&](int r) { return sendOf(a, r) + skip; },
+        a, 0, a.bytes, placesOf(a.send + skip, a.recv), [&](int r) { return sendOf(a, r) + skip; },
         [&](u64 at, Pack x) { storeData((char*)a.recv + at, x); },
         [&](u64 at, u64 x, u32 bytes) { storeElements<T>((char*)a.recv + at, x, bytes); });
   }
@@ -189,28 +213,30 @@ __device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
 }
 
 // Copies a range to some ranks, in order of their distance from this rank. Warps start at different ranks.
-template <int UNROLL, class From, class To>
-__device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool aligned, int nearest,
-                                     int end, From from, To to) {
+// The range begins at the same place of a pack on all of them. ANYWHERE: sources may begin at any address.
+template <int UNROLL, bool ANYWHERE, class From, class To>
+__device__ __forceinline__ void copyPacks(const nccl4jDirectArguments& a, WholePacks packs, int nearest,
+                                          int end, From from, To to) {
   const int n = a.comm.nRanks, rank = a.comm.rank;
-  const u64 threads = (u64)gridDim.x * blockDim.x;
-  const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  const u64 packed = aligned ? a.bytes / 16 * 16 : 0;
-  const u64 step = 16 * threads;
+  const u64 step = 16ull * gridDim.x * blockDim.x;
   auto place = [&](int d) { return rank + d < n ? rank + d : rank + d - n; };
   const int first = nearest + (int)((threadIdx.x / 32 + blockIdx.x) % (u32)(end - nearest));
   const bool same = from(0) == from(1);
-  u64 at = 16 * thread;
+  u64 at = packs.begin + 16 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
   auto loop = [&](auto unrolled) {
     constexpr int U = decltype(unrolled)::value;
-    for (; at + (U - 1) * step < packed; at += U * step) {
+    for (; at + (U - 1) * step < packs.end; at += U * step) {
       Pack x[U];
       int d = first;
       do {
         const char* source = from(place(d));
         if (d == first || !same) {
+          if constexpr (ANYWHERE) {
+            loadAnywhere(x, source, U, loadData, [&](int u) { return at + u * step; });
+          } else {
 #pragma unroll
-          for (int u = 0; u < U; u++) x[u] = loadData(source + at + u * step);
+            for (int u = 0; u < U; u++) x[u] = loadData(source + at + u * step);
+          }
         }
         char* target = to(place(d));
 #pragma unroll
@@ -221,11 +247,22 @@ __device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool aligne
   };
   loop(std::integral_constant<int, UNROLL>());
   loop(std::integral_constant<int, 1>());
-  for (u64 w = packed + 8 * thread; w < a.bytes; w += 8 * threads) {
-    const u32 bytes = (u32)min(8ull, a.bytes - w);
-    for (int d = nearest; d < end; d++)
-      storeElements<uint8_t>(to(place(d)) + w, loadElements<uint8_t>(from(place(d)) + w, bytes),
-                             bytes);
+}
+
+template <int UNROLL, class From, class To>
+__device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool inPhase, int nearest,
+                                     int end, From from, To to) {
+  const int n = a.comm.nRanks, rank = a.comm.rank;
+  const WholePacks packs = wholePacks((u64)to(rank), 0, a.bytes);
+  if (inPhase)
+    copyPacks<UNROLL, false>(a, packs, nearest, end, from, to);
+  else
+    copyPacks<2, true>(a, packs, nearest, end, from, to);
+  const u64 at = edgeAt(packs, 0, a.bytes, (u64)blockIdx.x * blockDim.x + threadIdx.x, 1);
+  if (at >= a.bytes) return;
+  for (int d = nearest; d < end; d++) {
+    const int r = rank + d < n ? rank + d : rank + d - n;
+    *(volatile uint8_t*)(to(r) + at) = *(const volatile uint8_t*)(from(r) + at);
   }
 }
 
@@ -236,7 +273,7 @@ __device__ __forceinline__ void copyWindows(const nccl4jDirectArguments& a) {
   const u32 number = epoch(a);
   const int n = a.comm.nRanks, rank = a.comm.rank;
   const bool gathers = a.operation == DIRECT_ALL_GATHER;
-  const bool aligned = ((a.send | a.recv | a.bytes) & 15) == 0;
+  const bool inPhase = ((a.send ^ a.recv + rank * a.bytes) & 15) == 0 && (gathers || a.bytes % 16 == 0);
   // In place, the own part is already in position.
   const bool inPlace = gathers && a.send == a.recv + rank * a.bytes;
   // Little data is copied to its own place while the others arrive. More would delay them.
@@ -244,13 +281,13 @@ __device__ __forceinline__ void copyWindows(const nccl4jDirectArguments& a) {
   auto from = [&](int r) { return (const char*)a.send + (gathers ? 0 : r * a.bytes); };
   auto to = [&](int r) { return recvOf(a, r) + rank * a.bytes; };
   arrive(a, number);
-  if (ownFirst) copy<2>(a, aligned, 0, 1, from, to);
+  if (ownFirst) copy<2>(a, inPhase, 0, 1, from, to);
   awaitBegin(a, number);
   const int nearest = inPlace || ownFirst ? 1 : 0;
   if (gathers)
-    copy<4>(a, aligned, nearest, n, from, to);
+    copy<4>(a, inPhase, nearest, n, from, to);
   else
-    copy<4>(a, aligned, nearest, n, from, to);
+    copy<4>(a, inPhase, nearest, n, from, to);
   meetAtEnd(a, number);
   finish(a, number);
 }

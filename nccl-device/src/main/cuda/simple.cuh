@@ -14,6 +14,7 @@
 #pragma once
 #include "reduce.cuh"
 #include "step.cuh"
+#include "unaligned.cuh"
 #include "wait.cuh"
 
 namespace nccl4j {
@@ -46,6 +47,43 @@ constexpr int kReadyThreads = 32 * (kWorkerWarps + 1);
 constexpr int kDoneThreads = 32 * (kWorkerWarps + 1);
 constexpr int kFreeThreads = 64;
 
+// Combines words of all sources. load(x, s) sets x to those of source s.
+template <class T, int N, class Load>
+__device__ __forceinline__ void combineSources(const MoveDescription& m, u32 op, int nRanks,
+                                               const Factor<T>& factor, u64 (&a)[N], Load load) {
+  u64 b[N] = {};
+  auto scale = [&](u64(&x)[N], u32 s) {
+    if (m.scaleMask >> s & 1)
+      for (int i = 0; i < N; i++) x[i] = multiplyElements<T>(x[i], factor);
+  };
+  load(a, 0);
+  if constexpr (kCombines && kWidens<T>) {
+    if (m.nSrc == 1) {
+      scale(a, 0);
+    } else {
+      auto inside = [&](u32 s) { return insideBy<T>(op, factor, m.scaleMask >> s & 1); };
+      Accumulator<T, N> sum;
+      load(b, 1);
+      sum.set(a, inside(0));
+      for (u32 s = 1; s < m.nSrc; s++) {
+        sum.add(op, b, inside(s));
+        if (s + 1 < m.nSrc) load(b, s + 1);
+      }
+      sum.result(a);
+    }
+  } else if (kCombines) {
+    if (m.nSrc > 1) load(b, 1);
+    scale(a, 0);
+    for (u32 s = 1; s < m.nSrc; s++) {
+      scale(b, s);
+      combine<T>(op, a, b);
+      if (s + 1 < m.nSrc) load(b, s + 1);
+    }
+  }
+  if (kCombines && m.divide)
+    for (int i = 0; i < N; i++) a[i] = divideElements<T>(a[i], nRanks);
+}
+
 // Combines sources into destinations, several packs a thread at a time.
 template <class T, int UNROLL>
 __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, int nRanks,
@@ -53,8 +91,8 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
   constexpr u32 kStride = 32 * UNROLL;  // packs of a warp
   for (u32 p = thread / 32 * kStride + thread % 32; p < nPacks; p += kWorkerWarps * kStride) {
     u64 at = (u64)p * 16;
-    u64 a[2 * UNROLL] = {}, b[2 * UNROLL] = {};
-    auto load = [&](u64(&x)[2 * UNROLL], u32 s) {
+    u64 a[2 * UNROLL] = {};
+    combineSources<T>(m, op, nRanks, factor, a, [&](u64(&x)[2 * UNROLL], u32 s) {
 #pragma unroll
       for (int i = 0; i < UNROLL; i++) {
         if (p + 32 * i >= nPacks) continue;
@@ -62,37 +100,7 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
         x[2 * i] = v.lo;
         x[2 * i + 1] = v.hi;
       }
-    };
-    auto scale = [&](u64(&x)[2 * UNROLL], u32 s) {
-      if (m.scaleMask >> s & 1)
-        for (int i = 0; i < 2 * UNROLL; i++) x[i] = multiplyElements<T>(x[i], factor);
-    };
-    load(a, 0);
-    if constexpr (kCombines && kWidens<T>) {
-      if (m.nSrc == 1) {
-        scale(a, 0);
-      } else {
-        auto inside = [&](u32 s) { return insideBy<T>(op, factor, m.scaleMask >> s & 1); };
-        Accumulator<T, 2 * UNROLL> sum;
-        load(b, 1);
-        sum.set(a, inside(0));
-        for (u32 s = 1; s < m.nSrc; s++) {
-          sum.add(op, b, inside(s));
-          if (s + 1 < m.nSrc) load(b, s + 1);
-        }
-        sum.result(a);
-      }
-    } else if (kCombines) {
-      if (m.nSrc > 1) load(b, 1);
-      scale(a, 0);
-      for (u32 s = 1; s < m.nSrc; s++) {
-        scale(b, s);
-        combine<T>(op, a, b);
-        if (s + 1 < m.nSrc) load(b, s + 1);
-      }
-    }
-    if (kCombines && m.divide)
-      for (int i = 0; i < 2 * UNROLL; i++) a[i] = divideElements<T>(a[i], nRanks);
+    });
     for (u32 d = 0; d < m.nDst; d++) {
 #pragma unroll
       for (int i = 0; i < UNROLL; i++)
@@ -124,11 +132,66 @@ __device__ __forceinline__ void movePacks(const MoveDescription& m, int thread, 
   }
 }
 
+// Up to eight bytes at an offset.
+template <class T>
+__device__ __forceinline__ void reduceWord(const MoveDescription& m, u32 op, int nRanks,
+                                           const Factor<T>& factor, u64 at, u32 n) {
+  u64 x[1];
+  Accumulator<T, 1> sum;
+  for (u32 s = 0; s < (kCombines ? m.nSrc : 1); s++) {
+    x[0] = loadElements<T>((char*)m.src[s] + at, n);
+    const bool scales = kCombines && m.scaleMask >> s & 1;
+    if (scales && (!kWidens<T> || m.nSrc == 1)) x[0] = multiplyElements<T>(x[0], factor);
+    const Inside inside = insideBy<T>(op, factor, scales);
+    if (s == 0)
+      sum.set(x, inside);
+    else if (kCombines)
+      sum.add(op, x, inside);
+  }
+  if (!kWidens<T> || m.nSrc > 1) sum.result(x);
+  if (kCombines && m.divide) x[0] = divideElements<T>(x[0], nRanks);
+  for (u32 d = 0; d < m.nDst; d++) storeElements<T>((char*)m.dst[d] + at, x[0], n);
+}
+
+// Buffers at any addresses. Packs are those of the only destination, else those of the slots, which lie at
+// multiples of 16. Not inlined: aligned steps keep their registers.
+template <class T>
+__device__ __noinline__ void reduceUnaligned(const MoveDescription& m, u32 op, int nRanks,
+                                             const Factor<T>& factor, int thread) {
+  constexpr u32 kThreads = 32 * kWorkerWarps, kUnroll = 2;
+  const WholePacks packs = wholePacks(m.nDst == 1 ? m.dst[0] : 0, 0, m.bytes);
+#pragma unroll 1
+  for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 16 * kUnroll * kThreads) {
+    const u32 n = at + 16 * kThreads < packs.end ? 2 : 1;
+    u64 a[2 * kUnroll] = {};
+    combineSources<T>(m, op, nRanks, factor, a, [&](u64(&x)[2 * kUnroll], u32 s) {
+      Pack v[kUnroll] = {};
+      loadAnywhere(v, (const char*)m.src[s], n, loadPack, [&](int i) { return at + 16 * kThreads * i; });
+#pragma unroll
+      for (int i = 0; i < (int)kUnroll; i++) {
+        x[2 * i] = v[i].lo;
+        x[2 * i + 1] = v[i].hi;
+      }
+    });
+    for (u32 d = 0; d < m.nDst; d++) {
+#pragma unroll
+      for (int i = 0; i < (int)kUnroll; i++)
+        if (i < (int)n) storeAnywhere((char*)m.dst[d] + at + 16 * kThreads * i, {a[2 * i], a[2 * i + 1]});
+    }
+  }
+  const u64 at = edgeAt(packs, 0, m.bytes, thread, sizeof(T));
+  if (at < m.bytes) reduceWord<T>(m, op, nRanks, factor, at, sizeof(T));
+}
+
 template <class T, bool MESSAGES>
 __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int nRanks,
                                            const Factor<T>& factor, int thread) {
   constexpr int kThreads = 32 * kWorkerWarps;
-  u32 nPacks = m.aligned ? m.bytes / 16 : 0;
+  if (!m.aligned) {
+    reduceUnaligned<T>(m, op, nRanks, factor, thread);
+    return;
+  }
+  const u32 nPacks = m.bytes / 16;
   // Large steps move more packs at once, as many as fit in registers while they are combined. Small steps
   // give each warp a part.
   constexpr int kMost = !kCombines || !kWidens<T> ? 4 : sizeof(T) == 1 ? 2 : 3;
@@ -138,24 +201,26 @@ __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int
     reducePacks<T, kMost>(m, op, nRanks, factor, thread, nPacks);
   else
     reducePacks<T, 2>(m, op, nRanks, factor, thread, nPacks);
-  // Bytes that 16-byte packs do not cover: a tail, or all if a buffer is not aligned.
-  for (u32 at = nPacks * 16 + thread * 8; at < m.bytes; at += 8 * kThreads) {
-    u32 n = m.bytes - at < 8 ? m.bytes - at : 8;
-    u64 x[1];
-    Accumulator<T, 1> sum;
-    for (u32 s = 0; s < (kCombines ? m.nSrc : 1); s++) {
-      x[0] = loadElements<T>((char*)m.src[s] + at, n);
-      const bool scales = kCombines && m.scaleMask >> s & 1;
-      if (scales && (!kWidens<T> || m.nSrc == 1)) x[0] = multiplyElements<T>(x[0], factor);
-      const Inside inside = insideBy<T>(op, factor, scales);
-      if (s == 0)
-        sum.set(x, inside);
-      else if (kCombines)
-        sum.add(op, x, inside);
-    }
-    if (!kWidens<T> || m.nSrc > 1) sum.result(x);
-    if (kCombines && m.divide) x[0] = divideElements<T>(x[0], nRanks);
-    for (u32 d = 0; d < m.nDst; d++) storeElements<T>((char*)m.dst[d] + at, x[0], n);
+  // Bytes behind the last pack.
+  const u32 at = nPacks * 16 + thread * 8;
+  if (at < m.bytes) reduceWord<T>(m, op, nRanks, factor, at, min(8u, m.bytes - at));
+}
+
+// A pair's share of one of its warps, at any addresses.
+__device__ __noinline__ void copyUnaligned(char* dst, const char* src, u32 bytes, u32 thread, u32 threads) {
+  const WholePacks packs = wholePacks((u64)dst, 0, bytes);
+#pragma unroll 1
+  for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 32 * threads) {
+    const u32 n = at + 16 * threads < packs.end ? 2 : 1;
+    Pack x[2] = {};
+    loadAnywhere(x, src, n, loadPack, [&](int i) { return at + 16 * threads * i; });
+    storePack(dst + at, x[0]);
+    if (n == 2) storePack(dst + at + 16 * threads, x[1]);
+  }
+  for (u32 e = thread;; e += threads) {
+    const u64 at = edgeAt(packs, 0, bytes, e, 1);
+    if (at >= bytes) break;
+    *(volatile uint8_t*)(dst + at) = *(const volatile uint8_t*)(src + at);
   }
 }
 
@@ -170,7 +235,11 @@ __device__ __forceinline__ void copyPairs(const MoveDescription& m, int thread) 
     const char* src = (const char*)m.src[pair];
     char* dst = (char*)m.dst[pair];
     u32 bytes = m.part[pair];
-    u32 nPacks = m.aligned ? bytes / 16 : 0;
+    if (!m.aligned) {
+      copyUnaligned(dst, src, bytes, mine * 32 + lane, warps * 32);
+      continue;
+    }
+    u32 nPacks = bytes / 16;
     constexpr int kUnroll = 4;
     for (u32 p = mine * 32 * kUnroll + lane; p < nPacks; p += warps * 32 * kUnroll) {
       Pack x[kUnroll] = {};

@@ -13,6 +13,7 @@
 #include "lines.cuh"
 #include "share.cuh"
 #include "step.cuh"
+#include "unaligned.cuh"
 #include "wait.cuh"
 
 namespace nccl4j {
@@ -20,29 +21,40 @@ namespace nccl4j {
 // Copies by all threads of a block.
 __device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes) {
   constexpr int kUnroll = 4;
-  const u64 packs = (((u64)to | (u64)from) & 15) == 0 ? bytes / 16 : 0;
+  const WholePacks whole = wholePacks((u64)to, 0, bytes);
   const u32 threads = blockDim.x;
-  u64 i = threadIdx.x;
-  for (; i + (kUnroll - 1) * threads < packs; i += kUnroll * threads) {
-    uint4 x[kUnroll];
+  if ((((u64)to ^ (u64)from) & 15) == 0) {
+    const u64 packs = (whole.end - whole.begin) / 16;
+    const uint4* source = (const uint4*)(from + whole.begin);
+    uint4* target = (uint4*)(to + whole.begin);
+    u64 i = threadIdx.x;
+    for (; i + (kUnroll - 1) * threads < packs; i += kUnroll * threads) {
+      uint4 x[kUnroll];
 #pragma unroll
-    for (int j = 0; j < kUnroll; j++) x[j] = ((const uint4*)from)[i + j * threads];
+      for (int j = 0; j < kUnroll; j++) x[j] = source[i + j * threads];
 #pragma unroll
-    for (int j = 0; j < kUnroll; j++) ((uint4*)to)[i + j * threads] = x[j];
+      for (int j = 0; j < kUnroll; j++) target[i + j * threads] = x[j];
+    }
+    if (i < packs) {  // load the rest at once: one by one, each would cost a memory latency
+      uint4 x[kUnroll];
+#pragma unroll
+      for (int j = 0; j < kUnroll; j++)
+        if (i + j * threads < packs) x[j] = source[i + j * threads];
+#pragma unroll
+      for (int j = 0; j < kUnroll; j++)
+        if (i + j * threads < packs) target[i + j * threads] = x[j];
+    }
+  } else {
+    for (u64 at = whole.begin + 16 * threadIdx.x; at < whole.end; at += 32 * threads) {
+      const u32 n = at + 16 * threads < whole.end ? 2 : 1;
+      Pack x[2] = {};
+      loadAnywhere(x, from, n, loadPack, [&](int j) { return at + 16ull * threads * j; });
+      storePack(to + at, x[0]);
+      if (n == 2) storePack(to + at + 16 * threads, x[1]);
+    }
   }
-  if (i < packs) {  // load the rest at once: one by one, each would cost a memory latency
-    uint4 x[kUnroll];
-#pragma unroll
-    for (int j = 0; j < kUnroll; j++)
-      if (i + j * threads < packs) x[j] = ((const uint4*)from)[i + j * threads];
-#pragma unroll
-    for (int j = 0; j < kUnroll; j++)
-      if (i + j * threads < packs) ((uint4*)to)[i + j * threads] = x[j];
-  }
-  for (u64 at = packs * 16 + 8ull * threadIdx.x; at < bytes; at += 8ull * threads) {
-    const u32 n = (u32)min(8ull, bytes - at);
-    storeElements<uint8_t>(to + at, loadElements<uint8_t>(from + at, n), n);
-  }
+  const u64 at = edgeAt(whole, 0, bytes, threadIdx.x, 1);
+  if (at < bytes) *(volatile uint8_t*)(to + at) = *(const volatile uint8_t*)(from + at);
 }
 
 namespace straight {
