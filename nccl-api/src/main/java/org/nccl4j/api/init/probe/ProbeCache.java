@@ -12,7 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
-import org.nccl4j.api.plan.TunedTable;
+import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.IoErrorText;

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
-import org.nccl4j.api.plan.TunedTable;
+import org.nccl4j.api.plan.algorithm.TunedTable;
 
 /**
  * Writes measured cells as a table of {@code ./nccl tune}. Between two sizes a table's time is

@@ -28,7 +28,7 @@ public record BufferReach(By send, By recv, boolean overlaps, boolean covered) {
   }
 
   /** True if an algorithm between windows can work on the buffers. */
-  boolean allows(Algorithm algorithm, Operation operation) {
+  public boolean allows(Algorithm algorithm, Operation operation) {
     boolean lines = algorithm.isLines();
     By least = algorithm.isMulticast() && !lines ? By.MULTICAST : By.PEERS;
     return (send.compareTo(least) >= 0 || !algorithm.needsSend(operation))

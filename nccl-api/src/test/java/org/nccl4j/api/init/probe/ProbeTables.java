@@ -3,7 +3,7 @@ package org.nccl4j.api.init.probe;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.nccl4j.api.plan.TunedTable;
+import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;

@@ -1,4 +1,4 @@
-package org.nccl4j.api.plan;
+package org.nccl4j.api.plan.algorithm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
