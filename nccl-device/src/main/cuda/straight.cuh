@@ -48,9 +48,13 @@ __device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes)
     for (u64 at = whole.begin + 16 * threadIdx.x; at < whole.end; at += 32 * threads) {
       const u32 n = at + 16 * threads < whole.end ? 2 : 1;
       Pack x[2] = {};
-      loadAnywhere(x, from, n, loadPack, [&](int j) { return at + 16ull * threads * j; });
-      storePack(to + at, x[0]);
-      if (n == 2) storePack(to + at + 16 * threads, x[1]);
+      auto load = [](const void* p) {
+        const ulonglong2 v = *(const ulonglong2*)p;
+        return Pack{v.x, v.y};
+      };
+      loadAnywhere(x, from, n, load, [&](int j) { return at + 16ull * threads * j; });
+      *(ulonglong2*)(to + at) = {x[0].lo, x[0].hi};
+      if (n == 2) *(ulonglong2*)(to + at + 16 * threads) = {x[1].lo, x[1].hi};
     }
   }
   const u64 at = edgeAt(whole, 0, bytes, threadIdx.x, 1);
