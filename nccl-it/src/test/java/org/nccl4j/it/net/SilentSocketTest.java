@@ -252,8 +252,8 @@ class SilentSocketTest {
   void aSlowReceiverKeepsItsSocket(int threads) throws Exception {
     Random random = new Random(4);
     try (Ranks ranks =
-        new Ranks(settings(threads, "1500ms"), threads == 0, random, SilentWire.Direction.BOTH)) {
-      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(3);
+        new Ranks(settings(threads, "2500ms"), threads == 0, random, SilentWire.Direction.BOTH)) {
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
       until(
           () -> {
             ranks.flows[0].send();
