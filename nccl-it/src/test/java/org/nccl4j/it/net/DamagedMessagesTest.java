@@ -85,9 +85,11 @@ class DamagedMessagesTest {
     /** Sends a message and returns what has come. */
     byte[] move(int bytes) {
       NetRequest receive =
-          receiver.irecv(
-              1, new NetMemory[] {target}, new long[] {0}, new int[] {bytes}, new int[] {3});
-      NetRequest send = sender.isend(source, 0, bytes, 3);
+          Requests.begun(
+              () ->
+                  receiver.irecv(
+                      1, new NetMemory[] {target}, new long[] {0}, new int[] {bytes}, new int[] {3}));
+      NetRequest send = Requests.begun(() -> sender.isend(source, 0, bytes, 3));
       boolean[] done = new boolean[2];
       until(
           () -> {

@@ -57,9 +57,11 @@ class RailsTest {
       try (NetMemory source = sender.register(from);
           NetMemory target = receiver[0].register(to)) {
         NetRequest receive =
-            receiver[0].irecv(
-                1, new NetMemory[] {target}, new long[] {0}, new int[] {BYTES}, new int[] {0});
-        NetRequest send = sender.isend(source, 0, BYTES, 0);
+            Requests.begun(
+                () ->
+                    receiver[0].irecv(
+                        1, new NetMemory[] {target}, new long[] {0}, new int[] {BYTES}, new int[] {0}));
+        NetRequest send = Requests.begun(() -> sender.isend(source, 0, BYTES, 0));
         boolean[] ended = new boolean[2];
         until(
             () -> {

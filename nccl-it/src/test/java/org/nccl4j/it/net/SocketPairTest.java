@@ -90,10 +90,13 @@ class SocketPairTest {
     Arrays.fill(data, mark);
     from.memory.write(0, ByteBuffer.wrap(data));
     NetMemory target = to.receiver.register(to.memory);
+    NetMemory source = from.sender.register(from.memory);
     NetRequest receive =
-        to.receiver.irecv(
-            1, new NetMemory[] {target}, new long[] {BYTES}, new int[] {bytes}, new int[1]);
-    NetRequest send = from.sender.isend(from.sender.register(from.memory), 0, bytes, 0);
+        Requests.begun(
+            () ->
+                to.receiver.irecv(
+                    1, new NetMemory[] {target}, new long[] {BYTES}, new int[] {bytes}, new int[1]));
+    NetRequest send = Requests.begun(() -> from.sender.isend(source, 0, bytes, 0));
     int[] size = new int[1];
     boolean[] done = new boolean[2];
     until(

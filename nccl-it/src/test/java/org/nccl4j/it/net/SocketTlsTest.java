@@ -77,8 +77,11 @@ class SocketTlsTest {
         NetMemory source = sender.register(out);
         NetMemory[] target = {receiver[0].register(in)};
         NetRequest receive =
-            receiver[0].irecv(1, target, new long[] {0}, new int[] {data.length}, new int[] {3});
-        NetRequest send = sender.isend(source, 0, data.length, 3);
+            Requests.begun(
+                () ->
+                    receiver[0].irecv(
+                        1, target, new long[] {0}, new int[] {data.length}, new int[] {3}));
+        NetRequest send = Requests.begun(() -> sender.isend(source, 0, data.length, 3));
         RemoteException[] errors = new RemoteException[2];
         boolean[] over = new boolean[2];
         until(

@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -103,14 +104,16 @@ class LateMessagesTest {
         List<NetRequest> receives = new ArrayList<>();
         List<NetRequest> sends = new ArrayList<>();
         for (int m = 0; m < UNDER_WAY; m++) {
+          long place = (long) m * ROOM;
+          int bytes = BYTES[m];
+          NetMemory[] memories = {to};
+          NetReceiver end = receiver;
           receives.add(
-              receiver.irecv(
-                  1,
-                  new NetMemory[] {to},
-                  new long[] {(long) m * ROOM},
-                  new int[] {ROOM},
-                  new int[] {7}));
-          sends.add(sender.isend(from, (long) m * ROOM, BYTES[m], 7));
+              begun(
+                  () ->
+                      end.irecv(
+                          1, memories, new long[] {place}, new int[] {ROOM}, new int[] {7})));
+          sends.add(begun(() -> sender.isend(from, place, bytes, 7)));
         }
         await(sends, receives);
         for (int m = 0; m < UNDER_WAY; m++) {
@@ -146,5 +149,15 @@ class LateMessagesTest {
       all &= sent[m];
     }
     return all;
+  }
+
+  /** The request, once it could begin: not while the watch of the sockets reads. */
+  private static NetRequest begun(Supplier<NetRequest> begin) {
+    NetRequest request = begin.get();
+    while (request == null) {
+      Thread.yield();
+      request = begin.get();
+    }
+    return request;
   }
 }

@@ -77,8 +77,12 @@ class SocketHeaderTest {
   }
 
   private NetRequest receive(int tag) {
-    NetMemory to = receiver.register(memory);
-    return receiver.irecv(1, new NetMemory[] {to}, new long[] {0}, new int[] {64}, new int[] {tag});
+    NetMemory[] to = {receiver.register(memory)};
+    NetRequest request = null;
+    while (request == null) { // the watch may be reading
+      request = receiver.irecv(1, to, new long[] {0}, new int[] {64}, new int[] {tag});
+    }
+    return request;
   }
 
   private static ByteBuffer message(long number, int size, int tag) {
