@@ -88,7 +88,11 @@ class DamagedMessagesTest {
           Requests.begun(
               () ->
                   receiver.irecv(
-                      1, new NetMemory[] {target}, new long[] {0}, new int[] {bytes}, new int[] {3}));
+                      1,
+                      new NetMemory[] {target},
+                      new long[] {0},
+                      new int[] {bytes},
+                      new int[] {3}));
       NetRequest send = Requests.begun(() -> sender.isend(source, 0, bytes, 3));
       boolean[] done = new boolean[2];
       until(

@@ -60,7 +60,11 @@ class RailsTest {
             Requests.begun(
                 () ->
                     receiver[0].irecv(
-                        1, new NetMemory[] {target}, new long[] {0}, new int[] {BYTES}, new int[] {0}));
+                        1,
+                        new NetMemory[] {target},
+                        new long[] {0},
+                        new int[] {BYTES},
+                        new int[] {0}));
         NetRequest send = Requests.begun(() -> sender.isend(source, 0, BYTES, 0));
         boolean[] ended = new boolean[2];
         until(

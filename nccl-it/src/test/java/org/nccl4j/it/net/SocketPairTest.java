@@ -95,7 +95,11 @@ class SocketPairTest {
         Requests.begun(
             () ->
                 to.receiver.irecv(
-                    1, new NetMemory[] {target}, new long[] {BYTES}, new int[] {bytes}, new int[1]));
+                    1,
+                    new NetMemory[] {target},
+                    new long[] {BYTES},
+                    new int[] {bytes},
+                    new int[1]));
     NetRequest send = Requests.begun(() -> from.sender.isend(source, 0, bytes, 0));
     int[] size = new int[1];
     boolean[] done = new boolean[2];

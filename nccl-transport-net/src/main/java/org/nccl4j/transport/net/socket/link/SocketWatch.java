@@ -134,10 +134,10 @@ public final class SocketWatch implements Runnable {
   @Override
   public void run() {
     boolean broken = false;
-    boolean idle = false;
+    boolean slept = false;
     int looks = 0;
     while (!stopped) {
-      if (broken || idle || hasGuests || ++looks % LOOKS_FOR_PORT == 0) {
+      if (broken || slept || hasGuests || ++looks % LOOKS_FOR_PORT == 0) {
         hasGuests = false;
         port.run();
       }
@@ -145,9 +145,9 @@ public final class SocketWatch implements Runnable {
       for (Watched link : links) {
         broken |= link.look();
       }
-      idle = !broken && !hasGuests && !isUnderWay();
-      if (idle) {
-        sleep();
+      slept = false;
+      if (!broken && !hasGuests && !isUnderWay()) {
+        slept = sleep();
       } else {
         Patience.parkOwn(this, broken || hasGuests ? BUSY_LOOK_NANOS : lookNanos());
       }
@@ -167,8 +167,13 @@ public final class SocketWatch implements Runnable {
     return idleNanos == 0 ? LOOK_NANOS : Math.min(LOOK_NANOS, idleNanos);
   }
 
-  /** Says first that it sleeps: who begins something afterwards wakes it. */
-  private void sleep() {
+  /**
+   * Says first that it sleeps: who begins something afterwards wakes it.
+   *
+   * @return true if nobody did for the longest time without a look
+   */
+  private boolean sleep() {
+    long begin = System.nanoTime();
     asleep = true;
     if (!stopped && !isUnderWay()) {
       if (idleNanos == 0) {
@@ -178,6 +183,7 @@ public final class SocketWatch implements Runnable {
       }
     }
     asleep = false;
+    return idleNanos != 0 && System.nanoTime() - begin >= idleNanos;
   }
 
   /**

@@ -111,8 +111,7 @@ class LateMessagesTest {
           receives.add(
               begun(
                   () ->
-                      end.irecv(
-                          1, memories, new long[] {place}, new int[] {ROOM}, new int[] {7})));
+                      end.irecv(1, memories, new long[] {place}, new int[] {ROOM}, new int[] {7})));
           sends.add(begun(() -> sender.isend(from, place, bytes, 7)));
         }
         await(sends, receives);
