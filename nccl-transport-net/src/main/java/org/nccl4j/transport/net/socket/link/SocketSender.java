@@ -58,9 +58,7 @@ public final class SocketSender extends SocketConnection implements NetSender {
   private void connect(SocketLink connected) {
     DataChannel[] sockets = connected.sockets();
     DataSocketCount count = preferred.withLanes(sockets.length - 1);
-    lanes =
-        new DataSockets(
-            sockets, true, count, threads, "send-" + connected.peer(), connected.silence());
+    lanes = new DataSockets(sockets, true, count, threads, "send-" + connected.peer());
     targets = new long[lanes.count()];
     connected.carriedBy(lanes);
     for (int s = 0; s < REQUESTS; s++) {
