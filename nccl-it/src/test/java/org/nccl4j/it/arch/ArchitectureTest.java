@@ -36,7 +36,7 @@ class ArchitectureTest {
                     PROJECT.stream()
                             .filter(c -> c.getPackageName().startsWith("org.nccl4j." + module))
                             .count()
-                        >= 2,
+                        >= 3,
                     "classes of " + module));
   }
 
