@@ -11,6 +11,7 @@ import java.util.Set;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.http.PrometheusWriter;
 import org.nccl4j.api.observe.http.PrometheusWriter.Family;
+import org.nccl4j.api.observe.http.RankFamilies;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
@@ -21,8 +22,6 @@ import org.nccl4j.it.top.Frame.Wait;
  * gauge with its communicator. For one thread.
  */
 final class PrometheusText {
-  private static final Family OPERATIONS =
-      Family.counter("nccl4j_operations_total", "Operations that ended.");
   private static final Family BYTES =
       Family.counter(
           "nccl4j_operation_bytes_total",
@@ -33,16 +32,6 @@ final class PrometheusText {
       Family.counter(
           "nccl4j_wait_seconds_total",
           "Time in which the rank's kernel waited for another rank, by samples.");
-  private static final Family LINK_BYTES =
-      Family.counter("nccl4j_link_bytes_total", "Bytes sent to a rank over its connection.");
-  private static final Family TAKE_OVERS =
-      Family.counter(
-          "nccl4j_path_takeovers_total",
-          "Paths of connections that broke and that others have replaced.");
-  private static final Family BYTES_AGAIN =
-      Family.counter("nccl4j_bytes_sent_again_total", "Bytes sent again after a path had broken.");
-  private static final Family FAILED =
-      Family.gauge("nccl4j_failed", "1 if the communicator has failed on the rank.");
   private static final Family STOPPED =
       Family.gauge("nccl4j_stopped", "1 if the rank's process is stopped.");
   private static final Family WAIT_RATIO =
@@ -55,7 +44,14 @@ final class PrometheusText {
 
   PrometheusText() {
     for (Family family :
-        List.of(OPERATIONS, BYTES, BUS_BYTES, WAIT_SECONDS, LINK_BYTES, TAKE_OVERS, BYTES_AGAIN)) {
+        List.of(
+            RankFamilies.OPERATIONS,
+            BYTES,
+            BUS_BYTES,
+            WAIT_SECONDS,
+            RankFamilies.LINK_BYTES,
+            RankFamilies.TAKE_OVERS,
+            RankFamilies.BYTES_AGAIN)) {
       counters.put(family, new Totals());
     }
   }
@@ -63,7 +59,7 @@ final class PrometheusText {
   /** Takes a frame. Communicators of one name in one process have their sum. */
   void add(Frame frame) {
     gauges = new LinkedHashMap<>();
-    for (Family family : List.of(FAILED, STOPPED, WAIT_RATIO, RANKS)) {
+    for (Family family : List.of(RankFamilies.FAILED, STOPPED, WAIT_RATIO, RANKS)) {
       gauges.put(family, new LinkedHashMap<>());
     }
     Set<String> processes = new HashSet<>();
@@ -81,7 +77,7 @@ final class PrometheusText {
         places.put(rank.rank(), labels);
         processes.add(process);
         new Place(labels, process, communicator.id()).count(rank);
-        gauge(FAILED, labels, rank.state().equals("failed") ? 1 : 0);
+        gauge(RankFamilies.FAILED, labels, rank.state().equals("failed") ? 1 : 0);
         gauge(STOPPED, labels, rank.state().equals("stopped") ? 1 : 0);
       }
       for (Wait wait : communicator.waits()) {
@@ -112,29 +108,25 @@ final class PrometheusText {
     }
 
     void count(RankRates rank) {
-      take(OPERATIONS, "", rank.counts().operations());
+      take(RankFamilies.OPERATIONS, "", rank.counts().operations());
       take(BYTES, "", rank.counts().bytes());
       take(BUS_BYTES, "", rank.counts().busBytes());
       take(WAIT_SECONDS, "", rank.counts().waitSeconds());
       for (LinkRates link : rank.links()) {
         String to =
-            "," + label("peer", peer(link.peer())) + "," + label("transport", link.transport());
-        take(LINK_BYTES, to, link.bytes());
+            "," + RankFamilies.peer(link.peer()) + "," + label("transport", link.transport());
+        take(RankFamilies.LINK_BYTES, to, link.bytes());
       }
       for (TakeOver each : rank.takeOvers()) {
-        String peer = "," + label("peer", peer(each.peer()));
-        take(TAKE_OVERS, peer, each.what().count());
-        take(BYTES_AGAIN, peer, each.what().bytesAgain());
+        String peer = "," + RankFamilies.peer(each.peer());
+        take(RankFamilies.TAKE_OVERS, peer, each.what().count());
+        take(RankFamilies.BYTES_AGAIN, peer, each.what().bytesAgain());
       }
     }
 
     private void take(Family family, String further, double count) {
       counters.get(family).take(labels + further, process, communicator, count);
     }
-  }
-
-  private static String peer(int rank) {
-    return rank < 0 ? "others" : String.valueOf(rank);
   }
 
   /** All families, each with its samples. */

@@ -27,22 +27,10 @@ final class JobMetrics {
       Family.gauge("nccl4j_job_gone_ranks", "Ranks that have left or have not come.");
   private static final Family HEALTHY =
       Family.gauge("nccl4j_job_healthy", "1 if no rank is silent, gone, behind or has failed.");
-  private static final Family OPERATIONS =
-      Family.counter("nccl4j_operations_total", "Operations that ended.");
   private static final Family BEHIND =
       Family.gauge("nccl4j_behind_collectives", "Collectives by which a rank is behind others.");
   private static final Family WAITS =
       Family.gauge("nccl4j_waits_for_seconds", "Time for which a rank waits for another.");
-  private static final Family FAILED =
-      Family.gauge("nccl4j_failed", "1 if the communicator has failed on the rank.");
-  private static final Family LINK_BYTES =
-      Family.counter("nccl4j_link_bytes_total", "Bytes sent to a rank over its connection.");
-  private static final Family TAKE_OVERS =
-      Family.counter(
-          "nccl4j_path_takeovers_total",
-          "Paths of connections that broke and that others have replaced.");
-  private static final Family BYTES_AGAIN =
-      Family.counter("nccl4j_bytes_sent_again_total", "Bytes sent again after a path had broken.");
 
   /** The samples of each family by labels; equal labels are one sample. */
   private final Map<Family, Map<String, Double>> families = new LinkedHashMap<>();
@@ -53,13 +41,13 @@ final class JobMetrics {
             SILENT,
             GONE,
             HEALTHY,
-            OPERATIONS,
+            RankFamilies.OPERATIONS,
             BEHIND,
             WAITS,
-            FAILED,
-            LINK_BYTES,
-            TAKE_OVERS,
-            BYTES_AGAIN)
+            RankFamilies.FAILED,
+            RankFamilies.LINK_BYTES,
+            RankFamilies.TAKE_OVERS,
+            RankFamilies.BYTES_AGAIN)
         .forEach(family -> families.put(family, new LinkedHashMap<>()));
   }
 
@@ -85,8 +73,8 @@ final class JobMetrics {
 
   private void take(RankReport rank) {
     String labels = labels(rank);
-    put(OPERATIONS, labels, rank.ended());
-    put(FAILED, labels, rank.failed() ? 1 : 0);
+    put(RankFamilies.OPERATIONS, labels, rank.ended());
+    put(RankFamilies.FAILED, labels, rank.failed() ? 1 : 0);
     if (rank.waitsFor() >= 0 && rank.current() != null) {
       put(
           WAITS,
@@ -95,14 +83,18 @@ final class JobMetrics {
     }
     for (Traffic link : rank.links().traffic()) {
       put(
-          LINK_BYTES,
-          labels + "," + peer(link.peer()) + "," + label("transport", link.transport()),
+          RankFamilies.LINK_BYTES,
+          labels
+              + ","
+              + RankFamilies.peer(link.peer())
+              + ","
+              + label("transport", link.transport()),
           link.bytes());
     }
     for (TakeOver each : rank.links().takeOvers()) {
-      String to = labels + "," + peer(each.peer());
-      put(TAKE_OVERS, to, each.what().count());
-      put(BYTES_AGAIN, to, each.what().bytesAgain());
+      String to = labels + "," + RankFamilies.peer(each.peer());
+      put(RankFamilies.TAKE_OVERS, to, each.what().count());
+      put(RankFamilies.BYTES_AGAIN, to, each.what().bytesAgain());
     }
   }
 
@@ -114,10 +106,6 @@ final class JobMetrics {
             label("rank", String.valueOf(rank.rank())),
             label("host", rank.process().host()),
             label("pid", String.valueOf(rank.process().pid()))));
-  }
-
-  private static String peer(int rank) {
-    return label("peer", rank < 0 ? "others" : String.valueOf(rank));
   }
 
   /** Of two samples with equal labels, counters are added; of others the larger is taken. */

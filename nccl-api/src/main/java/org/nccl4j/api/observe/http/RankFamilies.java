@@ -1,0 +1,29 @@
+package org.nccl4j.api.observe.http;
+
+import org.nccl4j.api.observe.http.PrometheusWriter.Family;
+
+/**
+ * The families of a communicator's ranks that are served both for a job and for the processes of a
+ * host. A scraper of both finds one name with one meaning.
+ */
+public final class RankFamilies {
+  public static final Family OPERATIONS =
+      Family.counter("nccl4j_operations_total", "Operations that ended.");
+  public static final Family FAILED =
+      Family.gauge("nccl4j_failed", "1 if the communicator has failed on the rank.");
+  public static final Family LINK_BYTES =
+      Family.counter("nccl4j_link_bytes_total", "Bytes sent to a rank over its connection.");
+  public static final Family TAKE_OVERS =
+      Family.counter(
+          "nccl4j_path_takeovers_total",
+          "Paths of connections that broke and that others have replaced.");
+  public static final Family BYTES_AGAIN =
+      Family.counter("nccl4j_bytes_sent_again_total", "Bytes sent again after a path had broken.");
+
+  private RankFamilies() {}
+
+  /** Returns the label of the rank at a connection's other end; of several, -1, it is "others". */
+  public static String peer(int rank) {
+    return PrometheusWriter.label("peer", rank < 0 ? "others" : String.valueOf(rank));
+  }
+}
