@@ -12,10 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.nccl4j.api.settings.AlgorithmFilter;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -28,20 +25,7 @@ class UnmeasuredWindowCostsTest {
       List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER);
 
   private static CostModel measured(int nRanks) {
-    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, H200, true, true)
-        .with(Optional.of(TopologyCostModelTest.topology(1, nRanks, 90, 18)))
-        .costs(null);
-  }
-
-  private static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {
-    BufferReach windows =
-        new BufferReach(
-            BufferReach.By.PEERS,
-            BufferReach.By.PEERS,
-            /* overlaps= */ false,
-            /* covered= */ false);
-    return new AlgorithmSelector(costs, AlgorithmFilter.ALL)
-        .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM, windows);
+    return ChosenTimes.profile(H200, nRanks).costs(null);
   }
 
   private static CostModel unmeasured(int nRanks, boolean nvlink, CommTopology topology) {
@@ -70,19 +54,7 @@ class UnmeasuredWindowCostsTest {
   void choosesNearlyAsMeasured(int nRanks, String kind, CostModel base) {
     CostModel modelled = new UnmeasuredWindowCosts(base, nRanks, CudaDevice.lineData(nRanks));
     CostModel measured = measured(nRanks);
-    double logs = 0;
-    int cells = 0;
-    for (Operation operation : MEASURED) {
-      for (long bytes = 1 << 10; bytes <= 1L << 29; bytes *= 2) {
-        AlgorithmChoice taken = choose(modelled, operation, bytes);
-        double time = measured.microseconds(operation, taken.algorithm(), taken.protocol(), bytes);
-        double least = choose(measured, operation, bytes).microseconds();
-        assertTrue(time < 1.6 * least, operation + " of " + bytes + " by " + taken);
-        logs += Math.log(time / least);
-        cells++;
-      }
-    }
-    double mean = Math.exp(logs / cells);
+    double mean = ChosenTimes.meanOfLeast(modelled, measured, MEASURED, 1.6);
     assertTrue(mean < 1.05, kind + ": chosen times are " + mean + " of the least");
   }
 
@@ -91,9 +63,13 @@ class UnmeasuredWindowCostsTest {
     for (int nRanks : new int[] {2, 8, 16}) {
       CostModel costs = unmeasured(nRanks, /* nvlink= */ true, null);
       assertTrue(costs.comparesWindows());
-      assertEquals(Algorithm.DIRECT_LL, choose(costs, Operation.ALL_REDUCE, 4 << 10).algorithm());
-      assertTrue(choose(costs, Operation.ALL_REDUCE, 1 << 20).algorithm().isBetweenWindows());
-      assertTrue(choose(costs, Operation.ALL_TO_ALL, 1 << 20).algorithm().isBetweenWindows());
+      assertEquals(
+          Algorithm.DIRECT_LL,
+          ChosenTimes.choose(costs, Operation.ALL_REDUCE, 4 << 10).algorithm());
+      assertTrue(
+          ChosenTimes.choose(costs, Operation.ALL_REDUCE, 1 << 20).algorithm().isBetweenWindows());
+      assertTrue(
+          ChosenTimes.choose(costs, Operation.ALL_TO_ALL, 1 << 20).algorithm().isBetweenWindows());
     }
   }
 
@@ -102,7 +78,7 @@ class UnmeasuredWindowCostsTest {
     CostModel costs = unmeasured(8, true, TopologyCostModelTest.topology(1, 8, 100, 18));
     for (long bytes : new long[] {1 << 10, 1 << 20, 1 << 26}) {
       assertTrue(
-          choose(costs, Operation.REDUCE_SCATTER, bytes).algorithm().isBetweenWindows(),
+          ChosenTimes.choose(costs, Operation.REDUCE_SCATTER, bytes).algorithm().isBetweenWindows(),
           bytes + " bytes");
     }
   }
@@ -112,6 +88,7 @@ class UnmeasuredWindowCostsTest {
   void windowsAreLeftOverPcie() {
     CostModel costs = unmeasured(4, /* nvlink= */ false, null);
     assertFalse(costs.comparesWindows());
-    assertFalse(choose(costs, Operation.ALL_GATHER, 1 << 20).algorithm().isBetweenWindows());
+    assertFalse(
+        ChosenTimes.choose(costs, Operation.ALL_GATHER, 1 << 20).algorithm().isBetweenWindows());
   }
 }
