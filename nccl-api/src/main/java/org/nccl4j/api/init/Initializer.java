@@ -229,7 +229,7 @@ public final class Initializer {
    * @param later makes the other connections; null where there are none
    * @param known what all ranks know of each other's connections
    * @param probing this rank's part in a probe
-   * @param probed what rank 0 says of a probe
+   * @param probed rank 0's message about a probe
    * @param nvls this rank's place in NVLS
    * @param proxyEnds ends of connections that the proxy serves
    * @param puts whether the proxy serves puts too
@@ -308,7 +308,7 @@ public final class Initializer {
             ranks.members().hosts(),
             ranks.graphs().topology()),
         plugins.tuned(),
-        TuningSettings.of(request.settings(), request.device().kind()).conditions());
+        () -> TuningSettings.of(request.settings(), request.device().kind()).conditions());
   }
 
   /** Another rank's call goes to what it is for; calls for nothing are refused. */
@@ -400,12 +400,7 @@ public final class Initializer {
   private Engine.Place probed(
       Engine.Place place, Probing probing, KernelCommunicator kernels, Launcher launcher) {
     return probing
-        .measure(
-            Engine.measuring(place, kernels),
-            launcher,
-            place.windows(),
-            place.facts().model(),
-            bootstrap)
+        .measure(Engine.measuring(place, kernels), launcher, place.windows(), bootstrap)
         .map(table -> place.knowing(place.facts().with(table)))
         .orElse(place);
   }

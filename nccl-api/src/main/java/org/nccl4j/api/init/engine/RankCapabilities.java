@@ -38,7 +38,7 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
  * @param cores that it may use
  * @param table the digest of the user's table of measured times, "" without one
  * @param settings by which it chooses
- * @param probed what rank 0 says of a probe; see {@link Probing#shared}
+ * @param probed rank 0's message about a probe: see {@link Probing#shared}
  */
 public record RankCapabilities(
     Device.Kind kind,
@@ -225,11 +225,11 @@ public record RankCapabilities(
             facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
             facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
     return common.isDirect()
-        ? tuned.or(() -> Probing.result(probed(all))).map(common::with).orElse(common)
+        ? tuned.or(() -> Probing.result(first.probed)).map(common::with).orElse(common)
         : common;
   }
 
-  /** What rank 0 says of a probe; see {@link Probing#shared}. */
+  /** Returns rank 0's message about a probe: see {@link Probing#shared}. */
   public static String probed(List<byte[]> all) {
     return fromBytes(all.get(0)).probed;
   }

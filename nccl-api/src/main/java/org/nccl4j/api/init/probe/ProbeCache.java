@@ -58,10 +58,9 @@ record ProbeCache(Optional<Path> folder) {
 
   /** True if a probe of this process has failed. */
   boolean hasFailed(ProbeKey key) {
-    return OF_PROCESS.getOrDefault(id(key), Optional.of(NOTHING)).isEmpty();
+    Optional<TunedTable> known = OF_PROCESS.get(id(key));
+    return known != null && known.isEmpty();
   }
-
-  private static final TunedTable NOTHING = new TunedTable("", "", List.of());
 
   /** Remembers for this process that a probe has failed. */
   void failed(ProbeKey key) {

@@ -2,6 +2,7 @@ package org.nccl4j.api.init.probe;
 
 import java.lang.System.Logger;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.launch.Launcher;
@@ -69,10 +70,10 @@ public final class Probing {
    * A rank's part.
    *
    * @param tuned the user's table, which has precedence
-   * @param conditions the settings that change the times
+   * @param conditions gives the settings that change the times
    */
   public static Probing of(
-      InitRequest request, Ranks ranks, Optional<TunedTable> tuned, String conditions) {
+      InitRequest request, Ranks ranks, Optional<TunedTable> tuned, Supplier<String> conditions) {
     boolean allowed = isAllowed(request, tuned) && ranks.nRanks > 1 && ranks.hosts == 1;
     boolean leads = ranks.rank == 0;
     String model = request.device().name() + suffix(request, tuned);
@@ -80,7 +81,7 @@ public final class Probing {
     ProbeKey key =
         looks
             ? ProbeKey.of(
-                model, ranks.nRanks, CudaDevice.driverVersion(), ranks.topology, conditions)
+                model, ranks.nRanks, CudaDevice.driverVersion(), ranks.topology, conditions.get())
             : null;
     return new Probing(request, request.info(ranks.rank), allowed, leads, model, key);
   }
@@ -137,15 +138,11 @@ public final class Probing {
   }
 
   /**
-   * Measures together with all other ranks. A failure is a warning of rank 0, and there are no
-   * times.
+   * Measures together with all other ranks, where it {@link #isDue}. A failure is a warning of rank
+   * 0, and there are no times.
    */
   public Optional<TunedTable> measure(
-      Planner planner,
-      Launcher launcher,
-      WindowRegistry windows,
-      String model,
-      Bootstrap bootstrap) {
+      Planner planner, Launcher launcher, WindowRegistry windows, Bootstrap bootstrap) {
     Probe.Result result =
         new Probe(
                 bootstrap,
