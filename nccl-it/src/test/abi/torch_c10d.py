@@ -18,7 +18,14 @@ SECONDS_EACH = 45  # for one test; a test that takes longer fails
 SECONDS_ALL = int(os.environ.get("C10D_SECONDS", "1200"))
 
 # Tests that end the processes or the group that all tests share, or that wait for its deadline.
-ENDS_ALL = ("test_barrier_timeout_", "test_monitored_barrier_", "test_ddp_has_finalized", "test_ddp_model_diff_across_ranks", "test_destroy_", "test_dump_DDP_relevant")
+ENDS_ALL = (
+    "test_barrier_timeout_",
+    "test_ddp_has_finalized",
+    "test_ddp_model_diff_across_ranks",
+    "test_destroy_",
+    "test_dump_DDP_relevant",
+    "test_monitored_barrier_",
+)
 
 
 def suite():
