@@ -5,17 +5,20 @@
 
 PyTorch starts new processes for each test. Here the ranks stay and run one test after another; after a test
 that fails on some ranks alone, or ends a process, they are started anew, so that each test begins with ranks
-that agree.
+that agree. Several groups of ranks (C10D_GROUPS, 4) share the GPUs and the tests.
 """
 
+import concurrent.futures
 import datetime
 import os
+import socket
 import subprocess
 import sys
 import time
 
 SECONDS_EACH = 45  # for one test; a test that takes longer fails
 SECONDS_ALL = int(os.environ.get("C10D_SECONDS", "1200"))
+GROUPS = int(os.environ.get("C10D_GROUPS", "4"))
 
 # Tests that end the processes or the group that all tests share, or that wait for its deadline.
 ENDS_ALL = (
@@ -128,6 +131,9 @@ def run_ranks(ranks, folder, tests, deadline):
     for part in ("", "/barrier", "/test_dir", "/init_dir"):
         os.makedirs(folder + part, exist_ok=True)
     log = open(f"{folder}/log", "w")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     running = []
     for rank in range(ranks):
         env = dict(
@@ -139,7 +145,7 @@ def run_ranks(ranks, folder, tests, deadline):
             TEMP_DIR=folder,
             INIT_METHOD=f"file://{folder}/init_dir/shared_init_file",
             MASTER_ADDR="127.0.0.1",
-            MASTER_PORT="29500",
+            MASTER_PORT=str(port),
         )
         command = [sys.executable, __file__, "rank", folder] + tests
         running.append(subprocess.Popen(command, env=env, stdout=log, stderr=log))
@@ -164,6 +170,17 @@ def run_ranks(ranks, folder, tests, deadline):
     return found
 
 
+def run_group(ranks, folder, tests, deadline):
+    """The outcomes of tests that one group of ranks runs; after a test that ends the ranks, new ones go on."""
+    all_found, left, turn = {}, tests, 0
+    while left and time.time() < deadline:
+        all_found.update(run_ranks(ranks, f"{folder}-{turn}", left, deadline))
+        left = [t for t in left if t not in all_found]
+        turn += 1
+    all_found.update({t: ("not run", f"after {SECONDS_ALL} s") for t in left})
+    return all_found
+
+
 def run(ranks, folder, prefix):
     os.makedirs(folder, exist_ok=True)
     listing = subprocess.run(
@@ -174,13 +191,13 @@ def run(ranks, folder, prefix):
         check=True,
     )
     tests = [line[5:] for line in listing.stdout.splitlines() if line.startswith("NAME ")]
-    all_found, left, deadline, turn = {}, tests, time.time() + SECONDS_ALL, 0
-    while left and time.time() < deadline:
-        found = run_ranks(ranks, os.path.abspath(f"{folder}/{turn}"), left, deadline)
-        all_found.update(found)
-        left = [t for t in left if t not in all_found]
-        turn += 1
-    all_found.update({t: ("not run", f"after {SECONDS_ALL} s") for t in left})
+    deadline = time.time() + SECONDS_ALL
+    with concurrent.futures.ThreadPoolExecutor(GROUPS) as pool:
+        groups = [
+            pool.submit(run_group, ranks, os.path.abspath(f"{folder}/{group}"), tests[group::GROUPS], deadline)
+            for group in range(GROUPS)
+        ]
+        all_found = {name: found for group in groups for name, found in group.result().items()}
     with open(f"{folder}/outcomes", "w") as out:
         for name in tests:
             out.write("\t".join((name,) + all_found[name]) + "\n")
