@@ -37,6 +37,7 @@ import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
@@ -111,12 +112,15 @@ public final class Initializer {
 
   private <T> T makeAll(InitTimes times, BiFunction<Membership, Engine, T> last) {
     Engine.checkNames(request.settings(), request.device().kind());
+    KernelDevice device = (KernelDevice) request.device();
+    if (bootstrap.nRanks() > 1) {
+      device.prepareKernels(request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types());
+    }
     times.begin("plug-ins, nets");
     Plugins plugins = plugins();
     times.begin("ranks meet");
     Membership members =
         RankExchange.meet(request, plugins.providers(), plugins.nets().names(), bootstrap);
-    KernelDevice device = (KernelDevice) request.device();
     ConnectionLayout layout =
         device.connectionLayout(HostLayout.of(members.peers()).sharingSlots());
     times.begin("machines");

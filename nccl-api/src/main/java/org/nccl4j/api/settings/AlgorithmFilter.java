@@ -52,6 +52,9 @@ public final class AlgorithmFilter {
   }
 
   private static AlgorithmFilter of(NameLists algo, NameLists proto) {
+    if (algo.isEmpty() && proto.isEmpty()) {
+      return ALL;
+    }
     List<String> protocols = Stream.of(Protocol.values()).map(Protocol::label).toList();
     check(Settings.NCCL_ALGO.name(), algo, Algorithm.names());
     check(Settings.NCCL_PROTO.name(), proto, protocols);

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
 import jcuda.driver.CUstream;
@@ -484,6 +485,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public Optional<String> remoteAbsence() {
     return RmaSender.absence(gpu);
+  }
+
+  @Override
+  public void prepareKernels(Set<DataType> types) {
+    kernels.beginPreload(types);
   }
 
   @Override

@@ -1,6 +1,7 @@
 package org.nccl4j.device.kernel;
 
 import java.util.Optional;
+import java.util.Set;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -67,6 +68,14 @@ public interface KernelDevice {
    * @param peer the other's {@link #id}
    */
   Optional<Boolean> nvlink(String peer);
+
+  /**
+   * Begins to load the kernels that {@link #createKernelCommunicator} waits for, and returns at
+   * once. What fails here fails again there, where it is told.
+   *
+   * @param types as {@link LaunchOptions#preload}
+   */
+  default void prepareKernels(Set<DataType> types) {}
 
   /** Returns the room for blocks of kernels. */
   default BlockRoom blockRoom() {

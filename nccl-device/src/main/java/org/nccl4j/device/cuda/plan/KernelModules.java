@@ -1,5 +1,8 @@
 package org.nccl4j.device.cuda.plan;
 
+import java.lang.System.Logger.Level;
+import java.lang.ref.Reference;
+import java.lang.ref.SoftReference;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -7,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -34,11 +38,14 @@ import org.nccl4j.operation.Protocol;
  * flight over NVLink and a family of kernels for each would be forty times the code.
  */
 public final class KernelModules {
+  private static final System.Logger LOG = DebugLog.of("INIT");
   private static final int MAX_THREADS_PER_BLOCK = 0; // CU_FUNC_ATTRIBUTE_...
   private static final int PTX_VERSION = 5; // CU_FUNC_ATTRIBUTE_...
 
   /** The compute capability from which on kernels are compiled with a wait; launch.cuh. */
   private static final int WAITS_FROM = 90;
+
+  private static final Map<String, Reference<byte[]>> IMAGES = new HashMap<>();
 
   private final Gpu gpu;
   private final Map<String, Long> modules = new HashMap<>();
@@ -138,6 +145,40 @@ public final class KernelModules {
    * @param nvls of the communicator; null where it has none
    */
   public void preload(Set<DataType> types, Nvls nvls) {
+    loadAll(families(types, nvls));
+  }
+
+  /**
+   * Begins {@link #preload} on a thread of its own, while a communicator's ranks meet and connect.
+   * Their creation waits for the family that is being loaded, and loads the others itself.
+   */
+  public void beginPreload(Set<DataType> types) {
+    List<KernelFamily> families = types.isEmpty() ? List.of() : families(types, null);
+    if (families.stream().allMatch(this::isLoaded)) {
+      return;
+    }
+    Thread thread = new Thread(() -> loadAhead(families), "nccl4j-kernels");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  private void loadAhead(List<KernelFamily> families) {
+    try {
+      loadAll(families);
+    } catch (RuntimeException e) {
+      LOG.log(Level.DEBUG, "Kernels could not be loaded ahead: {0}", e);
+    }
+  }
+
+  private void loadAll(List<KernelFamily> families) {
+    for (KernelFamily family : families) {
+      if (isLoaded(family) || isInBuild(family)) {
+        load(family);
+      }
+    }
+  }
+
+  private List<KernelFamily> families(Set<DataType> types, Nvls nvls) {
     List<KernelFamily> families = new ArrayList<>();
     families.add(KernelFamily.copies());
     families.add(KernelFamily.directCopies());
@@ -156,11 +197,7 @@ public final class KernelModules {
         types.forEach(type -> families.add(KernelFamily.nvlsTree(type, emulated)));
       }
     }
-    for (KernelFamily family : families) {
-      if (isLoaded(family) || isInBuild(family)) {
-        load(family);
-      }
-    }
+    return families;
   }
 
   /** The kernels that were found; looked for again until there are some. */
@@ -223,11 +260,24 @@ public final class KernelModules {
 
   private byte[] image(String family) {
     build().absence().ifPresent(absence -> fail(family, absence.fact(), absence.remedy()));
-    byte[] image = KernelFiles.read(resource(family));
+    byte[] image = read(resource(family));
     if (image == null) {
       fail(family, "they are missing from nccl-kernels", "build nccl-kernels again");
     }
     return image;
+  }
+
+  /** Reads a file once for all GPUs that load it at about the same time. */
+  private static byte[] read(String file) {
+    synchronized (IMAGES) {
+      Reference<byte[]> kept = IMAGES.get(file);
+      byte[] image = kept == null ? null : kept.get();
+      if (image == null) {
+        image = KernelFiles.read(file);
+        IMAGES.put(file, new SoftReference<>(image));
+      }
+      return image;
+    }
   }
 
   private static void fail(String family, String fact, String remedy) {

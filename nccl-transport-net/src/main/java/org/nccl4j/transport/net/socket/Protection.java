@@ -26,7 +26,7 @@ record Protection(byte[] secret, boolean sums, boolean encrypted, NetworkTls tls
     return new Protection(
         context.secret(),
         context.get(Settings.NCCL4J_NET_CHECKSUM).equals("crc32c"),
-        !files.equals(TlsFiles.NONE) && context.get(TlsSettings.NCCL4J_NET_TLS),
+        !files.isNone() && context.get(TlsSettings.NCCL4J_NET_TLS),
         NetworkTls.of(files));
   }
 
