@@ -39,9 +39,8 @@ final class Jffi {
 
   /**
    * Has this copy of jnr-ffi go without its own x86 stubs: they pass the return address as the
-   * sixth of exactly six integer arguments (every version up to 2.3.4); mmap and cuMulticastBindMem
-   * have six. The property is the process's, so it is set only while the class that reads it is
-   * loaded.
+   * sixth of exactly six integer arguments (every version up to 2.3.4), as cuMulticastBindMem has.
+   * The property is the process's, so it is set only while the class that reads it is loaded.
    */
   private static void withoutStubs() {
     String before = System.setProperty(STUBS, "false");

@@ -6,12 +6,9 @@ package org.nccl4j.device.bind;
  */
 @SetsErrno
 public interface LibcFunctions {
-  /** The last argument is not mmap's, as at {@link CudaMulticast#cuMulticastBindMem}. */
-  long mmap(long address, long bytes, int protection, int flags, int fd, long offset, long none);
+  long mmap(long address, long bytes, int protection, int flags, int fd, long offset);
 
-  /** The last argument is not the function's, as at {@link #mmap}. */
-  long process_vm_readv(
-      long process, long to, long tos, long from, long froms, long flags, long none);
+  long process_vm_readv(int process, long to, long tos, long from, long froms, long flags);
 
   int munmap(long address, long bytes);
 

@@ -73,6 +73,9 @@ public final class NativeLibrary {
   }
 
   private static <T> T jnr(Class<T> type, String file) {
+    if (type == LibcFunctions.class) {
+      return type.cast(new JffiLibc(file));
+    }
     if (file.isEmpty()) {
       throw new UnsatisfiedLinkError("jnr-ffi needs a file name");
     }

@@ -95,23 +95,22 @@ final class Libc {
 
   /** Maps all of a file, shared. */
   static long mapShared(int fd, long bytes) {
-    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0, 0), bytes);
+    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0), bytes);
   }
 
   /** Maps zeroed memory that takes pages only where it is touched. */
   static long mapAnonymous(long bytes) {
-    return mapped(
-        C.mmap(0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0, 0), bytes);
+    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0), bytes);
   }
 
   /** Addresses without memory. */
   static long reserve(long bytes) {
-    return mapped(C.mmap(0, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0, 0), bytes);
+    return mapped(C.mmap(0, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0), bytes);
   }
 
   /** Takes the memory of a part of a reserved range away. */
   static void reserveAgain(long address, long bytes) {
-    mapped(C.mmap(address, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED, -1, 0, 0), bytes);
+    mapped(C.mmap(address, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED, -1, 0), bytes);
   }
 
   /**
@@ -119,7 +118,7 @@ final class Libc {
    */
   static boolean reserveFree(long address, long bytes) {
     int flags = MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED_NOREPLACE;
-    long got = C.mmap(address, bytes, 0, flags, -1, 0, 0);
+    long got = C.mmap(address, bytes, 0, flags, -1, 0);
     if (got != -1 && got != address) {
       unmap(got, bytes);
     }
@@ -128,7 +127,7 @@ final class Libc {
 
   /** Maps the beginning of a file, shared, into a reserved range. */
   static void mapSharedAt(long address, int fd, long bytes) {
-    mapped(C.mmap(address, bytes, PROT_READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0, 0), bytes);
+    mapped(C.mmap(address, bytes, PROT_READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), bytes);
   }
 
   private static long mapped(long address, long bytes) {
@@ -147,8 +146,8 @@ final class Libc {
     synchronized (Probe.ONE_BYTE) {
       long block = Probe.ONE_BYTE.address();
       Probe.ONE_BYTE.putLong(16, block).putLong(24, 1).putLong(32, at).putLong(40, 1);
-      long self = ProcessHandle.current().pid();
-      long bytes = C.process_vm_readv(self, block + 16, 1, block + 32, 1, 0, 0);
+      int self = (int) ProcessHandle.current().pid();
+      long bytes = C.process_vm_readv(self, block + 16, 1, block + 32, 1, 0);
       return bytes == 1 || errno() != EFAULT;
     }
   }
