@@ -1,10 +1,13 @@
 package org.nccl4j.api.init.probe;
 
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -41,6 +44,10 @@ final class EngineBench implements ProbeBench {
   private final Planner planner;
   private final Launcher launcher;
   private final WindowRegistry windows;
+
+  /** What frees the resources, the last made first. */
+  private final Deque<Runnable> made = new ArrayDeque<>();
+
   private DeviceMemory memory;
   private DeviceMemory send;
   private DeviceMemory recv;
@@ -62,12 +69,17 @@ final class EngineBench implements ProbeBench {
   @Override
   public void allocate() {
     memory = device.memAlloc(2 * ProbePlan.MOST_BYTES);
+    made.push(memory::close);
     send = memory.slice(0, ProbePlan.MOST_BYTES);
     recv = memory.slice(ProbePlan.MOST_BYTES, ProbePlan.MOST_BYTES);
     stream = device.createStream();
+    made.push(stream::close);
     begin = device.createEvent();
+    made.push(begin::close);
     end = device.createEvent();
+    made.push(end::close);
     gate = ((KernelDevice) device).gate();
+    made.push(gate::close);
   }
 
   @Override
@@ -84,7 +96,10 @@ final class EngineBench implements ProbeBench {
   public void prepare(ProbeCell cell) {
     launcher.enter();
     try {
-      meeting = meeting == null ? planned(MEETING) : meeting;
+      if (meeting == null) {
+        meeting = planned(MEETING);
+        made.push(meeting::discard);
+      }
       discard();
       plan = planned(cell);
     } finally {
@@ -156,24 +171,11 @@ final class EngineBench implements ProbeBench {
 
   @Override
   public void free() {
-    discard();
-    if (meeting != null) {
-      meeting.discard();
+    CloseAll all = new CloseAll();
+    all.take(this::discard);
+    while (!made.isEmpty()) {
+      all.take(made.pop());
     }
-    if (gate != null) {
-      gate.close();
-    }
-    if (end != null) {
-      end.close();
-    }
-    if (begin != null) {
-      begin.close();
-    }
-    if (stream != null) {
-      stream.close();
-    }
-    if (memory != null) {
-      memory.close();
-    }
+    all.end();
   }
 }
