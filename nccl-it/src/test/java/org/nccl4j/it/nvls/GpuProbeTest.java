@@ -121,11 +121,58 @@ class GpuProbeTest {
     assertEquals(0, launches(ran));
   }
 
+  /** With peer access: windows are measured too, and LL128, which needs NVLink, is not. */
   @Test
-  void gpusThatAreNotJoinedByNvlinkOrDifferAreNotMeasured() throws Exception {
+  void gpusJoinedByPcieAreMeasured() throws Exception {
+    FakeGpuProcess.Ran ran = run("FAKECUDA_PCIE", "1");
+    assertTrue(isProbed(ran), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    String kept = Files.readString(files().get(0));
+    assertTrue(kept.lines().findFirst().orElseThrow().endsWith(" over P2P"), kept);
+    assertTrue(kept.contains("AllReduce DirectOneShot Simple"), kept);
+    assertTrue(kept.contains("AllReduce OneShot LL "), kept);
+    assertFalse(kept.contains("LL128"), kept);
     assertEquals(0, launches(run("FAKECUDA_PCIE", "1")));
-    assertEquals(0, launches(run("FAKECUDA_NAME", "Fake GPU", "NCCL_CUMEM_ENABLE", "0")));
+  }
+
+  /** Their data go through memory of the host, over connections. */
+  @Test
+  void instancesOfAGpuAreMeasuredOverConnections() throws Exception {
+    FakeGpuProcess.Ran ran =
+        run("FAKECUDA_MIG", "1", "FAKECUDA_NO_PEERS", "1", "FAKECUDA_GPU", "90:16:2048");
+    assertTrue(isProbed(ran), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("over connections alone"), ran.output());
+    String kept = Files.readString(files().get(0));
+    assertTrue(kept.lines().findFirst().orElseThrow().endsWith(" over SHM"), kept);
+    for (String way : List.of("Ring LL", "Ring Simple", "Tree LL", "Tree Simple")) {
+      assertTrue(kept.contains("AllReduce " + way + " "), kept);
+    }
+    assertFalse(kept.contains("Direct") || kept.contains("Pairwise"), kept);
+  }
+
+  /** The same GPUs have other times over another transport. */
+  @Test
+  void transportsAreMeasuredApart() throws Exception {
+    run();
+    assertTrue(launches(run("NCCL_P2P_DISABLE", "1")) > 0);
+    assertEquals(2, files().size());
+  }
+
+  @Test
+  void whereNothingIsMeasuredTheLogSaysWhy() throws Exception {
+    assertRefused("GPUs without windows", "NCCL_CUMEM_ENABLE", "0");
+    assertRefused("the GPUs are of different models", "FAKECUDA_NAME", "");
+    assertRefused("the library has a table of NVIDIA H200", "FAKECUDA_NAME", "NVIDIA H200");
+    assertRefused("NCCL4J_PROBE=0 forbids it", "NCCL4J_PROBE", "0");
+    assertRefused("there is one rank", "FAKECUDA_DEVICES", "1");
     assertEquals(List.of(), files());
+  }
+
+  private void assertRefused(String reason, String... settings) throws Exception {
+    FakeGpuProcess.Ran ran = run(settings);
+    assertEquals(0, launches(ran), reason);
+    assertTrue(ran.output().contains("does not probe, because " + reason), ran.output());
   }
 
   /** A launch fails on one GPU; on the fake nobody waits for it. */

@@ -3,6 +3,8 @@ package org.nccl4j.api.init.probe;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
+import java.util.stream.Stream;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.window.RegisteredWindow;
@@ -24,9 +26,9 @@ import org.nccl4j.operation.Protocol;
 
 /**
  * Measures on one rank's own engine, in a stream and in buffers of its own, which are a window for
- * that time. Operations are launched behind a shut gate and timed by events, so that neither the
- * launching thread nor code that has not been compiled yet counts. Before the first event an
- * operation brings the ranks together.
+ * that time where the ranks reach each other's memory. Operations are launched behind a shut gate
+ * and timed by events, so that neither the launching thread nor code that has not been compiled yet
+ * counts. Before the first event an operation brings the ranks together.
  */
 final class EngineBench implements ProbeBench {
   /** Longest wait for operations that have been launched. */
@@ -37,13 +39,17 @@ final class EngineBench implements ProbeBench {
   private static final int LARGE_CALLS = 3;
   private static final long LARGE_BYTES = 4 << 20;
 
-  private static final ProbeCell MEETING =
-      new ProbeCell(Operation.ALL_REDUCE, Algorithm.ONE_SHOT, Protocol.LL, 1 << 10);
+  /** An operation of all ranks; rings are there without connections of all to all. */
+  private static final List<ProbeCell> MEETINGS =
+      Stream.of(Algorithm.ONE_SHOT, Algorithm.RING)
+          .map(by -> new ProbeCell(Operation.ALL_REDUCE, by, Protocol.LL, 1 << 10))
+          .toList();
 
   private final Device device;
   private final Planner planner;
   private final Launcher launcher;
   private final WindowRegistry windows;
+  private final boolean reach;
 
   /** What frees the resources, the last made first. */
   private final Deque<Runnable> made = new ArrayDeque<>();
@@ -59,11 +65,18 @@ final class EngineBench implements ProbeBench {
   private KernelPlan meeting;
   private KernelPlan plan;
 
-  EngineBench(Device device, Planner planner, Launcher launcher, WindowRegistry windows) {
+  /**
+   * A bench on a device.
+   *
+   * @param reach whether all ranks can have windows; the same on all of them
+   */
+  EngineBench(
+      Device device, Planner planner, Launcher launcher, WindowRegistry windows, boolean reach) {
     this.device = device;
     this.planner = planner;
     this.launcher = launcher;
     this.windows = windows;
+    this.reach = reach;
   }
 
   @Override
@@ -84,12 +97,18 @@ final class EngineBench implements ProbeBench {
 
   @Override
   public void register() {
-    window = windows.register(memory);
+    if (reach) {
+      window = windows.register(memory);
+    }
   }
 
+  /** Sends and receives between all pairs compete with algorithms between windows alone. */
   @Override
   public boolean has(ProbeCell cell) {
-    return planner.has(cell.operation(), cell.algorithm(), cell.protocol(), cell.bytes());
+    boolean ofWindows =
+        cell.algorithm().isBetweenWindows() || cell.algorithm() == Algorithm.PAIRWISE;
+    return (reach || !ofWindows)
+        && planner.has(cell.operation(), cell.algorithm(), cell.protocol(), cell.bytes());
   }
 
   @Override
@@ -97,7 +116,7 @@ final class EngineBench implements ProbeBench {
     launcher.enter();
     try {
       if (meeting == null) {
-        meeting = planned(MEETING);
+        meeting = planned(MEETINGS.stream().filter(this::has).findFirst().orElseThrow());
         made.push(meeting::discard);
       }
       discard();
@@ -166,7 +185,9 @@ final class EngineBench implements ProbeBench {
 
   @Override
   public void deregister() {
-    windows.deregister(window, used -> false);
+    if (reach) {
+      windows.deregister(window, used -> false);
+    }
   }
 
   @Override
