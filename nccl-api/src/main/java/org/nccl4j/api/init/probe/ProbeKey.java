@@ -71,6 +71,11 @@ record ProbeKey(String model, int nRanks, String conditions) {
   }
 
   String fileName() {
-    return "%d-%s-%08x".formatted(nRanks, ProbeCache.word(model), text().hashCode());
+    return "%s%08x".formatted(filePrefix(), text().hashCode());
+  }
+
+  /** The begin of the names of files for these GPUs. */
+  String filePrefix() {
+    return "%d-%s-".formatted(nRanks, ProbeCache.word(model));
   }
 }

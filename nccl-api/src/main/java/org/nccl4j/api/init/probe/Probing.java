@@ -124,9 +124,14 @@ public final class Probing {
 
   /** Behind the name of a model, so that the library's tables are not the model's. */
   public static String suffix(InitRequest request, Optional<TunedTable> tuned) {
-    return isAllowed(request, tuned) && request.settings().get(PlanSettings.NCCL4J_PROBE) == ALWAYS
-        ? " by probe"
+    return isAllowed(request, tuned)
+        ? suffix(request.settings().get(PlanSettings.NCCL4J_PROBE))
         : "";
+  }
+
+  /** The same where there is no user's table. */
+  static String suffix(int probe) {
+    return probe == ALWAYS ? " by probe" : "";
   }
 
   /**
