@@ -73,16 +73,9 @@ __device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin,
         if (at + 16 * u * threads < packs.end) storeData(to + at + 16 * u * threads, x[u]);
     }
   } else {
-    for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 32 * threads) {
-      Pack x[2];
-      const int n = at + 16 * threads < packs.end ? 2 : 1;
-      loadAnywhere(x, from, n, loadData, [&](int u) { return at + 16 * u * threads; });
-      storeData(to + at, x[0]);
-      if (n == 2) storeData(to + at + 16 * threads, x[1]);
-    }
+    copyOutOfPhase<false>(to, from, packs, thread, threads, loadData, storeData);
   }
-  const u64 at = edgeAt(packs, begin, end, thread, 1);
-  if (at < end) *(volatile uint8_t*)(to + at) = *(const volatile uint8_t*)(from + at);
+  copyEdges(to, from, packs, begin, end, thread);
 }
 
 // Copy completion is observed late; the kernel uses the idle links meanwhile. It starts its last bytes this long

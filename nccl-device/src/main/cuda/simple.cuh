@@ -209,19 +209,8 @@ __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int
 // A pair's share of one of its warps, at any addresses.
 __device__ __noinline__ void copyUnaligned(char* dst, const char* src, u32 bytes, u32 thread, u32 threads) {
   const WholePacks packs = wholePacks((u64)dst, 0, bytes);
-#pragma unroll 1
-  for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 32 * threads) {
-    const u32 n = at + 16 * threads < packs.end ? 2 : 1;
-    Pack x[2] = {};
-    loadAnywhere(x, src, n, loadPack, [&](int i) { return at + 16 * threads * i; });
-    storePack(dst + at, x[0]);
-    if (n == 2) storePack(dst + at + 16 * threads, x[1]);
-  }
-  for (u32 e = thread;; e += threads) {
-    const u64 at = edgeAt(packs, 0, bytes, e, 1);
-    if (at >= bytes) break;
-    *(volatile uint8_t*)(dst + at) = *(const volatile uint8_t*)(src + at);
-  }
+  copyOutOfPhase<true>(dst, src, packs, thread, threads, loadPack, storePack);
+  copyEdges(dst, src, packs, 0, bytes, thread);
 }
 
 // Copies pairs side by side, each by its share of the warps.

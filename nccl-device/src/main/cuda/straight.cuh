@@ -45,20 +45,14 @@ __device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes)
         if (i + j * threads < packs) target[i + j * threads] = x[j];
     }
   } else {
-    for (u64 at = whole.begin + 16 * threadIdx.x; at < whole.end; at += 32 * threads) {
-      const u32 n = at + 16 * threads < whole.end ? 2 : 1;
-      Pack x[2] = {};
-      auto load = [](const void* p) {
-        const ulonglong2 v = *(const ulonglong2*)p;
-        return Pack{v.x, v.y};
-      };
-      loadAnywhere(x, from, n, load, [&](int j) { return at + 16ull * threads * j; });
-      *(ulonglong2*)(to + at) = {x[0].lo, x[0].hi};
-      if (n == 2) *(ulonglong2*)(to + at + 16 * threads) = {x[1].lo, x[1].hi};
-    }
+    auto load = [](const void* p) {
+      const ulonglong2 v = *(const ulonglong2*)p;
+      return Pack{v.x, v.y};
+    };
+    auto store = [](void* p, Pack v) { *(ulonglong2*)p = {v.lo, v.hi}; };
+    copyOutOfPhase<true>(to, from, whole, threadIdx.x, threads, load, store);
   }
-  const u64 at = edgeAt(whole, 0, bytes, threadIdx.x, 1);
-  if (at < bytes) *(volatile uint8_t*)(to + at) = *(const volatile uint8_t*)(from + at);
+  copyEdges(to, from, whole, 0, bytes, threadIdx.x);
 }
 
 namespace straight {

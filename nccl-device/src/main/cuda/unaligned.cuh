@@ -49,6 +49,30 @@ __device__ __forceinline__ void loadAnywhere(Pack (&x)[N], const char* source, u
   for (int i = 0; i < N; i++) x[i] = join(x[i], next[i], skip);
 }
 
+// Copies whole packs of a target from a source in another phase, two at a time, by some threads.
+// SETS: sets the pack that the last iteration may not load. Kernels of messages spill fewer registers with it,
+// those of windows without.
+template <bool SETS, class Count, class Load, class Store>
+__device__ __forceinline__ void copyOutOfPhase(char* to, const char* from, const WholePacks& packs, Count thread,
+                                               Count threads, Load load, Store store) {
+#pragma unroll 1
+  for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 32 * threads) {
+    const u32 n = at + 16 * threads < packs.end ? 2 : 1;
+    Pack x[2];
+    if (SETS) x[1] = {};
+    loadAnywhere(x, from, n, load, [&](int i) { return at + 16ull * threads * i; });
+    store(to + at, x[0]);
+    if (n == 2) store(to + at + 16 * threads, x[1]);
+  }
+}
+
+// Copies both edges of a range, which have at most 30 bytes, by at least as many threads.
+__device__ __forceinline__ void copyEdges(char* to, const char* from, const WholePacks& packs, u64 begin, u64 end,
+                                          u64 thread) {
+  const u64 at = edgeAt(packs, begin, end, thread, 1);
+  if (at < end) *(volatile uint8_t*)(to + at) = *(const volatile uint8_t*)(from + at);
+}
+
 // Stores a pack anywhere, in the largest words that the address allows.
 template <class Word>
 __device__ __forceinline__ void storeWords(char* p, Pack v) {

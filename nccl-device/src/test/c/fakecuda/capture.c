@@ -120,7 +120,7 @@ CUresult cuDeviceGetCount(int* n) {
 CUresult cuDeviceGet(CUdevice* d, int i) { *d = i; return call(NO, "%d", i); }
 CUresult cuDeviceGetName(char* s, int n, CUdevice d) {
   const char* name = getenv("FAKECUDA_NAME");  // of all GPUs
-  if (name) snprintf(s, n, "%s", name);
+  if (name && *name) snprintf(s, n, "%s", name);
   else snprintf(s, n, "Fake GPU %d", d);
   return call(NO, "%d", d);
 }

@@ -269,7 +269,7 @@ public final class Initializer {
             : new RuntimeConnections(
                 request.name(), peers, ranks.members().points(), verified, bootstrap);
     List<ProxyHandler> handlers = verified.links().proxyHandlers();
-    Probing probing = probing(plugins, ranks);
+    Probing probing = probing(plugins, ranks, verified);
     RankCapabilities own =
         RankCapabilities.of(
             request, peers, verified, ranks.graphs(), plugins.tuned(), probing.shared());
@@ -303,14 +303,15 @@ public final class Initializer {
         proxy);
   }
 
-  private Probing probing(Plugins plugins, Ranks ranks) {
+  private Probing probing(Plugins plugins, Ranks ranks, VerifiedConnections verified) {
     return Probing.of(
         request,
         new Probing.Ranks(
             bootstrap.rank(),
             bootstrap.nRanks(),
             ranks.members().hosts(),
-            ranks.graphs().topology()),
+            ranks.graphs().topology(),
+            Routes.names(verified.routes())),
         plugins.tuned(),
         () -> TuningSettings.of(request.settings(), request.device().kind()).conditions());
   }
@@ -388,7 +389,7 @@ public final class Initializer {
             ranks.machines(),
             profilers);
     Launcher launcher = new Launcher(kernels, request.operationDeadline());
-    if (connected.probing().isDue(place.facts(), connected.probed(), place.windows())) {
+    if (connected.probing().isDue(place.facts(), connected.probed())) {
       times.begin("probe");
       place = probed(place, connected.probing(), kernels, launcher);
     }
@@ -404,7 +405,12 @@ public final class Initializer {
   private Engine.Place probed(
       Engine.Place place, Probing probing, KernelCommunicator kernels, Launcher launcher) {
     return probing
-        .measure(Engine.measuring(place, kernels), launcher, place.windows(), bootstrap)
+        .measure(
+            Engine.measuring(place, kernels),
+            launcher,
+            place.windows(),
+            place.facts().reach(),
+            bootstrap)
         .map(table -> place.knowing(place.facts().with(table)))
         .orElse(place);
   }

@@ -3,6 +3,7 @@ package org.nccl4j.api.launch;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
+import org.nccl4j.api.observe.NvtxRanges;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.device.DataType;
@@ -50,6 +51,9 @@ public final class Launcher {
 
   private OperationHooks hooks = new OperationHooks();
   private FlightRecorder log = FlightRecorder.unread();
+
+  /** Null where no tool listens. */
+  private NvtxRanges ranges;
 
   /** The plan that was launched last, or null. */
   private volatile KernelPlan last;
@@ -138,6 +142,11 @@ public final class Launcher {
     log = newLog;
   }
 
+  /** Has each launch from now on in a range; before the first launch. Null: in none. */
+  public void mark(NvtxRanges newRanges) {
+    ranges = newRanges;
+  }
+
   /**
    * Launches the plan of an operation that all ranks call; between enter and leave.
    *
@@ -152,7 +161,7 @@ public final class Launcher {
       DeviceStream stream,
       long shape,
       long count) {
-    kernels.launch(plan, send, recv, stream);
+    launch(plan, send, recv, stream, shape);
     LAST.setOpaque(this, plan);
     log.collective(shape, count);
   }
@@ -166,9 +175,24 @@ public final class Launcher {
       DeviceStream stream,
       long shape,
       long count) {
-    kernels.launch(plan, send, recv, stream);
+    launch(plan, send, recv, stream, shape);
     LAST.setOpaque(this, plan);
     log.other(shape, count);
+  }
+
+  @HotPath
+  private void launch(
+      KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream, long shape) {
+    if (ranges == null) {
+      kernels.launch(plan, send, recv, stream);
+      return;
+    }
+    ranges.push(shape);
+    try {
+      kernels.launch(plan, send, recv, stream);
+    } finally {
+      ranges.pop();
+    }
   }
 
   /** Blocks of the last launch's largest kernel on a GPU; else 0. Any thread. */

@@ -47,9 +47,21 @@ public final class DebugSettings {
           "Asks the driver about the address of each buffer, and refuses memory of the host or of"
               + " another device; costs microseconds a call.");
 
+  public static final Setting<Boolean> NCCL_NVTX_DISABLE =
+      Setting.flag(
+          "NCCL_NVTX_DISABLE",
+          false,
+          "Leaves out the NVTX ranges around launches, which operations have in a process that a"
+              + " tool such as Nsight Systems has started.");
+
   static final List<Setting<?>> ALL =
       List.of(
-          NCCL_DEBUG, NCCL_DEBUG_SUBSYS, NCCL_DEBUG_FILE, NCCL4J_FLIGHT_FILE, NCCL_CHECK_POINTERS);
+          NCCL_DEBUG,
+          NCCL_DEBUG_SUBSYS,
+          NCCL_DEBUG_FILE,
+          NCCL4J_FLIGHT_FILE,
+          NCCL_CHECK_POINTERS,
+          NCCL_NVTX_DISABLE);
 
   private DebugSettings() {}
 }

@@ -17,6 +17,18 @@ public enum NativeNames {
   CUDA(List.of("libcuda.so.1", "libcuda.so"), List.of(), List.of("nvcuda.dll")),
   /** NVIDIA's management library. */
   NVML(List.of("libnvidia-ml.so.1", "libnvidia-ml.so"), List.of(), List.of("nvml.dll")),
+  /**
+   * NVIDIA's tools extension, for languages that do not take its header: of the toolkit of CUDA 13,
+   * else the library of NVTX 2, which older toolkits have.
+   */
+  NVTX(
+      List.of(
+          "libnvtx3interop.so.1",
+          "/usr/local/cuda/lib64/libnvtx3interop.so.1",
+          "libnvToolsExt.so.1",
+          "/usr/local/cuda/lib64/libnvToolsExt.so.1"),
+      List.of(),
+      List.of()),
   /** InfiniBand verbs. */
   VERBS(List.of("libibverbs.so.1", "libibverbs.so"), List.of(), List.of());
 

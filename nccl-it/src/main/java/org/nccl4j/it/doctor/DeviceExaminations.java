@@ -15,6 +15,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.init.costs.CostSource;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -35,6 +36,7 @@ final class DeviceExaminations {
   private static final Path IMEX_CHANNELS = Path.of("/dev/nvidia-caps-imex-channels");
   private static final String GPU_DIRECT = "gpudirect";
   private static final String NVLS = "nvls";
+  private static final String COSTS = "costs";
 
   /** Enough for a busy machine, and less than an examination may take. */
   private static final Duration PATIENCE = Duration.ofSeconds(Examination.PATIENCE_SECONDS - 2);
@@ -56,6 +58,7 @@ final class DeviceExaminations {
         new Examination(GPU_DIRECT, DeviceExaminations::gpuDirect),
         new Examination("nvml", () -> List.of(nvml())),
         new Examination(NVLS, DeviceExaminations::nvls),
+        new Examination(COSTS, DeviceExaminations::costs),
         new Examination("fatbins", () -> List.of(fatbins())));
   }
 
@@ -226,6 +229,24 @@ final class DeviceExaminations {
         .filter(Objects::nonNull)
         .findFirst()
         .orElse(null);
+  }
+
+  /**
+   * Returns the finding on the times by which algorithms are chosen on all GPUs of this process;
+   * empty where there are none.
+   */
+  private static List<Finding> costs() {
+    List<CudaDevice> gpus = Devices.cuda().list();
+    if (gpus.isEmpty()) {
+      return List.of();
+    }
+    try {
+      return List.of(
+          Finding.ok(
+              COSTS, "times of algorithms: " + CostSource.of(Settings.ofProcess(Map.of()), gpus)));
+    } catch (NcclException e) {
+      return List.of(Finding.broken(COSTS, e.problem(), e.remedy()));
+    }
   }
 
   private static Finding fatbins() {

@@ -14,6 +14,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.it.cli.Main;
 
 /**
  * Probes of communicators on the fake driver's GPUs, which no table knows. Its events are always
@@ -121,11 +122,58 @@ class GpuProbeTest {
     assertEquals(0, launches(ran));
   }
 
+  /** With peer access: windows are measured too, and LL128, which needs NVLink, is not. */
   @Test
-  void gpusThatAreNotJoinedByNvlinkOrDifferAreNotMeasured() throws Exception {
+  void gpusJoinedByPcieAreMeasured() throws Exception {
+    FakeGpuProcess.Ran ran = run("FAKECUDA_PCIE", "1");
+    assertTrue(isProbed(ran), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    String kept = Files.readString(files().get(0));
+    assertTrue(kept.lines().findFirst().orElseThrow().endsWith(" over P2P"), kept);
+    assertTrue(kept.contains("AllReduce DirectOneShot Simple"), kept);
+    assertTrue(kept.contains("AllReduce OneShot LL "), kept);
+    assertFalse(kept.contains("LL128"), kept);
     assertEquals(0, launches(run("FAKECUDA_PCIE", "1")));
-    assertEquals(0, launches(run("FAKECUDA_NAME", "Fake GPU", "NCCL_CUMEM_ENABLE", "0")));
+  }
+
+  /** Their data go through memory of the host, over connections. */
+  @Test
+  void instancesOfAGpuAreMeasuredOverConnections() throws Exception {
+    FakeGpuProcess.Ran ran =
+        run("FAKECUDA_MIG", "1", "FAKECUDA_NO_PEERS", "1", "FAKECUDA_GPU", "90:16:2048");
+    assertTrue(isProbed(ran), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("over connections alone"), ran.output());
+    String kept = Files.readString(files().get(0));
+    assertTrue(kept.lines().findFirst().orElseThrow().endsWith(" over SHM"), kept);
+    for (String way : List.of("Ring LL", "Ring Simple", "Tree LL", "Tree Simple")) {
+      assertTrue(kept.contains("AllReduce " + way + " "), kept);
+    }
+    assertFalse(kept.contains("Direct") || kept.contains("Pairwise"), kept);
+  }
+
+  /** The same GPUs have other times over another transport. */
+  @Test
+  void transportsAreMeasuredApart() throws Exception {
+    run();
+    assertTrue(launches(run("NCCL_P2P_DISABLE", "1")) > 0);
+    assertEquals(2, files().size());
+  }
+
+  @Test
+  void whereNothingIsMeasuredTheLogSaysWhy() throws Exception {
+    assertRefused("GPUs without windows", "NCCL_CUMEM_ENABLE", "0");
+    assertRefused("the GPUs are of different models", "FAKECUDA_NAME", "");
+    assertRefused("the library has a table of NVIDIA H200", "FAKECUDA_NAME", "NVIDIA H200");
+    assertRefused("NCCL4J_PROBE=0 forbids it", "NCCL4J_PROBE", "0");
+    assertRefused("there is one rank", "FAKECUDA_DEVICES", "1");
     assertEquals(List.of(), files());
+  }
+
+  private void assertRefused(String reason, String... settings) throws Exception {
+    FakeGpuProcess.Ran ran = run(settings);
+    assertEquals(0, launches(ran), reason);
+    assertTrue(ran.output().contains("does not probe, because " + reason), ran.output());
   }
 
   /** A launch fails on one GPU; on the fake nobody waits for it. */
@@ -146,6 +194,80 @@ class GpuProbeTest {
     assertTrue(isProbed(ran), ran.output());
     assertTrue(ran.output().contains("cannot keep the probe's times"), ran.output());
     assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  /** The doctor's line on costs; it makes no communicator. */
+  private String doctor(String... settings) throws Exception {
+    Map<String, String> all = settings();
+    for (int s = 0; s < settings.length; s += 2) {
+      all.put(settings[s], settings[s + 1]);
+    }
+    FakeGpuProcess.Ran ran = process.start(all, Main.class, "doctor").end();
+    assertEquals(0, launches(ran));
+    return ran.output()
+        .lines()
+        .filter(line -> line.matches("\\w+ +costs .*"))
+        .reduce((one, other) -> one + " and " + other)
+        .orElseThrow(() -> new AssertionError(ran.output()));
+  }
+
+  private void assertSays(String expected, String line) {
+    assertTrue(line.contains("OK       costs          times of algorithms: " + expected), line);
+  }
+
+  @Test
+  void theDoctorNamesWhatWasMeasured() throws Exception {
+    assertSays("to be measured by a probe at the first creation", doctor());
+    assertEquals(List.of(), files());
+    run();
+    Path kept = files().get(0);
+    long lines = Files.readAllLines(kept).stream().filter(l -> l.startsWith("2 ")).count();
+    String found = doctor();
+    assertSays("those of the probe of 20", found);
+    assertTrue(found.endsWith("Z, with %d lines in %s".formatted(lines, kept)), found);
+    // Results under other conditions are of no use.
+    assertSays("to be measured", doctor("NCCL_MAX_CTAS", "4"));
+    assertSays("to be measured", doctor("NCCL4J_PROBE", "2"));
+    assertSays("to be measured", doctor("FAKECUDA_DEVICES", "3"));
+    Path other = Path.of(kept.toString().replace(".costs", "0.costs"));
+    String text = Files.readString(kept);
+    Files.writeString(other, text.replaceFirst(" over P2P", " over SHM"));
+    assertTrue(doctor().endsWith(", or of 1 files beside it for other topologies or transports"));
+    for (Path file : files()) {
+      Files.writeString(file, "damaged");
+    }
+    assertSays("to be measured", doctor());
+  }
+
+  @Test
+  void theDoctorNamesTables() throws Exception {
+    assertSays("the library's table of NVIDIA H200", doctor("FAKECUDA_NAME", "NVIDIA H200"));
+    assertSays("to be measured", doctor("FAKECUDA_NAME", "NVIDIA H200", "NCCL4J_PROBE", "2"));
+    Path table = folder.resolve("tuned");
+    Files.write(table, List.of("device Fake GPU", "2 AllReduce Ring LL 1024:1 1048576:2"));
+    assertSays(
+        "those of " + table + ", with 1 lines for 2 GPUs",
+        doctor("NCCL4J_COSTS_FILE", table.toString(), "NCCL4J_PROBE", "0"));
+    assertSays(
+        "predicted and not measured, because " + table + " has none for 3 GPUs",
+        doctor("NCCL4J_COSTS_FILE", table.toString(), "FAKECUDA_DEVICES", "3"));
+    Files.write(table, List.of("2 AllReduce Ring LL 1024:1"));
+    String wrong = doctor("NCCL4J_COSTS_FILE", table.toString());
+    assertTrue(wrong.startsWith("MISSING  costs "), wrong);
+    assertTrue(wrong.contains(table + ", line 1: no line 'device NAME'"), wrong);
+  }
+
+  @Test
+  void theDoctorSaysWhyNothingIsMeasured() throws Exception {
+    String predicted = "predicted and not measured, because ";
+    assertSays(predicted + "NCCL4J_PROBE=0 forbids a probe", doctor("NCCL4J_PROBE", "0"));
+    assertSays(predicted + "there is one GPU", doctor("FAKECUDA_DEVICES", "1"));
+    assertSays(predicted + "the GPUs are of different models", doctor("FAKECUDA_NAME", ""));
+    assertSays(
+        predicted + "NCCL_CUMEM_ENABLE=0 leaves no windows", doctor("NCCL_CUMEM_ENABLE", "0"));
+    assertTrue(
+        doctor("FAKECUDA_MIG", "1", "FAKECUDA_NO_PEERS", "1")
+            .endsWith(", over connections alone, since not all GPUs reach others' memory"));
   }
 
   /** Creations of one process measure once. */

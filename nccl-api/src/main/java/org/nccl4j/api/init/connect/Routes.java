@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -67,6 +68,16 @@ public final class Routes {
     public String name() {
       return provider.name();
     }
+  }
+
+  /** The names of the transports to all other ranks, each once. */
+  public static String names(List<NamedTransport> routes) {
+    return routes.stream()
+        .filter(Objects::nonNull)
+        .map(NamedTransport::name)
+        .distinct()
+        .sorted()
+        .collect(Collectors.joining(" and "));
   }
 
   /** Never again uses a chosen transport with a rank; to be called on both of them. */

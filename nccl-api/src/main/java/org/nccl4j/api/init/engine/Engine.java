@@ -17,6 +17,7 @@ import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.NvtxRanges;
 import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.plan.NvlsAccess;
@@ -133,6 +134,7 @@ public record Engine(
       Launcher launcher,
       Map<Integer, Routes.Route> routes) {
     Settings settings = place.request.settings();
+    launcher.mark(NvtxRanges.of(settings));
     OperationDispatcher queue = queue(place, kernels, launcher, settings);
     return new Engine(place, resources, kernels, launcher, queue, Map.copyOf(routes));
   }

@@ -224,7 +224,7 @@ public record RankCapabilities(
             tuned,
             facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
             facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
-    return common.isDirect()
+    return common.isAlike()
         ? tuned.or(() -> Probing.result(first.probed)).map(common::with).orElse(common)
         : common;
   }

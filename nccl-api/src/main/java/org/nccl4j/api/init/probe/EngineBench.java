@@ -1,10 +1,15 @@
 package org.nccl4j.api.init.probe;
 
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.stream.Stream;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -21,9 +26,9 @@ import org.nccl4j.operation.Protocol;
 
 /**
  * Measures on one rank's own engine, in a stream and in buffers of its own, which are a window for
- * that time. Operations are launched behind a shut gate and timed by events, so that neither the
- * launching thread nor code that has not been compiled yet counts. Before the first event an
- * operation brings the ranks together.
+ * that time where the ranks reach each other's memory. Operations are launched behind a shut gate
+ * and timed by events, so that neither the launching thread nor code that has not been compiled yet
+ * counts. Before the first event an operation brings the ranks together.
  */
 final class EngineBench implements ProbeBench {
   /** Longest wait for operations that have been launched. */
@@ -34,13 +39,21 @@ final class EngineBench implements ProbeBench {
   private static final int LARGE_CALLS = 3;
   private static final long LARGE_BYTES = 4 << 20;
 
-  private static final ProbeCell MEETING =
-      new ProbeCell(Operation.ALL_REDUCE, Algorithm.ONE_SHOT, Protocol.LL, 1 << 10);
+  /** An operation of all ranks; rings are there without connections of all to all. */
+  private static final List<ProbeCell> MEETINGS =
+      Stream.of(Algorithm.ONE_SHOT, Algorithm.RING)
+          .map(by -> new ProbeCell(Operation.ALL_REDUCE, by, Protocol.LL, 1 << 10))
+          .toList();
 
   private final Device device;
   private final Planner planner;
   private final Launcher launcher;
   private final WindowRegistry windows;
+  private final boolean reach;
+
+  /** What frees the resources, the last made first. */
+  private final Deque<Runnable> made = new ArrayDeque<>();
+
   private DeviceMemory memory;
   private DeviceMemory send;
   private DeviceMemory recv;
@@ -52,39 +65,60 @@ final class EngineBench implements ProbeBench {
   private KernelPlan meeting;
   private KernelPlan plan;
 
-  EngineBench(Device device, Planner planner, Launcher launcher, WindowRegistry windows) {
+  /**
+   * A bench on a device.
+   *
+   * @param reach whether all ranks can have windows; the same on all of them
+   */
+  EngineBench(
+      Device device, Planner planner, Launcher launcher, WindowRegistry windows, boolean reach) {
     this.device = device;
     this.planner = planner;
     this.launcher = launcher;
     this.windows = windows;
+    this.reach = reach;
   }
 
   @Override
   public void allocate() {
     memory = device.memAlloc(2 * ProbePlan.MOST_BYTES);
+    made.push(memory::close);
     send = memory.slice(0, ProbePlan.MOST_BYTES);
     recv = memory.slice(ProbePlan.MOST_BYTES, ProbePlan.MOST_BYTES);
     stream = device.createStream();
+    made.push(stream::close);
     begin = device.createEvent();
+    made.push(begin::close);
     end = device.createEvent();
+    made.push(end::close);
     gate = ((KernelDevice) device).gate();
+    made.push(gate::close);
   }
 
   @Override
   public void register() {
-    window = windows.register(memory);
+    if (reach) {
+      window = windows.register(memory);
+    }
   }
 
+  /** Sends and receives between all pairs compete with algorithms between windows alone. */
   @Override
   public boolean has(ProbeCell cell) {
-    return planner.has(cell.operation(), cell.algorithm(), cell.protocol(), cell.bytes());
+    boolean ofWindows =
+        cell.algorithm().isBetweenWindows() || cell.algorithm() == Algorithm.PAIRWISE;
+    return (reach || !ofWindows)
+        && planner.has(cell.operation(), cell.algorithm(), cell.protocol(), cell.bytes());
   }
 
   @Override
   public void prepare(ProbeCell cell) {
     launcher.enter();
     try {
-      meeting = meeting == null ? planned(MEETING) : meeting;
+      if (meeting == null) {
+        meeting = planned(MEETINGS.stream().filter(this::has).findFirst().orElseThrow());
+        made.push(meeting::discard);
+      }
       discard();
       plan = planned(cell);
     } finally {
@@ -151,29 +185,18 @@ final class EngineBench implements ProbeBench {
 
   @Override
   public void deregister() {
-    windows.deregister(window, used -> false);
+    if (reach) {
+      windows.deregister(window, used -> false);
+    }
   }
 
   @Override
   public void free() {
-    discard();
-    if (meeting != null) {
-      meeting.discard();
+    CloseAll all = new CloseAll();
+    all.take(this::discard);
+    while (!made.isEmpty()) {
+      all.take(made.pop());
     }
-    if (gate != null) {
-      gate.close();
-    }
-    if (end != null) {
-      end.close();
-    }
-    if (begin != null) {
-      begin.close();
-    }
-    if (stream != null) {
-      stream.close();
-    }
-    if (memory != null) {
-      memory.close();
-    }
+    all.end();
   }
 }

@@ -10,7 +10,10 @@ interface ProbeBench {
   /** Allocates what this rank needs. */
   void allocate();
 
-  /** Has all ranks reach the buffers; all ranks call it, and it fails on all or on none. */
+  /**
+   * Has all ranks reach the buffers, where they can; all ranks call it, and it fails on all or on
+   * none.
+   */
   void register();
 
   /** True if a cell can be measured; the same on all ranks. */

@@ -1,17 +1,23 @@
 package org.nccl4j.api.init.probe;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.InfoLog;
@@ -80,6 +86,42 @@ record ProbeCache(Optional<Path> folder) {
     Optional<TunedTable> read = file(key).flatMap(file -> read(file, key, info));
     read.ifPresent(table -> OF_PROCESS.put(id(key), Optional.of(table)));
     return read;
+  }
+
+  /** The files of all keys whose text begins with a key's, the last written first. */
+  List<KeptProbe> beginning(ProbeKey begin) {
+    String name = begin.filePrefix();
+    List<KeptProbe> found = new ArrayList<>();
+    for (Path file : folder.map(ProbeCache::files).orElse(List.of())) {
+      String named = file.getFileName().toString();
+      if (named.startsWith(name) && named.endsWith(SUFFIX)) {
+        kept(file, begin).ifPresent(found::add);
+      }
+    }
+    found.sort(Comparator.comparing(KeptProbe::written).reversed());
+    return found;
+  }
+
+  private static List<Path> files(Path folder) {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.toList();
+    } catch (IOException | UncheckedIOException e) {
+      return List.of(); // as to a creation, to which a missing folder is none either
+    }
+  }
+
+  private static Optional<KeptProbe> kept(Path file, ProbeKey begin) {
+    try {
+      List<String> lines = SettingFile.lines(file);
+      TunedTable table = TunedTable.parse(ProbeTable.NAME, lines);
+      boolean same = lines.get(0).startsWith(begin.text()) && table.device().equals(begin.model());
+      Instant written = Files.getLastModifiedTime(file).toInstant().truncatedTo(ChronoUnit.SECONDS);
+      return same
+          ? Optional.of(new KeptProbe(file, written, table.lines().size()))
+          : Optional.empty();
+    } catch (IOException | InvalidArgumentException e) {
+      return Optional.empty(); // a creation measures again
+    }
   }
 
   private static Optional<TunedTable> read(Path file, ProbeKey key, InfoLog info) {

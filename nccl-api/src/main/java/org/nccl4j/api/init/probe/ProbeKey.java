@@ -11,11 +11,12 @@ import org.nccl4j.topo.cluster.CommTopology;
  * The machine that a result is for, and the conditions under which it was measured.
  *
  * @param model of all GPUs
- * @param conditions as one line of text: driver, topology, settings and this library's version
+ * @param conditions as one line of text: driver, this library's version, settings, topology and
+ *     transports
  */
 record ProbeKey(String model, int nRanks, String conditions) {
   /** Counts changes of what a probe measures. */
-  private static final int FORMAT = 1;
+  private static final int FORMAT = 2;
 
   private static final Path MODULE = Path.of("/sys/module/nvidia/version");
 
@@ -24,21 +25,35 @@ record ProbeKey(String model, int nRanks, String conditions) {
    *
    * @param driver the version of CUDA that it speaks
    * @param settings that change the times
+   * @param transports between the ranks
    */
   static ProbeKey of(
-      String model, int nRanks, String driver, Optional<CommTopology> topology, String settings) {
+      String model,
+      int nRanks,
+      String driver,
+      String settings,
+      Optional<CommTopology> topology,
+      String transports) {
+    ProbeKey begin = begin(model, nRanks, driver, settings);
+    return new ProbeKey(
+        model,
+        nRanks,
+        "%s%s over %s"
+            .formatted(
+                begin.conditions,
+                topology.map(CommTopology::digest).map(Integer::toHexString).orElse("unknown"),
+                transports));
+  }
+
+  /** What is known without a communicator: the begin of a key, whose text its text begins with. */
+  static ProbeKey begin(String model, int nRanks, String driver, String settings) {
     ModuleDescriptor own = ProbeKey.class.getModule().getDescriptor();
     String version = own == null ? "" : own.rawVersion().orElse("");
     return new ProbeKey(
         model,
         nRanks,
-        "driver %s%s, topology %s, nccl4j %s, settings %s"
-            .formatted(
-                driver,
-                module(),
-                topology.map(CommTopology::digest).map(Integer::toHexString).orElse("unknown"),
-                version.isEmpty() ? "development" : version,
-                settings));
+        "driver %s%s, nccl4j %s, settings %s, topology "
+            .formatted(driver, module(), version.isEmpty() ? "development" : version, settings));
   }
 
   /** The version of the driver's kernel module, where it can be read. */
@@ -56,6 +71,11 @@ record ProbeKey(String model, int nRanks, String conditions) {
   }
 
   String fileName() {
-    return "%d-%s-%08x".formatted(nRanks, ProbeCache.word(model), text().hashCode());
+    return "%s%08x".formatted(filePrefix(), text().hashCode());
+  }
+
+  /** The begin of the names of files for these GPUs. */
+  String filePrefix() {
+    return "%d-%s-".formatted(nRanks, ProbeCache.word(model));
   }
 }

@@ -11,8 +11,8 @@ import org.nccl4j.operation.Protocol;
 /**
  * The cells that a probe measures, the most important operations first. An algorithm is measured at
  * the sizes between which its time is nearly straight, and where it competes with others: lines at
- * small sizes, copy engines at large ones. Trees and rings in lines are left to the predicted
- * times, since ranks that reach each other have the direct algorithms for small data.
+ * small sizes, copy engines at large ones. Trees, and rings in lines, are measured only where there
+ * is no one-shot: ranks that reach each other have direct algorithms for small data.
  */
 final class ProbePlan {
   /** Bytes of the largest cell. */
@@ -34,12 +34,13 @@ final class ProbePlan {
           Operation.BROADCAST,
           Operation.REDUCE);
 
-  /** Without trees, and without what is taken only where the user asks for it. */
+  /** Without what is taken only where the user asks for it. */
   private static final List<Algorithm> ALGORITHMS =
       Stream.of(Algorithm.values())
           .filter(
               algorithm ->
-                  algorithm == Algorithm.RING
+                  algorithm == Algorithm.TREE
+                      || algorithm == Algorithm.RING
                       || algorithm == Algorithm.PAIRWISE
                       || algorithm.isStraight()
                       || algorithm.isBetweenWindows()
@@ -77,7 +78,6 @@ final class ProbePlan {
     }
     return switch (algorithm) {
       case PAIRWISE -> protocol == Protocol.SIMPLE ? MESSAGES : new long[0];
-      case RING -> protocol == Protocol.SIMPLE ? SIMPLE : new long[0];
       case COPY_ENGINE, COPY_ENGINE_BATCH -> COPIES;
       default ->
           switch (protocol) {
@@ -89,10 +89,19 @@ final class ProbePlan {
   }
 
   /**
-   * True for LL where there is LL128, which is as fast and carries more; and for what sends all
-   * data to every rank, in large steps, where each rank needs but a part.
+   * True for trees, and rings in lines, where there is one-shot; for LL where there is LL128, which
+   * is as fast and carries more; and for what sends all data to every rank, in large steps, where
+   * each rank needs but a part.
    */
   private static boolean isLeftOut(ProbeCell cell, Predicate<ProbeCell> has) {
+    boolean inSteps =
+        cell.algorithm() == Algorithm.TREE
+            || cell.algorithm() == Algorithm.RING && cell.protocol() != Protocol.SIMPLE;
+    if (inSteps
+        && has.test(
+            new ProbeCell(cell.operation(), Algorithm.ONE_SHOT, Protocol.LL, cell.bytes()))) {
+      return true;
+    }
     if (cell.protocol() == Protocol.LL && !cell.algorithm().isBetweenWindows()) {
       return has.test(
           new ProbeCell(cell.operation(), cell.algorithm(), Protocol.LL128, cell.bytes()));

@@ -21,8 +21,8 @@ import org.nccl4j.topo.cluster.CommTopology;
  * One rank's part in the decision whether a communicator's algorithms are measured at its creation.
  * Rank 0 looks for the result of an earlier probe and shares it, or that a probe has failed, in an
  * exchange that every creation has. Where it finds neither and no table has times, all ranks
- * measure. Ranks of several machines do not: their time lies in networks, to which windows do not
- * reach.
+ * measure; GPUs that reach each other over neither NVLink nor PCIe do so over connections alone.
+ * Ranks of several machines do not: their time lies in networks, to which windows do not reach.
  */
 public final class Probing {
   /** Setting that has the probe's times precede the library's. */
@@ -35,8 +35,10 @@ public final class Probing {
 
   private final InitRequest request;
   private final InfoLog info;
-  private final boolean allowed;
   private final boolean leads;
+
+  /** Why this rank knows that nothing is measured, or "". */
+  private final String obstacle;
 
   /**
    * Of GPUs that have windows and one rank each; {@link CommunicatorProfile#model} of others
@@ -50,21 +52,26 @@ public final class Probing {
   private Probing(
       InitRequest request,
       InfoLog info,
-      boolean allowed,
       boolean leads,
+      String obstacle,
       String model,
       ProbeKey key) {
     this.model = model;
     this.request = request;
     this.info = info;
-    this.allowed = allowed;
     this.leads = leads;
+    this.obstacle = obstacle;
     this.key = Optional.ofNullable(key);
     this.cache = key == null ? new ProbeCache(Optional.empty()) : ProbeCache.ofUser();
   }
 
-  /** The ranks of a communicator that is being made. */
-  public record Ranks(int rank, int nRanks, int hosts, Optional<CommTopology> topology) {}
+  /**
+   * The ranks of a communicator that is being made.
+   *
+   * @param transports between them, as text
+   */
+  public record Ranks(
+      int rank, int nRanks, int hosts, Optional<CommTopology> topology, String transports) {}
 
   /**
    * A rank's part.
@@ -74,16 +81,39 @@ public final class Probing {
    */
   public static Probing of(
       InitRequest request, Ranks ranks, Optional<TunedTable> tuned, Supplier<String> conditions) {
-    boolean allowed = isAllowed(request, tuned) && ranks.nRanks > 1 && ranks.hosts == 1;
     boolean leads = ranks.rank == 0;
     String model = request.device().name() + suffix(request, tuned);
-    boolean looks = allowed && leads && !CommunicatorProfile.isMeasured(model, ranks.nRanks);
+    String obstacle = obstacle(request, ranks, tuned, model);
     ProbeKey key =
-        looks
+        leads && obstacle.isEmpty()
             ? ProbeKey.of(
-                model, ranks.nRanks, CudaDevice.driverVersion(), ranks.topology, conditions.get())
+                model,
+                ranks.nRanks,
+                CudaDevice.driverVersion(),
+                conditions.get(),
+                ranks.topology,
+                ranks.transports)
             : null;
-    return new Probing(request, request.info(ranks.rank), allowed, leads, model, key);
+    return new Probing(request, request.info(ranks.rank), leads, obstacle, model, key);
+  }
+
+  private static String obstacle(
+      InitRequest request, Ranks ranks, Optional<TunedTable> tuned, String model) {
+    if (tuned.isPresent()) {
+      return "NCCL4J_COSTS_FILE names a table";
+    }
+    if (!isAllowed(request, tuned)) {
+      return "NCCL4J_PROBE=0 forbids it";
+    }
+    if (ranks.nRanks == 1) {
+      return "there is one rank";
+    }
+    if (ranks.hosts > 1) {
+      return "the ranks are on %d hosts".formatted(ranks.hosts);
+    }
+    return CommunicatorProfile.isMeasured(model, ranks.nRanks)
+        ? "the library has a table of " + model
+        : "";
   }
 
   private static boolean isAllowed(InitRequest request, Optional<TunedTable> tuned) {
@@ -94,9 +124,14 @@ public final class Probing {
 
   /** Behind the name of a model, so that the library's tables are not the model's. */
   public static String suffix(InitRequest request, Optional<TunedTable> tuned) {
-    return isAllowed(request, tuned) && request.settings().get(PlanSettings.NCCL4J_PROBE) == ALWAYS
-        ? " by probe"
+    return isAllowed(request, tuned)
+        ? suffix(request.settings().get(PlanSettings.NCCL4J_PROBE))
         : "";
+  }
+
+  /** The same where there is no user's table. */
+  static String suffix(int probe) {
+    return probe == ALWAYS ? " by probe" : "";
   }
 
   /**
@@ -122,31 +157,53 @@ public final class Probing {
   }
 
   /**
-   * True if all ranks measure now; the same on all of them.
+   * True if all ranks measure now; the same on all of them. If not, rank 0 logs the reason.
    *
    * @param known about all ranks
    * @param shared by rank 0
    */
-  public boolean isDue(CommunicatorProfile known, String shared, WindowRegistry windows) {
-    return allowed
-        && shared.isEmpty()
-        && known.tuned().isEmpty()
-        && known.isDirect()
-        && known.model().equals(model)
-        && !CommunicatorProfile.isMeasured(known.model(), known.nRanks())
-        && windows.team().size() == known.nRanks();
+  public boolean isDue(CommunicatorProfile known, String shared) {
+    if (!shared.isEmpty() && !shared.equals(NO)) {
+      return false;
+    }
+    String reason = obstacle.isEmpty() ? obstacle(known, shared) : obstacle;
+    if (leads && !reason.isEmpty() && known.kind() == Device.Kind.CUDA) {
+      info.tell("TUNING", () -> "does not probe, because " + reason);
+    }
+    return reason.isEmpty();
+  }
+
+  private String obstacle(CommunicatorProfile known, String shared) {
+    if (shared.equals(NO)) {
+      return "a probe of this process has failed";
+    }
+    if (known.model().isEmpty()) {
+      return "the GPUs are of different models";
+    }
+    if (!known.model().equals(model)) {
+      return "GPUs without windows, and GPUs of several ranks, are not measured: these are "
+          + known.model();
+    }
+    return known.isAlike() ? "" : "a proxy carries data between the ranks";
   }
 
   /**
    * Measures together with all other ranks, where it {@link #isDue}. A failure is a warning of rank
    * 0, and there are no times.
+   *
+   * @param reach whether all ranks reach each other's memory
    */
   public Optional<TunedTable> measure(
-      Planner planner, Launcher launcher, WindowRegistry windows, Bootstrap bootstrap) {
+      Planner planner,
+      Launcher launcher,
+      WindowRegistry windows,
+      boolean reach,
+      Bootstrap bootstrap) {
+    boolean all = reach && windows.team().size() == bootstrap.nRanks();
     Probe.Result result =
         new Probe(
                 bootstrap,
-                new EngineBench(request.device(), planner, launcher, windows),
+                new EngineBench(request.device(), planner, launcher, windows, all),
                 System::nanoTime)
             .run();
     if (!result.failure().isEmpty()) {
@@ -156,16 +213,17 @@ public final class Probing {
     TunedTable table = ProbeTable.of(model, bootstrap.nRanks(), result.times());
     if (leads) {
       key.ifPresent(of -> cache.keep(of, table, info));
-      info.tell("TUNING", () -> told(result));
+      info.tell("TUNING", () -> told(result, all));
     }
     return Optional.of(table);
   }
 
-  private String told(Probe.Result result) {
-    return "has measured %d of %d times in %d ms, kept in %s"
+  private String told(Probe.Result result, boolean windows) {
+    return "has measured %d of %d times%s in %d ms, kept in %s"
         .formatted(
             result.times().size(),
             result.cells(),
+            windows ? "" : " over connections alone, since the ranks have no windows together,",
             result.micros() / 1000,
             key.flatMap(cache::file).map(Object::toString).orElse("this process alone"));
   }

@@ -83,12 +83,10 @@ public record CommunicatorProfile(
         nRanks, kind, model, reach, nvlink, spread, topology, Optional.of(table), cores, room);
   }
 
-  /** True if all are GPUs of one machine that reach each other over NVLink. */
-  public boolean isDirect() {
+  /** True if all are GPUs of one model and one machine, between which no proxy carries data. */
+  public boolean isAlike() {
     return kind == Device.Kind.CUDA
         && nRanks > 1
-        && reach
-        && nvlink
         && !model.isEmpty()
         && spread.hosts() == 1
         && !spread.carried();

@@ -24,7 +24,8 @@ import org.nccl4j.api.settings.Settings;
 
 class ProbeCacheTest {
   private static final InfoLog INFO = new InfoLog(Settings.ofProcess(Map.of()), "rank 0");
-  private static final ProbeKey KEY = ProbeKey.of("NVIDIA X", 2, "12080", Optional.empty(), "");
+  private static final ProbeKey KEY =
+      ProbeKey.of("NVIDIA X", 2, "12080", "", Optional.empty(), "P2P");
   private static final TunedTable TABLE =
       new TunedTable("probe", "NVIDIA X", List.of("2 AllReduce Ring Simple 1024:5.50 4096:6.25"));
 
@@ -57,7 +58,7 @@ class ProbeCacheTest {
   @Test
   void resultsOfOtherConditionsAreNotFound() throws IOException {
     another().keep(KEY, TABLE, INFO);
-    ProbeKey driver = ProbeKey.of("NVIDIA X", 2, "13000", Optional.empty(), "");
+    ProbeKey driver = ProbeKey.of("NVIDIA X", 2, "13000", "", Optional.empty(), "P2P");
     assertEquals(Optional.empty(), another().find(driver, INFO));
     // Nor if the names of the files were the same.
     Files.copy(file(), another().file(driver).orElseThrow());
