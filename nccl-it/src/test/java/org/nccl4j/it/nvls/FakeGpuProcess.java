@@ -123,16 +123,26 @@ public record FakeGpuProcess(Path folder) {
             .flatMap(paths -> Stream.of(paths.split(File.pathSeparator)))
             .filter(path -> has.test(Path.of(path)))
             .collect(Collectors.joining(File.pathSeparator));
+    List<String> options =
+        ArchivedClasses.options(
+            classPath,
+            training ->
+                launch(training, Map.of("NCCL_NVLS_ENABLE", "0"), FakeGpuRanks.class).end());
+    return launch(options, settings, program, arguments);
+  }
+
+  private Running launch(
+      List<String> options, Map<String, String> settings, Class<?> program, String... arguments)
+      throws IOException {
     List<String> command =
         new ArrayList<>(
             List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:TieredStopAtLevel=1",
                 // Else newer Java puts a warning of native access among the communicator's.
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                classPath,
-                program.getName()));
+                "--enable-native-access=ALL-UNNAMED"));
+    command.addAll(options);
+    command.add(program.getName());
     command.addAll(List.of(arguments));
     ProcessBuilder builder = new ProcessBuilder(command);
     Path record = Files.createTempFile(folder, "calls", ".txt");
