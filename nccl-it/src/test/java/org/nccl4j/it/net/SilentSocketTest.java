@@ -2,6 +2,7 @@ package org.nccl4j.it.net;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -52,6 +53,7 @@ class SilentSocketTest {
     private final Queue<byte[]> expected = new ArrayDeque<>();
     private NetRequest send;
     private NetRequest receive;
+    private int sent;
     private int received;
 
     Flow(NetSender sender, NetReceiver receiver, Random random) {
@@ -65,14 +67,24 @@ class SilentSocketTest {
     /** Takes the sender's steps; true once nothing is under way. */
     boolean send() {
       if (send == null) {
-        byte[] data = new byte[random.nextInt(random.nextBoolean() ? 5_000 : ROOM)];
-        random.nextBytes(data);
-        out.write(0, ByteBuffer.wrap(data));
-        send = sender.isend(source, 0, data.length, 5);
-        if (send != null) {
-          expected.add(data);
-        }
+        begin(random.nextInt(random.nextBoolean() ? 5_000 : ROOM));
       }
+      return isSent();
+    }
+
+    /** Begins to send a message, if it may. */
+    void begin(int bytes) {
+      byte[] data = new byte[bytes];
+      random.nextBytes(data);
+      out.write(0, ByteBuffer.wrap(data));
+      send = sender.isend(source, 0, data.length, 5);
+      if (send != null) {
+        expected.add(data);
+        sent++;
+      }
+    }
+
+    boolean isSent() {
       return send != null && send.test(null);
     }
 
@@ -93,9 +105,12 @@ class SilentSocketTest {
       }
     }
 
-    /** Takes all steps; true once all messages have come. */
+    /**
+     * Takes all steps; true once all messages have come. Sends no message that nobody receives: the
+     * other direction's acknowledgements would wait behind it for ever.
+     */
     boolean step() {
-      if ((received < MESSAGES || send != null) && send()) {
+      if ((sent < MESSAGES || send != null) && send()) {
         send = null;
       }
       if (received < MESSAGES || receive != null) {
@@ -107,6 +122,12 @@ class SilentSocketTest {
     void close() {
       out.close();
       in.close();
+    }
+
+    @Override
+    public String toString() {
+      return "%d messages sent, %d received, bytes under way %s"
+          .formatted(sent, received, expected.stream().map(each -> each.length).toList());
     }
   }
 
@@ -243,6 +264,38 @@ class SilentSocketTest {
         new Ranks(settings(0, "200ms"), true, random, SilentWire.Direction.BOTH, 400L)) {
       until(() -> ranks.takeOvers() > 0);
       until(() -> ranks.flows[0].step() & ranks.flows[1].step());
+    }
+  }
+
+  /**
+   * Two directions share a socket: what one of them does not receive holds up the acknowledgements
+   * of the other, and nothing else. All goes on once it is received.
+   */
+  @Test
+  void acknowledgementsWaitBehindAMessageThatNobodyReceives() throws Exception {
+    Random random = new Random(5);
+    try (Ranks ranks =
+        new Ranks(settings(0, "2500ms"), true, random, SilentWire.Direction.BOTH)) {
+      Flow first = ranks.flows[0];
+      Flow second = ranks.flows[1];
+      first.begin(1_000);
+      until(first::isSent);
+      until(
+          () -> {
+            if (second.send == null) {
+              second.begin(ROOM);
+            }
+            second.isSent();
+            second.receive();
+            return second.received == 1;
+          });
+      long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(300);
+      until(
+          () -> {
+            assertFalse(second.isSent(), "acknowledged through a message that was not read");
+            return System.nanoTime() - end > 0;
+          });
+      until(() -> first.step() & second.step());
     }
   }
 
