@@ -274,8 +274,7 @@ class SilentSocketTest {
   @Test
   void acknowledgementsWaitBehindAMessageThatNobodyReceives() throws Exception {
     Random random = new Random(5);
-    try (Ranks ranks =
-        new Ranks(settings(0, "2500ms"), true, random, SilentWire.Direction.BOTH)) {
+    try (Ranks ranks = new Ranks(settings(0, "2500ms"), true, random, SilentWire.Direction.BOTH)) {
       Flow first = ranks.flows[0];
       Flow second = ranks.flows[1];
       first.begin(1_000);

@@ -156,7 +156,9 @@ final class SocketDialer implements SocketSource, SpareSockets {
 
   @Override
   public boolean prepareReturn(int place) {
-    return spare[place].prepareReturn(sockets[place], handle.where().get(home(place)));
+    SpareDialer here = spare[place];
+    DataChannel current = sockets[place];
+    return !here.isHome(current) && here.prepareReturn(current, handle.where().get(home(place)));
   }
 
   /** Takes what is prepared, else dials the connection's own address first, then all others. */

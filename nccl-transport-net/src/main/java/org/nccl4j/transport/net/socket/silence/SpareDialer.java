@@ -39,6 +39,9 @@ public final class SpareDialer {
   /** True if what is dialled or ready leads to the connection's own address. */
   private boolean returns;
 
+  /** The socket in use of which {@link #isAway} tells. */
+  private DataChannel judged;
+
   private int pauses = FIRST_RETURN;
   private boolean isAway;
   private long nextReturn;
@@ -77,16 +80,18 @@ public final class SpareDialer {
     return step();
   }
 
+  /** True if a socket is known to lead to the connection's own address. */
+  public boolean isHome(DataChannel current) {
+    return current == judged && !isAway;
+  }
+
   /** Takes the next step back to the connection's own address, if it is time; true if there. */
   public boolean prepareReturn(DataChannel current, InetSocketAddress home) {
-    if (isAt(current, home)) {
-      isAway = false;
-      return false;
+    if (current != judged) {
+      judge(current, home);
     }
     if (!isAway) {
-      isAway = true;
-      nextReturn = clock.getAsLong() + pauses * silence;
-      pauses = Math.min(2 * pauses, LAST_RETURN);
+      return false;
     }
     if (dialer == null && ready == null) {
       if (clock.getAsLong() - nextReturn < 0) {
@@ -96,6 +101,17 @@ public final class SpareDialer {
       returns = true;
     }
     return step();
+  }
+
+  /** Finds once for each socket where it leads: a look at it allocates. */
+  private void judge(DataChannel current, InetSocketAddress home) {
+    judged = current;
+    boolean wasAway = isAway;
+    isAway = !isAt(current, home);
+    if (isAway && !wasAway) {
+      nextReturn = clock.getAsLong() + pauses * silence;
+      pauses = Math.min(2 * pauses, LAST_RETURN);
+    }
   }
 
   private boolean step() {
