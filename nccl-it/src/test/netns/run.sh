@@ -333,7 +333,7 @@ silent() {
   two_rails
   log=$(mktemp)
   NCCL_SOCKET_NTHREADS=2 NCCL4J_NET_SILENCE_TIMEOUT=2s in_host 0 timeout 100 "$nccl" perf all_reduce \
-    --processes 2 --hosts "$(host_list)" --launcher "$LAUNCHER" --jit-warmup 0 -n 500 -w 0 \
+    --processes 2 --hosts "$(host_list)" --launcher "$LAUNCHER" --jit-warmup 0 -n 60 -w 0 \
     --bind-to none -b 4M -e 4M > "$log" 2>&1 &
   pid=$!
   left=600
