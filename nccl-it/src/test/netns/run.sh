@@ -3,9 +3,9 @@
 #
 #   run.sh all       correctness on 2, 3 and 5 hosts, with the rate cut too, and with packets late
 #                    and lost where the kernel can do that; a program's ranks by nccl run; a killed
-#                    rank, and a link taken down, in the middle of a large all-reduce; a link that
-#                    is down while the ranks start; ranks of one host in containers that share
-#                    more or less with each other
+#                    rank, and a link taken down, in the middle of a large all-reduce; one of two
+#                    interfaces that goes silent; a link that is down while the ranks start;
+#                    ranks of one host in containers that share more or less with each other
 #   run.sh           the same with one case of each kind, on 2 and 3 hosts
 #
 # Skips with a reason where there are no namespaces. Needs what mvn verify has built.
@@ -326,6 +326,33 @@ late_link() {
   hosts_down
 }
 
+# silent: what one interface carries vanishes in the middle of all-reduces over two, and nothing
+# breaks. The other one takes over, with right results.
+silent() {
+  hosts_up 2
+  two_rails
+  log=$(mktemp)
+  NCCL_SOCKET_NTHREADS=2 NCCL4J_NET_SILENCE_TIMEOUT=2s in_host 0 timeout 100 "$nccl" perf all_reduce \
+    --processes 2 --hosts "$(host_list)" --launcher "$LAUNCHER" --jit-warmup 0 -n 60 -w 0 \
+    --bind-to none -b 4M -e 4M > "$log" 2>&1 &
+  pid=$!
+  left=600
+  while [ $(($(sent eth1) - second_before)) -lt 30000000 ] && kill -0 $pid 2>/dev/null && [ $left -gt 0 ]; do
+    sleep 0.1
+    left=$((left - 1))
+  done
+  # Its port stays up, but the switch passes nothing on to it or from it.
+  ip -n "$PREFIX-switch" link set rail1 nomaster
+  if wait $pid && grep -q "has taken over after" "$log"; then
+    printf 'ok: a silent interface: %s\n' "$(grep -o "the socket . of .*has taken over.*" "$log" | head -n 1)"
+  else
+    fail "all-reduces while one of two interfaces goes silent"
+    tail -n 40 "$log"
+  fi
+  rm -f "$log"
+  hosts_down
+}
+
 faults() {
   hosts_up 3
   work=$(mktemp -d)
@@ -355,6 +382,7 @@ correctness
 launched
 containers
 late_link
+silent
 faults
 [ $failures = 0 ] || { printf '%d failures\n' $failures; exit 1; }
 echo "all right"

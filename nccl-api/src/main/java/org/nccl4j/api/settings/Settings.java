@@ -105,6 +105,13 @@ public final class Settings implements SettingValues {
           "The longest time in which another socket may take over from a broken one of a"
               + " connection; 0 for no fail-over.");
 
+  public static final Setting<Duration> NCCL4J_NET_SILENCE_TIMEOUT =
+      Setting.durationOrZero(
+          "NCCL4J_NET_SILENCE_TIMEOUT",
+          Duration.ofSeconds(8),
+          "The time after which another socket takes over from one over which nothing comes any"
+              + " more; 0 for never. The same on all ranks.");
+
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
       Setting.of(
           "NCCL4J_BOOTSTRAP_PORTS",
@@ -336,6 +343,7 @@ public final class Settings implements SettingValues {
           NCCL_NSOCKS_PERTHREAD,
           NCCL4J_NET_CHECKSUM,
           NCCL4J_NET_FAILOVER_TIMEOUT,
+          NCCL4J_NET_SILENCE_TIMEOUT,
           NCCL4J_BOOTSTRAP_PORTS,
           NCCL_HOSTID,
           NCCL_CHECK_MODE,

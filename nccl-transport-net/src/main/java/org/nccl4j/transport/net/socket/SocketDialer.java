@@ -22,6 +22,7 @@ import org.nccl4j.transport.net.socket.link.SocketLink;
 import org.nccl4j.transport.net.socket.link.SocketSource;
 import org.nccl4j.transport.net.socket.link.SocketWatch;
 import org.nccl4j.transport.net.socket.link.SpareSockets;
+import org.nccl4j.transport.net.socket.silence.SpareDialer;
 
 /**
  * Connects the sockets of a connection, one after the other: the first to the first address that
@@ -57,6 +58,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
   private final Dialer[] further;
 
   private final SocketWatch watch;
+  private final SpareDialer[] spare;
   private SocketLink link;
 
   /**
@@ -83,6 +85,20 @@ final class SocketDialer implements SocketSource, SpareSockets {
     this.sockets = new DataChannel[1 + handle.lanes()];
     this.further = new Dialer[sockets.length];
     this.dialer = dialer(handle.where());
+    this.spare = new SpareDialer[sockets.length];
+    for (int place = 0; place < spare.length; place++) {
+      spare[place] = spare(place);
+    }
+  }
+
+  private SpareDialer spare(int place) {
+    return new SpareDialer(
+        handle.where(),
+        this::dialer,
+        () -> handshake(place, true),
+        Protection::bytes,
+        watch.silence(),
+        clock);
   }
 
   private Dialer dialer(List<InetSocketAddress> addresses) {
@@ -118,9 +134,40 @@ final class SocketDialer implements SocketSource, SpareSockets {
     return false;
   }
 
-  /** Dials the address of the broken socket first, then all others. */
+  @Override
+  public boolean dials() {
+    return true;
+  }
+
+  @Override
+  public boolean receives() {
+    return pair;
+  }
+
+  @Override
+  public boolean prepare(int place) {
+    return spare[place].prepare(sockets[place]);
+  }
+
+  @Override
+  public void drop(int place) {
+    spare[place].drop();
+  }
+
+  @Override
+  public boolean prepareReturn(int place) {
+    SpareDialer here = spare[place];
+    DataChannel current = sockets[place];
+    return !here.isHome(current) && here.prepareReturn(current, handle.where().get(home(place)));
+  }
+
+  /** Takes what is prepared, else dials the connection's own address first, then all others. */
   @Override
   public DataChannel next(int place) {
+    DataChannel prepared = spare[place].take();
+    if (prepared != null) {
+      return prepared;
+    }
     if (further[place] == null) {
       further[place] = dialer(fromBroken(place));
     }
@@ -143,9 +190,15 @@ final class SocketDialer implements SocketSource, SpareSockets {
 
   private List<InetSocketAddress> fromBroken(int place) {
     List<InetSocketAddress> all = new ArrayList<>(handle.where());
-    int rail = place == 0 ? dialer.index() : (dialer.index() + place - 1) % handle.rails();
-    Collections.rotate(all, -rail);
+    Collections.rotate(all, -home(place));
     return all;
+  }
+
+  /** Returns the number of the address to which a socket belongs. */
+  private int home(int place) {
+    int address = dialer.index();
+    boolean first = place == 0 || address >= handle.rails();
+    return first ? address : (address + place - 1) % handle.rails();
   }
 
   private static DataChannel taken(Dialer from, PendingHandshake proved) {
@@ -257,6 +310,9 @@ final class SocketDialer implements SocketSource, SpareSockets {
       link.end();
     }
     dialer.close();
+    for (SpareDialer each : spare) {
+      each.close();
+    }
     for (Dialer each : further) {
       if (each != null) {
         each.close();

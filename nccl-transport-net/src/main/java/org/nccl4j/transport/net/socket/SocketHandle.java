@@ -38,7 +38,7 @@ record SocketHandle(
   /** Largest number of addresses of 16 bytes: a handle has room for as many. */
   static final int MAX_ADDRESSES = 6;
 
-  private static final byte VERSION = 3;
+  private static final byte VERSION = 4;
   private static final int PAIRED = 1;
   private static final int SUMS = 2;
   private static final int ENCRYPTED = 4;

@@ -244,6 +244,11 @@ final class SocketListener implements NetListener {
     }
 
     @Override
+    public boolean receives() {
+      return true;
+    }
+
+    @Override
     public DataChannel next(int place) {
       return further.getAndSet(place, null);
     }

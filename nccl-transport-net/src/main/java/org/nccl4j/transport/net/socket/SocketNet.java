@@ -50,7 +50,11 @@ final class SocketNet implements Net {
     this.protection = Protection.of(context);
     this.settings = SocketSettings.of(context);
     this.helped = context.sharesThread() && context.ranks() <= MOST_RANKS;
-    this.watch = new SocketWatch(context.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT), this::pollPort);
+    this.watch =
+        new SocketWatch(
+            context.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT),
+            context.get(Settings.NCCL4J_NET_SILENCE_TIMEOUT),
+            this::pollPort);
     Nics found = Nics.find(settings);
     if (found.chosen().isEmpty()) {
       throw new SystemErrorException(
@@ -65,6 +69,9 @@ final class SocketNet implements Net {
     SocketPort open = port;
     if (open != null) {
       open.poll();
+      if (open.guests() > 0) {
+        watch.haveGuests();
+      }
     }
   }
 

@@ -55,7 +55,7 @@ class SocketDialerTest {
   private static final long SECOND = 1_000_000_000L;
 
   private final List<AutoCloseable> toClose = new ArrayList<>();
-  private final SocketWatch watch = new SocketWatch(Duration.ZERO, () -> {});
+  private final SocketWatch watch = new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {});
   private long now;
 
   @AfterEach

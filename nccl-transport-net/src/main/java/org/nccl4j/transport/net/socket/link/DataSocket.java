@@ -9,6 +9,8 @@ import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
+import org.nccl4j.transport.net.socket.silence.LaneSilence;
+import org.nccl4j.transport.net.socket.silence.MovedException;
 
 /**
  * A socket that carries parts of large messages one way, in the order in which they are posted. One
@@ -51,8 +53,12 @@ final class DataSocket {
   private long brokenSince;
   private long doneBefore = -1;
   private int movedBefore;
+  private final Duration bound;
+  private final LaneSilence silence;
 
-  DataSocket(int index, DataChannel socket, boolean sends) {
+  DataSocket(int index, DataChannel socket, boolean sends, Duration silence) {
+    this.bound = silence;
+    this.silence = new LaneSilence(silence.toNanos());
     this.index = index;
     this.socket = socket;
     this.sends = sends;
@@ -104,7 +110,7 @@ final class DataSocket {
         return false;
       }
       cause = found;
-      if (done != doneBefore || moved != movedBefore) {
+      if (done != doneBefore || moved != movedBefore || found instanceof MovedException) {
         brokenSince = System.nanoTime();
       }
       resumption = new Resumption(spare, index);
@@ -122,6 +128,10 @@ final class DataSocket {
     if (spare.isOffered(index)) {
       return new IOException("the other side has dialled again");
     }
+    IOException reason = sends && !bound.isZero() ? findReason(spare) : null;
+    if (reason != null) {
+      return reason;
+    }
     try {
       // The receiver of a lane's bytes sends none.
       return sends && unacknowledged && socket.read(nothing.clear()) < 0
@@ -130,6 +140,34 @@ final class DataSocket {
     } catch (IOException e) {
       return e;
     }
+  }
+
+  /** Returns the reason to move to another socket; null for none, or as long as there is none. */
+  private IOException findReason(SpareSockets spare) {
+    if (silence.isDoubtful(System.nanoTime())) {
+      return spare.prepare(index)
+          ? new MovedException("nothing of it has arrived for " + Patience.text(bound))
+          : null;
+    }
+    spare.drop(index);
+    return spare.prepareReturn(index)
+        ? new MovedException("the first address can be reached again")
+        : null;
+  }
+
+  /** Returns the place up to which bytes have been moved. */
+  long place() {
+    return LaneSilence.place(done, moved);
+  }
+
+  /** True if the receiver is to report that nothing comes. */
+  boolean owesReport(long now) {
+    return silence.owesReport(now, place(), !isIdle() && resumption == null);
+  }
+
+  /** Takes the receiver's report. */
+  void takeReport(long reported, long now) {
+    silence.report(now, reported, place());
   }
 
   /** True if another socket has taken over. */
@@ -151,6 +189,7 @@ final class DataSocket {
       return false;
     }
     resumption = null;
+    silence.begin();
     long again = sends ? goOnAt(resumed.there()) : 0;
     doneBefore = done;
     movedBefore = moved;

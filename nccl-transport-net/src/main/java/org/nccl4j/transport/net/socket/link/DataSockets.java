@@ -9,6 +9,7 @@ import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.transport.net.socket.silence.LaneSilence;
 
 /**
  * The sockets of a connection beside its first, with the threads that serve them. Both ends cut a
@@ -38,13 +39,15 @@ final class DataSockets {
    *
    * @param count how many, and of which threads
    * @param shared the communicator's threads
+   * @param silence time after which a silent lane is replaced; zero for never
    */
   DataSockets(
       DataChannel[] sockets,
       boolean sends,
       DataSocketCount count,
       SharedSocketThreads shared,
-      String name) {
+      String name,
+      Duration silence) {
     lanes = new DataSocket[sockets.length - 1];
     threads = new DataSocketThread[lanes.length];
     own = new DataSocketThread[lanes.length == 0 || count.shared() ? 0 : count.threads()];
@@ -52,7 +55,7 @@ final class DataSockets {
       own[t] = new DataSocketThread(name + "-" + t);
     }
     for (int l = 0; l < lanes.length; l++) {
-      lanes[l] = new DataSocket(l + 1, sockets[l + 1], sends);
+      lanes[l] = new DataSocket(l + 1, sockets[l + 1], sends, silence);
       threads[l] = count.shared() ? shared.take() : own[l % own.length];
       threads[l].add(lanes[l]);
     }
@@ -142,6 +145,36 @@ final class DataSockets {
       broken |= here;
     }
     return broken;
+  }
+
+  /** Returns a lane of a receiver whose stop is to be reported now; -1 if there is none. */
+  int stopped(long now) {
+    for (int l = 0; l < lanes.length; l++) {
+      if (lanes[l].owesReport(now)) {
+        return l;
+      }
+    }
+    return -1;
+  }
+
+  /** Returns the first word of a lane's report: lane (8) and the low bits of the part. */
+  int reportTag(int lane) {
+    return lane << LaneSilence.PART_BITS | (int) (lanes[lane].place() >>> Integer.SIZE);
+  }
+
+  /** Returns the second word of a lane's report: the bytes of the part. */
+  int reportNote(int lane) {
+    return (int) lanes[lane].place();
+  }
+
+  /** Takes a receiver's report of a lane's stop. */
+  void takeReport(int tag, int note, long now) throws DamagedMessageException {
+    int lane = tag >>> LaneSilence.PART_BITS;
+    if (lane >= lanes.length) {
+      throw new DamagedMessageException(
+          "socket %d is reported, which is not there".formatted(lane));
+    }
+    lanes[lane].takeReport(LaneSilence.place(tag, note), now);
   }
 
   /** Replaces no socket any more. */

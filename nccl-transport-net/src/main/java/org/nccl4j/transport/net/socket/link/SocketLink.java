@@ -21,6 +21,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.socket.silence.MovedException;
+import org.nccl4j.transport.net.socket.silence.Silence;
 
 /**
  * The sockets of a connection, or of the two connections that share one, with what lets another
@@ -40,6 +42,9 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     /** Returns the bytes of the message that is being read; -1 if none is. */
     long got();
 
+    /** True if a message has come that nobody awaits, so that nothing behind it can be read. */
+    boolean isBlocked();
+
     /** Forgets what was read in advance, which another socket brings again. */
     void forget();
 
@@ -55,6 +60,15 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   /** Size of a frame that says how many messages have been received: its tag and note. */
   static final int ACK = -2;
+
+  /** Size of a frame that asks for an acknowledgement, though there is nothing new. */
+  static final int ASK = -3;
+
+  /**
+   * Size of a frame by which a receiver says where a lane has stopped: see {@link
+   * org.nccl4j.transport.net.socket.silence.LaneSilence}.
+   */
+  private static final int STOPPED = -4;
 
   private static final System.Logger LOG = DebugLog.of("NET");
   private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
@@ -101,6 +115,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private final SpareSockets spare;
   private final Resumption resumption;
   private final SendLog log = new SendLog();
+  private final Silence silence;
   private final ByteBuffer ack;
   private final ByteBuffer acks;
 
@@ -159,6 +174,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     this.sums = sums ? new MessageSum() : null;
     this.headerBytes = HEADER_BYTES + (sums ? MessageSum.BYTES : 0);
     this.resumption = new Resumption(spare, 0);
+    this.silence = new Silence(watch.silence(), spare.dials(), System.nanoTime());
     this.ack = ByteBuffer.allocateDirect(headerBytes).limit(0);
     this.acks = ByteBuffer.allocateDirect(ACKS_AT_ONCE * headerBytes);
     this.socket = sockets[0];
@@ -185,6 +201,11 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   String peer() {
     return peer;
+  }
+
+  /** Returns the time after which another socket is tried in place of a silent one. */
+  Duration silence() {
+    return watch.silence();
   }
 
   /** Has messages read by a receiver. */
@@ -269,12 +290,17 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     owesLong = false;
   }
 
-  /** Takes the acknowledgement at a buffer's position. */
+  /** Takes the acknowledgement at a buffer's position, or the report of a lane. */
   @HotPath
   void takeAck(ByteBuffer from) throws IOException {
     int at = from.position();
     int tag = from.getInt(at + Integer.BYTES);
     int note = from.getInt(at + 2 * Integer.BYTES);
+    if (from.getInt(at) == STOPPED) {
+      takeReport(tag, note, from.getInt(at + 3 * Integer.BYTES));
+      from.position(at + headerBytes);
+      return;
+    }
     long number = (long) note << 32 | tag & 0xffffffffL;
     if (from.getInt(at) != ACK
         || from.getInt(at + 3 * Integer.BYTES) != check(number, ACK, tag, note)) {
@@ -282,6 +308,23 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     }
     from.position(at + headerBytes);
     log.acknowledge(number);
+  }
+
+  /** Takes the question at a buffer's position. */
+  void takeQuestion(ByteBuffer from) throws IOException {
+    int at = from.position();
+    if (from.getInt(at + 3 * Integer.BYTES) != check(0, ASK, 0, 0)) {
+      throw new DamagedMessageException("a question is damaged");
+    }
+    from.position(at + headerBytes);
+    silence.answerSoon();
+  }
+
+  private void takeReport(int tag, int note, int check) throws IOException {
+    if (lanes == null || check != check(0, STOPPED, tag, note)) {
+      throw new DamagedMessageException("the report of a socket is damaged");
+    }
+    lanes.takeReport(tag, note, System.nanoTime());
   }
 
   /** All messages before a number are here. */
@@ -412,7 +455,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     }
     if (socket != null) {
       cause = e;
-      if (moved != movedBefore) {
+      if (moved != movedBefore || e instanceof MovedException) {
         brokenSince = System.nanoTime();
       }
       movedBefore = moved;
@@ -457,11 +500,14 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
         && (socket == null
             || awaitsAcks() && !senderClosed
             || hasAck()
+            || silence.isAsking()
             || further != null && further.areBusy());
   }
 
   @Override
   public boolean look() {
+    long now = System.nanoTime();
+    silence.look(now);
     if (over || failure != null || !enter()) {
       return socket == null && failure == null;
     }
@@ -473,7 +519,10 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
         broke(new IOException("the other side has dialled again"));
       }
       if (socket != null) {
-        glance();
+        glance(now);
+      }
+      if (socket != null && silence.isOn()) {
+        judge(now);
       }
       if (socket == null && failure == null) {
         replace();
@@ -490,18 +539,83 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   /** Does what no end may ask for. */
-  private void glance() {
+  private void glance(long now) {
     try {
       acknowledge(true);
       if (!senderClosed && log.written() < log.packed() && writeAck()) {
         log.write(socket);
       }
-      if (log.acked() < log.packed()) {
+      boolean quiet = silence.isQuiet(now, moved);
+      if (log.acked() < log.packed() || quiet && mayRead()) {
         readAcks();
       }
     } catch (IOException e) {
       broke(e);
     }
+  }
+
+  /** True if the end that reads what comes is there. */
+  private boolean mayRead() {
+    return receiver != null || !spare.receives();
+  }
+
+  /** Asks for a sign, gives one, or tries another socket. */
+  private void judge(long now) {
+    Reader end = receiver;
+    if (senderClosed || end != null && end.hasGoodbye()) {
+      silence.begin(now);
+      return;
+    }
+    boolean blocked = !mayRead() || end != null && end.isBlocked();
+    silence.hear(now, moved);
+    try {
+      if (spare.dials() && blocked) {
+        silence.begin(now);
+      } else if (silence.mayAsk(now)) {
+        if (isBetweenFrames()) {
+          say(ASK, 0, 0);
+        }
+        silence.ask(now);
+      } else if (isBetweenFrames() && silence.owesSign(now, moved, blocked)) {
+        putAck(ack.clear());
+        ack.flip();
+        writeAck();
+        silence.sign(now, moved);
+      }
+      if (lanes != null && end != null && isBetweenFrames()) {
+        reportLane(now);
+      }
+    } catch (IOException e) {
+      broke(e);
+      return;
+    }
+    if (silence.isDoubtful(now)) {
+      if (spare.prepare(0)) {
+        broke(new MovedException("nothing has come for " + Patience.text(watch.silence())));
+      }
+    } else {
+      spare.drop(0);
+      if (spare.prepareReturn(0)) {
+        broke(new MovedException("the first address can be reached again"));
+      }
+    }
+  }
+
+  private void reportLane(long now) throws IOException {
+    int lane = lanes.stopped(now);
+    if (lane >= 0) {
+      say(STOPPED, lanes.reportTag(lane), lanes.reportNote(lane));
+    }
+  }
+
+  private boolean isBetweenFrames() {
+    return !ack.hasRemaining() && log.isBetweenRecords();
+  }
+
+  private void say(int what, int tag, int note) throws IOException {
+    putHeader(ack.clear(), 0, what, tag, note, NOTHING);
+    ack.flip();
+    writeAck();
   }
 
   private void replace() {
@@ -539,6 +653,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
       ack.clear().limit(0);
       acks.clear();
       owed = ACK_BYTES;
+      silence.begin(System.nanoTime());
       if (receiver != null) {
         receiver.forget();
       }

@@ -52,13 +52,14 @@ public final class SocketReceiver extends SocketConnection
   private boolean drained;
 
   private boolean goodbye;
+  private boolean blocked;
 
   public SocketReceiver(
       SocketSource source, SocketLink link, DataSocketCount count, SharedSocketThreads threads) {
     super(source);
     this.link = link;
     DataChannel[] sockets = link.sockets();
-    lanes = new DataSockets(sockets, false, count, threads, "recv-" + link.peer());
+    lanes = new DataSockets(sockets, false, count, threads, "recv-" + link.peer(), link.silence());
     if (lanes.count() > 0) {
       link.carriedBy(lanes);
     }
@@ -159,6 +160,11 @@ public final class SocketReceiver extends SocketConnection
   }
 
   @Override
+  public boolean isBlocked() {
+    return blocked;
+  }
+
+  @Override
   public boolean hasGoodbye() {
     return goodbye;
   }
@@ -177,16 +183,22 @@ public final class SocketReceiver extends SocketConnection
   public void forget() {
     buffer.clear().limit(0);
     drained = false;
+    blocked = false;
   }
 
   /** Reads a header; true if there was one for an awaited message. */
   private boolean next() throws IOException {
+    blocked = false;
     if (buffer.remaining() < link.headerBytes && !read(null)) {
       return false;
     }
     int size = buffer.getInt(buffer.position());
     if (size == SocketLink.ACK) {
       link.takeAck(buffer);
+      return true;
+    }
+    if (size == SocketLink.ASK) {
+      link.takeQuestion(buffer);
       return true;
     }
     int tag = buffer.getInt(buffer.position() + Integer.BYTES);
@@ -205,6 +217,7 @@ public final class SocketReceiver extends SocketConnection
     }
     Receive receive = awaiting(tag);
     if (receive == null) {
+      blocked = true;
       return false;
     }
     if (size < 0 || size > receive.capacity) {

@@ -58,7 +58,9 @@ public final class SocketSender extends SocketConnection implements NetSender {
   private void connect(SocketLink connected) {
     DataChannel[] sockets = connected.sockets();
     DataSocketCount count = preferred.withLanes(sockets.length - 1);
-    lanes = new DataSockets(sockets, true, count, threads, "send-" + connected.peer());
+    lanes =
+        new DataSockets(
+            sockets, true, count, threads, "send-" + connected.peer(), connected.silence());
     targets = new long[lanes.count()];
     connected.carriedBy(lanes);
     for (int s = 0; s < REQUESTS; s++) {

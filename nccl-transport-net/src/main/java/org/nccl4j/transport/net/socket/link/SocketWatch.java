@@ -31,6 +31,11 @@ public final class SocketWatch implements Runnable {
 
   private static final long LOOK_NANOS = 50_000_000;
   private static final int LOOKS_FOR_PORT = 10;
+
+  /** Looks in the time of a silent socket, although nothing is under way. */
+  private static final int IDLE_LOOKS = 8;
+
+  private static final long SHORTEST_IDLE_NANOS = 5_000_000;
   private static final long BUSY_LOOK_NANOS = 500_000;
 
   /** A look waits for nothing. */
@@ -40,13 +45,20 @@ public final class SocketWatch implements Runnable {
 
   private final AtomicLong linger = new AtomicLong(MOST_LINGER_NANOS);
   private final Duration bound;
+  private final Duration silence;
   private final Runnable port;
+
+  /** Longest time without a look; zero for no bound. */
+  private final long idleNanos;
 
   /** Replaced by another array with each link: looking at it allocates nothing. */
   private volatile Watched[] links = {};
 
   private volatile Thread thread;
   private volatile boolean stopped;
+
+  /** True if sockets are being let in. Of this thread. */
+  private boolean hasGuests;
 
   /** True while it does not look before it is woken. */
   private volatile boolean asleep;
@@ -55,16 +67,30 @@ public final class SocketWatch implements Runnable {
    * A watch without links, and so without a thread.
    *
    * @param bound longest time that a socket may take to be replaced; zero for no replacement
+   * @param silence time after which another socket is tried in place of a silent one; zero for none
    * @param port takes what comes at the port
    */
-  public SocketWatch(Duration bound, Runnable port) {
+  public SocketWatch(Duration bound, Duration silence, Runnable port) {
     this.bound = bound;
+    this.silence = bound.isZero() ? Duration.ZERO : silence;
     this.port = port;
+    this.idleNanos =
+        this.silence.isZero() ? 0 : Math.max(SHORTEST_IDLE_NANOS, silence.toNanos() / IDLE_LOOKS);
   }
 
   /** Returns the longest time that a socket may take to be replaced. */
   Duration bound() {
     return bound;
+  }
+
+  /** Returns the time after which another socket is tried in place of a silent one. */
+  public Duration silence() {
+    return silence;
+  }
+
+  /** Has the port looked at again soon: somebody is being let in. By the watch's thread. */
+  public void haveGuests() {
+    hasGuests = true;
   }
 
   /** Watches one more link. */
@@ -108,19 +134,22 @@ public final class SocketWatch implements Runnable {
   @Override
   public void run() {
     boolean broken = false;
+    boolean slept = false;
     int looks = 0;
     while (!stopped) {
-      if (broken || ++looks % LOOKS_FOR_PORT == 0) {
+      if (broken || slept || hasGuests || ++looks % LOOKS_FOR_PORT == 0) {
+        hasGuests = false;
         port.run();
       }
       broken = false;
       for (Watched link : links) {
         broken |= link.look();
       }
-      if (broken || isUnderWay()) {
-        Patience.parkOwn(this, broken ? BUSY_LOOK_NANOS : LOOK_NANOS);
+      slept = false;
+      if (!broken && !hasGuests && !isUnderWay()) {
+        slept = sleep();
       } else {
-        sleep();
+        Patience.parkOwn(this, broken || hasGuests ? BUSY_LOOK_NANOS : lookNanos());
       }
     }
   }
@@ -134,13 +163,27 @@ public final class SocketWatch implements Runnable {
     return false;
   }
 
-  /** Says first that it sleeps: who begins something afterwards wakes it. */
-  private void sleep() {
+  private long lookNanos() {
+    return idleNanos == 0 ? LOOK_NANOS : Math.min(LOOK_NANOS, idleNanos);
+  }
+
+  /**
+   * Says first that it sleeps: who begins something afterwards wakes it.
+   *
+   * @return true if nobody did for the longest time without a look
+   */
+  private boolean sleep() {
+    long begin = System.nanoTime();
     asleep = true;
     if (!stopped && !isUnderWay()) {
-      Patience.parkOwn(this);
+      if (idleNanos == 0) {
+        Patience.parkOwn(this);
+      } else {
+        Patience.parkOwn(this, idleNanos);
+      }
     }
     asleep = false;
+    return idleNanos != 0 && System.nanoTime() - begin >= idleNanos;
   }
 
   /**

@@ -15,4 +15,33 @@ public interface SpareSockets {
    * @throws org.nccl4j.device.NcclException if there will never be one
    */
   DataChannel next(int index);
+
+  /** True if this side dials, so that it judges whether a silent socket is dead. */
+  default boolean dials() {
+    return false;
+  }
+
+  /** True if messages come over the first socket, else acknowledgements alone. */
+  default boolean receives() {
+    return false;
+  }
+
+  /**
+   * Takes the next step towards another socket while the one in use stays; true once there is one,
+   * which {@link #next} returns. Prefers other addresses to the current one.
+   */
+  default boolean prepare(int index) {
+    return false;
+  }
+
+  /** Gives up what is prepared. */
+  default void drop(int index) {}
+
+  /**
+   * As {@link #prepare}, for a socket in use that does not lead to the connection's own address:
+   * one that does. Tries now and then.
+   */
+  default boolean prepareReturn(int index) {
+    return false;
+  }
 }

@@ -11,6 +11,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -69,8 +70,8 @@ class SharedSocketThreadsTest {
     for (int at = 0; at < BYTES; at += Long.BYTES) {
       content.putLong(at, at * 31L + 7);
     }
-    DataSocket sending = new DataSocket(1, DataChannel.plain(from), true);
-    DataSocket receiving = new DataSocket(1, DataChannel.plain(to), false);
+    DataSocket sending = new DataSocket(1, DataChannel.plain(from), true, Duration.ZERO);
+    DataSocket receiving = new DataSocket(1, DataChannel.plain(to), false, Duration.ZERO);
     thread.add(sending);
     thread.add(receiving);
     // Each has buffers of its own, since both are in one memory.
@@ -89,8 +90,8 @@ class SharedSocketThreadsTest {
   @Test
   void whatIsRemovedIsLeftAlone() throws Exception {
     DataSocketThread thread = threads.take();
-    DataSocket receiving = new DataSocket(1, DataChannel.plain(to), false);
-    DataSocket other = new DataSocket(1, DataChannel.plain(from), false);
+    DataSocket receiving = new DataSocket(1, DataChannel.plain(to), false, Duration.ZERO);
+    DataSocket other = new DataSocket(1, DataChannel.plain(from), false, Duration.ZERO);
     thread.add(receiving);
     thread.add(other);
     receiving.post(new SocketMemory(memory, 2), 0, BYTES);

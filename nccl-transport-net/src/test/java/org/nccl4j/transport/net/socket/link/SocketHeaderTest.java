@@ -33,7 +33,7 @@ class SocketHeaderTest {
 
   private SocketChannel out;
   private SocketChannel in;
-  private final SocketWatch watch = new SocketWatch(Duration.ZERO, () -> {});
+  private final SocketWatch watch = new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {});
   private SocketLink link;
   private SocketReceiver receiver;
   private DeviceMemory memory;

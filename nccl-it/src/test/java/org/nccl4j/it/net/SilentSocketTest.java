@@ -1,0 +1,318 @@
+package org.nccl4j.it.net;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/** Sockets whose bytes vanish though nothing breaks: others take over, without a wrong byte. */
+@Timeout(120)
+class SilentSocketTest {
+  private static final int SEEDS = Integer.getInteger("nccl4j.silent.seeds", 1);
+  private static final int ROOM = 200_000;
+  private static final int MESSAGES = 16;
+
+  /** More than a greeting, by TLS too. */
+  private static final int GREETING = 12_000;
+
+  /** A direction's messages, one at a time. */
+  private static final class Flow {
+    private final NetSender sender;
+    private final NetReceiver receiver;
+    private final Random random;
+    private final DeviceMemory out = Devices.host().allocate(ROOM);
+    private final DeviceMemory in = Devices.host().allocate(ROOM);
+    private final NetMemory source;
+    private final NetMemory target;
+    private final Queue<byte[]> expected = new ArrayDeque<>();
+    private NetRequest send;
+    private NetRequest receive;
+    private int sent;
+    private int received;
+
+    Flow(NetSender sender, NetReceiver receiver, Random random) {
+      this.sender = sender;
+      this.receiver = receiver;
+      this.random = random;
+      source = sender.register(out);
+      target = receiver.register(in);
+    }
+
+    /** Takes the sender's steps; true once nothing is under way. */
+    boolean send() {
+      if (send == null) {
+        begin(random.nextInt(random.nextBoolean() ? 5_000 : ROOM));
+      }
+      return isSent();
+    }
+
+    /** Begins to send a message, if it may. */
+    void begin(int bytes) {
+      byte[] data = new byte[bytes];
+      random.nextBytes(data);
+      out.write(0, ByteBuffer.wrap(data));
+      send = sender.isend(source, 0, data.length, 5);
+      if (send != null) {
+        expected.add(data);
+        sent++;
+      }
+    }
+
+    boolean isSent() {
+      return send != null && send.test(null);
+    }
+
+    /** Takes the receiver's steps. */
+    void receive() {
+      if (receive == null) {
+        receive =
+            receiver.irecv(
+                1, new NetMemory[] {target}, new long[] {0}, new int[] {ROOM}, new int[] {5});
+      }
+      int[] size = new int[1];
+      if (receive != null && receive.test(size)) {
+        byte[] got = new byte[size[0]];
+        in.read(0, ByteBuffer.wrap(got));
+        assertArrayEquals(expected.poll(), got, "message " + received);
+        received++;
+        receive = null;
+      }
+    }
+
+    /**
+     * Takes all steps; true once all messages have come. Sends no message that nobody receives: the
+     * other direction's acknowledgements would wait behind it for ever.
+     */
+    boolean step() {
+      if ((sent < MESSAGES || send != null) && send()) {
+        send = null;
+      }
+      if (received < MESSAGES || receive != null) {
+        receive();
+      }
+      return received >= MESSAGES;
+    }
+
+    void close() {
+      out.close();
+      in.close();
+    }
+
+    @Override
+    public String toString() {
+      return "%d messages sent, %d received, bytes under way %s"
+          .formatted(sent, received, expected.stream().map(each -> each.length).toList());
+    }
+  }
+
+  /** Two ranks, of which the second is dialled through a wire. */
+  private static final class Ranks implements AutoCloseable {
+    final SilentWire wire;
+    final Flow[] flows;
+    private final Net near;
+    private final Net far;
+    private final NetSender[] senders = new NetSender[2];
+    private final NetReceiver[] receivers = new NetReceiver[2];
+
+    Ranks(
+        Map<String, String> settings,
+        boolean pair,
+        Random random,
+        SilentWire.Direction direction,
+        Long... silentAt)
+        throws Exception {
+      near = new SocketNetProvider().open(LoopbackContext.of(0, settings));
+      far = new SocketNetProvider().open(LoopbackContext.of(1, settings));
+      NetListener[] listeners = {
+        pair ? near.listen(0, 1) : near.listen(0), pair ? far.listen(0, 0) : far.listen(0)
+      };
+      byte[] handle = listeners[1].handle();
+      int port = ByteBuffer.wrap(handle).getShort(2) & 0xffff;
+      InetSocketAddress to = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+      wire = new SilentWire(to, direction, silentAt);
+      ByteBuffer.wrap(handle).putShort(2, (short) wire.port());
+      senders[0] = pair ? near.connect(0, 1, handle) : near.connect(0, handle);
+      byte[] back = listeners[0].handle();
+      senders[1] = pair ? far.connect(0, 0, back) : far.connect(0, back);
+      until(
+          () -> {
+            boolean all = true;
+            for (int side = 0; side < 2; side++) {
+              all &= senders[side].isConnected();
+              receivers[side] =
+                  receivers[side] == null ? listeners[side].accept() : receivers[side];
+              all &= receivers[side] != null;
+            }
+            return all;
+          });
+      flows =
+          new Flow[] {
+            new Flow(senders[0], receivers[1], random), new Flow(senders[1], receivers[0], random)
+          };
+      for (NetListener each : listeners) {
+        each.close();
+      }
+    }
+
+    long takeOvers() {
+      return senders[0].takeOvers().count();
+    }
+
+    @Override
+    public void close() throws IOException {
+      near.close();
+      far.close();
+      wire.close();
+      for (Flow flow : flows) {
+        flow.close();
+      }
+    }
+  }
+
+  private static void until(BooleanSupplier so) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (!so.getAsBoolean()) {
+      assertTrue(System.nanoTime() - end < 0, "waited too long");
+      Thread.yield();
+    }
+  }
+
+  private static Map<String, String> settings(int threads, String silence) {
+    Map<String, String> settings = new HashMap<>();
+    settings.put("NCCL_SOCKET_NTHREADS", Integer.toString(threads));
+    settings.put("NCCL4J_NET_FAILOVER_TIMEOUT", "60s");
+    settings.put("NCCL4J_NET_SILENCE_TIMEOUT", silence);
+    return settings;
+  }
+
+  private static void move(
+      long seed,
+      Map<String, String> settings,
+      boolean pair,
+      SilentWire.Direction direction,
+      int atLeast)
+      throws Exception {
+    Random random = new Random(seed);
+    int threads = Integer.parseInt(settings.get("NCCL_SOCKET_NTHREADS"));
+    Long[] silentAt = new Long[1 + threads];
+    for (int place = 0; place < silentAt.length; place++) {
+      silentAt[place] = (long) atLeast + random.nextInt(100_000);
+    }
+    try (Ranks ranks = new Ranks(settings, pair, random, direction, silentAt)) {
+      until(() -> ranks.flows[0].step() & ranks.flows[1].step());
+      assertTrue(ranks.wire.silences() > 0, "nothing has gone silent");
+      assertTrue(ranks.takeOvers() > 0, "nothing has taken over");
+    } catch (AssertionError | RuntimeException e) {
+      throw new AssertionError("seed %d, %s".formatted(seed, direction), e);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(SilentWire.Direction.class)
+  void anotherSocketTakesOver(SilentWire.Direction direction) throws Exception {
+    for (int seed = 0; seed < SEEDS; seed++) {
+      boolean pair = (seed + direction.ordinal()) % 2 == 0;
+      move(seed, settings(0, "200ms"), pair, direction, 300);
+    }
+  }
+
+  @Test
+  void anotherSocketTakesOverFromOneOfSeveral() throws Exception {
+    for (int seed = 0; seed < SEEDS; seed++) {
+      move(seed, settings(2, "200ms"), false, SilentWire.Direction.BOTH, 300);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 2})
+  void anotherSocketWithTlsTakesOver(int threads) throws Exception {
+    Map<String, String> settings = Certificates.with(settings(threads, "200ms"));
+    move(7, settings, threads == 0, SilentWire.Direction.BOTH, GREETING);
+  }
+
+  /** A connection that is idle while it goes silent has another socket before it is used again. */
+  @Test
+  void anIdleSocketIsReplaced() throws Exception {
+    Random random = new Random(3);
+    try (Ranks ranks =
+        new Ranks(settings(0, "200ms"), true, random, SilentWire.Direction.BOTH, 400L)) {
+      until(() -> ranks.takeOvers() > 0);
+      until(() -> ranks.flows[0].step() & ranks.flows[1].step());
+    }
+  }
+
+  /**
+   * Two directions share a socket: what one of them does not receive holds up the acknowledgements
+   * of the other, and nothing else. All goes on once it is received.
+   */
+  @Test
+  void acknowledgementsWaitBehindAMessageThatNobodyReceives() throws Exception {
+    Random random = new Random(5);
+    try (Ranks ranks = new Ranks(settings(0, "2500ms"), true, random, SilentWire.Direction.BOTH)) {
+      Flow first = ranks.flows[0];
+      Flow second = ranks.flows[1];
+      first.begin(1_000);
+      until(first::isSent);
+      until(
+          () -> {
+            if (second.send == null) {
+              second.begin(ROOM);
+            }
+            second.isSent();
+            second.receive();
+            return second.received == 1;
+          });
+      long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(300);
+      until(
+          () -> {
+            assertFalse(second.isSent(), "acknowledged through a message that was not read");
+            return System.nanoTime() - end > 0;
+          });
+      until(() -> first.step() & second.step());
+    }
+  }
+
+  /** A receiver that reads nothing for twice the bound keeps its sockets. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 2})
+  void aSlowReceiverKeepsItsSocket(int threads) throws Exception {
+    Random random = new Random(4);
+    try (Ranks ranks =
+        new Ranks(settings(threads, "2500ms"), threads == 0, random, SilentWire.Direction.BOTH)) {
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+      until(
+          () -> {
+            ranks.flows[0].send();
+            return System.nanoTime() - end > 0;
+          });
+      until(() -> ranks.flows[0].step() & ranks.flows[1].step());
+      assertEquals(0, ranks.takeOvers());
+    }
+  }
+}
