@@ -6,17 +6,15 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.PriorityQueue;
 import java.util.Queue;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.device.Patience;
 
 /**
- * A port of this host that passes TCP connections on to another, and lets each go silent at a byte
+ * A port of this host that passes TCP connections on to another, and lets some go silent at a byte
  * that is given: from then on it takes bytes and passes none on, and closes nothing, as a firewall
  * does that has forgotten the connection.
  */
@@ -32,7 +30,7 @@ final class SilentWire implements AutoCloseable {
   private final InetSocketAddress target;
   private final Queue<Long> silentAt;
   private final Direction direction;
-  private final AtomicInteger silences = new AtomicInteger();
+  private int silences;
   private final List<Socket> sockets = new ArrayList<>();
   private final List<Thread> threads = new ArrayList<>();
   private boolean closed;
@@ -40,13 +38,13 @@ final class SilentWire implements AutoCloseable {
   /**
    * Opens a port before a target.
    *
-   * @param silentAt bytes of both directions after which the connections go silent, in the order in
-   *     which they come; further ones stay
+   * @param silentAt bytes of both directions after which connections go silent: the first that has
+   *     the least of them goes silent there, then the first that has the next; others stay
    */
   SilentWire(InetSocketAddress target, Direction direction, Long... silentAt) throws IOException {
     this.target = target;
     this.direction = direction;
-    this.silentAt = new ArrayDeque<>(Arrays.asList(silentAt));
+    this.silentAt = new PriorityQueue<>(Arrays.asList(silentAt));
     start(this::accept);
   }
 
@@ -55,8 +53,8 @@ final class SilentWire implements AutoCloseable {
   }
 
   /** Returns how many connections have gone silent. */
-  int silences() {
-    return silences.get();
+  synchronized int silences() {
+    return silences;
   }
 
   private synchronized void start(Runnable body) {
@@ -76,10 +74,9 @@ final class SilentWire implements AutoCloseable {
         to.connect(target);
         from.setTcpNoDelay(true);
         to.setTcpNoDelay(true);
-        Long at = silentAt.poll();
-        AtomicLong left = new AtomicLong(at == null ? Long.MAX_VALUE : at);
-        start(() -> pump(from, to, left, direction != Direction.BACK));
-        start(() -> pump(to, from, left, direction != Direction.THERE));
+        Passed passed = new Passed();
+        start(() -> pump(from, to, passed, direction != Direction.BACK));
+        start(() -> pump(to, from, passed, direction != Direction.THERE));
       }
     } catch (IOException e) {
       end(listening::close);
@@ -94,7 +91,29 @@ final class SilentWire implements AutoCloseable {
     sockets.add(socket);
   }
 
-  private void pump(Socket from, Socket to, AtomicLong left, boolean goesSilent) {
+  /** What has passed of a connection, in both directions. */
+  private static final class Passed {
+    long bytes;
+    boolean silent;
+  }
+
+  /** Returns how many of the bytes that have come are before the connection's silence. */
+  private synchronized int beforeSilence(Passed passed, int got) {
+    if (passed.silent) {
+      return 0;
+    }
+    Long at = silentAt.peek();
+    if (at == null || passed.bytes + got < at) {
+      passed.bytes += got;
+      return got;
+    }
+    silentAt.poll();
+    silences++;
+    passed.silent = true;
+    return (int) Math.max(0, at - passed.bytes);
+  }
+
+  private void pump(Socket from, Socket to, Passed passed, boolean goesSilent) {
     byte[] buffer = new byte[32 << 10];
     try {
       while (true) {
@@ -103,12 +122,8 @@ final class SilentWire implements AutoCloseable {
           to.shutdownOutput();
           return;
         }
-        long before = left.getAndAdd(-got);
-        if (before > 0 && before <= got) {
-          silences.incrementAndGet();
-        }
-        long passes = goesSilent ? Math.max(0, Math.min(got, before)) : got;
-        to.getOutputStream().write(buffer, 0, (int) passes);
+        int before = beforeSilence(passed, got);
+        to.getOutputStream().write(buffer, 0, goesSilent ? before : got);
       }
     } catch (IOException e) {
       end(from::close);
