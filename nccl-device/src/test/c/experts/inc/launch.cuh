@@ -1,0 +1,2 @@
+#pragma once
+namespace nccl4j { inline void awaitPredecessor(){} inline void admitSuccessor(){} }
