@@ -4,6 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -14,6 +17,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
@@ -60,6 +64,33 @@ class ExpertsTest {
   void ranksOfSeveralHosts() throws Exception {
     try (Ranks ranks = Ranks.onHosts("aab", CommunicatorConfig.defaults())) {
       rounds(ranks, new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true));
+    }
+  }
+
+  @Test
+  void ranksInProcesses() throws Exception {
+    UniqueId id = UniqueId.create(ExpertRank.CONFIG);
+    List<Process> processes = new ArrayList<>();
+    try {
+      for (int rank = 0; rank < ExpertRank.RANKS; rank++) {
+        ProcessBuilder process =
+            new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                ChaosRank.classPath(),
+                ExpertRank.class.getName(),
+                Integer.toString(rank),
+                id.toString(),
+                Long.toString(SEED));
+        processes.add(process.inheritIO().start());
+      }
+      for (Process process : processes) {
+        assertTrue(process.waitFor(90, TimeUnit.SECONDS), "a rank does not end");
+        assertEquals(0, process.exitValue(), "seed " + SEED);
+      }
+    } finally {
+      processes.forEach(Process::destroyForcibly);
     }
   }
 
