@@ -15,7 +15,7 @@ import org.nccl4j.device.InvalidArgumentException;
  * @param topK experts of a token, at least 1
  * @param experts the number of experts of all ranks, a multiple of the number of ranks; rank r has
  *     the experts from r x experts / nRanks on
- * @param type of the tokens and of the experts' outputs: FLOAT16, FLOAT32 or BFLOAT16
+ * @param type of the tokens and of the experts' outputs: floating point, of 2 or 4 bytes
  * @param fp8 true to send tokens as FLOAT8_E4M3 with a scale for every 128 elements
  */
 public record ExpertConfig(
@@ -46,11 +46,11 @@ public record ExpertConfig(
               .formatted(maxTokens, hidden, topK, experts),
           "pass 1 or more of each");
     }
-    if (type != DataType.FLOAT16 && type != DataType.FLOAT32 && type != DataType.BFLOAT16) {
+    if (!type.isFloatingPoint() || type.bytes() != Short.BYTES && type.bytes() != Float.BYTES) {
       throw new InvalidArgumentException(
           ErrorId.TYPE,
           "tokens for experts have the type " + type.label(),
-          "use FLOAT16, FLOAT32 or BFLOAT16");
+          "use a floating-point type of 2 or 4 bytes");
     }
     int unit = fp8 ? SCALED : ROW_UNIT / type.bytes();
     if (hidden % unit != 0 || hidden > Integer.MAX_VALUE / type.bytes()) {
