@@ -192,7 +192,7 @@ final class ExpertMessages implements ExpertDelivery {
     }
   }
 
-  /** Makes the fp8 form of a token. The arithmetic is that of the CUDA kernels. */
+  /** Makes the fp8 form of a token, in float32 arithmetic. */
   private void convert() {
     for (int group = 0; group < config.scales(); group++) {
       int first = group * ExpertConfig.SCALED;
