@@ -30,6 +30,7 @@ module org.nccl4j.device {
   exports org.nccl4j.device.host;
   exports org.nccl4j.device.kernel;
   exports org.nccl4j.device.numeric to
+      org.nccl4j.api,
       org.nccl4j.it;
   exports org.nccl4j.device.shm to
       org.nccl4j.api,

@@ -707,6 +707,16 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
+   * Creates dispatch and combine for a mixture of experts. Collective; ranks of one process need a
+   * thread each.
+   *
+   * @throws InvalidArgumentException for sizes that these ranks cannot have, or that differ
+   */
+  public ExpertExchange expertExchange(ExpertConfig sizes) {
+    return ExpertExchange.create(state, queue, sizes);
+  }
+
+  /**
    * Writes into a rank's window and then signals that rank, without its participation. To ranks of
    * other machines the data go over the network: through a separate connection, whose receiving
    * proxy thread copies them into the window. Between GPUs of several machines the call cannot be

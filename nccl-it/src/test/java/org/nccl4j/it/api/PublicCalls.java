@@ -21,6 +21,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
 import org.nccl4j.api.CommunicatorConfig.Determinism;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.NvlsMode;
 import org.nccl4j.api.Registration;
 import org.nccl4j.api.UniqueId;
@@ -52,6 +53,7 @@ final class PublicCalls {
     put(ReductionOperator.class, ReductionOperator.preMulSum(DataType.FLOAT32, 2));
     put(ReductionOperator.Combiner.class, (ReductionOperator.Combiner) (a, b, to, n, type) -> {});
     put(CommunicatorConfig.class, CommunicatorConfig.defaults());
+    put(ExpertConfig.class, new ExpertConfig(1, 8, 1, 2, DataType.FLOAT32, false));
     put(CallOptions.class, CallOptions.defaults());
     put(UniqueId.class, UniqueId.create());
     put(Communicator.ShrinkMode.class, Communicator.ShrinkMode.WAIT);

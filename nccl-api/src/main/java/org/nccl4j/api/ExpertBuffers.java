@@ -1,0 +1,43 @@
+package org.nccl4j.api;
+
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+
+/** The memory of an exchange with experts that its user reads: what a dispatch brings a rank. */
+record ExpertBuffers(
+    DeviceMemory received, DeviceMemory scales, DeviceMemory counts, DeviceMemory offsets)
+    implements AutoCloseable {
+  /** Allocates for the most rows that a rank can receive. */
+  static ExpertBuffers allocate(Device device, ExpertConfig config, int nRanks) {
+    long rows = (long) nRanks * config.entries();
+    int local = config.experts() / nRanks;
+    long[] bytes = {
+      rows * config.wireBytes(),
+      rows * config.scales() * Float.BYTES,
+      (long) local * nRanks * Integer.BYTES,
+      (local + 1L) * Integer.BYTES
+    };
+    DeviceMemory[] made = new DeviceMemory[bytes.length];
+    try {
+      for (int i = 0; i < bytes.length; i++) {
+        made[i] = device.allocate(bytes[i]);
+      }
+    } catch (RuntimeException e) {
+      for (DeviceMemory memory : made) {
+        if (memory != null) {
+          memory.close();
+        }
+      }
+      throw e;
+    }
+    return new ExpertBuffers(made[0], made[1], made[2], made[3]);
+  }
+
+  @Override
+  public void close() {
+    received.close();
+    scales.close();
+    counts.close();
+    offsets.close();
+  }
+}

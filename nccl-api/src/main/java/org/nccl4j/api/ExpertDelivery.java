@@ -1,0 +1,25 @@
+package org.nccl4j.api;
+
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+
+/**
+ * A way of bringing tokens to experts and their outputs back. Its caller has checked the arguments.
+ * One thread at a time.
+ */
+interface ExpertDelivery extends AutoCloseable {
+  /** Brings tokens to the ranks of their experts. */
+  void dispatch(
+      DeviceMemory tokens,
+      DeviceMemory experts,
+      DeviceMemory weights,
+      int count,
+      DeviceStream stream);
+
+  /** Brings outputs back and adds those of each token of the last dispatch. */
+  void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream);
+
+  /** Frees its memory. */
+  @Override
+  void close();
+}

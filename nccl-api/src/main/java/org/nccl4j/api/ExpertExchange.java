@@ -1,0 +1,304 @@
+package org.nccl4j.api;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.device.Arguments;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.operation.Operation;
+
+/**
+ * Brings tokens to the ranks of their experts, and the experts' outputs back: dispatch and combine
+ * of a mixture of experts. All ranks create it together ({@link Communicator#expertExchange}).
+ *
+ * <p>A dispatch brings each token once for each of its experts. The received rows lie by local
+ * expert, source rank, token and place among the token's experts (k), without gaps, so that the
+ * rows of an expert are the input of one matrix multiplication. Combine returns one output for each
+ * received row, in the same order, and adds a token's outputs, times their weights, in float32 in
+ * the order of k; the sum is rounded once. So the result does not depend on which rank has which
+ * expert.
+ *
+ * <p>With fp8 a token travels as FLOAT8_E4M3 with a float32 scale for every {@link
+ * ExpertConfig#SCALED} elements: their greatest magnitude divided by 448, or 1 if all are 0. An
+ * element is the received value times its scale.
+ *
+ * <p>All ranks call dispatch and combine in the same order, also those that have no tokens. A call
+ * waits for what its stream was given before, and for the other ranks, and returns when the data
+ * are there. It cannot be captured into a graph, and is refused in a {@link Group}: ranks of one
+ * process need a thread each.
+ *
+ * <p>Thread safety: one thread at a time. Close it before its communicator.
+ */
+public final class ExpertExchange implements AutoCloseable {
+  private static final int AGREED = 6;
+
+  private final CommunicatorState state;
+  private final ExpertConfig config;
+  private final ExpertBuffers buffers;
+  private final ExpertDelivery delivery;
+
+  /** Tokens of the last dispatch, -1 before the first. */
+  private int tokens = -1;
+
+  private boolean closed;
+
+  private ExpertExchange(
+      CommunicatorState state,
+      ExpertConfig config,
+      ExpertBuffers buffers,
+      ExpertDelivery delivery) {
+    this.state = state;
+    this.config = config;
+    this.buffers = buffers;
+    this.delivery = delivery;
+  }
+
+  static ExpertExchange create(
+      CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
+    GroupScope.refuseInGroup("expertExchange");
+    state.checkOpen("expertExchange");
+    int nRanks = state.nRanks();
+    Arguments.notNull(config, "sizes of the exchange with experts").check(nRanks);
+    ExpertBuffers buffers = null;
+    ExpertDelivery delivery = null;
+    NcclException lack = null;
+    try {
+      buffers = ExpertBuffers.allocate(state.device(), config, nRanks);
+      delivery =
+          ExpertMessages.create(state.device(), queue, config, buffers, nRanks, state.rank());
+    } catch (NcclException e) {
+      lack = e;
+    }
+    try {
+      agree(state, queue, config, lack);
+    } catch (RuntimeException e) {
+      if (delivery != null) {
+        delivery.close();
+      }
+      if (buffers != null) {
+        buffers.close();
+      }
+      throw e;
+    }
+    return new ExpertExchange(state, config, buffers, delivery);
+  }
+
+  /** Throws on all ranks if their sizes differ, or if one of them lacks memory. */
+  private static void agree(
+      CommunicatorState state, OperationDispatcher queue, ExpertConfig config, NcclException lack) {
+    int bytes = (AGREED + 1) * Integer.BYTES;
+    ByteBuffer all =
+        ByteBuffer.allocateDirect(state.nRanks() * bytes).order(ByteOrder.nativeOrder());
+    ByteBuffer mine = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+    mine.putInt(config.maxTokens()).putInt(config.hidden()).putInt(config.topK());
+    mine.putInt(config.experts()).putInt(config.type().ordinal()).putInt(config.fp8() ? 1 : 0);
+    mine.putInt(lack == null ? 0 : 1).flip();
+    Device device = state.device();
+    try (DeviceMemory send = device.allocate(bytes);
+        DeviceMemory recv = device.allocate(all.capacity());
+        DeviceStream stream = device.createStream()) {
+      send.write(0, mine);
+      queue.call(
+          CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
+          send,
+          recv,
+          AGREED + 1,
+          stream);
+      stream.synchronize();
+      recv.read(0, all);
+    }
+    if (lack != null) {
+      throw lack;
+    }
+    for (int rank = 0; rank < state.nRanks(); rank++) {
+      check(state, config, all.slice(rank * bytes, bytes).order(ByteOrder.nativeOrder()), rank);
+    }
+  }
+
+  private static void check(
+      CommunicatorState state, ExpertConfig config, ByteBuffer theirs, int rank) {
+    DataType type = DataType.values()[theirs.getInt(4 * Integer.BYTES)];
+    ExpertConfig other =
+        new ExpertConfig(
+            theirs.getInt(),
+            theirs.getInt(),
+            theirs.getInt(),
+            theirs.getInt(),
+            type,
+            theirs.getInt(5 * Integer.BYTES) != 0);
+    if (!other.equals(config)) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "expertExchange in communicator %s: rank %d has %s, rank %d has %s"
+              .formatted(state.name(), state.rank(), config, rank, other),
+          "pass the same sizes on all ranks");
+    }
+    if (theirs.getInt(AGREED * Integer.BYTES) != 0) {
+      throw new InvalidUsageException(
+          ErrorId.RANK_FAILED,
+          "expertExchange in communicator %s: rank %d has not enough memory"
+              .formatted(state.name(), rank),
+          "see that rank's error; use fewer tokens or fewer experts of a token");
+    }
+  }
+
+  /** The sizes. */
+  public ExpertConfig config() {
+    return config;
+  }
+
+  /**
+   * The received rows, each of hidden elements: of the tokens' type, or with fp8 of FLOAT8_E4M3.
+   * The last of {@link #offsets} says how many there are; there is room for nRanks x maxTokens x
+   * topK. Valid until the next dispatch. An expert may overwrite it.
+   */
+  public DeviceMemory received() {
+    return buffers.received();
+  }
+
+  /** With fp8 the scales of the received rows: float32 [rows][hidden / 128]; else no bytes. */
+  public DeviceMemory scales() {
+    return buffers.scales();
+  }
+
+  /** The rows of each local expert from each rank: int32 [experts / nRanks][nRanks]. */
+  public DeviceMemory counts() {
+    return buffers.counts();
+  }
+
+  /** The first row of each local expert, then the number of rows: int32 [experts / nRanks + 1]. */
+  public DeviceMemory offsets() {
+    return buffers.offsets();
+  }
+
+  /**
+   * Brings this rank's tokens to the ranks of their experts, and theirs here.
+   *
+   * @param tokens [count][hidden] of the tokens' type
+   * @param experts int32 [count][topK]: numbers of experts, or -1 for none. A token that names an
+   *     expert twice is received twice
+   * @param weights float32 [count][topK], kept for combine
+   * @param count this rank's tokens, 0 to maxTokens
+   * @throws InvalidArgumentException for a memory that is too small or of another device, an
+   *     invalid count, or an expert that does not exist
+   * @throws InvalidUsageException after close, in a group, and while the stream is captured
+   */
+  public void dispatch(
+      DeviceMemory tokens,
+      DeviceMemory experts,
+      DeviceMemory weights,
+      int count,
+      DeviceStream stream) {
+    String what = "dispatch";
+    checkCall(what, stream);
+    if (count < 0 || count > config.maxTokens()) {
+      throw wrong(
+          what,
+          ErrorId.COUNT,
+          "%d tokens".formatted(count),
+          "pass 0 to " + config.maxTokens() + ", or create the exchange for more");
+    }
+    long entries = (long) count * config.topK();
+    checkMemory(what, "tokens", tokens, count * config.rowBytes());
+    checkMemory(what, "experts", experts, entries * Integer.BYTES);
+    checkMemory(what, "weights", weights, entries * Float.BYTES);
+    delivery.dispatch(tokens, experts, weights, count, stream);
+    this.tokens = count;
+  }
+
+  /**
+   * Returns the experts' outputs for the rows of the last dispatch, and adds those of this rank's
+   * tokens. May be called again with other outputs.
+   *
+   * @param outputs [rows][hidden] of the tokens' type, in the order of {@link #received}; without
+   *     fp8 that memory itself is allowed
+   * @param result [count][hidden] for the last dispatch's count; 0 for a token without experts
+   * @throws InvalidArgumentException for a memory that is too small or of another device
+   * @throws InvalidUsageException before the first dispatch, after close, in a group, and while the
+   *     stream is captured
+   */
+  public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
+    String what = "combine";
+    checkCall(what, stream);
+    if (tokens < 0) {
+      throw new InvalidUsageException(
+          ErrorId.USAGE, where(what) + "nothing was dispatched", "call dispatch first");
+    }
+    checkMemory(what, "outputs", outputs, 0);
+    checkMemory(what, "result", result, tokens * config.rowBytes());
+    delivery.combine(outputs, result, stream);
+  }
+
+  private void checkCall(String what, DeviceStream stream) {
+    GroupScope.refuseInGroup(what);
+    if (closed) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED, where(what) + "it is closed", "close it after its last use");
+    }
+    state.checkOpen(what);
+    Arguments.notNull(stream, "stream");
+    if (stream.device() != state.device()) {
+      throw wrong(
+          what,
+          ErrorId.STREAM,
+          "the stream belongs to " + stream.device().name(),
+          "create it on " + state.device().name());
+    }
+    if (stream.isCapturing()) {
+      throw new InvalidUsageException(
+          ErrorId.CAPTURE,
+          where(what) + "the stream is being captured",
+          "call it outside the capture of a graph");
+    }
+  }
+
+  private void checkMemory(String what, String name, DeviceMemory memory, long bytes) {
+    Arguments.notNull(memory, name);
+    if (memory.device() != state.device() || memory.size() < bytes) {
+      throw wrong(
+          what,
+          ErrorId.BUFFER,
+          memory.size() < bytes
+              ? "%s has %d bytes of %d".formatted(name, memory.size(), bytes)
+              : "%s belongs to %s".formatted(name, memory.device().name()),
+          "pass at least %d bytes of %s".formatted(bytes, state.device().name()));
+    }
+    if (!memory.isOpen()) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED, where(what) + name + " is closed", "close memory after its last use");
+    }
+  }
+
+  private InvalidArgumentException wrong(String what, ErrorId id, String problem, String remedy) {
+    return new InvalidArgumentException(id, where(what) + problem, remedy);
+  }
+
+  private String where(String what) {
+    return "%s of tokens on rank %d of communicator %s: "
+        .formatted(what, state.rank(), state.name());
+  }
+
+  /**
+   * Frees this rank's memory. Call it after the streams' last use of {@link #received} and the
+   * other memories. Idempotent.
+   */
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      delivery.close();
+      buffers.close();
+    }
+  }
+}

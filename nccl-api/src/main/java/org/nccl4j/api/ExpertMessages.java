@@ -1,0 +1,359 @@
+package org.nccl4j.api;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.IntBuffer;
+import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.numeric.FloatFormat;
+import org.nccl4j.operation.Operation;
+
+/**
+ * Delivers tokens with an all-gather of the expert numbers, and sends and receives of the rows of
+ * each expert. Works on any device and between any ranks. The host finds the rows, packs and adds,
+ * so a call waits for its stream and for the other ranks.
+ */
+final class ExpertMessages implements ExpertDelivery {
+  private static final float MOST_FP8 = 448;
+  private static final FloatFormat FP8 = FloatFormat.of(DataType.FLOAT8_E4M3);
+
+  private final OperationDispatcher queue;
+  private final ExpertConfig config;
+  private final int nRanks;
+  private final ExpertBuffers buffers;
+  private final ExpertRows rows;
+  private final FloatFormat format;
+
+  /** Own rows by expert, token and k: tokens on their way out, and outputs that came back. */
+  private final DeviceMemory packed;
+
+  private final DeviceMemory packedScales;
+  private final DeviceMemory ownTable;
+  private final DeviceMemory allTables;
+
+  private final ByteBuffer tables;
+  private final IntBuffer tableInts;
+  private final ByteBuffer ints;
+  private final ByteBuffer row;
+  private final ByteBuffer wire;
+  private final ByteBuffer scales;
+  private final float[] weights;
+  private final float[] sums;
+  private int tokens;
+
+  private ExpertMessages(
+      Device device,
+      OperationDispatcher queue,
+      ExpertConfig config,
+      ExpertBuffers buffers,
+      int nRanks,
+      int rank,
+      DeviceMemory[] memory) {
+    this.queue = queue;
+    this.config = config;
+    this.nRanks = nRanks;
+    this.buffers = buffers;
+    this.rows = new ExpertRows(config, nRanks, rank);
+    this.format = FloatFormat.of(config.type());
+    packed = memory[0];
+    packedScales = memory[1];
+    ownTable = memory[2];
+    allTables = memory[3];
+    tables = buffer(allTables.size());
+    tableInts = tables.asIntBuffer();
+    ints =
+        buffer(
+            Math.max(ownTable.size(), Math.max(buffers.counts().size(), buffers.offsets().size())));
+    row = buffer(config.rowBytes());
+    wire = buffer(config.wireBytes());
+    scales = buffer((long) config.scales() * Float.BYTES);
+    weights = new float[config.entries()];
+    sums = new float[config.hidden()];
+  }
+
+  /** Allocates what is needed besides the user's buffers. */
+  static ExpertMessages create(
+      Device device,
+      OperationDispatcher queue,
+      ExpertConfig config,
+      ExpertBuffers buffers,
+      int nRanks,
+      int rank) {
+    long entries = config.entries();
+    long[] bytes = {
+      entries * config.rowBytes(),
+      entries * config.scales() * Float.BYTES,
+      (1 + entries) * Integer.BYTES,
+      nRanks * (1 + entries) * Integer.BYTES
+    };
+    DeviceMemory[] memory = new DeviceMemory[bytes.length];
+    try {
+      for (int i = 0; i < bytes.length; i++) {
+        memory[i] = device.allocate(bytes[i]);
+      }
+      return new ExpertMessages(device, queue, config, buffers, nRanks, rank, memory);
+    } catch (RuntimeException e) {
+      for (DeviceMemory made : memory) {
+        if (made != null) {
+          made.close();
+        }
+      }
+      throw e;
+    }
+  }
+
+  private static ByteBuffer buffer(long bytes) {
+    return ByteBuffer.allocateDirect(Math.toIntExact(bytes)).order(ByteOrder.nativeOrder());
+  }
+
+  @Override
+  public void dispatch(
+      DeviceMemory from,
+      DeviceMemory experts,
+      DeviceMemory factors,
+      int count,
+      DeviceStream stream) {
+    stream.synchronize();
+    readExperts(experts, count);
+    ownTable.write(0, ints);
+    readWeights(factors, count);
+    tokens = count;
+    queue.call(
+        CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
+        ownTable,
+        allTables,
+        1 + config.entries(),
+        stream);
+    stream.synchronize();
+    tables.clear();
+    allTables.read(0, tables);
+    rows.find(tableInts);
+    pack(from);
+    GroupScope.run(() -> exchangeTokens(stream));
+    writeCounts();
+    stream.synchronize();
+  }
+
+  /** Reads expert numbers into a table, and refuses those that do not exist. */
+  private void readExperts(DeviceMemory experts, int count) {
+    int entries = count * config.topK();
+    ints.clear();
+    ints.putInt(count).limit((1 + entries) * Integer.BYTES);
+    experts.read(0, ints);
+    ints.flip();
+    for (int entry = 0; entry < entries; entry++) {
+      int expert = ints.getInt((1 + entry) * Integer.BYTES);
+      if (expert < -1 || expert >= config.experts()) {
+        throw new InvalidArgumentException(
+            ErrorId.ARGUMENT,
+            "token %d has the expert %d as number %d of its experts"
+                .formatted(entry / config.topK(), expert, entry % config.topK()),
+            "pass 0 to %d, or -1 for no expert".formatted(config.experts() - 1));
+      }
+    }
+  }
+
+  private void readWeights(DeviceMemory factors, int count) {
+    ByteBuffer bytes = tables;
+    bytes.clear().limit(count * config.topK() * Float.BYTES);
+    factors.read(0, bytes);
+    for (int entry = 0; entry < count * config.topK(); entry++) {
+      weights[entry] = bytes.getFloat(entry * Float.BYTES);
+    }
+  }
+
+  /** Brings own tokens into the order of their experts, in the form that they are sent in. */
+  private void pack(DeviceMemory from) {
+    for (int token = 0; token < tokens; token++) {
+      boolean read = false;
+      for (int k = 0; k < config.topK(); k++) {
+        int place = rows.place(token * config.topK() + k);
+        if (place < 0) {
+          continue;
+        }
+        if (!read) {
+          from.read(token * config.rowBytes(), row.clear());
+          convert();
+          read = true;
+        }
+        packed.write(place * config.wireBytes(), (config.fp8() ? wire : row).rewind());
+        if (config.fp8()) {
+          packedScales.write((long) place * scales.capacity(), scales.rewind());
+        }
+      }
+    }
+  }
+
+  /** Makes the fp8 form of a token, in float32 arithmetic. */
+  private void convert() {
+    for (int group = 0; group < config.scales(); group++) {
+      int first = group * ExpertConfig.SCALED;
+      float most = 0;
+      for (int e = first; e < first + ExpertConfig.SCALED; e++) {
+        float magnitude = Math.abs((float) format.toDouble(bits(e)));
+        most = magnitude > most ? magnitude : most;
+      }
+      float factor = most == 0 ? 1 : MOST_FP8 / most;
+      for (int e = first; e < first + ExpertConfig.SCALED; e++) {
+        wire.put(e, (byte) FP8.fromDouble((float) format.toDouble(bits(e)) * factor));
+      }
+      scales.putFloat(group * Float.BYTES, most == 0 ? 1 : most / MOST_FP8);
+    }
+  }
+
+  private long bits(int element) {
+    return config.type().bytes() == Short.BYTES
+        ? row.getShort(element * Short.BYTES) & 0xffffL
+        : row.getInt(element * Integer.BYTES) & 0xffffffffL;
+  }
+
+  private void exchangeTokens(DeviceStream stream) {
+    sendOut(packed, config.wireType(), config.hidden(), stream);
+    receive(buffers.received(), config.wireType(), config.hidden(), stream);
+    if (config.fp8()) {
+      sendOut(packedScales, DataType.FLOAT32, config.scales(), stream);
+      receive(buffers.scales(), DataType.FLOAT32, config.scales(), stream);
+    }
+  }
+
+  /** Sends or receives the own rows of every expert. */
+  private void own(
+      Operation what, DeviceMemory memory, DataType type, int elements, DeviceStream stream) {
+    for (int expert = 0; expert < config.experts(); expert++) {
+      transfer(
+          what,
+          memory,
+          new Run(rows.sentFirst(expert), rows.sent(expert), expert / rows.local()),
+          type,
+          elements,
+          stream);
+    }
+  }
+
+  /** Sends or receives the rows of the local experts. */
+  private void local(
+      Operation what, DeviceMemory memory, DataType type, int elements, DeviceStream stream) {
+    for (int expert = 0; expert < rows.local(); expert++) {
+      for (int peer = 0; peer < nRanks; peer++) {
+        transfer(
+            what,
+            memory,
+            new Run(rows.receivedFirst(expert, peer), rows.received(expert, peer), peer),
+            type,
+            elements,
+            stream);
+      }
+    }
+  }
+
+  private void sendOut(DeviceMemory from, DataType type, int elements, DeviceStream stream) {
+    own(Operation.SEND, from, type, elements, stream);
+  }
+
+  private void receive(DeviceMemory to, DataType type, int elements, DeviceStream stream) {
+    local(Operation.RECV, to, type, elements, stream);
+  }
+
+  /** Rows of one expert for one rank. */
+  private record Run(int first, int count, int peer) {}
+
+  private void transfer(
+      Operation what,
+      DeviceMemory memory,
+      Run run,
+      DataType type,
+      int elements,
+      DeviceStream stream) {
+    if (run.count == 0) {
+      return;
+    }
+    long bytes = (long) elements * type.bytes();
+    DeviceMemory part = memory.slice(run.first * bytes, run.count * bytes);
+    queue.call(
+        CallShape.of(what, type, RedOp.SUM, run.peer),
+        what == Operation.SEND ? part : null,
+        what == Operation.SEND ? null : part,
+        (long) run.count * elements,
+        stream);
+  }
+
+  private void writeCounts() {
+    ints.clear();
+    for (int expert = 0; expert < rows.local(); expert++) {
+      for (int source = 0; source < nRanks; source++) {
+        ints.putInt(rows.received(expert, source));
+      }
+    }
+    buffers.counts().write(0, ints.flip());
+    ints.clear();
+    for (int expert = 0; expert < rows.local(); expert++) {
+      ints.putInt(rows.receivedFirst(expert, 0));
+    }
+    buffers.offsets().write(0, ints.putInt(rows.allReceived()).flip());
+  }
+
+  @Override
+  public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
+    long needed = rows.allReceived() * config.rowBytes();
+    if (outputs.size() < needed) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "outputs of %d bytes for %d rows of %d"
+              .formatted(outputs.size(), rows.allReceived(), config.rowBytes()),
+          "pass a row for each that was received");
+    }
+    stream.synchronize();
+    GroupScope.run(
+        () -> {
+          local(Operation.SEND, outputs, config.type(), config.hidden(), stream);
+          own(Operation.RECV, packed, config.type(), config.hidden(), stream);
+        });
+    stream.synchronize();
+    for (int token = 0; token < tokens; token++) {
+      add(token);
+      result.write(token * config.rowBytes(), row.rewind());
+    }
+  }
+
+  /** Adds a token's rows, times their weights, in float32 in the order of k; rounds once. */
+  private void add(int token) {
+    for (int e = 0; e < sums.length; e++) {
+      sums[e] = 0;
+    }
+    for (int k = 0; k < config.topK(); k++) {
+      int entry = token * config.topK() + k;
+      if (rows.place(entry) < 0) {
+        continue;
+      }
+      packed.read(rows.place(entry) * config.rowBytes(), row.clear());
+      for (int e = 0; e < sums.length; e++) {
+        sums[e] += weights[entry] * (float) format.toDouble(bits(e));
+      }
+    }
+    for (int e = 0; e < sums.length; e++) {
+      long bits = format.fromDouble(sums[e]);
+      if (config.type().bytes() == Short.BYTES) {
+        row.putShort(e * Short.BYTES, (short) bits);
+      } else {
+        row.putInt(e * Integer.BYTES, (int) bits);
+      }
+    }
+    row.clear();
+  }
+
+  @Override
+  public void close() {
+    packed.close();
+    packedScales.close();
+    ownTable.close();
+    allTables.close();
+  }
+}

@@ -1,0 +1,117 @@
+package org.nccl4j.api;
+
+import java.nio.IntBuffer;
+import java.util.Arrays;
+
+/**
+ * The order of the rows of a dispatch, from the tables of all ranks. A table is a rank's number of
+ * tokens, and behind it its expert numbers by token and k. Received rows lie by local expert,
+ * source rank, token and k; a rank's own entries are sent by expert, token and k.
+ */
+final class ExpertRows {
+  private final int nRanks;
+  private final int rank;
+  private final int topK;
+  private final int local;
+  private final int table;
+
+  /** Rows of each local expert from each rank. */
+  private final int[] received;
+
+  /** The first row of each run of {@link #received}, and behind them the number of all rows. */
+  private final int[] receivedFirst;
+
+  /** The first place of each expert's own entries, and behind them the number of all. */
+  private final int[] sentFirst;
+
+  /** The place of each own entry among those that are sent, -1 if it has no expert. */
+  private final int[] places;
+
+  private final int[] next;
+
+  ExpertRows(ExpertConfig config, int nRanks, int rank) {
+    this.nRanks = nRanks;
+    this.rank = rank;
+    this.topK = config.topK();
+    this.local = config.experts() / nRanks;
+    this.table = 1 + config.entries();
+    this.received = new int[local * nRanks];
+    this.receivedFirst = new int[local * nRanks + 1];
+    this.sentFirst = new int[config.experts() + 1];
+    this.places = new int[config.entries()];
+    this.next = new int[config.experts()];
+  }
+
+  /** Finds the order from the tables of all ranks. */
+  void find(IntBuffer tables) {
+    Arrays.fill(received, 0);
+    for (int source = 0; source < nRanks; source++) {
+      int entries = tables.get(source * table) * topK;
+      for (int entry = 0; entry < entries; entry++) {
+        int expert = tables.get(source * table + 1 + entry);
+        if (expert >= 0 && expert / local == rank) {
+          received[expert % local * nRanks + source]++;
+        }
+      }
+    }
+    for (int run = 0; run < received.length; run++) {
+      receivedFirst[run + 1] = receivedFirst[run] + received[run];
+    }
+    findOwn(tables);
+  }
+
+  private void findOwn(IntBuffer tables) {
+    int begin = rank * table + 1;
+    int entries = tables.get(begin - 1) * topK;
+    Arrays.fill(next, 0);
+    for (int entry = 0; entry < entries; entry++) {
+      int expert = tables.get(begin + entry);
+      if (expert >= 0) {
+        next[expert]++;
+      }
+    }
+    for (int expert = 0; expert < next.length; expert++) {
+      sentFirst[expert + 1] = sentFirst[expert] + next[expert];
+      next[expert] = sentFirst[expert];
+    }
+    for (int entry = 0; entry < entries; entry++) {
+      int expert = tables.get(begin + entry);
+      places[entry] = expert < 0 ? -1 : next[expert]++;
+    }
+  }
+
+  /** The experts of a rank. */
+  int local() {
+    return local;
+  }
+
+  /** Rows of a local expert from a rank. */
+  int received(int expert, int source) {
+    return received[expert * nRanks + source];
+  }
+
+  /** The first of the rows of a local expert from a rank. */
+  int receivedFirst(int expert, int source) {
+    return receivedFirst[expert * nRanks + source];
+  }
+
+  /** All received rows. */
+  int allReceived() {
+    return receivedFirst[received.length];
+  }
+
+  /** Own entries of an expert. */
+  int sent(int expert) {
+    return sentFirst[expert + 1] - sentFirst[expert];
+  }
+
+  /** The place of the first own entry of an expert. */
+  int sentFirst(int expert) {
+    return sentFirst[expert];
+  }
+
+  /** The place of an own entry, -1 if it has no expert. */
+  int place(int entry) {
+    return places[entry];
+  }
+}

@@ -1,0 +1,175 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.ExpertConfig;
+import org.nccl4j.api.ExpertExchange;
+import org.nccl4j.api.Group;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** Dispatch to experts and combine on the host device. */
+@Timeout(120)
+class ExpertsTest {
+  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final int ROUNDS = 6;
+
+  private static void rounds(Ranks ranks, ExpertConfig config) throws Exception {
+    System.out.println("seed " + SEED);
+    ranks.run((comm, stream) -> Experts.run(comm, stream, config, ROUNDS, SEED));
+  }
+
+  @Test
+  void randomTokens() throws Exception {
+    try (Ranks ranks = new Ranks(3)) {
+      rounds(ranks, new ExpertConfig(7, 12, 2, 9, DataType.FLOAT32, false));
+      rounds(ranks, new ExpertConfig(33, 40, 3, 6, DataType.BFLOAT16, false));
+      rounds(ranks, new ExpertConfig(1, 8, 8, 3, DataType.FLOAT16, false));
+    }
+  }
+
+  @Test
+  void randomTokensAsFp8() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      rounds(ranks, new ExpertConfig(9, 128, 2, 8, DataType.BFLOAT16, true));
+      rounds(ranks, new ExpertConfig(5, 384, 3, 2, DataType.FLOAT32, true));
+      rounds(ranks, new ExpertConfig(5, 256, 1, 4, DataType.FLOAT16, true));
+    }
+  }
+
+  @Test
+  void aSingleRank() throws Exception {
+    try (Ranks ranks = new Ranks(1)) {
+      rounds(ranks, new ExpertConfig(10, 16, 2, 5, DataType.BFLOAT16, false));
+    }
+  }
+
+  @Test
+  void ranksOfSeveralHosts() throws Exception {
+    try (Ranks ranks = Ranks.onHosts("aab", CommunicatorConfig.defaults())) {
+      rounds(ranks, new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true));
+    }
+  }
+
+  @Test
+  void ranksInProcesses() throws Exception {
+    UniqueId id = UniqueId.create(ExpertRank.CONFIG);
+    List<Process> processes = new ArrayList<>();
+    try {
+      for (int rank = 0; rank < ExpertRank.RANKS; rank++) {
+        ProcessBuilder process =
+            new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                ChaosRank.classPath(),
+                ExpertRank.class.getName(),
+                Integer.toString(rank),
+                id.toString(),
+                Long.toString(SEED));
+        processes.add(process.inheritIO().start());
+      }
+      for (Process process : processes) {
+        assertTrue(process.waitFor(90, TimeUnit.SECONDS), "a rank does not end");
+        assertEquals(0, process.exitValue(), "seed " + SEED);
+      }
+    } finally {
+      processes.forEach(Process::destroyForcibly);
+    }
+  }
+
+  @Test
+  void sizesThatNoExchangeHasAreRefused() {
+    for (Runnable wrong :
+        new Runnable[] {
+          () -> new ExpertConfig(0, 8, 1, 1, DataType.FLOAT32, false),
+          () -> new ExpertConfig(1, 6, 1, 1, DataType.FLOAT32, false),
+          () -> new ExpertConfig(1, 64, 1, 1, DataType.FLOAT32, true),
+          () -> new ExpertConfig(1, 8, 0, 1, DataType.FLOAT32, false),
+          () -> new ExpertConfig(1, 8, 1, 1, DataType.INT32, false)
+        }) {
+      InvalidArgumentException e = assertThrows(InvalidArgumentException.class, wrong::run);
+      assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+    }
+  }
+
+  /** What is refused changes nothing: the same exchange goes on with the ranks in step. */
+  @Test
+  void wrongCallsAreRefusedAndChangeNothing() throws Exception {
+    ExpertConfig config = new ExpertConfig(4, 8, 2, 4, DataType.FLOAT32, false);
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            refused("multiple", () -> comm.expertExchange(sizes(5)));
+            refused("group", () -> Group.run(() -> comm.expertExchange(config)));
+            ExpertExchange exchange = comm.expertExchange(config);
+            try (DeviceMemory tokens = Devices.host().allocate(4 * 32);
+                DeviceMemory experts = Devices.host().allocate(4 * 8);
+                DeviceMemory weights = Devices.host().allocate(4 * 8)) {
+              refused("dispatched", () -> exchange.combine(tokens, tokens, stream));
+              refused("5 tokens", () -> exchange.dispatch(tokens, experts, weights, 5, stream));
+              refused("weights", () -> exchange.dispatch(tokens, experts, null, 4, stream));
+              DeviceMemory few = tokens.slice(0, 124);
+              refused("124 bytes", () -> exchange.dispatch(few, experts, weights, 4, stream));
+              experts.fill((byte) 4);
+              refused("expert", () -> exchange.dispatch(tokens, experts, weights, 4, stream));
+              experts.fill((byte) 0);
+              exchange.dispatch(tokens, experts, weights, 4, stream);
+              if (comm.rank() == 0) {
+                refused("16 rows", () -> exchange.combine(few, tokens, stream));
+              }
+              try (DeviceMemory outputs = Devices.host().allocate(16 * 32)) {
+                exchange.combine(outputs, tokens, stream);
+              }
+              exchange.close();
+              exchange.close();
+              refused("closed", () -> exchange.dispatch(tokens, experts, weights, 4, stream));
+            }
+          });
+    }
+  }
+
+  private static ExpertConfig sizes(int experts) {
+    return new ExpertConfig(4, 8, 2, experts, DataType.FLOAT32, false);
+  }
+
+  private static void refused(String word, Runnable call) {
+    NcclException e = assertThrows(NcclException.class, call::run);
+    assertTrue(
+        e instanceof InvalidArgumentException || e instanceof InvalidUsageException, e.toString());
+    assertTrue(e.getMessage().contains(word), e.getMessage());
+    assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+  }
+
+  @Test
+  void differentSizesAreRefusedOnAllRanks() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      int refused = 0;
+      for (FutureTask<Void> task :
+          ranks.start((comm, stream) -> comm.expertExchange(sizes(2 + 2 * comm.rank())))) {
+        Throwable cause =
+            assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS)).getCause();
+        assertTrue(cause.getMessage().contains("experts=4"), cause.getMessage());
+        refused++;
+      }
+      assertEquals(2, refused);
+      rounds(ranks, sizes(4));
+    }
+  }
+}
