@@ -15,6 +15,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Operation;
 
@@ -30,8 +31,8 @@ import org.nccl4j.operation.Operation;
  * expert.
  *
  * <p>With fp8 a token travels as FLOAT8_E4M3 with a float32 scale for every {@link
- * ExpertConfig#SCALED} elements: their greatest magnitude divided by 448, or 1 if all are 0. An
- * element is the received value times its scale.
+ * ExpertConfig#SCALED} elements: their greatest magnitude, but at least 2<sup>-100</sup>, divided
+ * by 448, or 1 if all are 0. An element is the received value times its scale.
  *
  * <p>All ranks call dispatch and combine in the same order, also those that have no tokens. A call
  * waits for what its stream was given before, and for the other ranks, and returns when the data
@@ -145,8 +146,7 @@ public final class ExpertExchange implements AutoCloseable {
           "pass the same sizes on all ranks");
     }
     if (theirs.getInt(AGREED * Integer.BYTES) != 0) {
-      throw new InvalidUsageException(
-          ErrorId.RANK_FAILED,
+      throw new RemoteException(
           "expertExchange in communicator %s: rank %d has not enough memory"
               .formatted(state.name(), rank),
           "see that rank's error; use fewer tokens or fewer experts of a token");

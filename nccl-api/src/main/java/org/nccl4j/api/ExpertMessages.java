@@ -23,6 +23,10 @@ import org.nccl4j.operation.Operation;
  */
 final class ExpertMessages implements ExpertDelivery {
   private static final float MOST_FP8 = 448;
+
+  /** Of smaller magnitudes the factor would be infinite, and a zero times it no number. */
+  private static final float LEAST_SCALED = 0x1p-100f;
+
   private static final FloatFormat FP8 = FloatFormat.of(DataType.FLOAT8_E4M3);
 
   private final OperationDispatcher queue;
@@ -201,11 +205,12 @@ final class ExpertMessages implements ExpertDelivery {
         float magnitude = Math.abs((float) format.toDouble(bits(e)));
         most = magnitude > most ? magnitude : most;
       }
-      float factor = most == 0 ? 1 : MOST_FP8 / most;
+      float greatest = most == 0 ? MOST_FP8 : Math.max(most, LEAST_SCALED);
+      float factor = MOST_FP8 / greatest;
       for (int e = first; e < first + ExpertConfig.SCALED; e++) {
         wire.put(e, (byte) FP8.fromDouble((float) format.toDouble(bits(e)) * factor));
       }
-      scales.putFloat(group * Float.BYTES, most == 0 ? 1 : most / MOST_FP8);
+      scales.putFloat(group * Float.BYTES, greatest / MOST_FP8);
     }
   }
 

@@ -51,6 +51,10 @@ final class Experts {
       for (int e = 0; e < Math.min(128, tokens[rank].length); e++) {
         tokens[rank][e] = 0; // a group of which the scale is 1
       }
+      for (int e = 128; e < Math.min(256, tokens[rank].length); e++) {
+        // A group with the least scale, zeros among it.
+        tokens[rank][e] = e % 2 == 0 ? 0 : rounded(tokens[rank][e] * 1e-37f);
+      }
     }
   }
 
@@ -174,9 +178,10 @@ final class Experts {
       for (int e = group; e < group + 128; e++) {
         most = Math.max(most, Math.abs(tokens[source][e]));
       }
-      scales.putFloat(most == 0 ? 1 : most / 448);
+      float greatest = most == 0 ? 448 : Math.max(most, 0x1p-100f);
+      scales.putFloat(greatest / 448);
       for (int e = group; e < group + 128; e++) {
-        rows.put((byte) fp8.fromDouble(tokens[source][e] * (most == 0 ? 1 : 448 / most)));
+        rows.put((byte) fp8.fromDouble(tokens[source][e] * (448 / greatest)));
       }
     }
   }

@@ -91,7 +91,7 @@ final class SilentWire implements AutoCloseable {
     sockets.add(socket);
   }
 
-  /** What has passed of a connection, in both directions. */
+  /** A count of what has passed of a connection, in both directions. */
   private static final class Passed {
     long bytes;
     boolean silent;

@@ -57,9 +57,9 @@ final class ArchivedClasses {
     }
     String jarred = String.join(File.pathSeparator, jars);
     Path archive = temporary(folder, "classes.jsa");
-    training.run(List.of("-Xlog:disable", "-XX:ArchiveClassesAtExit=" + archive, "-cp", jarred));
+    training.run(List.of("-Xlog:cds*=off", "-XX:ArchiveClassesAtExit=" + archive, "-cp", jarred));
     if (Files.exists(archive)) {
-      options = List.of("-Xlog:disable", "-XX:SharedArchiveFile=" + archive, "-cp", jarred);
+      options = List.of("-Xlog:cds*=off", "-XX:SharedArchiveFile=" + archive, "-cp", jarred);
     }
   }
 
