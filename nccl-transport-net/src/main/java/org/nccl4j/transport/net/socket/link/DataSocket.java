@@ -128,9 +128,16 @@ final class DataSocket {
     if (spare.isOffered(index)) {
       return new IOException("the other side has dialled again");
     }
-    IOException reason = sends && !bound.isZero() ? findReason(spare) : null;
-    if (reason != null) {
-      return reason;
+    if (sends && !bound.isZero()) {
+      IOException reason =
+          spare.reasonToMove(
+              index,
+              silence.isDoubtful(System.nanoTime()),
+              "nothing of it has arrived for ",
+              bound);
+      if (reason != null) {
+        return reason;
+      }
     }
     try {
       // The receiver of a lane's bytes sends none.
@@ -140,19 +147,6 @@ final class DataSocket {
     } catch (IOException e) {
       return e;
     }
-  }
-
-  /** Returns the reason to move to another socket; null for none, or as long as there is none. */
-  private IOException findReason(SpareSockets spare) {
-    if (silence.isDoubtful(System.nanoTime())) {
-      return spare.prepare(index)
-          ? new MovedException("nothing of it has arrived for " + Patience.text(bound))
-          : null;
-    }
-    spare.drop(index);
-    return spare.prepareReturn(index)
-        ? new MovedException("the first address can be reached again")
-        : null;
   }
 
   /** Returns the place up to which bytes have been moved. */

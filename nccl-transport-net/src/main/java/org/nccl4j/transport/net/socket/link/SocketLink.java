@@ -589,15 +589,10 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
       broke(e);
       return;
     }
-    if (silence.isDoubtful(now)) {
-      if (spare.prepare(0)) {
-        broke(new MovedException("nothing has come for " + Patience.text(watch.silence())));
-      }
-    } else {
-      spare.drop(0);
-      if (spare.prepareReturn(0)) {
-        broke(new MovedException("the first address can be reached again"));
-      }
+    MovedException reason =
+        spare.reasonToMove(0, silence.isDoubtful(now), "nothing has come for ", watch.silence());
+    if (reason != null) {
+      broke(reason);
     }
   }
 

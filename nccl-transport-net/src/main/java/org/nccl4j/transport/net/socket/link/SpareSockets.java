@@ -1,6 +1,9 @@
 package org.nccl4j.transport.net.socket.link;
 
+import java.time.Duration;
 import org.nccl4j.api.wire.DataChannel;
+import org.nccl4j.device.Patience;
+import org.nccl4j.transport.net.socket.silence.MovedException;
 
 /** Makes further sockets for a link, in place of broken ones. Called by a {@link SocketWatch}. */
 public interface SpareSockets {
@@ -32,6 +35,25 @@ public interface SpareSockets {
    */
   default boolean prepare(int index) {
     return false;
+  }
+
+  /**
+   * Returns the reason to leave a socket that has not broken: it is silent and another is prepared,
+   * or the connection's own address can be reached again. Null for none, or as long as no other
+   * socket is there.
+   *
+   * @param doubtful whether it is silent
+   * @param nothing the begin of the reason, before the time
+   * @param bound time after which a socket is silent
+   */
+  default MovedException reasonToMove(int index, boolean doubtful, String nothing, Duration bound) {
+    if (doubtful) {
+      return prepare(index) ? new MovedException(nothing + Patience.text(bound)) : null;
+    }
+    drop(index);
+    return prepareReturn(index)
+        ? new MovedException("the first address can be reached again")
+        : null;
   }
 
   /** Gives up what is prepared. */
