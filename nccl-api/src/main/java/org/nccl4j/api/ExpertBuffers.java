@@ -11,12 +11,18 @@ record ExpertBuffers(
   static ExpertBuffers allocate(Device device, ExpertConfig config, int nRanks) {
     long rows = (long) nRanks * config.entries();
     int local = config.experts() / nRanks;
-    long[] bytes = {
-      rows * config.wireBytes(),
-      rows * config.scales() * Float.BYTES,
-      (long) local * nRanks * Integer.BYTES,
-      (local + 1L) * Integer.BYTES
-    };
+    DeviceMemory[] made =
+        allocateAll(
+            device,
+            rows * config.wireBytes(),
+            rows * config.scales() * Float.BYTES,
+            (long) local * nRanks * Integer.BYTES,
+            (local + 1L) * Integer.BYTES);
+    return new ExpertBuffers(made[0], made[1], made[2], made[3]);
+  }
+
+  /** Allocates memories of some bytes each; none remains if one of them cannot be had. */
+  static DeviceMemory[] allocateAll(Device device, long... bytes) {
     DeviceMemory[] made = new DeviceMemory[bytes.length];
     try {
       for (int i = 0; i < bytes.length; i++) {
@@ -30,7 +36,7 @@ record ExpertBuffers(
       }
       throw e;
     }
-    return new ExpertBuffers(made[0], made[1], made[2], made[3]);
+    return made;
   }
 
   @Override

@@ -3,6 +3,7 @@ package org.nccl4j.api;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
+import java.util.Arrays;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.device.DataType;
@@ -54,7 +55,6 @@ final class ExpertMessages implements ExpertDelivery {
   private int tokens;
 
   private ExpertMessages(
-      Device device,
       OperationDispatcher queue,
       ExpertConfig config,
       ExpertBuffers buffers,
@@ -92,26 +92,14 @@ final class ExpertMessages implements ExpertDelivery {
       int nRanks,
       int rank) {
     long entries = config.entries();
-    long[] bytes = {
-      entries * config.rowBytes(),
-      entries * config.scales() * Float.BYTES,
-      (1 + entries) * Integer.BYTES,
-      nRanks * (1 + entries) * Integer.BYTES
-    };
-    DeviceMemory[] memory = new DeviceMemory[bytes.length];
-    try {
-      for (int i = 0; i < bytes.length; i++) {
-        memory[i] = device.allocate(bytes[i]);
-      }
-      return new ExpertMessages(device, queue, config, buffers, nRanks, rank, memory);
-    } catch (RuntimeException e) {
-      for (DeviceMemory made : memory) {
-        if (made != null) {
-          made.close();
-        }
-      }
-      throw e;
-    }
+    DeviceMemory[] memory =
+        ExpertBuffers.allocateAll(
+            device,
+            entries * config.rowBytes(),
+            entries * config.scales() * Float.BYTES,
+            (1 + entries) * Integer.BYTES,
+            nRanks * (1 + entries) * Integer.BYTES);
+    return new ExpertMessages(queue, config, buffers, nRanks, rank, memory);
   }
 
   private static ByteBuffer buffer(long bytes) {
@@ -166,11 +154,10 @@ final class ExpertMessages implements ExpertDelivery {
   }
 
   private void readWeights(DeviceMemory factors, int count) {
-    ByteBuffer bytes = tables;
-    bytes.clear().limit(count * config.topK() * Float.BYTES);
-    factors.read(0, bytes);
+    tables.clear().limit(count * config.topK() * Float.BYTES);
+    factors.read(0, tables);
     for (int entry = 0; entry < count * config.topK(); entry++) {
-      weights[entry] = bytes.getFloat(entry * Float.BYTES);
+      weights[entry] = tables.getFloat(entry * Float.BYTES);
     }
   }
 
@@ -221,11 +208,11 @@ final class ExpertMessages implements ExpertDelivery {
   }
 
   private void exchangeTokens(DeviceStream stream) {
-    sendOut(packed, config.wireType(), config.hidden(), stream);
-    receive(buffers.received(), config.wireType(), config.hidden(), stream);
+    own(Operation.SEND, packed, config.wireType(), config.hidden(), stream);
+    local(Operation.RECV, buffers.received(), config.wireType(), config.hidden(), stream);
     if (config.fp8()) {
-      sendOut(packedScales, DataType.FLOAT32, config.scales(), stream);
-      receive(buffers.scales(), DataType.FLOAT32, config.scales(), stream);
+      own(Operation.SEND, packedScales, DataType.FLOAT32, config.scales(), stream);
+      local(Operation.RECV, buffers.scales(), DataType.FLOAT32, config.scales(), stream);
     }
   }
 
@@ -257,14 +244,6 @@ final class ExpertMessages implements ExpertDelivery {
             stream);
       }
     }
-  }
-
-  private void sendOut(DeviceMemory from, DataType type, int elements, DeviceStream stream) {
-    own(Operation.SEND, from, type, elements, stream);
-  }
-
-  private void receive(DeviceMemory to, DataType type, int elements, DeviceStream stream) {
-    local(Operation.RECV, to, type, elements, stream);
   }
 
   /** Rows of one expert for one rank. */
@@ -330,9 +309,7 @@ final class ExpertMessages implements ExpertDelivery {
 
   /** Adds a token's rows, times their weights, in float32 in the order of k; rounds once. */
   private void add(int token) {
-    for (int e = 0; e < sums.length; e++) {
-      sums[e] = 0;
-    }
+    Arrays.fill(sums, 0);
     for (int k = 0; k < config.topK(); k++) {
       int entry = token * config.topK() + k;
       if (rows.place(entry) < 0) {
