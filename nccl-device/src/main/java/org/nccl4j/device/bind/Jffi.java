@@ -63,7 +63,7 @@ final class Jffi {
     return integers;
   }
 
-  private static CallContext context(Type result, boolean errno, Type... arguments) {
+  static CallContext context(Type result, boolean errno, Type... arguments) {
     return CallContext.getCallContext(result, arguments, CallingConvention.DEFAULT, errno);
   }
 

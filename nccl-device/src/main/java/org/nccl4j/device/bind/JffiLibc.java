@@ -1,7 +1,6 @@
 package org.nccl4j.device.bind;
 
 import com.kenai.jffi.CallContext;
-import com.kenai.jffi.CallingConvention;
 import com.kenai.jffi.Invoker;
 import com.kenai.jffi.Library;
 import com.kenai.jffi.MemoryIO;
@@ -25,9 +24,7 @@ final class JffiLibc implements LibcFunctions {
     Function(Library library, String name, Type result, Type... arguments) {
       this.name = name;
       address = library.getSymbolAddress(name);
-      context =
-          CallContext.getCallContext(
-              result, arguments, CallingConvention.DEFAULT, /* saveErrno= */ true);
+      context = Jffi.context(result, /* errno= */ true, arguments);
     }
 
     /** Throws only for the function that an old C library lacks. */

@@ -109,7 +109,7 @@ class ExpertsTest {
     }
   }
 
-  /** What is refused changes nothing: the same exchange goes on with the ranks in step. */
+  /** A refusal changes nothing: the same exchange goes on with the ranks in step. */
   @Test
   void wrongCallsAreRefusedAndChangeNothing() throws Exception {
     ExpertConfig config = new ExpertConfig(4, 8, 2, 4, DataType.FLOAT32, false);

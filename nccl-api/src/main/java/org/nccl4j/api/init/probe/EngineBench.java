@@ -51,7 +51,7 @@ final class EngineBench implements ProbeBench {
   private final WindowRegistry windows;
   private final boolean reach;
 
-  /** What frees the resources, the last made first. */
+  /** Releases of the resources, the last made first. */
   private final Deque<Runnable> made = new ArrayDeque<>();
 
   private DeviceMemory memory;

@@ -45,7 +45,9 @@ record ProbeKey(String model, int nRanks, String conditions) {
                 transports));
   }
 
-  /** What is known without a communicator: the begin of a key, whose text its text begins with. */
+  /**
+   * The begin of a key, as far as it is known without a communicator. Its text begins the key's.
+   */
   static ProbeKey begin(String model, int nRanks, String driver, String settings) {
     ModuleDescriptor own = ProbeKey.class.getModule().getDescriptor();
     String version = own == null ? "" : own.rawVersion().orElse("");
