@@ -4,6 +4,7 @@ import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
  * Sizes of an exchange of tokens with experts ({@link Communicator#expertExchange}), the same on
@@ -21,7 +22,7 @@ import org.nccl4j.device.InvalidArgumentException;
 public record ExpertConfig(
     int maxTokens, int hidden, int topK, int experts, DataType type, boolean fp8) {
   /** Elements that have one scale. */
-  public static final int SCALED = 128;
+  public static final int SCALED = ExpertSizes.SCALED;
 
   /** Bytes of a token are a multiple of this. */
   private static final int ROW_UNIT = 16;
@@ -76,6 +77,11 @@ public record ExpertConfig(
           "%d tokens of each of %d ranks have %d experts each".formatted(maxTokens, nRanks, topK),
           "pass fewer tokens: a rank may receive at most %d rows".formatted(MOST_ROWS));
     }
+  }
+
+  /** The sizes as kernels know them. */
+  ExpertSizes sizes(int nRanks) {
+    return new ExpertSizes(nRanks, maxTokens, hidden, topK, experts, type, fp8);
   }
 
   /** Bytes of a token in its own type. */

@@ -8,6 +8,9 @@ import org.nccl4j.device.DeviceStream;
  * One thread at a time.
  */
 interface ExpertDelivery extends AutoCloseable {
+  /** True if a call is only put into its stream, which may be captured. */
+  boolean isCapturable();
+
   /** Brings tokens to the ranks of their experts. */
   void dispatch(
       DeviceMemory tokens,

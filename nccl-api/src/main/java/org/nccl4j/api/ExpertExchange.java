@@ -1,23 +1,16 @@
 package org.nccl4j.api;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.Arguments;
-import org.nccl4j.device.DataType;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.RemoteException;
-import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.operation.Operation;
+import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
  * Brings tokens to the ranks of their experts, and the experts' outputs back: dispatch and combine
@@ -34,16 +27,15 @@ import org.nccl4j.operation.Operation;
  * ExpertConfig#SCALED} elements: their greatest magnitude, but at least 2<sup>-100</sup>, divided
  * by 448, or 1 if all are 0. An element is the received value times its scale.
  *
- * <p>All ranks call dispatch and combine in the same order, also those that have no tokens. A call
- * waits for what its stream was given before, and for the other ranks, and returns when the data
- * are there. It cannot be captured into a graph, and is refused in a {@link Group}: ranks of one
- * process need a thread each.
+ * <p>All ranks call dispatch and combine in the same order, also those that have no tokens. The
+ * data are there when the call's stream has ended it. Where all ranks are GPUs that reach each
+ * other's windows, a call is one kernel: it returns at once, and may be captured into a graph
+ * ({@link #isCapturable}). Elsewhere it waits for what its stream was given before and for the
+ * other ranks, so that ranks of one process need a thread each. It is refused in a {@link Group}.
  *
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class ExpertExchange implements AutoCloseable {
-  private static final int AGREED = 6;
-
   private final CommunicatorState state;
   private final ExpertConfig config;
   private final ExpertBuffers buffers;
@@ -70,87 +62,39 @@ public final class ExpertExchange implements AutoCloseable {
     GroupScope.refuseInGroup("expertExchange");
     state.checkOpen("expertExchange");
     int nRanks = state.nRanks();
-    Arguments.notNull(config, "sizes of the exchange with experts").check(nRanks);
+    Arguments.notNull(config, "sizes of the exchange with experts");
+    ExpertSizes sizes = config.sizes(nRanks);
     ExpertBuffers buffers = null;
-    ExpertDelivery delivery = null;
+    int blocks = 0;
     NcclException lack = null;
     try {
+      config.check(nRanks);
       buffers = ExpertBuffers.allocate(state.device(), config, nRanks);
-      delivery =
-          ExpertMessages.create(state.device(), queue, config, buffers, nRanks, state.rank());
+      blocks = ExpertDirect.mostBlocks(state, sizes);
     } catch (NcclException e) {
       lack = e;
     }
     try {
-      agree(state, queue, config, lack);
+      blocks = ExpertAgreement.reach(state, config, blocks, lack);
+      ExpertDelivery delivery =
+          blocks > 0
+              ? ExpertDirect.create(state, sizes, blocks, buffers)
+              : ExpertMessages.create(state, queue, config, buffers);
+      return new ExpertExchange(state, config, buffers, delivery);
     } catch (RuntimeException e) {
-      if (delivery != null) {
-        delivery.close();
-      }
       if (buffers != null) {
         buffers.close();
       }
       throw e;
     }
-    return new ExpertExchange(state, config, buffers, delivery);
   }
 
-  /** Throws on all ranks if their sizes differ, or if one of them lacks memory. */
-  private static void agree(
-      CommunicatorState state, OperationDispatcher queue, ExpertConfig config, NcclException lack) {
-    int bytes = (AGREED + 1) * Integer.BYTES;
-    ByteBuffer all =
-        ByteBuffer.allocateDirect(state.nRanks() * bytes).order(ByteOrder.nativeOrder());
-    ByteBuffer mine = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
-    mine.putInt(config.maxTokens()).putInt(config.hidden()).putInt(config.topK());
-    mine.putInt(config.experts()).putInt(config.type().ordinal()).putInt(config.fp8() ? 1 : 0);
-    mine.putInt(lack == null ? 0 : 1).flip();
-    Device device = state.device();
-    try (DeviceMemory send = device.allocate(bytes);
-        DeviceMemory recv = device.allocate(all.capacity());
-        DeviceStream stream = device.createStream()) {
-      send.write(0, mine);
-      queue.call(
-          CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
-          send,
-          recv,
-          AGREED + 1,
-          stream);
-      stream.synchronize();
-      recv.read(0, all);
-    }
-    if (lack != null) {
-      throw lack;
-    }
-    for (int rank = 0; rank < state.nRanks(); rank++) {
-      check(state, config, all.slice(rank * bytes, bytes).order(ByteOrder.nativeOrder()), rank);
-    }
-  }
-
-  private static void check(
-      CommunicatorState state, ExpertConfig config, ByteBuffer theirs, int rank) {
-    DataType type = DataType.values()[theirs.getInt(4 * Integer.BYTES)];
-    ExpertConfig other =
-        new ExpertConfig(
-            theirs.getInt(),
-            theirs.getInt(),
-            theirs.getInt(),
-            theirs.getInt(),
-            type,
-            theirs.getInt(5 * Integer.BYTES) != 0);
-    if (!other.equals(config)) {
-      throw new InvalidArgumentException(
-          ErrorId.COUNT,
-          "expertExchange in communicator %s: rank %d has %s, rank %d has %s"
-              .formatted(state.name(), state.rank(), config, rank, other),
-          "pass the same sizes on all ranks");
-    }
-    if (theirs.getInt(AGREED * Integer.BYTES) != 0) {
-      throw new RemoteException(
-          "expertExchange in communicator %s: rank %d has not enough memory"
-              .formatted(state.name(), rank),
-          "see that rank's error; use fewer tokens or fewer experts of a token");
-    }
+  /**
+   * True if calls are kernels, which return at once and may be captured into a graph; the same on
+   * all ranks.
+   */
+  public boolean isCapturable() {
+    return delivery.isCapturable();
   }
 
   /** The sizes. */
@@ -191,8 +135,10 @@ public final class ExpertExchange implements AutoCloseable {
    * @param weights float32 [count][topK], kept for combine
    * @param count this rank's tokens, 0 to maxTokens
    * @throws InvalidArgumentException for a memory that is too small or of another device, an
-   *     invalid count, or an expert that does not exist
-   * @throws InvalidUsageException after close, in a group, and while the stream is captured
+   *     invalid count, or an expert that does not exist; of the last a kernel fails the
+   *     communicator
+   * @throws InvalidUsageException after close, in a group, and while the stream is captured unless
+   *     {@link #isCapturable}
    */
   public void dispatch(
       DeviceMemory tokens,
@@ -224,9 +170,10 @@ public final class ExpertExchange implements AutoCloseable {
    * @param outputs [rows][hidden] of the tokens' type, in the order of {@link #received}; without
    *     fp8 that memory itself is allowed
    * @param result [count][hidden] for the last dispatch's count; 0 for a token without experts
-   * @throws InvalidArgumentException for a memory that is too small or of another device
+   * @throws InvalidArgumentException for a memory that is too small or of another device; of
+   *     outputs with fewer rows than were received a kernel fails the communicator
    * @throws InvalidUsageException before the first dispatch, after close, in a group, and while the
-   *     stream is captured
+   *     stream is captured unless {@link #isCapturable}
    */
   public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
     String what = "combine";
@@ -255,11 +202,11 @@ public final class ExpertExchange implements AutoCloseable {
           "the stream belongs to " + stream.device().name(),
           "create it on " + state.device().name());
     }
-    if (stream.isCapturing()) {
+    if (!delivery.isCapturable() && stream.isCapturing()) {
       throw new InvalidUsageException(
           ErrorId.CAPTURE,
-          where(what) + "the stream is being captured",
-          "call it outside the capture of a graph");
+          where(what) + "the stream is being captured, and the host takes part in this exchange",
+          "call it outside the capture of a graph; among GPUs of one host it may be captured");
     }
   }
 

@@ -6,12 +6,13 @@ import java.nio.IntBuffer;
 import java.util.Arrays;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.numeric.FloatFormat;
@@ -83,27 +84,48 @@ final class ExpertMessages implements ExpertDelivery {
     sums = new float[config.hidden()];
   }
 
-  /** Allocates what is needed besides the user's buffers. */
+  /**
+   * Allocates what is needed besides the user's buffers, together with all other ranks.
+   *
+   * @throws NcclException on all ranks, if one of them lacks memory
+   */
   static ExpertMessages create(
-      Device device,
+      CommunicatorState state,
       OperationDispatcher queue,
       ExpertConfig config,
-      ExpertBuffers buffers,
-      int nRanks,
-      int rank) {
+      ExpertBuffers buffers) {
     long entries = config.entries();
-    DeviceMemory[] memory =
-        ExpertBuffers.allocateAll(
-            device,
-            entries * config.rowBytes(),
-            entries * config.scales() * Float.BYTES,
-            (1 + entries) * Integer.BYTES,
-            nRanks * (1 + entries) * Integer.BYTES);
-    return new ExpertMessages(queue, config, buffers, nRanks, rank, memory);
+    DeviceMemory[] memory = {};
+    NcclException lack = null;
+    try {
+      memory =
+          ExpertBuffers.allocateAll(
+              state.device(),
+              entries * config.rowBytes(),
+              entries * config.scales() * Float.BYTES,
+              (1 + entries) * Integer.BYTES,
+              state.nRanks() * (1 + entries) * Integer.BYTES);
+    } catch (NcclException e) {
+      lack = e;
+    }
+    try {
+      ExpertAgreement.reach(state, config, lack);
+    } catch (RuntimeException e) {
+      for (DeviceMemory each : memory) {
+        each.close();
+      }
+      throw e;
+    }
+    return new ExpertMessages(queue, config, buffers, state.nRanks(), state.rank(), memory);
   }
 
   private static ByteBuffer buffer(long bytes) {
     return ByteBuffer.allocateDirect(Math.toIntExact(bytes)).order(ByteOrder.nativeOrder());
+  }
+
+  @Override
+  public boolean isCapturable() {
+    return false;
   }
 
   @Override

@@ -1,12 +1,14 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
@@ -14,6 +16,7 @@ import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
+import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.observe.flight.FlightRecorder;
@@ -32,6 +35,7 @@ import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.operation.Operation;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
@@ -242,6 +246,27 @@ public final class CommunicatorState {
 
   InitRequest request() {
     return request;
+  }
+
+  /** Returns what runs this rank's kernels. */
+  public KernelCommunicator kernels() {
+    checkRunning("an operation of kernels");
+    return engine().kernels();
+  }
+
+  /** Returns this rank's way into streams. */
+  public Launcher launcher() {
+    return engine().launcher();
+  }
+
+  /**
+   * Gives every rank everybody's bytes in a call that all make, by rank.
+   *
+   * @param call its name, ASCII, of at most 127 characters
+   * @throws InvalidUsageException on all ranks if one is in another call
+   */
+  public List<byte[]> exchange(String call, byte[] mine) {
+    return CheckedAllGather.allGather(bootstrap, name(), call, mine);
   }
 
   Bootstrap bootstrap() {

@@ -45,7 +45,7 @@ record RegistrationMessage(
   /** The steps. */
   enum Step {
     /** The first of what needs it makes the library's own window. */
-    SPACE("registerWindow or createDeviceCommunicator"),
+    SPACE("registerWindow, createDeviceCommunicator or expertExchange"),
     REGISTER("registerWindow"),
     DEVICE_COMMUNICATOR("createDeviceCommunicator"),
     MAPPED("registerWindow (mapping)"),

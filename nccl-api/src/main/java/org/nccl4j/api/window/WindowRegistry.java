@@ -157,6 +157,16 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   /**
+   * Registers memory that kernels of the library write into, which operations do not find.
+   * Collective; closed as the memory of a device communicator.
+   *
+   * @param lack why there is no memory, which all ranks are then told; else null
+   */
+  public synchronized RegisteredWindow registerForKernels(DeviceMemory memory, NcclException lack) {
+    return registerForKernels(null, memory, lack);
+  }
+
+  /**
    * Gives such memory up on this rank alone. It stays mapped until all ranks have given it up and
    * register another.
    */

@@ -40,7 +40,9 @@ import org.nccl4j.device.cuda.stream.SlowWaitProbe;
 import org.nccl4j.device.cuda.stream.StreamProgress;
 import org.nccl4j.device.cuda.stream.StreamUser;
 import org.nccl4j.device.cuda.window.DirectPlans;
+import org.nccl4j.device.cuda.window.ExpertPlans;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -65,6 +67,10 @@ final class CudaKernelCommunicator
   private static final String SAME_CALLS =
       "make the same calls in the same order on all ranks, with buffers at the same offsets of"
           + " their windows (NCCL_CHECK_MODE=DEBUG_GLOBAL compares the calls of all ranks)";
+
+  private static final String EXPERT_ARGUMENTS =
+      "pass experts from -1, for none, to one less than all, and outputs with a row for each that"
+          + " was received; then create the communicator anew";
 
   private final CudaDevice device;
   private final Gpu gpu;
@@ -254,6 +260,11 @@ final class CudaKernelCommunicator
   }
 
   @Override
+  public Optional<ExpertKernels> expertKernels() {
+    return Optional.of(new ExpertPlans(context));
+  }
+
+  @Override
   public KernelPlan prepare(OneSidedWork work) {
     checkUsable();
     return RmaPlan.isFor(work)
@@ -420,6 +431,9 @@ final class CudaKernelCommunicator
   private NcclException failed(String complaint) {
     if (memory.isOfAnotherCall()) {
       return new InvalidUsageException(ErrorId.CALLS_DIFFER, complaint, SAME_CALLS);
+    }
+    if (memory.isOfArguments()) {
+      return new InvalidArgumentException(ErrorId.ARGUMENT, complaint, EXPERT_ARGUMENTS);
     }
     return memory.isOutOfOrder()
         ? SharedConnections.mismatch(complaint)

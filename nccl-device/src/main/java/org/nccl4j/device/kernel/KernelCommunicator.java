@@ -72,6 +72,11 @@ public interface KernelCommunicator extends AutoCloseable {
   /** Prepares an operation straight between the buffers of the ranks, which are all in the team. */
   KernelPlan prepare(WindowWork work);
 
+  /** Returns the kernels that bring tokens to experts; empty if this device has none. */
+  default Optional<ExpertKernels> expertKernels() {
+    return Optional.empty();
+  }
+
   /** Prepares a one-sided operation on windows. */
   KernelPlan prepare(OneSidedWork work);
 

@@ -1,7 +1,16 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -9,26 +18,215 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
+import org.nccl4j.api.ExpertExchange;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.CudaGraph;
+import org.nccl4j.device.cuda.CudaStream;
 
-/** Dispatch to experts and combine on all GPUs. Needs GPUs. */
+/** Dispatch to experts and combine by kernels on all GPUs. Needs GPUs. */
 @Tag("gpu")
 @Timeout(120)
 class ExpertsGpuTest {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
-  @Test
-  void randomTokens() throws Exception {
-    System.out.println("seed " + SEED);
+  private static Ranks ranks(List<? extends Device> devices) {
     CommunicatorConfig config =
         CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(30));
-    try (Ranks ranks =
-        new Ranks(Communicator.initAll(List.copyOf(Devices.cuda().list()), config))) {
-      int experts = 4 * ranks.communicators.size();
-      for (boolean fp8 : new boolean[] {false, true}) {
-        ExpertConfig sizes = new ExpertConfig(33, 256, 3, experts, DataType.BFLOAT16, fp8);
-        ranks.run((comm, stream) -> Experts.run(comm, stream, sizes, 6, SEED));
+    return new Ranks(Communicator.initAll(List.copyOf(devices), config));
+  }
+
+  private static Ranks ranks() {
+    return ranks(Devices.cuda().list());
+  }
+
+  private static void rounds(Ranks ranks, int rounds, ExpertConfig... all) throws Exception {
+    System.out.println("seed " + SEED);
+    for (ExpertConfig sizes : all) {
+      ranks.run((comm, stream) -> Experts.run(comm, stream, sizes, rounds, SEED));
+    }
+  }
+
+  @Test
+  void randomTokens() throws Exception {
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      rounds(
+          ranks,
+          6,
+          new ExpertConfig(33, 256, 3, 4 * n, DataType.BFLOAT16, false),
+          new ExpertConfig(7, 12, 2, 9 * n, DataType.FLOAT32, false),
+          new ExpertConfig(1, 8, 8, n, DataType.FLOAT16, false),
+          new ExpertConfig(200, 40, 4, 512 * n, DataType.BFLOAT16, false));
+      rounds(ranks, 2, new ExpertConfig(300, 1032, 6, 130 * n, DataType.FLOAT16, false));
+    }
+  }
+
+  @Test
+  void randomTokensAsFp8() throws Exception {
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      rounds(
+          ranks,
+          6,
+          new ExpertConfig(33, 256, 3, 4 * n, DataType.BFLOAT16, true),
+          new ExpertConfig(5, 384, 3, n, DataType.FLOAT32, true),
+          new ExpertConfig(150, 128, 1, 32 * n, DataType.FLOAT16, true));
+    }
+  }
+
+  @Test
+  void aSingleRank() throws Exception {
+    try (Ranks ranks = ranks(Devices.cuda().list().subList(0, 1))) {
+      rounds(ranks, 4, new ExpertConfig(10, 16, 2, 5, DataType.BFLOAT16, false));
+    }
+  }
+
+  /** Between hosts, as these ranks say they are, the host packs and adds. */
+  @Test
+  void ranksOfSeveralHosts() throws Exception {
+    try (Ranks ranks = Ranks.onHosts("ab", Devices.cuda().list(), CommunicatorConfig.defaults())) {
+      ranks.run(
+          (comm, stream) -> {
+            try (ExpertExchange exchange =
+                comm.expertExchange(new ExpertConfig(3, 8, 1, 2, DataType.FLOAT32, false))) {
+              assertTrue(!exchange.isCapturable());
+            }
+          });
+      rounds(ranks, 3, new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true));
+    }
+  }
+
+  /** The experts return what they got, so the sums are the tokens times the sums of weights. */
+  @Test
+  void replaysOfAGraph() throws Exception {
+    int most = 50;
+    int hidden = 64;
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      ExpertConfig sizes = new ExpertConfig(most, hidden, 2, 3 * n, DataType.FLOAT32, false);
+      ranks.run(
+          (comm, own) -> {
+            CudaStream stream = (CudaStream) own;
+            Device device = comm.device();
+            try (ExpertExchange exchange = comm.expertExchange(sizes);
+                DeviceMemory tokens = device.allocate(4L * most * hidden);
+                DeviceMemory experts = device.allocate(4L * most * 2);
+                DeviceMemory weights = device.allocate(4L * most * 2);
+                DeviceMemory result = device.allocate(4L * most * hidden)) {
+              assertTrue(exchange.isCapturable());
+              stream.beginCapture();
+              exchange.dispatch(tokens, experts, weights, most, stream);
+              exchange.combine(exchange.received(), result, stream);
+              try (CudaGraph graph = stream.endCapture()) {
+                Random random = new Random(SEED + comm.rank());
+                for (int replay = 0; replay < 5; replay++) {
+                  replay(comm, graph, stream, random, tokens, experts, weights, result);
+                }
+              }
+            }
+          });
+    }
+  }
+
+  private static void replay(
+      Communicator comm,
+      CudaGraph graph,
+      CudaStream stream,
+      Random random,
+      DeviceMemory tokens,
+      DeviceMemory experts,
+      DeviceMemory weights,
+      DeviceMemory result) {
+    int most = (int) (experts.size() / 8);
+    int hidden = (int) (tokens.size() / 4 / most);
+    float[] x = new float[most * hidden];
+    float[] w = new float[most * 2];
+    int[] e = random.ints(most * 2L, -1, 3 * comm.nRanks()).toArray();
+    for (int i = 0; i < x.length; i++) {
+      x[i] = random.nextFloat();
+    }
+    for (int i = 0; i < w.length; i++) {
+      w[i] = random.nextFloat();
+    }
+    tokens.write(0, bytes(x));
+    weights.write(0, bytes(w));
+    ByteBuffer numbers = ByteBuffer.allocate(4 * e.length).order(ByteOrder.nativeOrder());
+    numbers.asIntBuffer().put(e);
+    experts.write(0, numbers);
+    result.fill((byte) 0x5a);
+    graph.launch(stream);
+    stream.synchronize();
+    float[] sums = new float[x.length];
+    for (int i = 0; i < sums.length; i++) {
+      for (int k = 0; k < 2; k++) {
+        int entry = i / hidden * 2 + k;
+        sums[i] += e[entry] < 0 ? 0 : w[entry] * x[i];
       }
+    }
+    ByteBuffer read = ByteBuffer.allocate((int) result.size());
+    result.read(0, read);
+    assertArrayEquals(bytes(sums).array(), read.array(), "seed " + SEED);
+  }
+
+  private static ByteBuffer bytes(float[] values) {
+    ByteBuffer bytes = ByteBuffer.allocate(4 * values.length).order(ByteOrder.nativeOrder());
+    bytes.asFloatBuffer().put(values);
+    return bytes;
+  }
+
+  @Test
+  void anExpertThatDoesNotExistIsAnErrorOfAllRanks() throws Exception {
+    assertFails(12, 64, "entry 5 of the experts is 12");
+  }
+
+  @Test
+  void outputsWithoutRoomAreAnErrorOfAllRanks() throws Exception {
+    assertFails(0, 3, "the outputs have room for 3 rows");
+  }
+
+  /** The first rank passes an expert and rows of outputs; all ranks must see an error. */
+  private static void assertFails(int wrong, int rows, String word) throws Exception {
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      ExpertConfig sizes = new ExpertConfig(8, 8, 2, 12 / n * n, DataType.FLOAT32, false);
+      ranks.run(
+          (comm, stream) -> {
+            int[] experts = new int[16];
+            Arrays.fill(experts, 0);
+            experts[5] = comm.rank() == 0 ? wrong : 0;
+            ByteBuffer numbers = ByteBuffer.allocate(64).order(ByteOrder.nativeOrder());
+            numbers.asIntBuffer().put(experts);
+            Device device = comm.device();
+            try (ExpertExchange exchange = comm.expertExchange(sizes);
+                DeviceMemory tokens = device.allocate(8 * 32);
+                DeviceMemory to = device.allocate(64);
+                DeviceMemory weights = device.allocate(64);
+                DeviceMemory outputs =
+                    device.allocate(comm.rank() == 0 ? rows * 32L : 16L * n * 32)) {
+              to.write(0, numbers);
+              NcclException e =
+                  assertThrows(
+                      NcclException.class,
+                      () -> {
+                        exchange.dispatch(tokens, to, weights, 8, stream);
+                        exchange.combine(outputs, tokens, stream);
+                        stream.synchronize();
+                        comm.asyncError()
+                            .ifPresent(
+                                failed -> {
+                                  throw failed;
+                                });
+                      });
+              if (comm.rank() == 0) {
+                assertEquals(InvalidArgumentException.class, e.getClass(), e.toString());
+                assertTrue(e.getMessage().contains(word), e.getMessage());
+              }
+            }
+          });
     }
   }
 }

@@ -23,6 +23,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
 
 /** Dispatch to experts and combine on the host device. */
 @Timeout(120)
@@ -155,6 +156,21 @@ class ExpertsTest {
         e instanceof InvalidArgumentException || e instanceof InvalidUsageException, e.toString());
     assertTrue(e.getMessage().contains(word), e.getMessage());
     assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+  }
+
+  @Test
+  void sizesThatOneRankRefusesAreAnErrorOfAll() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            NcclException e =
+                assertThrows(
+                    NcclException.class, () -> comm.expertExchange(sizes(4 + comm.rank())));
+            assertEquals(comm.rank() == 0, e instanceof RemoteException, e.toString());
+            assertTrue(e.getMessage().contains("5 experts on 2 ranks"), e.getMessage());
+          });
+      rounds(ranks, sizes(4));
+    }
   }
 
   @Test

@@ -25,6 +25,8 @@ import org.nccl4j.device.kernel.SharedConnections;
 public final class CommunicatorMemory implements AutoCloseable {
   private static final int OUT_OF_ORDER = 2; // users::kUnlike
   private static final int OTHER_CALL = 3; // kOtherCall
+  private static final int NO_SUCH_EXPERT = 4; // experts::kInvalidExpert
+  private static final int FEW_OUTPUTS = 5; // experts::kFewOutputs
 
   private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
@@ -190,6 +192,9 @@ public final class CommunicatorMemory implements AutoCloseable {
           control.getInt(KernelLayout.CONTROL_FAILED_PEER),
           control.getLong(KernelLayout.CONTROL_FAILED_STEP));
     }
+    if (isOfArguments()) {
+      return wrongArgument(control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+    }
     return "rank %d of %s waited longer than %s for %s of rank %d (channel %d, step %d)"
         .formatted(
             spec.rank(),
@@ -214,6 +219,21 @@ public final class CommunicatorMemory implements AutoCloseable {
         ? "rank %d of %s has its buffers at different offsets in their windows than rank %d"
             .formatted(spec.rank(), spec.name(), peer)
         : CallMismatch.problem(spec.name(), spec.rank(), peer);
+  }
+
+  private String wrongArgument(long found) {
+    int above = (int) (found >>> Integer.SIZE);
+    int below = (int) found;
+    return hasFailedBy(NO_SUCH_EXPERT)
+        ? "dispatch of tokens on rank %d of %s: entry %d of the experts is %d, which does not exist"
+            .formatted(spec.rank(), spec.name(), above, below)
+        : "combine of outputs on rank %d of %s: the outputs have room for %d rows, and row %d was received"
+            .formatted(spec.rank(), spec.name(), above, below);
+  }
+
+  /** True if a kernel has refused what it was given. */
+  public boolean isOfArguments() {
+    return hasFailedBy(NO_SUCH_EXPERT) || hasFailedBy(FEW_OUTPUTS);
   }
 
   /** True if a kernel has found data that were not for this communicator, or for the one before. */

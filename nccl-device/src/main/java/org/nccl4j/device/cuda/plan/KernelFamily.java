@@ -24,6 +24,9 @@ record KernelFamily(String file, List<String> kernels) {
   private static final List<String> NVLS =
       List.of("nccl4j_nvls", "nccl4j_nvls_window", "nccl4j_nvls_ll");
 
+  private static final List<String> EXPERTS =
+      List.of("nccl4j_dispatch", "nccl4j_dispatch_fp8", "nccl4j_combine");
+
   private static final KernelFamily COPIES =
       new KernelFamily(
           COPY,
@@ -75,6 +78,11 @@ record KernelFamily(String file, List<String> kernels) {
   /** Returns the kernels that reduce a type, directly between the ranks' buffers. */
   static KernelFamily directReductions(DataType type) {
     return new KernelFamily("direct-" + type.label(), DIRECT);
+  }
+
+  /** Returns the kernels that bring tokens of a type to experts and their outputs back. */
+  static KernelFamily experts(DataType type) {
+    return new KernelFamily("expert-" + type.label(), EXPERTS);
   }
 
   /** Returns the kernels that only copy, through NVLS. */

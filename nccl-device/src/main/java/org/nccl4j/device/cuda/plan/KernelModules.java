@@ -128,6 +128,16 @@ public final class KernelModules {
         reduces ? KernelFamily.directReductions(type) : KernelFamily.directCopies(), name);
   }
 
+  /** A kernel for experts with tokens of a type; loaded and ready to be launched. */
+  public long experts(DataType type, String name) {
+    return function(KernelFamily.experts(type), name);
+  }
+
+  /** True if this build has the kernels for experts with tokens of a type. */
+  public boolean hasExperts(DataType type) {
+    return isInBuild(KernelFamily.experts(type));
+  }
+
   /**
    * True if a kernel's own code waits for the kernel before it, so that its blocks may come early.
    * The GPU does not decide: it also runs what was compiled for older ones, without that wait.

@@ -136,6 +136,31 @@ public class LayoutTest {
     return run("layout.h", body);
   }
 
+  /**
+   * Compares constants of offsets with a structure's fields: SEND_FLAT with that of sendFlat, and
+   * SIZE with its size.
+   */
+  public static void compare(Class<?> constants, String header, String structure) throws Exception {
+    StringBuilder body = new StringBuilder();
+    StringBuilder expected = new StringBuilder();
+    for (Field constant : constants.getDeclaredFields()) {
+      String name = constant.getName();
+      StringBuilder field = new StringBuilder();
+      for (String word : name.toLowerCase(Locale.ROOT).split("_")) {
+        field.append(
+            field.isEmpty() ? word : Character.toUpperCase(word.charAt(0)) + word.substring(1));
+      }
+      String value =
+          name.equals("SIZE")
+              ? "sizeof(" + structure + ")"
+              : "offsetof(" + structure + ", " + field + ")";
+      body.append("printf(\"%s %%d\\n\", (int)%s);\n".formatted(name, value));
+      constant.setAccessible(true);
+      expected.append(name).append(' ').append(constant.getInt(null)).append('\n');
+    }
+    assertEquals(expected.toString(), run(header, body.toString()));
+  }
+
   /** The output of a program that includes a header of the kernels. */
   public static String run(String name, String body) throws Exception {
     Path directory = Files.createTempDirectory("layout");

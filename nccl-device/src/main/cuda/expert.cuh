@@ -1,0 +1,102 @@
+// Common code of the kernels for experts: views of the ranks' fixed buffers, flags of blocks, copies of rows.
+//
+// A block works with the same block of all other ranks: token t of every rank belongs to block t % gridDim.x.
+// So a block needs flags of one block of each rank only, and no block waits for another of its own rank.
+#pragma once
+#include "expert_layout.h"
+#include "launch.cuh"
+#include "memory.cuh"
+#include "types.h"
+#include "wait.cuh"
+
+namespace nccl4j {
+namespace experts {
+
+constexpr int kThreads = 1024;
+
+// failedKind: an expert that does not exist, by its entry and number in failedStep; outputs that have fewer
+// rows, above, than were received, below.
+constexpr u32 kInvalidExpert = 4;
+constexpr u32 kFewOutputs = 5;
+
+// The form of tokens on their way.
+enum class Wire { SAME, FP8 };
+
+__device__ __forceinline__ char* peer(const nccl4jExpertArguments& a, int rank, u64 offset) {
+  return (char*)(a.window + (u64)rank * a.stride + offset);
+}
+
+__device__ __forceinline__ char* own(const nccl4jExpertArguments& a, u64 offset) {
+  return peer(a, a.comm.rank, offset);
+}
+
+__device__ __forceinline__ nccl4jExpertState* state(const nccl4jExpertArguments& a) {
+  return (nccl4jExpertState*)a.state + blockIdx.x;
+}
+
+__device__ __forceinline__ u64* list(const nccl4jExpertArguments& a) {
+  return (u64*)a.lists + blockIdx.x * a.listCapacity;
+}
+
+// The place of a flag of this block that a rank writes.
+__device__ __forceinline__ u64 flagOf(u64 flags, int writer) {
+  return flags + 8ull * (NCCL4J_EXPERT_RANKS * blockIdx.x + writer);
+}
+
+__device__ __forceinline__ void storeWordRelease(void* p, u64 v) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+// Tells all ranks that this block's stores into their buffers are done. All threads.
+__device__ __forceinline__ void tellAll(const nccl4jExpertArguments& a, u64 flags, u64 number) {
+  __syncthreads();
+  if (threadIdx.x < (u32)a.comm.nRanks)
+    storeWordRelease(peer(a, threadIdx.x, flagOf(flags, a.comm.rank)), number);
+}
+
+// Waits for the same block of all ranks. All threads.
+__device__ __forceinline__ void awaitAll(const nccl4jExpertArguments& a, u64 flags, u64 number) {
+  if (threadIdx.x < (u32)a.comm.nRanks) {
+    const char* flag = own(a, flagOf(flags, threadIdx.x));
+    Patience patience(a.comm);
+    while (loadWordAcquire(flag) < number)
+      if (patience.exhausted(threadIdx.x, blockIdx.x, 0, number)) break;
+  }
+  __syncthreads();
+}
+
+// Rows that others stored before a flag, or that nobody changes: the loads need no order.
+__device__ __forceinline__ Pack loadRow(const void* p) {
+  Pack v;
+  asm volatile("ld.global.L1::no_allocate.v2.u64 {%0,%1}, [%2];" : "=l"(v.lo), "=l"(v.hi) : "l"(p));
+  return v;
+}
+
+__device__ __forceinline__ void storeRow(void* p, Pack v) {
+  asm volatile("st.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi) : "memory");
+}
+
+// Copies a row by a warp. Bytes are a multiple of 16.
+__device__ __forceinline__ void copyRow(char* to, const char* from, u32 bytes) {
+  constexpr u32 kFlights = 4, kStep = 32 * 16;
+  u32 at = (threadIdx.x & 31) * 16;
+  for (; at + (kFlights - 1) * kStep < bytes; at += kFlights * kStep) {
+    Pack x[kFlights];
+#pragma unroll
+    for (u32 f = 0; f < kFlights; f++) x[f] = loadRow(from + at + f * kStep);
+#pragma unroll
+    for (u32 f = 0; f < kFlights; f++) storeRow(to + at + f * kStep, x[f]);
+  }
+  for (; at < bytes; at += kStep) storeRow(to + at, loadRow(from + at));
+}
+
+// Elements of a Pack.
+template <class T>
+union Elements {
+  Pack pack;
+  T at[16 / sizeof(T)];
+  __device__ Elements() : pack{0, 0} {}
+};
+
+}  // namespace experts
+}  // namespace nccl4j

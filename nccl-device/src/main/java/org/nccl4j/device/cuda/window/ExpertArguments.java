@@ -1,0 +1,40 @@
+package org.nccl4j.device.cuda.window;
+
+/** Offsets in nccl4jExpertArguments of src/main/cuda/expert_layout.h, which a test compares. */
+final class ExpertArguments {
+  static final int EXPERTS = 64;
+  static final int WEIGHTS = 72;
+  static final int WINDOW = 80;
+  static final int STRIDE = 88;
+  static final int DISPATCH_FLAGS = 96;
+  static final int COMBINE_FLAGS = 104;
+  static final int BEGIN_FLAGS = 112;
+  static final int TABLES = 120;
+  static final int TABLE_BYTES = 128;
+  static final int TOKENS = 136;
+  static final int STAGED_ROW = 144;
+  static final int OUTPUTS = 152;
+  static final int STATE = 160;
+  static final int LISTS = 168;
+  static final int LIST_CAPACITY = 176;
+  static final int KEPT_EXPERTS = 184;
+  static final int KEPT_WEIGHTS = 192;
+  static final int KEPT_COUNT = 200;
+  static final int RECEIVED = 208;
+  static final int SCALES = 216;
+  static final int COUNTS = 224;
+  static final int OFFSETS = 232;
+  static final int ROWS = 240;
+  static final int SENT_ROWS = 248;
+  static final int ROW_BYTES = 256;
+  static final int WIRE_ROW = 260;
+  static final int HIDDEN = 264;
+  static final int MAX_TOKENS = 268;
+  static final int TOP_K = 272;
+  static final int N_EXPERTS = 276;
+  static final int LOCAL_EXPERTS = 280;
+  static final int TOKEN_COUNT = 284;
+  static final int SIZE = 288;
+
+  private ExpertArguments() {}
+}

@@ -1,0 +1,137 @@
+package org.nccl4j.device.cuda.window;
+
+import java.util.List;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.plan.CudaKernelPlan;
+import org.nccl4j.device.cuda.plan.PlanContext;
+import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertSizes;
+import org.nccl4j.device.kernel.KernelPlan;
+
+/** Prepares the kernels that bring tokens to experts and their outputs back. */
+public final class ExpertPlans implements ExpertKernels {
+  private static final String DISPATCH = "nccl4j_dispatch";
+  private static final String COMBINE = "nccl4j_combine";
+  private static final int THREADS = 1024; // experts::kThreads
+
+  /** More blocks were not faster on 132 multiprocessors, for 128 tokens and for 4096. */
+  private static final int MOST_BLOCKS = 128;
+
+  private final PlanContext context;
+
+  public ExpertPlans(PlanContext context) {
+    this.context = context;
+  }
+
+  @Override
+  public int mostBlocks(ExpertSizes sizes) {
+    boolean fits =
+        sizes.nRanks() <= ExpertLayout.RANKS
+            && sizes.localExperts() <= ExpertLayout.LOCAL
+            && Math.max(sizes.rowBytes(), sizes.wireBytes()) % 16 == 0
+            && context.kernels().hasExperts(sizes.type());
+    if (!fits) {
+      return 0;
+    }
+    context.kernels().experts(sizes.type(), COMBINE); // loads all of the family
+    return Math.min(MOST_BLOCKS, Math.min(context.gpu().multiprocessors(), sizes.maxTokens()));
+  }
+
+  @Override
+  public long windowBytes(ExpertSizes sizes, int blocks) {
+    return new ExpertLayout(sizes, blocks).windowBytes;
+  }
+
+  @Override
+  public long ownBytes(ExpertSizes sizes, int blocks) {
+    return new ExpertLayout(sizes, blocks).ownBytes;
+  }
+
+  @Override
+  public Plans prepare(ExpertSizes sizes, int blocks, Memory memory) {
+    ExpertLayout layout = new ExpertLayout(sizes, blocks);
+    return new Prepared(
+        plan(sizes, blocks, layout, memory, sizes.fp8() ? DISPATCH + "_fp8" : DISPATCH),
+        plan(sizes, blocks, layout, memory, COMBINE),
+        sizes.rows());
+  }
+
+  private CudaKernelPlan plan(
+      ExpertSizes sizes, int blocks, ExpertLayout layout, Memory memory, String kernel) {
+    return new CudaKernelPlan(
+        context,
+        arguments(sizes, layout, memory),
+        function(sizes.type(), kernel),
+        new CudaKernelPlan.Shape(blocks, THREADS, 0),
+        new CudaKernelPlan.Needs(0, 0)); // callers know the sizes of a call
+  }
+
+  private long function(DataType type, String kernel) {
+    return context.kernels().experts(type, kernel);
+  }
+
+  private Offheap arguments(ExpertSizes sizes, ExpertLayout layout, Memory memory) {
+    Offheap arguments = context.offheap().take(ExpertArguments.SIZE);
+    context.memory().putCommunicator(arguments);
+    List<DeviceMemory> peers = memory.window().peers();
+    long first = peers.get(0).address();
+    long own = memory.own().address();
+    return arguments
+        .putLong(ExpertArguments.WINDOW, first)
+        .putLong(ExpertArguments.STRIDE, peers.size() == 1 ? 0 : peers.get(1).address() - first)
+        .putLong(ExpertArguments.DISPATCH_FLAGS, layout.dispatchFlags)
+        .putLong(ExpertArguments.COMBINE_FLAGS, layout.combineFlags)
+        .putLong(ExpertArguments.BEGIN_FLAGS, layout.beginFlags)
+        .putLong(ExpertArguments.TABLES, layout.tables)
+        .putLong(ExpertArguments.TABLE_BYTES, layout.tableBytes)
+        .putLong(ExpertArguments.TOKENS, layout.tokens)
+        .putLong(ExpertArguments.STAGED_ROW, layout.stagedRow)
+        .putLong(ExpertArguments.OUTPUTS, layout.outputs)
+        .putLong(ExpertArguments.STATE, own + layout.state)
+        .putLong(ExpertArguments.LISTS, own + layout.lists)
+        .putLong(ExpertArguments.LIST_CAPACITY, layout.listCapacity)
+        .putLong(ExpertArguments.KEPT_EXPERTS, own + layout.keptExperts)
+        .putLong(ExpertArguments.KEPT_WEIGHTS, own + layout.keptWeights)
+        .putLong(ExpertArguments.KEPT_COUNT, own + layout.keptCount)
+        .putLong(ExpertArguments.RECEIVED, memory.received().address())
+        .putLong(ExpertArguments.SCALES, memory.scales().address())
+        .putLong(ExpertArguments.COUNTS, memory.counts().address())
+        .putLong(ExpertArguments.OFFSETS, memory.offsets().address())
+        .putLong(ExpertArguments.ROWS, sizes.rows())
+        .putInt(ExpertArguments.ROW_BYTES, (int) sizes.rowBytes())
+        .putInt(ExpertArguments.WIRE_ROW, (int) sizes.wireBytes())
+        .putInt(ExpertArguments.HIDDEN, sizes.hidden())
+        .putInt(ExpertArguments.MAX_TOKENS, sizes.maxTokens())
+        .putInt(ExpertArguments.TOP_K, sizes.topK())
+        .putInt(ExpertArguments.N_EXPERTS, sizes.experts())
+        .putInt(ExpertArguments.LOCAL_EXPERTS, sizes.localExperts());
+  }
+
+  /** The plans of one exchange. A launch copies the arguments that were set before it. */
+  private record Prepared(CudaKernelPlan dispatch, CudaKernelPlan combine, long mostRows)
+      implements Plans {
+    @Override
+    public KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count) {
+      dispatch
+          .arguments()
+          .putLong(ExpertArguments.EXPERTS, experts.address())
+          .putLong(ExpertArguments.WEIGHTS, weights.address())
+          .putInt(ExpertArguments.TOKEN_COUNT, count);
+      return dispatch;
+    }
+
+    @Override
+    public KernelPlan combine(long rows) {
+      combine.arguments().putLong(ExpertArguments.SENT_ROWS, Math.min(rows, mostRows));
+      return combine;
+    }
+
+    @Override
+    public void discard() {
+      dispatch.discard();
+      combine.discard();
+    }
+  }
+}

@@ -1,0 +1,72 @@
+package org.nccl4j.device.kernel;
+
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.WindowView;
+
+/**
+ * A device's kernels that bring tokens to the ranks of their experts and the experts' outputs back,
+ * between windows. All ranks of the communicator are in the team.
+ */
+public interface ExpertKernels {
+  /**
+   * Loads the kernels, and returns the most blocks that this device has room for at once; 0 if it
+   * has no kernels for the sizes.
+   */
+  int mostBlocks(ExpertSizes sizes);
+
+  /** Bytes of the window that the ranks write into. */
+  long windowBytes(ExpertSizes sizes, int blocks);
+
+  /** Bytes of a rank's own memory. */
+  long ownBytes(ExpertSizes sizes, int blocks);
+
+  /**
+   * Prepares the kernels of one exchange.
+   *
+   * @param blocks of each kernel, the same on all ranks
+   */
+  Plans prepare(ExpertSizes sizes, int blocks, Memory memory);
+
+  /**
+   * Memory of an exchange on one rank.
+   *
+   * @param window of {@link #windowBytes}; zeros before any rank launches
+   * @param own of {@link #ownBytes}; zeros
+   * @param received rows of wireBytes by local expert, source rank, token and place k
+   * @param scales those of the received rows
+   * @param counts int32 [localExperts][nRanks]: the rows of each expert from each rank
+   * @param offsets int32 [localExperts + 1]: each expert's first row, then the number of rows
+   */
+  record Memory(
+      WindowView window,
+      DeviceMemory own,
+      DeviceMemory received,
+      DeviceMemory scales,
+      DeviceMemory counts,
+      DeviceMemory offsets) {}
+
+  /**
+   * The plans of an exchange. A plan is launched before the next is asked for. By the thread that
+   * prepares and launches.
+   */
+  interface Plans {
+    /**
+     * The dispatch of some tokens, which are the launch's send buffer.
+     *
+     * @param experts int32 [count][topK], -1 for none
+     * @param weights float32 [count][topK]
+     */
+    KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count);
+
+    /**
+     * The combine of the last dispatch. The outputs are the launch's send buffer, the result its
+     * receive buffer.
+     *
+     * @param rows that the outputs have room for
+     */
+    KernelPlan combine(long rows);
+
+    /** Gives back what the plans hold outside the heap. */
+    void discard();
+  }
+}

@@ -1,0 +1,96 @@
+package org.nccl4j.device.cuda.window;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.AgainstFakeCuda;
+import org.nccl4j.device.cuda.DirectRanks;
+import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.cuda.plan.KernelLayout;
+import org.nccl4j.device.cuda.plan.LayoutTest;
+import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertSizes;
+
+/** Plans for experts against the recording driver, and their arguments against the header. */
+class ExpertPlansTest extends AgainstFakeCuda {
+  private static final ExpertSizes SIZES =
+      new ExpertSizes(2, 10, 256, 3, 8, DataType.BFLOAT16, true);
+
+  @Test
+  void argumentsLieWhereTheHeaderSays() throws Exception {
+    LayoutTest.compare(ExpertArguments.class, "expert_layout.h", "nccl4jExpertArguments");
+    String limits =
+        "printf(\"%d %d %d %d\", NCCL4J_EXPERT_RANKS, NCCL4J_EXPERT_LOCAL, NCCL4J_EXPERT_GROUP,"
+            + " (int)sizeof(nccl4jExpertState));";
+    assertEquals(
+        "%d %d %d %d"
+            .formatted(
+                ExpertLayout.RANKS,
+                ExpertLayout.LOCAL,
+                ExpertSizes.SCALED,
+                ExpertLayout.STATE_BYTES),
+        LayoutTest.run("expert_layout.h", limits));
+  }
+
+  @Test
+  void partsOfTheMemoryFollowEachOther() {
+    ExpertLayout layout = new ExpertLayout(SIZES, 4);
+    assertEquals(8 * 32 * 4, layout.combineFlags - layout.dispatchFlags);
+    assertEquals(256 + 2 * 4 + 8, layout.stagedRow, "elements, scales, and up to 16");
+    assertTrue(layout.tableBytes >= 16 * (1 + 15));
+    assertEquals(2 * 2 * 10 * layout.stagedRow, layout.outputs - layout.tokens, 127);
+    assertEquals(30 * 512, layout.windowBytes - layout.outputs);
+    assertEquals(2 * 3 * 3, layout.listCapacity);
+  }
+
+  @Test
+  void aDispatchGetsItsCallsArguments() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20);
+        DeviceMemory own = ranks.devices.get(1).allocate(1 << 16);
+        DeviceMemory other = ranks.devices.get(1).allocate(1 << 16)) {
+      var communicator = ranks.communicators().get(1);
+      ExpertKernels kernels = communicator.expertKernels().orElseThrow();
+      assertEquals(10, kernels.mostBlocks(SIZES), "not more than tokens");
+      assertTrue(kernels.windowBytes(SIZES, 10) <= 1 << 20);
+      assertTrue(kernels.ownBytes(SIZES, 10) <= 1 << 16);
+      ExpertKernels.Plans plans =
+          kernels.prepare(
+              SIZES,
+              10,
+              new ExpertKernels.Memory(
+                  windows.sends.get(1), own, other, other, other.slice(64, 64), other));
+      DeviceMemory tokens = other.slice(512, 4096);
+      DeviceMemory experts = other.slice(128, 128);
+      communicator.launch(plans.dispatch(experts, other, 7), tokens, null, ranks.streams.get(1));
+      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(10,1,1,1024,1,1,0,"));
+      Offheap arguments = new Offheap(ExpertArguments.SIZE);
+      fake.fakeArguments(arguments.address());
+      assertEquals(tokens.address(), arguments.getLong(KernelLayout.SEND));
+      assertEquals(experts.address(), arguments.getLong(ExpertArguments.EXPERTS));
+      long first = windows.sends.get(1).peers().get(0).address();
+      assertEquals(first, arguments.getLong(ExpertArguments.WINDOW));
+      assertEquals(
+          windows.sends.get(1).peers().get(1).address(),
+          first + arguments.getLong(ExpertArguments.STRIDE));
+      plans.discard();
+    }
+  }
+
+  @Test
+  void sizesBeyondTheKernelsHaveNone() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      ExpertKernels kernels = ranks.communicators().get(0).expertKernels().orElseThrow();
+      ExpertSizes many = new ExpertSizes(2, 10, 256, 3, 2 * 513, DataType.BFLOAT16, true);
+      assertEquals(0, kernels.mostBlocks(many));
+    }
+  }
+}
