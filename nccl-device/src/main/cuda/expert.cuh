@@ -76,18 +76,37 @@ __device__ __forceinline__ void storeRow(void* p, Pack v) {
   asm volatile("st.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi) : "memory");
 }
 
-// Copies a row by a warp. Bytes are a multiple of 16.
-__device__ __forceinline__ void copyRow(char* to, const char* from, u32 bytes) {
-  constexpr u32 kFlights = 4, kStep = 32 * 16;
-  u32 at = (threadIdx.x & 31) * 16;
-  for (; at + (kFlights - 1) * kStep < bytes; at += kFlights * kStep) {
+// A share of a row: several warps copy each row where there are more warps than rows.
+struct Share {
+  u32 part, parts;
+
+  __device__ __forceinline__ u32 first() const { return part * 32 + (threadIdx.x & 31); }
+  __device__ __forceinline__ u32 step() const { return parts * 32; }
+};
+
+// Copies a warp's share of a row. Bytes are a multiple of 16.
+__device__ __forceinline__ void copyRow(char* to, const char* from, u32 bytes, Share share) {
+  constexpr u32 kFlights = 4;
+  const u32 step = share.step() * 16;
+  u32 at = share.first() * 16;
+  for (; at + (kFlights - 1) * step < bytes; at += kFlights * step) {
     Pack x[kFlights];
 #pragma unroll
-    for (u32 f = 0; f < kFlights; f++) x[f] = loadRow(from + at + f * kStep);
+    for (u32 f = 0; f < kFlights; f++) x[f] = loadRow(from + at + f * step);
 #pragma unroll
-    for (u32 f = 0; f < kFlights; f++) storeRow(to + at + f * kStep, x[f]);
+    for (u32 f = 0; f < kFlights; f++) storeRow(to + at + f * step, x[f]);
   }
-  for (; at < bytes; at += kStep) storeRow(to + at, loadRow(from + at));
+  for (; at < bytes; at += step) storeRow(to + at, loadRow(from + at));
+}
+
+// Calls f(item, share) for this warp's shares of the rows of a list, until f returns false. Whether it did not.
+template <class F>
+__device__ __forceinline__ bool forRows(const u64* rows, u32 listed, F f) {
+  const u32 warps = blockDim.x / 32;
+  const u32 parts = listed == 0 ? 1 : max(1u, warps / listed);
+  for (u32 i = threadIdx.x / 32; i < listed * parts; i += warps)
+    if (!f(rows[i / parts], Share{i % parts, parts})) return false;
+  return true;
 }
 
 // Elements of a Pack.

@@ -10,20 +10,20 @@
 namespace nccl4j {
 namespace experts {
 
-// Sends this block's rows back.
-__device__ __forceinline__ void returnRows(const nccl4jExpertArguments& a, u32 listed) {
-  const u64* rows = list(a);
+// Sends this block's rows back. False if the experts' outputs lack one.
+__device__ __forceinline__ bool returnRows(const nccl4jExpertArguments& a, u32 listed) {
   const u32 ofSource = a.maxTokens * a.topK;
-  for (u32 i = threadIdx.x / 32; i < listed; i += blockDim.x / 32) {
-    const u64 item = rows[i];
+  return forRows(list(a), listed, [&](u64 item, Share share) {
     const u32 entry = (u32)item;
-    if (item >> 32 >= a.sentRows) {
-      fail((nccl4jControl*)a.comm.control, a.comm.rank, 0, kFewOutputs, a.sentRows << 32 | (item >> 32));
-      break;
+    const u64 row = item >> 32;
+    if (row >= a.sentRows) {
+      fail((nccl4jControl*)a.comm.control, a.comm.rank, 0, kFewOutputs, a.sentRows << 32 | row);
+      return false;
     }
     copyRow(peer(a, entry / ofSource, a.outputs + (u64)(entry % ofSource) * a.rowBytes),
-            (const char*)a.send + (item >> 32) * a.rowBytes, a.rowBytes);
-  }
+            (const char*)a.send + row * a.rowBytes, a.rowBytes, share);
+    return true;
+  });
 }
 
 // Adds the rows of this block's tokens.
@@ -62,7 +62,7 @@ __device__ __forceinline__ void combine(const nccl4jExpertArguments& a) {
     tellAll(a, a.beginFlags, number);
     awaitAll(a, a.beginFlags, number);
   }
-  returnRows(a, listed);
+  if (__syncthreads_or(!returnRows(a, listed))) return;  // no rank takes what is missing for sent
   tellAll(a, a.combineFlags, number);
   awaitAll(a, a.combineFlags, number);
   addRows<T>(a);

@@ -14,6 +14,8 @@ namespace experts {
 constexpr u32 kTableSignature = 1;
 constexpr u32 kPiece = 256;  // tokens of a block whose targets lie in shared memory
 constexpr u32 kNobody = ~0u;
+constexpr uint16_t kNoLocal = 0xffff;
+constexpr u32 kCached = 4096;
 constexpr u32 kCells = 16 * NCCL4J_EXPERT_LOCAL;  // of experts and warps that count rows
 
 struct DispatchShared {
@@ -23,18 +25,21 @@ struct DispatchShared {
   u32 entries[NCCL4J_EXPERT_RANKS + 1];      // entries of the ranks in front, each padded to whole warps
   u32 counts[NCCL4J_EXPERT_RANKS];           // tokens of each rank
   u32 listed;
+  uint16_t locals[kCached];                  // local experts of entries, as far as there is room
 };
 
 __device__ __forceinline__ int loadExpert(const nccl4jExpertArguments& a, u32 entry) {
   return ((const int*)a.experts)[entry];
 }
 
-// Sends the number of tokens and the expert numbers, and keeps these and the weights for combine.
-__device__ __forceinline__ void sendTable(const nccl4jExpertArguments& a, u64 half, LineFlags flags) {
+// Sends the number of tokens and the expert numbers, and keeps these and the weights for combine. False if this
+// thread has found an expert that does not exist.
+__device__ __forceinline__ bool sendTable(const nccl4jExpertArguments& a, u64 half, LineFlags flags) {
   const u32 entries = a.tokenCount * a.topK, lines = 1 + (entries + 1) / 2;
   const u32 warps = blockDim.x / 32 * gridDim.x;
   // Neighbouring warps lie in different blocks, so that a small table is sent by many.
   const u32 warp = threadIdx.x / 32 * gridDim.x + blockIdx.x;
+  bool valid = true;
   for (u32 line = warp * 32 + threadIdx.x % 32; line < lines; line += warps * 32) {
     u32 words[2] = {a.tokenCount, 0};
     for (u32 h = 0; line > 0 && h < 2; h++) {
@@ -42,10 +47,12 @@ __device__ __forceinline__ void sendTable(const nccl4jExpertArguments& a, u64 ha
       words[h] = kNobody;
       if (entry >= entries) continue;
       const int expert = loadExpert(a, entry);
-      if (expert >= (int)a.nExperts || expert < -1)
+      if (expert >= (int)a.nExperts || expert < -1) {
+        valid = false;
         fail((nccl4jControl*)a.comm.control, a.comm.rank, 0, kInvalidExpert, (u64)entry << 32 | (u32)expert);
-      else
+      } else {
         words[h] = (u32)expert;
+      }
       ((int*)a.keptExperts)[entry] = (int)words[h];
       ((float*)a.keptWeights)[entry] = ((const float*)a.weights)[entry];
     }
@@ -56,6 +63,7 @@ __device__ __forceinline__ void sendTable(const nccl4jExpertArguments& a, u64 ha
     }
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) *(u32*)a.keptCount = a.tokenCount;
+  return valid;
 }
 
 // The ranks that have experts of a token.
@@ -197,10 +205,11 @@ __device__ __forceinline__ u32* before(const nccl4jExpertArguments& a, DispatchS
   return s.before + warp * a.localExperts;
 }
 
-// Calls f(source, entry, local expert or kNobody) for this warp's entries, 32 of one source at a time.
-template <class F>
-__device__ __forceinline__ void forEntries(const nccl4jExpertArguments& a, Tables& tables,
-                                           const DispatchShared& s, F f) {
+// Calls f(source, entry, local expert or kNobody) for this warp's entries, 32 of one source at a time. The
+// second time most are known.
+template <bool AGAIN, class F>
+__device__ __forceinline__ void forEntries(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s,
+                                           F f) {
   const u32 warps = counters(a), warp = threadIdx.x / 32;
   if (warp >= warps) return;
   const u32 rounds = s.entries[a.comm.nRanks] / 32, each = (rounds + warps - 1) / warps;
@@ -209,11 +218,15 @@ __device__ __forceinline__ void forEntries(const nccl4jExpertArguments& a, Table
   for (u32 round = warp * each; round < min(rounds, (warp + 1) * each); round++) {
     while (round * 32 >= s.entries[source + 1]) source++;
     const u32 entry = round * 32 + threadIdx.x % 32 - s.entries[source];
+    const u32 cell = round * 32 + threadIdx.x % 32;
     u32 local = kNobody;
-    if (entry < s.counts[source] * a.topK) {
+    if (AGAIN && cell < kCached) {
+      local = s.locals[cell] == kNoLocal ? kNobody : s.locals[cell];
+    } else if (entry < s.counts[source] * a.topK) {
       const u32 expert = tables.expert(source, entry) - mine;
       if (expert < a.localExperts) local = expert;
     }
+    if (!AGAIN && cell < kCached) s.locals[cell] = local == kNobody ? kNoLocal : (uint16_t)local;
     f(source, entry, local);
   }
 }
@@ -237,7 +250,7 @@ __device__ __forceinline__ void countRows(const nccl4jExpertArguments& a, Tables
     s.listed = 0;
   }
   __syncthreads();
-  forEntries(a, tables, s, [&](int source, u32, u32 local) {
+  forEntries<false>(a, tables, s, [&](int source, u32, u32 local) {
     const u32 same = __match_any_sync(~0u, local);
     if (local != kNobody && lane == (u32)__ffs(same) - 1) {
       before(a, s, warp)[local] += __popc(same);
@@ -280,7 +293,7 @@ __device__ __forceinline__ void countRows(const nccl4jExpertArguments& a, Tables
 __device__ __forceinline__ void listRows(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   u64* rows = list(a);
-  forEntries(a, tables, s, [&](int source, u32 entry, u32 local) {
+  forEntries<true>(a, tables, s, [&](int source, u32 entry, u32 local) {
     const u32 same = __match_any_sync(~0u, local);
     const u32 ahead = __popc(same & ((1u << lane) - 1));
     const u32 row = local == kNobody ? 0 : s.first[local] + before(a, s, warp)[local] + ahead;
@@ -299,20 +312,19 @@ __device__ __forceinline__ void listRows(const nccl4jExpertArguments& a, Tables&
 // Copies this block's rows from the staging area.
 template <Wire WIRE>
 __device__ __forceinline__ void takeRows(const nccl4jExpertArguments& a, u64 half, u32 listed) {
-  const u64* rows = list(a);
-  const u32 lane = threadIdx.x % 32, ofSource = a.maxTokens * a.topK;
-  for (u32 i = threadIdx.x / 32; i < listed; i += blockDim.x / 32) {
-    const u64 item = rows[i];
+  const u32 ofSource = a.maxTokens * a.topK;
+  forRows(list(a), listed, [&](u64 item, Share share) {
     const u32 entry = (u32)item;
     const u64 row = item >> 32;
     const char* from = own(a, stagedAt(a, half, entry / ofSource, entry % ofSource / a.topK));
-    copyRow((char*)a.received + row * a.wireRow, from, a.wireRow);
+    copyRow((char*)a.received + row * a.wireRow, from, a.wireRow, share);
     if (WIRE == Wire::FP8) {
       const u32 groups = a.hidden / NCCL4J_EXPERT_GROUP;
-      for (u32 g = lane; g < groups; g += 32)
+      for (u32 g = share.first(); g < groups; g += share.step())
         ((float*)a.scales)[row * groups + g] = __ldcv((const float*)(from + a.wireRow) + g);
     }
-  }
+    return true;
+  });
 }
 
 template <class T, Wire WIRE>
@@ -322,7 +334,7 @@ __device__ __forceinline__ void dispatch(const nccl4jExpertArguments& a) {
   admitSuccessor();
   const u64 number = state(a)->dispatches + 1, half = number & 1;
   const LineFlags flags((u32)number, kTableSignature);
-  sendTable(a, half, flags);
+  if (__syncthreads_or(!sendTable(a, half, flags))) return;  // no rank takes this for a dispatch
   sendTokens<T, WIRE>(a, half, s);
   tellAll(a, a.dispatchFlags, number);
   Tables tables(a, half, flags);
