@@ -187,6 +187,12 @@ static bool start_jvm(const char* root) {
   void* jvm = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   Create* make = jvm ? (Create*)dlsym(jvm, "JNI_CreateJavaVM") : NULL;
   if (!make) return refuse("%s cannot be loaded: %s", library, dlerror());
+  // At a process's end libjvm.so destroys its static objects first, and functions of the program's
+  // that call NCCL run after that. Collections of the other collectors use such objects; G1's do
+  // not. Its generation of new objects has room for what a communicator's creation allocates, so that
+  // no collection stops the calls behind it, and neither does a regular safepoint. What the warm-up
+  // has called often enough is compiled, also if many methods wait for the compiler, and if the
+  // program calls them later.
   JavaVMOption options[MOST_OPTIONS] = {
       {class_path, NULL},
       {"-Dnccl4j.jvm.own=true", NULL},
@@ -195,12 +201,19 @@ static bool start_jvm(const char* root) {
       {"--enable-native-access=ALL-UNNAMED", NULL},
       {"-Xrs", NULL},
       {"-Xshare:auto", NULL},
-      {"-Xms16m", NULL},
+      {"-Xms64m", NULL},
       {"-Xmx512m", NULL},
-      {"-XX:+UseSerialGC", NULL},
+      {"-XX:+UseG1GC", NULL},
+      {"-XX:NewSize=32m", NULL},
+      {"-XX:ParallelGCThreads=1", NULL},
+      {"-XX:ConcGCThreads=1", NULL},
+      {"-XX:+UnlockDiagnosticVMOptions", NULL},
+      {"-XX:GuaranteedSafepointInterval=0", NULL},
+      {"-XX:Tier3LoadFeedback=100", NULL},
+      {"-XX:TieredCompileTaskTimeout=60000", NULL},
       {"-XX:-UsePerfData", NULL},
       {"-Xlog:disable", NULL}};
-  int n = 12;
+  int n = 19;
   if (find_archived_classes(root, library, archived)) options[n++].optionString = archived;
   const char* chosen = getenv("NCCL_JAVA_OPTIONS");
   snprintf(words, sizeof words, "%s", chosen ? chosen : "");

@@ -27,9 +27,18 @@ final class Guest {
   /** Set by the C side if it has started the JVM. */
   private static final String OWN_JVM = "nccl4j.jvm.own";
 
-  private static final int WARM_CALLS = 12_000;
-  private static final int CALLS_OF_A_PLAN = 128;
-  private static final long WARM_BYTES = Integer.BYTES * (1 + (long) WARM_CALLS / CALLS_OF_A_PLAN);
+  /**
+   * Rounds of warm calls: enough for the JVM to compile each method of a call by its quick compiler
+   * (-XX:Tier3InvocationThreshold is 200), and too few for its optimizing one
+   * (-XX:Tier4InvocationThreshold is 5000). That one leaves out the branches that a method has not
+   * taken, and a communicator of one rank does not take those of several: the first calls of a
+   * program would run into them, and be interpreted again.
+   */
+  private static final int WARM_ROUNDS = 1_000;
+
+  private static final int ROUNDS_OF_A_PLAN = 16;
+  private static final long WARM_BYTES =
+      Integer.BYTES * (1 + (long) WARM_ROUNDS / ROUNDS_OF_A_PLAN);
   private static final List<Operation> CALLED =
       List.of(
           Operation.ALL_REDUCE,
@@ -60,8 +69,7 @@ final class Guest {
 
   /**
    * Has the JVM load, link and compile what a call needs, once in a process, while a communicator
-   * is being created: calls on a communicator of one rank of the same device. On a GPU most of
-   * these calls launch nothing.
+   * is being created: calls on a communicator of one rank of the same device.
    */
   static void warmUp(Place place) {
     if (WARMED.compareAndSet(false, true)) {
@@ -122,26 +130,22 @@ final class Guest {
   private record Warmed(RankHandle handle, long address, long stream) {
     @HotPath
     void run() {
-      for (int call = 0; call < WARM_CALLS; call++) {
-        long count = 1 + call / CALLS_OF_A_PLAN;
+      for (int round = 0; round < WARM_ROUNDS; round++) {
+        long count = 1 + round / ROUNDS_OF_A_PLAN;
         launch(Operation.ALL_REDUCE, address, count);
-        if (call % 8 == 0) {
-          launch(Operation.ALL_GATHER, address, count);
-          launch(Operation.REDUCE_SCATTER, address, count);
-          launch(Operation.BROADCAST, address, count);
-        }
-        if (call % CALLS_OF_A_PLAN == 0) {
-          copy(count);
+        copy(CALLED.get(round % CALLED.size()), count);
+        if (round % ROUNDS_OF_A_PLAN == 0) {
+          Entry.groupStart();
+          copy(Operation.ALL_REDUCE, count);
+          Entry.groupEnd();
         }
       }
     }
 
-    /** Out of place, and in a group: on a GPU this launches something. */
-    private void copy(long count) {
-      Entry.groupStart();
-      launch(Operation.ALL_REDUCE, address + WARM_BYTES, count);
-      Entry.groupEnd();
-      launch(Operation.ALL_GATHER, address + WARM_BYTES, count);
+    /** Out of place: on a GPU this launches a kernel, as operations of several ranks do. */
+    @HotPath
+    private void copy(Operation operation, long count) {
+      launch(operation, address + WARM_BYTES, count);
     }
 
     @HotPath

@@ -59,6 +59,14 @@ class DropInTest {
     library.runWell(HOST, library.compile("guest"), what);
   }
 
+  /** Functions of a program's end call NCCL when libjvm.so has destroyed its static objects. */
+  @Test
+  void collectsGarbageAtTheEndOfTheProgram() throws Exception {
+    Path headers = Path.of(System.getProperty("java.home"), "include");
+    library.runWell(
+        HOST, library.compile("collect", "-I" + headers, "-I" + headers.resolve("linux"), "-ldl"));
+  }
+
   @Test
   void withoutJava() throws Exception {
     library.runWell(Map.of("NCCL4J_JAVA_HOME", "/nowhere"), library.compile("guest"), "no-java");
@@ -91,6 +99,16 @@ class DropInTest {
         Map.of("NCCL_JAVA_OPTIONS", "-Xlog:class+load:file=" + loaded),
         library.compile("first", "-I" + FakeGpuProcess.cudaInclude(), "-l:libcuda.so.1"),
         loaded.toString());
+  }
+
+  /** Each rank is a process. Their times are for people: docs/benchmarks/drop-in.md. */
+  @Test
+  void theFirstCallsAreCompiled() throws Exception {
+    FakeGpuProcess.in(folder);
+    library.runWell(
+        Map.of("FIRST_CALLS", folder.resolve("first-calls").toString()),
+        library.compile("calls", "-ldl"),
+        "2");
   }
 
   /** A program in Java has a JVM, which the library joins. */

@@ -1,0 +1,204 @@
+// Times the first all-reduces of ranks that are processes, a GPU each (or the host's memory, with
+// NCCL4J_DEVICE=host): out of place, in the program's stream, each awaited before the next. Prints
+// a line for each rank, with the calls among 2 to 50 that took longer than 100 us.
+//   calls [RANKS [COUNT]]
+// With FIRST_CALLS=LOG, where the JVM of rank R writes its -Xlog:class+load,jit+compilation=debug to
+// LOG.R, checks what these calls met instead.
+#include "checks.h"
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { MOST_RANKS = 16, CALLS = 200, FIRST = 50, TOO_LONG = 100, MOST_MILLISECONDS = 60000 };
+
+// The driver's functions, by the names of its library; no header of CUDA is needed.
+static struct {
+  int (*init)(unsigned);
+  int (*retain)(void**, int);
+  int (*make_current)(void*);
+  int (*allocate)(unsigned long long*, size_t);
+  int (*create_stream)(void**, unsigned);
+  int (*synchronize)(void*);
+} driver;
+
+static void* function(void* library, const char* name) {
+  void* found = dlsym(library, name);
+  CHECK(found);
+  return found;
+}
+
+static void load_driver(void) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  CHECK(library);
+  driver.init = function(library, "cuInit");
+  driver.retain = function(library, "cuDevicePrimaryCtxRetain");
+  driver.make_current = function(library, "cuCtxSetCurrent");
+  driver.allocate = function(library, "cuMemAlloc_v2");
+  driver.create_stream = function(library, "cuStreamCreate");
+  driver.synchronize = function(library, "cuStreamSynchronize");
+}
+
+static double microseconds(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
+}
+
+// --- What the JVM did ----------------------------------------------------------------------------
+
+// Classes that a call on a GPU enters, as ARCHITECTURE.md has them.
+static const char* const ENTERED[] = {
+    "abi.Entry::launch",          "api.Communicator::allReduce",
+    "OperationDispatcher::",      "ArgumentCheck::",
+    "launch.Launcher::",          "Planner::",
+    "PlanCache::",                "CudaKernelCommunicator::launchNow",
+    "CudaContext::",              "DriverLibrary::launch",
+    "CudaKernelPlan::launch",     "ConnectionOrder::follow"};
+enum { ENTERED_CLASSES = sizeof ENTERED / sizeof *ENTERED };
+
+// The class of the list that a line of the log is about; -1 for another.
+static int entered(const char* line) {
+  for (int c = 0; c < ENTERED_CLASSES; c++)
+    if (strstr(line, ENTERED[c])) return c;
+  return -1;
+}
+
+static long lines(const char* log, int* compiled) {
+  char line[4096];
+  long n = 0;
+  FILE* file = fopen(log, "r");
+  CHECK(file);
+  for (; fgets(line, sizeof line, file); n++) {
+    int of = strchr(line, '\n') ? entered(line) : -1;
+    if (of >= 0 && strstr(line, " bytes)\n")) compiled[of] = 1;
+  }
+  fclose(file);
+  return n;
+}
+
+// Waits until all that a call enters is compiled; returns the lines of the log.
+static long await_compiled(const char* log) {
+  int compiled[ENTERED_CLASSES] = {0};
+  for (int ms = 0; ms < MOST_MILLISECONDS; ms += 10) {
+    long n = lines(log, compiled);
+    int missing = 0;
+    for (int c = 0; c < ENTERED_CLASSES; c++) missing += !compiled[c];
+    if (!missing) return n;
+    usleep(10000);
+  }
+  for (int c = 0; c < ENTERED_CLASSES; c++)
+    if (!compiled[c]) printf("the warm-up has not compiled %s\n", ENTERED[c]);
+  CHECK(0);
+  return 0;
+}
+
+// No class of nccl4j was loaded, and no compiled method of a call given up for being wrong.
+static void check_from(const char* log, long from) {
+  char line[4096];
+  FILE* file = fopen(log, "r");
+  CHECK(file);
+  int wrong = 0;
+  for (long n = 0; fgets(line, sizeof line, file); n++) {
+    int loads = strstr(line, "source:") && strstr(line, "org.nccl4j");
+    int gives_up = strstr(line, "   4   ") && strstr(line, "made not entrant") && entered(line) >= 0;
+    if (n < from || !(loads || gives_up)) continue;
+    fputs(line, stdout);
+    wrong = 1;
+  }
+  fclose(file);
+  CHECK(!wrong);
+}
+
+// --- Ranks ---------------------------------------------------------------------------------------
+
+static ncclUniqueId share_id(int rank, int ranks, const int* pipe_ends) {
+  ncclUniqueId id;
+  if (rank) {
+    CHECK(read(pipe_ends[0], &id, sizeof id) == sizeof id);
+    return id;
+  }
+  OK(ncclGetUniqueId(&id));
+  for (int other = 1; other < ranks; other++)
+    CHECK(write(pipe_ends[1], &id, sizeof id) == sizeof id);
+  return id;
+}
+
+static void print(int rank, double start, double creation, const double* took) {
+  char text[CALLS * 16];
+  double sum = 0, worst = 0;
+  int above = 0, at = 0;
+  for (int call = 1; call < FIRST; call++) {
+    sum += took[call];
+    if (took[call] > worst) worst = took[call];
+    if (took[call] <= TOO_LONG) continue;
+    above++;
+    at += snprintf(text + at, sizeof text - at, " %d: %.0f", call + 1, took[call]);
+  }
+  text[at] = 0;
+  double later = 0;
+  for (int call = CALLS / 2; call < CALLS; call++) later += took[call];
+  printf("rank %d: JVM %.0f ms, communicator %.0f ms; us: first call %.0f, 2 to %d mean %.1f worst %.0f, "
+         "later mean %.1f; above %d us: %d;%s\n",
+         rank, start / 1e3, creation / 1e3, took[0], FIRST, sum / (FIRST - 1), worst,
+         later / (CALLS - CALLS / 2), TOO_LONG, above, text);
+}
+
+static void be_rank(int rank, int ranks, long count, const int* pipe_ends) {
+  const char* host = getenv("NCCL4J_DEVICE");
+  const char* first_calls = getenv("FIRST_CALLS");
+  char log[1024], options[2048];
+  if (first_calls) {
+    snprintf(log, sizeof log, "%s.%d", first_calls, rank);
+    snprintf(options, sizeof options, "-Xlog:class+load,jit+compilation=debug:file=%s", log);
+    setenv("NCCL_JAVA_OPTIONS", options, 1);
+  }
+  char* data;
+  void *stream = NULL, *context;
+  size_t bytes = count * sizeof(float);
+  if (host && !strcmp(host, "host")) {
+    CHECK(data = calloc(2, bytes));
+  } else {
+    load_driver();
+    unsigned long long address;
+    CHECK(!driver.init(0) && !driver.retain(&context, rank) && !driver.make_current(context));
+    CHECK(!driver.allocate(&address, 2 * bytes) && !driver.create_stream(&stream, 1));
+    data = (char*)(uintptr_t)address;
+  }
+  static double took[CALLS];
+  double begin = microseconds(CLOCK_MONOTONIC);
+  ncclUniqueId id = share_id(rank, ranks, pipe_ends);
+  double started = microseconds(CLOCK_MONOTONIC);
+  ncclComm_t comm;
+  OK(ncclCommInitRank(&comm, ranks, id, rank));
+  double created = microseconds(CLOCK_MONOTONIC);
+  long from = first_calls ? await_compiled(log) : 0;
+  for (int call = 0; call < (first_calls ? FIRST : CALLS); call++) {
+    double before = microseconds(CLOCK_MONOTONIC);
+    OK(ncclAllReduce(data, data + bytes, count, ncclFloat32, ncclSum, comm, stream));
+    took[call] = microseconds(CLOCK_MONOTONIC) - before;
+    if (stream) CHECK(!driver.synchronize(stream));
+  }
+  if (first_calls)
+    check_from(log, from);
+  else
+    print(rank, started - begin, created - started, took);
+  fflush(stdout);
+  OK(ncclCommDestroy(comm));
+}
+
+int main(int n, char** arguments) {
+  int ranks = n > 1 ? atoi(arguments[1]) : 2, ends[2], rank = 0;
+  long count = n > 2 ? atol(arguments[2]) : 1024;
+  CHECK(ranks > 0 && ranks <= MOST_RANKS && count > 0 && !pipe(ends));
+  pid_t others[MOST_RANKS];
+  for (int other = 1; other < ranks && !rank; other++)
+    if (!(others[other] = fork())) rank = other;
+  be_rank(rank, ranks, count, ends);
+  if (rank) return 0;
+  int wrong = 0;
+  for (int other = 1, status; other < ranks; other++)
+    wrong |= waitpid(others[other], &status, 0) != others[other] || status;
+  CHECK(!wrong);
+  if (getenv("FIRST_CALLS")) puts("all was right");
+  return 0;
+}
