@@ -34,8 +34,9 @@ public final class DriverLibrary {
   private static final int MINIMUM = 0; // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 
   /**
-   * Held while a reference to physical memory is taken or given up: where threads did that at the
-   * same time, the driver (580.159 was seen to) freed what was in use, and its own heap broke.
+   * Held while a reference to physical memory is taken or given up, as a mapping is: where threads
+   * did that at the same time, the driver (580.159 was seen to) freed what was in use, and its own
+   * heap broke or cuMemUnmap crashed.
    */
   private static final Object REFERENCES = new Object();
 
@@ -154,11 +155,19 @@ public final class DriverLibrary {
   }
 
   public static void map(long address, long bytes, long handle, Object place) {
-    CudaResult.check(CUDA.cuMemMap(address, bytes, 0, handle, 0), "cuMemMap", place);
+    int code;
+    synchronized (REFERENCES) {
+      code = CUDA.cuMemMap(address, bytes, 0, handle, 0);
+    }
+    CudaResult.check(code, "cuMemMap", place);
   }
 
   public static void unmap(long address, long bytes, Object place) {
-    CudaResult.check(CUDA.cuMemUnmap(address, bytes), "cuMemUnmap", place);
+    int code;
+    synchronized (REFERENCES) {
+      code = CUDA.cuMemUnmap(address, bytes);
+    }
+    CudaResult.check(code, "cuMemUnmap", place);
   }
 
   /** Lets devices read and write a mapped range. */
