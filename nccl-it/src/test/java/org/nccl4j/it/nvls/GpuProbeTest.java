@@ -162,11 +162,11 @@ class GpuProbeTest {
 
   @Test
   void whereNothingIsMeasuredTheLogSaysWhy() throws Exception {
-    assertRefused("GPUs without windows", "NCCL_CUMEM_ENABLE", "0");
+    assertRefused("NCCL_CUMEM_ENABLE=0 leaves no windows", "NCCL_CUMEM_ENABLE", "0");
     assertRefused("the GPUs are of different models", "FAKECUDA_NAME", "");
     assertRefused("the library has a table of NVIDIA H200", "FAKECUDA_NAME", "NVIDIA H200");
     assertRefused("NCCL4J_PROBE=0 forbids it", "NCCL4J_PROBE", "0");
-    assertRefused("there is one rank", "FAKECUDA_DEVICES", "1");
+    assertRefused("there is one GPU", "FAKECUDA_DEVICES", "1");
     assertEquals(List.of(), files());
   }
 
@@ -249,7 +249,9 @@ class GpuProbeTest {
         "those of " + table + ", with 1 lines for 2 GPUs",
         doctor("NCCL4J_COSTS_FILE", table.toString(), "NCCL4J_PROBE", "0"));
     assertSays(
-        "predicted and not measured, because " + table + " has none for 3 GPUs",
+        "predicted and not measured, because NCCL4J_COSTS_FILE names "
+            + table
+            + ", which keeps the probe off and has no times for 3 GPUs of model Fake GPU",
         doctor("NCCL4J_COSTS_FILE", table.toString(), "FAKECUDA_DEVICES", "3"));
     Files.write(table, List.of("2 AllReduce Ring LL 1024:1"));
     String wrong = doctor("NCCL4J_COSTS_FILE", table.toString());
@@ -260,7 +262,7 @@ class GpuProbeTest {
   @Test
   void theDoctorSaysWhyNothingIsMeasured() throws Exception {
     String predicted = "predicted and not measured, because ";
-    assertSays(predicted + "NCCL4J_PROBE=0 forbids a probe", doctor("NCCL4J_PROBE", "0"));
+    assertSays(predicted + "NCCL4J_PROBE=0 forbids it", doctor("NCCL4J_PROBE", "0"));
     assertSays(predicted + "there is one GPU", doctor("FAKECUDA_DEVICES", "1"));
     assertSays(predicted + "the GPUs are of different models", doctor("FAKECUDA_NAME", ""));
     assertSays(
