@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -253,6 +254,7 @@ class SilentSocketTest {
       until(
           () -> {
             assertFalse(second.isSent(), "acknowledged through a message that was not read");
+            LockSupport.parkNanos(1_000_000);
             return System.nanoTime() - end > 0;
           });
       until(() -> first.step() & second.step());
@@ -270,6 +272,7 @@ class SilentSocketTest {
       until(
           () -> {
             ranks.flows[0].send();
+            LockSupport.parkNanos(1_000_000);
             return System.nanoTime() - end > 0;
           });
       until(() -> ranks.flows[0].step() & ranks.flows[1].step());
