@@ -103,7 +103,7 @@ class ChaosTest {
   void whateverHappensTheOthersGoOn() throws Exception {
     long first = Long.getLong("nccl4j.chaos.first", 1);
     long seeds =
-        Long.getLong("nccl4j.chaos.seeds", Boolean.getBoolean("nccl4j.thorough") ? 200 : 40);
+        Long.getLong("nccl4j.chaos.seeds", Boolean.getBoolean("nccl4j.thorough") ? 200 : 15);
     for (int rank = 0; rank < RANKS; rank++) {
       workers.add(new Worker(services));
     }

@@ -34,8 +34,8 @@ import org.nccl4j.device.RemoteException;
 class SocketFailOverTest {
   private static final boolean THOROUGH = Boolean.getBoolean("nccl4j.thorough");
   private static final int SEEDS = THOROUGH ? 200 : 30;
-  private static final int SEEDS_OF_LANES = THOROUGH ? 20 : 6;
-  private static final int SEEDS_WITH_TLS = THOROUGH ? 40 : 10;
+  private static final int SEEDS_OF_LANES = THOROUGH ? 20 : 3;
+  private static final int SEEDS_WITH_TLS = THOROUGH ? 40 : 6;
   private static final int SEEDS_OF_CLOSING = THOROUGH ? 10 : 3;
   private static final int ROOM = 400_000;
 
