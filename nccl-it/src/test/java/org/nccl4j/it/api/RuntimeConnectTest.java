@@ -257,6 +257,7 @@ class RuntimeConnectTest {
                 "ulimit -n 400; exec \"$0\" \"$@\"",
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
                 "-XX:-UsePerfData",
                 "-cp",
                 ChaosRank.classPath(),
