@@ -45,6 +45,7 @@ final class RankProcess implements AutoCloseable {
                     java,
                     "-Xshare:auto",
                     "-XX:TieredStopAtLevel=1",
+                    "-XX:+UseSerialGC",
                     "-Dnccl4j.test.silence=" + silence,
                     "-cp",
                     classesOf(RankProcess.class)

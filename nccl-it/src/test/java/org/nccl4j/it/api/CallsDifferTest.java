@@ -309,13 +309,11 @@ class CallsDifferTest {
     }
   }
 
-  private static String[] differingRank(
-      int rank, UniqueId id, String pair, Map<String, String> way) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
-    command.addAll(List.of("-cp", ChaosRank.classPath(), DifferingRank.class.getName()));
-    command.addAll(List.of(Integer.toString(rank), id.toString(), pair));
+  private static String[] differingRank(int rank, UniqueId id, String pair, Map<String, String> way)
+      throws Exception {
+    List<String> command = RankJvm.command();
+    command.addAll(
+        List.of(DifferingRank.class.getName(), Integer.toString(rank), id.toString(), pair));
     way.forEach((setting, value) -> command.add(setting + "=" + value));
     return command.toArray(String[]::new);
   }

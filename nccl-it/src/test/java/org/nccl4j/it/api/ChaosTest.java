@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintWriter;
@@ -49,19 +48,10 @@ class ChaosTest {
     /** After its first round; null before. */
     Footprint before;
 
-    Worker(Path services) throws IOException {
-      String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
-      process =
-          new ProcessBuilder(
-                  java,
-                  "-XX:TieredStopAtLevel=1",
-                  "-XX:+UseSerialGC",
-                  "-Xshare:auto",
-                  "-cp",
-                  ChaosRank.classPath() + File.pathSeparator + services,
-                  ChaosRank.class.getName())
-              .redirectError(ProcessBuilder.Redirect.DISCARD)
-              .start();
+    Worker(Path services) throws Exception {
+      List<String> command = RankJvm.command(services);
+      command.add(ChaosRank.class.getName());
+      process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
       in = new PrintWriter(process.getOutputStream(), true, StandardCharsets.UTF_8);
       Thread reader = new Thread(this::read, "chaos-reader");
       reader.setDaemon(true);
@@ -103,7 +93,7 @@ class ChaosTest {
   void whateverHappensTheOthersGoOn() throws Exception {
     long first = Long.getLong("nccl4j.chaos.first", 1);
     long seeds =
-        Long.getLong("nccl4j.chaos.seeds", Boolean.getBoolean("nccl4j.thorough") ? 200 : 40);
+        Long.getLong("nccl4j.chaos.seeds", Boolean.getBoolean("nccl4j.thorough") ? 200 : 15);
     for (int rank = 0; rank < RANKS; rank++) {
       workers.add(new Worker(services));
     }

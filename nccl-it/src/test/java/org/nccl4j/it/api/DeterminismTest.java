@@ -5,11 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -298,16 +296,10 @@ class DeterminismTest {
     }
   }
 
-  private static Process start(UniqueId id, int rank) throws IOException {
-    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
-    ProcessBuilder builder =
-        new ProcessBuilder(
-            java,
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            ChaosRank.classPath(),
-            DeterminismTest.class.getName(),
-            Integer.toString(rank));
+  private static Process start(UniqueId id, int rank) throws Exception {
+    List<String> command = RankJvm.command();
+    command.addAll(List.of(DeterminismTest.class.getName(), Integer.toString(rank)));
+    ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().putAll(Map.of("TEST_ID", id.toString()));
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
     return builder.start();

@@ -6,12 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import java.io.BufferedReader;
-import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
@@ -58,23 +56,13 @@ class DiagnoseJobTest {
     return said;
   }
 
-  private void start(Mistake mistake) throws IOException {
+  private void start(Mistake mistake) throws Exception {
     id = UniqueId.create(CommunicatorConfig.defaults().with("NCCL4J_JOB_STATE", "1"));
-    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
     for (int rank = 0; rank < RANKS; rank++) {
-      processes.add(
-          new ProcessBuilder(
-                  java,
-                  "-XX:TieredStopAtLevel=1",
-                  "-cp",
-                  ChaosRank.classPath(),
-                  HangingRank.class.getName(),
-                  id.toString(),
-                  Integer.toString(RANKS),
-                  Integer.toString(rank),
-                  mistake.name())
-              .redirectErrorStream(true)
-              .start());
+      List<String> command = RankJvm.command();
+      command.addAll(List.of(HangingRank.class.getName(), id.toString(), Integer.toString(RANKS)));
+      command.addAll(List.of(Integer.toString(rank), mistake.name()));
+      processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
       BufferedReader out =

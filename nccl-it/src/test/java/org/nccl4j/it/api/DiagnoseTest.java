@@ -88,23 +88,13 @@ class DiagnoseTest {
     record(mistake, command);
   }
 
-  private void start(Mistake mistake) throws IOException {
+  private void start(Mistake mistake) throws Exception {
     UniqueId id = UniqueId.create();
-    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
     for (int rank = 0; rank < RANKS; rank++) {
-      processes.add(
-          new ProcessBuilder(
-                  java,
-                  "-XX:TieredStopAtLevel=1",
-                  "-cp",
-                  ChaosRank.classPath(),
-                  HangingRank.class.getName(),
-                  id.toString(),
-                  Integer.toString(RANKS),
-                  Integer.toString(rank),
-                  mistake.name())
-              .redirectErrorStream(true)
-              .start());
+      List<String> command = RankJvm.command();
+      command.addAll(List.of(HangingRank.class.getName(), id.toString(), Integer.toString(RANKS)));
+      command.addAll(List.of(Integer.toString(rank), mistake.name()));
+      processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
       BufferedReader out =

@@ -88,6 +88,7 @@ class EarlyCloseTest {
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
                 "-cp",
                 ChaosRank.classPath(),
                 ClosingRank.class.getName(),

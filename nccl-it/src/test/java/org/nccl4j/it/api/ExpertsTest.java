@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
@@ -74,17 +73,10 @@ class ExpertsTest {
     List<Process> processes = new ArrayList<>();
     try {
       for (int rank = 0; rank < ExpertRank.RANKS; rank++) {
-        ProcessBuilder process =
-            new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                ChaosRank.classPath(),
-                ExpertRank.class.getName(),
-                Integer.toString(rank),
-                id.toString(),
-                Long.toString(SEED));
-        processes.add(process.inheritIO().start());
+        List<String> command = RankJvm.command();
+        command.addAll(List.of(ExpertRank.class.getName(), Integer.toString(rank)));
+        command.addAll(List.of(id.toString(), Long.toString(SEED)));
+        processes.add(new ProcessBuilder(command).inheritIO().start());
       }
       for (Process process : processes) {
         assertTrue(process.waitFor(90, TimeUnit.SECONDS), "a rank does not end");

@@ -79,18 +79,10 @@ class OrderConflictTest {
     UniqueId gradients = UniqueId.create();
     List<Process> processes = new ArrayList<>();
     for (int rank = 0; rank < 2; rank++) {
-      processes.add(
-          run(
-              ALONE,
-              Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-              "-XX:TieredStopAtLevel=1",
-              "-XX:-UsePerfData",
-              "-cp",
-              ChaosRank.classPath(),
-              FarOrders.class.getName(),
-              Integer.toString(rank),
-              weights.toString(),
-              gradients.toString()));
+      List<String> command = RankJvm.command();
+      command.addAll(List.of(FarOrders.class.getName(), Integer.toString(rank)));
+      command.addAll(List.of(weights.toString(), gradients.toString()));
+      processes.add(run(ALONE, command.toArray(String[]::new)));
     }
     for (Process process : processes) {
       String said =

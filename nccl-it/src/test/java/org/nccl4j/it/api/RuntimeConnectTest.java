@@ -98,7 +98,7 @@ class RuntimeConnectTest {
   @Test
   @EnabledOnOs(OS.LINUX)
   void creationConnectsNeighboursAlone() throws Exception {
-    int n = 40;
+    int n = 24;
     long before = sockets();
     try (Ranks ranks = ranks(n, SOCKETS)) {
       ranks.run((communicator, stream) -> reduce(communicator, stream, 1000));
@@ -257,6 +257,7 @@ class RuntimeConnectTest {
                 "ulimit -n 400; exec \"$0\" \"$@\"",
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
                 "-XX:-UsePerfData",
                 "-cp",
                 ChaosRank.classPath(),

@@ -96,11 +96,12 @@ abstract class SharedSplitLife {
         });
     streams.forEach(DeviceStream::synchronize);
     for (int i = 0; i < ranks.size(); i++) {
-      int n = ranks.get(i).nRanks();
+      Communicator rank = ranks.get(i);
+      int n = rank.nRanks();
       ByteBuffer got = ByteBuffer.allocateDirect(4 * COUNT).order(ByteOrder.nativeOrder());
       data.get(i).read(0, got);
       for (int element = 0; element < COUNT; element++) {
-        assertEquals(n * (n + 1) / 2f, got.getFloat(4 * element), ranks.get(i).toString());
+        assertEquals(n * (n + 1) / 2f, got.getFloat(4 * element), rank::toString);
       }
     }
     streams.forEach(DeviceStream::close);

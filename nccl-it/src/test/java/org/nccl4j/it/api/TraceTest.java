@@ -49,21 +49,12 @@ class TraceTest {
   @Test
   void operationsOfBothProcessesByTheirNumbers() throws Exception {
     UniqueId id = UniqueId.create();
-    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
     for (int rank = 0; rank < RANKS; rank++) {
-      processes.add(
-          new ProcessBuilder(
-                  java,
-                  "-XX:TieredStopAtLevel=1",
-                  "-cp",
-                  ChaosRank.classPath(),
-                  HangingRank.class.getName(),
-                  id.toString(),
-                  Integer.toString(RANKS),
-                  Integer.toString(rank),
-                  HangingRank.Mistake.STOPPED.name()) // nobody stops it: it goes on
-              .redirectErrorStream(true)
-              .start());
+      List<String> command = RankJvm.command();
+      command.addAll(List.of(HangingRank.class.getName(), id.toString(), Integer.toString(RANKS)));
+      command.addAll(
+          List.of(Integer.toString(rank), HangingRank.Mistake.STOPPED.name())); // nobody stops it
+      processes.add(new ProcessBuilder(command).redirectErrorStream(true).start());
     }
     for (Process process : processes) {
       BufferedReader out =

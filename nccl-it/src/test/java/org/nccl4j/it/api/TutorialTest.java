@@ -142,19 +142,14 @@ class TutorialTest {
   }
 
   private static void run(Path page) throws Exception {
-    Path source = source(page);
     // An archive's Java runtime has no compiler; its programs are among the tests.
-    boolean compiles = ToolProvider.findFirst("javac").isPresent();
-    Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-Dtutorial.source=" + source,
-                "-cp",
-                ChaosRank.classPath(),
-                compiles ? source.toString() : "Step" + number(page))
-            .redirectErrorStream(true)
-            .start();
+    if (ToolProvider.findFirst("javac").isPresent()) {
+      compile(page);
+    }
+    String program = "Step" + number(page);
+    List<String> command = RankJvm.command(folder.resolve("classes"));
+    command.addAll(List.of("-Dtutorial.source=" + program, program));
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     // What it prints ends when it does, so it ends in any case.
     process.onExit().orTimeout(180, TimeUnit.SECONDS).exceptionally(late -> stopped(process));
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

@@ -52,6 +52,7 @@ record ClassPathProcess(List<String> entries) {
     if (Runtime.version().feature() >= 24) {
       command.add("--enable-native-access=ALL-UNNAMED");
     }
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.addAll(List.of("-cp", text(), main));
     command.addAll(List.of(arguments));
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
@@ -67,6 +68,7 @@ record ClassPathProcess(List<String> entries) {
       throws IOException, InterruptedException {
     List<String> arguments = new ArrayList<>(List.of("perf", "all_reduce", "-t", "3"));
     arguments.addAll(List.of("-b", "8", "-e", "32K", "-f", "16", "-n", "3", "-w", "1"));
+    arguments.addAll(List.of("--jit-warmup", "0"));
     arguments.addAll(List.of(options));
     String output = run(environment, "org.nccl4j.it.cli.Main", arguments.toArray(String[]::new));
     assertEquals(true, output.contains("Out of bounds values : 0 OK"), output);

@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.api.LaunchEnvironment;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Setting;
-import org.nccl4j.it.api.ChaosRank;
+import org.nccl4j.it.api.RankJvm;
 
 /**
  * Reads the manifests of docs/guides/kubernetes.md, and starts their pods as processes with the
@@ -215,18 +215,15 @@ class KubernetesGuideTest {
   }
 
   /** The command java, which runs {@link PodRank} whatever its arguments are. */
-  private Path java() throws IOException {
+  private Path java() throws Exception {
     Path java = folder.resolve("java");
     String script =
         """
         #!/bin/sh
         [ -z "$FAILING_RANK" ] || [ "$NCCL4J_RANK" != "$FAILING_RANK" ] || export NCCL4J_NRANKS=5
-        exec %s -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -cp %s %s
+        exec %s %s
         """
-            .formatted(
-                Path.of(System.getProperty("java.home"), "bin", "java"),
-                ChaosRank.classPath(),
-                PodRank.class.getName());
+            .formatted(String.join(" ", RankJvm.command()), PodRank.class.getName());
     Files.writeString(java, script);
     return Files.setPosixFilePermissions(java, PosixFilePermissions.fromString("rwxr-xr-x"));
   }

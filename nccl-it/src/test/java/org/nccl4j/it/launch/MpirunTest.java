@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.nccl4j.it.api.ChaosRank;
+import org.nccl4j.it.api.RankJvm;
 
 /** Needs Open MPI's mpirun; is skipped where there is none. */
 @Timeout(180)
@@ -40,9 +40,8 @@ final class MpirunTest {
     if ("root".equals(System.getProperty("user.name"))) {
       command.add("--allow-run-as-root");
     }
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"));
-    command.addAll(List.of("-cp", ChaosRank.classPath(), LaunchedRank.class.getName()));
+    command.addAll(RankJvm.command());
+    command.add(LaunchedRank.class.getName());
     command.add(folder.resolve("id").toString());
     Path output = folder.resolve("output");
     Process process =

@@ -211,7 +211,8 @@ class WithoutNativeCallsTest {
       String classPath, List<String> options, Class<?> program, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-XX:MaxDirectMemorySize=2g", "-XX:TieredStopAtLevel=1"));
+    command.addAll(
+        List.of("-XX:MaxDirectMemorySize=2g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.addAll(options);
     command.addAll(List.of("-cp", classPath, program.getName()));
     command.addAll(List.of(arguments));

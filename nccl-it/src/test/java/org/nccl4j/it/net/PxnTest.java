@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintWriter;
@@ -28,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.spi.NetProvider;
-import org.nccl4j.it.api.ChaosRank;
+import org.nccl4j.it.api.RankJvm;
 
 /** Ranks that send by the card beside another rank's GPU, in one process and in several. */
 @Timeout(240)
@@ -49,14 +48,10 @@ class PxnTest {
     private final PrintWriter in;
     private final BlockingQueue<String> says = new LinkedBlockingQueue<>();
 
-    Worker(String id, String ranks, List<String> options, List<String> settings)
-        throws IOException {
+    Worker(String id, String ranks, List<String> options, List<String> settings) throws Exception {
       this.ranks = ranks.split(",");
-      List<String> command = new ArrayList<>();
-      command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-      command.add("-XX:TieredStopAtLevel=1");
-      command.addAll(options);
-      command.addAll(List.of("-cp", ChaosRank.classPath() + File.pathSeparator + folder));
+      List<String> command = RankJvm.command(folder);
+      command.addAll(1, options);
       command.addAll(List.of(RailRanks.class.getName(), id, machine.toString(), ranks));
       command.addAll(settings);
       ProcessBuilder builder = new ProcessBuilder(command);

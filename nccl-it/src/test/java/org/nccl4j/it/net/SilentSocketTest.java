@@ -4,10 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.nccl4j.it.net.WiredRanks.until;
 
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.HashMap;
@@ -15,21 +14,18 @@ import java.util.Map;
 import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Devices;
-import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Sockets whose bytes vanish though nothing breaks: others take over, without a wrong byte. */
 @Timeout(120)
@@ -131,14 +127,11 @@ class SilentSocketTest {
     }
   }
 
-  /** Two ranks, of which the second is dialled through a wire. */
+  /** Two ranks and their messages, of which the first's go silent. */
   private static final class Ranks implements AutoCloseable {
     final SilentWire wire;
     final Flow[] flows;
-    private final Net near;
-    private final Net far;
-    private final NetSender[] senders = new NetSender[2];
-    private final NetReceiver[] receivers = new NetReceiver[2];
+    private final WiredRanks<SilentWire> wired;
 
     Ranks(
         Map<String, String> settings,
@@ -146,60 +139,29 @@ class SilentSocketTest {
         Random random,
         SilentWire.Direction direction,
         Long... silentAt)
-        throws Exception {
-      near = new SocketNetProvider().open(LoopbackContext.of(0, settings));
-      far = new SocketNetProvider().open(LoopbackContext.of(1, settings));
-      NetListener[] listeners = {
-        pair ? near.listen(0, 1) : near.listen(0), pair ? far.listen(0, 0) : far.listen(0)
-      };
-      byte[] handle = listeners[1].handle();
-      int port = ByteBuffer.wrap(handle).getShort(2) & 0xffff;
-      InetSocketAddress to = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
-      wire = new SilentWire(to, direction, silentAt);
-      ByteBuffer.wrap(handle).putShort(2, (short) wire.port());
-      senders[0] = pair ? near.connect(0, 1, handle) : near.connect(0, handle);
-      byte[] back = listeners[0].handle();
-      senders[1] = pair ? far.connect(0, 0, back) : far.connect(0, back);
-      until(
-          () -> {
-            boolean all = true;
-            for (int side = 0; side < 2; side++) {
-              all &= senders[side].isConnected();
-              receivers[side] =
-                  receivers[side] == null ? listeners[side].accept() : receivers[side];
-              all &= receivers[side] != null;
-            }
-            return all;
-          });
+        throws IOException {
+      wired =
+          new WiredRanks<>(
+              settings, pair, target -> new SilentWire(target, random, direction, silentAt));
+      wire = wired.wire;
       flows =
           new Flow[] {
-            new Flow(senders[0], receivers[1], random), new Flow(senders[1], receivers[0], random)
+            new Flow(wired.senders[0], wired.receivers[1], random),
+            new Flow(wired.senders[1], wired.receivers[0], random)
           };
-      for (NetListener each : listeners) {
-        each.close();
-      }
+      wired.closeListeners();
     }
 
     long takeOvers() {
-      return senders[0].takeOvers().count();
+      return wired.senders[0].takeOvers().count();
     }
 
     @Override
     public void close() throws IOException {
-      near.close();
-      far.close();
-      wire.close();
+      wired.close();
       for (Flow flow : flows) {
         flow.close();
       }
-    }
-  }
-
-  private static void until(BooleanSupplier so) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-    while (!so.getAsBoolean()) {
-      assertTrue(System.nanoTime() - end < 0, "waited too long");
-      Thread.yield();
     }
   }
 
@@ -292,6 +254,7 @@ class SilentSocketTest {
       until(
           () -> {
             assertFalse(second.isSent(), "acknowledged through a message that was not read");
+            LockSupport.parkNanos(1_000_000);
             return System.nanoTime() - end > 0;
           });
       until(() -> first.step() & second.step());
@@ -309,6 +272,7 @@ class SilentSocketTest {
       until(
           () -> {
             ranks.flows[0].send();
+            LockSupport.parkNanos(1_000_000);
             return System.nanoTime() - end > 0;
           });
       until(() -> ranks.flows[0].step() & ranks.flows[1].step());

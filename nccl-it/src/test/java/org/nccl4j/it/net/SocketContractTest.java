@@ -132,7 +132,9 @@ class SocketContractTest {
   Stream<DynamicTest> severalSocketsWithTlsAndChecksums() {
     Map<String, String> settings = Certificates.with(SEVERAL);
     settings.put("NCCL4J_NET_CHECKSUM", "crc32c");
-    return encrypted(settings);
+    // Closing knows no checksums, and 80 pairs of sockets with TLS take long to make.
+    return encrypted(settings)
+        .filter(test -> !test.getDisplayName().equals("closed, nothing is left"));
   }
 
   /** Java's TLS allocates for each record; NetworkTlsTest compares with that. */

@@ -4,10 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.nccl4j.it.net.WiredRanks.until;
 
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -15,15 +14,12 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Devices;
-import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
@@ -32,15 +28,14 @@ import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Sockets that are cut in the middle of messages: others take over, without a wrong byte. */
 @Timeout(300)
 class SocketFailOverTest {
   private static final boolean THOROUGH = Boolean.getBoolean("nccl4j.thorough");
   private static final int SEEDS = THOROUGH ? 200 : 30;
-  private static final int SEEDS_OF_LANES = THOROUGH ? 20 : 6;
-  private static final int SEEDS_WITH_TLS = THOROUGH ? 40 : 10;
+  private static final int SEEDS_OF_LANES = THOROUGH ? 20 : 3;
+  private static final int SEEDS_WITH_TLS = THOROUGH ? 40 : 6;
   private static final int SEEDS_OF_CLOSING = THOROUGH ? 10 : 3;
   private static final int ROOM = 400_000;
 
@@ -139,14 +134,10 @@ class SocketFailOverTest {
     }
   }
 
-  /** Two ranks, of which the second dials the first through a wire. */
+  /** Two ranks and their messages, of which the first's sockets are cut. */
   private static final class Wired implements AutoCloseable {
     final CuttingWire wire;
-    private final Net near;
-    private final Net far;
-    private final NetListener[] listeners = new NetListener[2];
-    private final NetSender[] senders = new NetSender[2];
-    private final NetReceiver[] receivers = new NetReceiver[2];
+    private final WiredRanks<CuttingWire> ranks;
     private final Flow[] flows;
 
     Wired(
@@ -156,61 +147,30 @@ class SocketFailOverTest {
         Random random,
         boolean resets,
         Long... cutsAt)
-        throws Exception {
-      near = new SocketNetProvider().open(LoopbackContext.of(0, settings));
-      far = new SocketNetProvider().open(LoopbackContext.of(1, settings));
-      listeners[0] = pair ? near.listen(0, 1) : near.listen(0);
-      listeners[1] = pair ? far.listen(0, 0) : far.listen(0);
-      byte[] handle = listeners[1].handle();
-      int port = ByteBuffer.wrap(handle).getShort(2) & 0xffff;
-      InetSocketAddress to = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
-      wire = new CuttingWire(to, random, resets, cutsAt);
-      ByteBuffer.wrap(handle).putShort(2, (short) wire.port());
-      senders[0] = pair ? near.connect(0, 1, handle) : near.connect(0, handle);
-      senders[1] =
-          pair ? far.connect(0, 0, listeners[0].handle()) : far.connect(0, listeners[0].handle());
-      until(this::isConnected);
+        throws IOException {
+      ranks =
+          new WiredRanks<>(
+              settings, pair, target -> new CuttingWire(target, random, resets, cutsAt));
+      wire = ranks.wire;
       flows =
           new Flow[] {
-            new Flow(senders[0], receivers[1], random, messages),
-            new Flow(senders[1], receivers[0], random, messages)
+            new Flow(ranks.senders[0], ranks.receivers[1], random, messages),
+            new Flow(ranks.senders[1], ranks.receivers[0], random, messages)
           };
-    }
-
-    private boolean isConnected() {
-      boolean all = true;
-      for (int side = 0; side < 2; side++) {
-        all &= senders[side].isConnected();
-        receivers[side] = receivers[side] == null ? listeners[side].accept() : receivers[side];
-        all &= receivers[side] != null;
-      }
-      return all;
     }
 
     /** Moves all messages both ways. */
     void run() {
-      for (NetListener each : listeners) {
-        each.close();
-      }
+      ranks.closeListeners();
       until(() -> flows[0].step() & flows[1].step());
     }
 
     @Override
     public void close() throws IOException {
-      near.close();
-      far.close();
-      wire.close();
+      ranks.close();
       for (Flow flow : flows) {
         flow.close();
       }
-    }
-  }
-
-  private static void until(BooleanSupplier so) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(100);
-    while (!so.getAsBoolean()) {
-      assertTrue(System.nanoTime() - end < 0, "waited too long");
-      Thread.yield();
     }
   }
 
@@ -256,7 +216,7 @@ class SocketFailOverTest {
       throws Exception {
     try (Wired wired = new Wired(settings, pair, 24, random, random.nextBoolean(), cutsAt)) {
       wired.run();
-      TakeOvers counted = wired.senders[0].takeOvers();
+      TakeOvers counted = wired.ranks.senders[0].takeOvers();
       assertTrue(counted.bytesAgain() >= 0, counted.toString());
       assertEquals(counted.count() > 0, counted.path().contains(" 127.0.0.1 to 127.0.0.1"));
       assertEquals(counted.count() > 0, counted.lastMillis() > 0);
@@ -315,7 +275,7 @@ class SocketFailOverTest {
     Random random = new Random(1);
     try (Wired wired = new Wired(settings(0, false, "60s"), false, 1000, random, true)) {
       until(() -> wired.flows[0].step() | wired.flows[0].received > 20);
-      wired.far.close();
+      wired.ranks.far.close();
       wired.wire.close();
       long begin = System.nanoTime();
       RemoteException error =

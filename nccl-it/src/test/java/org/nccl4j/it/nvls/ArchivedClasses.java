@@ -7,9 +7,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import java.util.zip.CRC32;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
 
@@ -18,7 +20,7 @@ import java.util.zip.ZipOutputStream;
  * start in two thirds of the time. An archive takes classes from jars alone, so directories of the
  * class path become jars.
  */
-final class ArchivedClasses {
+public final class ArchivedClasses {
   /** Processes of a class path that start without an archive: fewer are not worth one. */
   private static final int WITHOUT = 4;
 
@@ -33,12 +35,13 @@ final class ArchivedClasses {
   }
 
   /** A process that makes the archive when it ends; its options come before its main class. */
-  interface Training {
+  public interface Training {
     void run(List<String> options) throws Exception;
   }
 
   /** The JVM's options for a process: its class path, and the archive if there is one. */
-  static synchronized List<String> options(String classPath, Training training) throws Exception {
+  public static synchronized List<String> options(String classPath, Training training)
+      throws Exception {
     ArchivedClasses archived = ALL.computeIfAbsent(classPath, ArchivedClasses::new);
     if (++archived.started == WITHOUT) {
       archived.make(training);
@@ -50,7 +53,7 @@ final class ArchivedClasses {
     Path folder = Files.createTempDirectory("nccl4j-classes");
     folder.toFile().deleteOnExit();
     List<String> jars = new ArrayList<>();
-    for (String entry : classPath.split(File.pathSeparator)) {
+    for (String entry : new LinkedHashSet<>(List.of(classPath.split(File.pathSeparator)))) {
       Path path = Path.of(entry);
       jars.add(
           Files.isDirectory(path) ? jar(path, temporary(folder, jars.size() + ".jar")) : entry);
@@ -73,11 +76,17 @@ final class ArchivedClasses {
     try (OutputStream out = Files.newOutputStream(jar);
         ZipOutputStream zip = new ZipOutputStream(out);
         Stream<Path> files = Files.walk(directory)) {
-      zip.setLevel(0);
       for (Path file : files.filter(Files::isRegularFile).toList()) {
-        zip.putNextEntry(
-            new ZipEntry(directory.relativize(file).toString().replace(File.separatorChar, '/')));
-        Files.copy(file, zip);
+        byte[] bytes = Files.readAllBytes(file);
+        CRC32 sum = new CRC32();
+        sum.update(bytes);
+        ZipEntry entry =
+            new ZipEntry(directory.relativize(file).toString().replace(File.separatorChar, '/'));
+        entry.setMethod(ZipEntry.STORED); // what is stored is read without an inflater
+        entry.setSize(bytes.length);
+        entry.setCrc(sum.getValue());
+        zip.putNextEntry(entry);
+        zip.write(bytes);
         zip.closeEntry();
       }
     }

@@ -138,7 +138,10 @@ public record FakeGpuProcess(Path folder) {
         new ArrayList<>(
             List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                // Less to start, and few methods that run often.
+                "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
+                "-XX:CompileThresholdScaling=3",
                 // Else newer Java puts a warning of native access among the communicator's.
                 "--enable-native-access=ALL-UNNAMED"));
     command.addAll(options);

@@ -32,9 +32,13 @@ final class EndToEndTest {
   private final StringWriter err = new StringWriter();
 
   private int perf(String line) {
+    return perf(line, 3);
+  }
+
+  private int perf(String line, int iterations) {
     List<String> words = new ArrayList<>(List.of("perf"));
     words.addAll(List.of(line.split(" ")));
-    words.addAll(List.of("-n", "3", "-w", "1", "--jit-warmup", "0"));
+    words.addAll(List.of("-n", Integer.toString(iterations), "-w", "1", "--jit-warmup", "0"));
     return Main.run(new PrintWriter(out), new PrintWriter(err), words.toArray(new String[0]));
   }
 
@@ -55,7 +59,11 @@ final class EndToEndTest {
         "all --processes 2 -b 64 -e 256K -f 64 -R 1",
       })
   void everythingIsRight(String line) {
-    int status = perf(line);
+    assertRight(line, 3);
+  }
+
+  private void assertRight(String line, int iterations) {
+    int status = perf(line, iterations);
     assertEquals(0, status, () -> out + "" + err);
     assertTrue(out.toString().contains("# Out of bounds values : 0 OK"));
     assertTrue(!out.toString().contains("WRONG"), out::toString);
@@ -73,7 +81,7 @@ final class EndToEndTest {
         "reduce_scatter --processes 4 -d all -o all -b 96 -e 9K -f 90 --algo Ring --proto LL",
       })
   void everyTypeAndOperatorIsRightAcrossProcesses(String line) {
-    everythingIsRight(line);
+    assertRight(line, 1);
   }
 
   @Test
@@ -110,8 +118,9 @@ final class EndToEndTest {
   void processesHaveEveryTypeAndOperatorOfNvls(@TempDir Path folder) throws IOException {
     Path json = folder.resolve("out.json");
     String collectives = "all_reduce,all_gather,reduce_scatter";
-    everythingIsRight(
-        collectives + " --processes 3 -d all -o all -b 12696 -e 12696 --algo NVLS --json " + json);
+    assertRight(
+        collectives + " --processes 3 -d all -o all -b 12696 -e 12696 --algo NVLS --json " + json,
+        1);
     Matcher results =
         Pattern.compile(
                 "\"collective\" : \"(\\w+)\".*?\"type\" : \"(\\w+)\".*?\"algorithm\" : \"(\\w+)\"",

@@ -108,6 +108,8 @@ final class SampleTransportTest extends TransportContract {
     ProcessBuilder builder =
         new ProcessBuilder(
             java,
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
             "-cp",
             System.getProperty("java.class.path"),
             "-p",
@@ -126,6 +128,8 @@ final class SampleTransportTest extends TransportContract {
             "8",
             "-n",
             "5",
+            "--jit-warmup",
+            "0",
             "-w",
             "1");
     builder.environment().put("NCCL4J_TRANSPORTS", "file");

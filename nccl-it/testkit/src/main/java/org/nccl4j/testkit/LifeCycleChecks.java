@@ -81,7 +81,8 @@ final class LifeCycleChecks {
       round(connect);
     }
     Deadline.awaitEnd(
-        () -> isAbout(before, ProcessFootprint.now()),
+        () ->
+            isAbout(before, ProcessFootprint.now()) || isAbout(before, ProcessFootprint.settled()),
         () ->
             "open files, mappings and address space as before: from %s to %s in %d rounds"
                 .formatted(before, ProcessFootprint.now(), ROUNDS));

@@ -29,7 +29,8 @@ import org.nccl4j.topo.xml.XmlElement;
  * valid, or a sentence says what is wrong.
  */
 class RandomMachinesTest {
-  private static final int ROUNDS = Integer.getInteger("nccl4j.rounds", 150);
+  private static final int ROUNDS =
+      Integer.getInteger("nccl4j.rounds", Boolean.getBoolean("nccl4j.thorough") ? 150 : 75);
   private static final List<String> SETTINGS =
       List.of(
           "NCCL_CROSS_NIC=0",

@@ -4,9 +4,8 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.init.engine.TuningSettings;
 import org.nccl4j.api.init.probe.KeptProbe;
-import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.init.probe.ProbeObstacle;
 import org.nccl4j.api.plan.algorithm.TunedTable;
-import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
@@ -42,20 +41,26 @@ public final class CostSource {
 
   private String text() {
     if (gpus.stream().anyMatch(gpu -> !gpu.name().equals(model))) {
-      return predicted("the GPUs are of different models");
+      return predicted(ProbeObstacle.MODELS);
     }
     long figures = figures();
     if (figures > 0) {
       return "those of %s, with %d lines for %d GPUs"
           .formatted(tuned.orElseThrow().file(), figures, gpus.size());
     }
-    String windows = windowsObstacle();
-    boolean always = tuned.isEmpty() && settings.get(PlanSettings.NCCL4J_PROBE) == 2;
-    if (windows.isEmpty() && !always && CommunicatorProfile.isMeasured(model, gpus.size())) {
+    ProbeObstacle.Ranks ranks =
+        new ProbeObstacle.Ranks(Device.Kind.CUDA, model, gpus.size(), 1, windowsObstacle());
+    if (ProbeObstacle.hasTable(settings, tuned, ranks)) {
       return "the library's table of %s".formatted(model);
     }
-    String obstacle = probeObstacle(windows);
-    return obstacle.isEmpty() ? probed() : predicted(obstacle);
+    String obstacle = ProbeObstacle.of(settings, tuned, ranks);
+    if (obstacle.isEmpty()) {
+      return probed();
+    }
+    return predicted(obstacle)
+        + (tuned.isEmpty()
+            ? ""
+            : " and has no times for %d GPUs of model %s".formatted(gpus.size(), model));
   }
 
   private static String predicted(String reason) {
@@ -71,28 +76,13 @@ public final class CostSource {
         .count();
   }
 
-  /** Why there are no windows, or "". */
+  /** The first reason why a GPU has no windows, or "". */
   private String windowsObstacle() {
-    return settings.get(GpuSettings.NCCL_CUMEM_ENABLE)
-        ? gpus.stream()
-            .flatMap(gpu -> gpu.sharingAbsence().stream())
-            .findFirst()
-            .map(absence -> "there are no windows: " + absence)
-            .orElse("")
-        : "NCCL_CUMEM_ENABLE=0 leaves no windows";
-  }
-
-  private String probeObstacle(String windows) {
-    if (tuned.isPresent()) {
-      return "%s has none for %d GPUs of model %s, and keeps the probe off"
-          .formatted(tuned.get().file(), gpus.size(), model);
-    }
-    if (gpus.size() == 1) {
-      return "there is one GPU";
-    }
-    return settings.get(PlanSettings.NCCL4J_PROBE) == 0
-        ? "NCCL4J_PROBE=0 forbids a probe"
-        : windows;
+    return gpus.stream()
+        .map(gpu -> ProbeObstacle.ofWindows(settings, gpu))
+        .filter(reason -> !reason.isEmpty())
+        .findFirst()
+        .orElse("");
   }
 
   private String probed() {

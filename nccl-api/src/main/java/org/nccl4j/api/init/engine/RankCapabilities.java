@@ -10,18 +10,17 @@ import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.probe.ProbeObstacle;
 import org.nccl4j.api.init.probe.Probing;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.plan.algorithm.TunedTable;
-import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
@@ -75,10 +74,7 @@ public record RankCapabilities(
                     peer ->
                         own.sharesFabric(peer)
                             || device.nvlink(peer.deviceId()).orElse(graphs.isByNvlink()));
-    boolean windows =
-        !(self instanceof CudaDevice gpu)
-            || (gpu.sharingAbsence().isEmpty()
-                && request.settings().get(GpuSettings.NCCL_CUMEM_ENABLE));
+    boolean windows = ProbeObstacle.ofWindows(request.settings(), self).isEmpty();
     // A model's times were measured with windows, and would ask for their space; and
     // with a GPU for each rank: kernels that take all of a GPU would wait for one without room.
     String model =

@@ -83,7 +83,16 @@ public final class Probing {
       InitRequest request, Ranks ranks, Optional<TunedTable> tuned, Supplier<String> conditions) {
     boolean leads = ranks.rank == 0;
     String model = request.device().name() + suffix(request, tuned);
-    String obstacle = obstacle(request, ranks, tuned, model);
+    String obstacle =
+        ProbeObstacle.of(
+            request.settings(),
+            tuned,
+            new ProbeObstacle.Ranks(
+                request.device().kind(),
+                request.device().name(),
+                ranks.nRanks,
+                ranks.hosts,
+                ProbeObstacle.ofWindows(request.settings(), request.device())));
     ProbeKey key =
         leads && obstacle.isEmpty()
             ? ProbeKey.of(
@@ -95,25 +104,6 @@ public final class Probing {
                 ranks.transports)
             : null;
     return new Probing(request, request.info(ranks.rank), leads, obstacle, model, key);
-  }
-
-  private static String obstacle(
-      InitRequest request, Ranks ranks, Optional<TunedTable> tuned, String model) {
-    if (tuned.isPresent()) {
-      return "NCCL4J_COSTS_FILE names a table";
-    }
-    if (!isAllowed(request, tuned)) {
-      return "NCCL4J_PROBE=0 forbids it";
-    }
-    if (ranks.nRanks == 1) {
-      return "there is one rank";
-    }
-    if (ranks.hosts > 1) {
-      return "the ranks are on %d hosts".formatted(ranks.hosts);
-    }
-    return CommunicatorProfile.isMeasured(model, ranks.nRanks)
-        ? "the library has a table of " + model
-        : "";
   }
 
   private static boolean isAllowed(InitRequest request, Optional<TunedTable> tuned) {
@@ -174,17 +164,9 @@ public final class Probing {
   }
 
   private String obstacle(CommunicatorProfile known, String shared) {
-    if (shared.equals(NO)) {
-      return "a probe of this process has failed";
-    }
-    if (known.model().isEmpty()) {
-      return "the GPUs are of different models";
-    }
-    if (!known.model().equals(model)) {
-      return "GPUs without windows, and GPUs of several ranks, are not measured: these are "
-          + known.model();
-    }
-    return known.isAlike() ? "" : "a proxy carries data between the ranks";
+    return shared.equals(NO)
+        ? "a probe of this process has failed"
+        : ProbeObstacle.of(known, model);
   }
 
   /**

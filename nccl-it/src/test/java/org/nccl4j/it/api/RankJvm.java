@@ -1,0 +1,90 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.it.nvls.ArchivedClasses;
+
+/** The JVM of a rank on the host device in a process of its own, which starts and ends soon. */
+public final class RankJvm {
+  /** Less to start, and few methods that run often. */
+  private static final List<String> SHORT_LIVED =
+      List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData");
+
+  private static final int PATIENCE_SECONDS = 60;
+
+  private RankJvm() {}
+
+  /**
+   * The beginning of a command, before the main class: Java, its options and its class path.
+   *
+   * @param also folders behind the class path of this test
+   */
+  public static List<String> command(Path... also) throws Exception {
+    List<String> options =
+        new ArrayList<>(ArchivedClasses.options(ChaosRank.classPath(), RankJvm::train));
+    String classPath = options.remove(options.size() - 1);
+    options.add(
+        Stream.concat(Stream.of(classPath), Stream.of(also).map(Path::toString))
+            .collect(Collectors.joining(File.pathSeparator)));
+    return java(options);
+  }
+
+  private static List<String> java(List<String> options) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(SHORT_LIVED);
+    if (Runtime.version().feature() >= 24) {
+      command.add("--enable-native-access=ALL-UNNAMED");
+    }
+    command.addAll(options);
+    return command;
+  }
+
+  /** Two ranks, of which the first has the options. */
+  private static void train(List<String> options) throws Exception {
+    UniqueId id = UniqueId.create();
+    List<Process> ranks = new ArrayList<>();
+    try {
+      for (int rank = 0; rank < 2; rank++) {
+        List<String> command = java(rank == 0 ? options : List.of("-cp", ChaosRank.classPath()));
+        command.addAll(List.of(RankJvm.class.getName(), id.toString(), Integer.toString(rank)));
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
+        ranks.add(builder.inheritIO().start());
+      }
+      for (Process rank : ranks) {
+        assertTrue(rank.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS), "a rank does not end");
+        assertEquals(0, rank.exitValue(), "a rank fails");
+      }
+    } finally {
+      ranks.forEach(Process::destroyForcibly);
+    }
+  }
+
+  /** A rank of two; arguments: id, rank. */
+  public static void main(String[] arguments) {
+    int rank = Integer.parseInt(arguments[1]);
+    try (Communicator comm =
+            Communicator.initRank(2, UniqueId.parse(arguments[0]), rank, Devices.host());
+        DeviceStream stream = Devices.host().createStream();
+        DeviceMemory data = Devices.host().allocate(1 << 10)) {
+      comm.allReduce(data, data, 256, DataType.FLOAT32, RedOp.SUM, stream);
+      stream.synchronize();
+    }
+  }
+}
