@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { MOST_RANKS = 16, CALLS = 200, FIRST = 50, TOO_LONG = 100, MOST_MILLISECONDS = 60000 };
+enum { MOST_RANKS = 16, CALLS = 200, FIRST = 50, TOO_LONG = 100, PATIENCE_SECONDS = 60 };
 
 // The driver's functions, by the names of its library; no header of CUDA is needed.
 static struct {
@@ -79,12 +79,13 @@ static long lines(const char* log, int* compiled) {
 // Waits until all that a call enters is compiled; returns the lines of the log.
 static long await_compiled(const char* log) {
   int compiled[ENTERED_CLASSES] = {0};
-  for (int ms = 0; ms < MOST_MILLISECONDS; ms += 10) {
+  double end = microseconds(CLOCK_MONOTONIC) + PATIENCE_SECONDS * 1e6;
+  while (microseconds(CLOCK_MONOTONIC) < end) {
     long n = lines(log, compiled);
     int missing = 0;
     for (int c = 0; c < ENTERED_CLASSES; c++) missing += !compiled[c];
     if (!missing) return n;
-    usleep(10000);
+    usleep(50000);
   }
   for (int c = 0; c < ENTERED_CLASSES; c++)
     if (!compiled[c]) printf("the warm-up has not compiled %s\n", ENTERED[c]);

@@ -111,6 +111,8 @@ static void signals(void) {
   mine.sa_handler = take;
   for (int i = 0; i < 6; i++) sigaction(numbers[i], &mine, NULL);
   sigset_t before, after;
+  memset(&before, 0, sizeof before);  // the kernel fills a part of it
+  memset(&after, 0, sizeof after);
   pthread_sigmask(SIG_SETMASK, NULL, &before);
   work();
   pthread_sigmask(SIG_SETMASK, NULL, &after);
