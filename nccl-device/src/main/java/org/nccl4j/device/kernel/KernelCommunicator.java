@@ -72,6 +72,13 @@ public interface KernelCommunicator extends AutoCloseable {
   /** Prepares an operation straight between the buffers of the ranks, which are all in the team. */
   KernelPlan prepare(WindowWork work);
 
+  /**
+   * Prepares a step of a quantised sum, which touches this rank's memory alone.
+   *
+   * @throws InvalidUsageException if this device has none
+   */
+  KernelPlan prepare(QuantisedWork work);
+
   /** Prepares a one-sided operation on windows. */
   KernelPlan prepare(OneSidedWork work);
 

@@ -128,6 +128,11 @@ public final class KernelModules {
         reduces ? KernelFamily.directReductions(type) : KernelFamily.directCopies(), name);
   }
 
+  /** A kernel of quantised sums of a type; loaded and ready to be launched. */
+  long quantised(DataType type, String name) {
+    return function(KernelFamily.quantised(type), name);
+  }
+
   /**
    * True if a kernel's own code waits for the kernel before it, so that its blocks may come early.
    * The GPU does not decide: it also runs what was compiled for older ones, without that wait.
