@@ -74,6 +74,11 @@ public final class OperationDispatcher {
     return this;
   }
 
+  /** Bytes of the device's memory that quantised operations hold. Any thread. */
+  public long quantisedBytes() {
+    return quantised == null ? 0 : quantised.bytes();
+  }
+
   /**
    * Adopts the state of another queue of the same rank, which has new kernels. The caller ensures
    * happens-before to later operations.
@@ -83,9 +88,6 @@ public final class OperationDispatcher {
     planner = other.planner;
     launcher = other.launcher;
     signatures = other.signatures;
-    if (quantised != null) {
-      quantised.becomeFresh();
-    }
   }
 
   /**

@@ -73,6 +73,9 @@ public final class QuantisedSums {
   /** All memories: the two above, and those that graphs may use. */
   private final List<DeviceMemory> memories = new ArrayList<>();
 
+  /** Bytes of all memories. Read by any thread. */
+  private volatile long bytes;
+
   /** True if a graph may use the memories. */
   private boolean captured;
 
@@ -277,25 +280,26 @@ public final class QuantisedSums {
   }
 
   /** Makes the memories large enough. Graphs keep those that they were captured with. */
-  private void grow(long bytes) {
-    if (out != null && out.size() >= bytes) {
+  private void grow(long needed) {
+    if (out != null && out.size() >= needed) {
       return;
     }
-    DeviceMemory newOut = device.allocate(bytes);
+    DeviceMemory newOut = device.allocate(needed);
     DeviceMemory newIn;
     try {
-      newIn = device.allocate(bytes);
+      newIn = device.allocate(needed);
     } catch (RuntimeException e) {
       newOut.close();
       throw e;
     }
     forget();
     if (!captured) {
-      close();
+      closeMemories();
     }
     out = newOut;
     in = newIn;
     memories.addAll(List.of(out, in));
+    bytes = memories.stream().mapToLong(DeviceMemory::size).sum();
   }
 
   /** Discards the prepared calls. */
@@ -308,15 +312,27 @@ public final class QuantisedSums {
     }
   }
 
-  /** Forgets the plans of kernels that are no more. */
-  void becomeFresh() {
+  /**
+   * Frees the memories, once what was launched with them has ended, and forgets the plans, whose
+   * kernels are no more. Later calls make them anew.
+   */
+  void close() {
     Arrays.fill(calls, null);
+    closeMemories();
+    captured = false;
   }
 
-  /** Frees the memories, once what was launched with them has ended. */
-  void close() {
+  private void closeMemories() {
     memories.forEach(DeviceMemory::close);
     memories.clear();
+    out = null;
+    in = null;
+    bytes = 0;
+  }
+
+  /** Returns the bytes of its memories. */
+  long bytes() {
+    return bytes;
   }
 
   /** Returns the predicted microseconds of a call. */

@@ -177,6 +177,41 @@ class QuantisedSumsTest {
     }
   }
 
+  @Test
+  void withCallsCompared() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
+    try (Ranks ranks = new Ranks(2, config)) {
+      ranks.run((comm, stream) -> sample(1000).check(comm, stream, SEED));
+    }
+  }
+
+  /** Memory of parts that is known to the communicator, and plans that a suspension ends. */
+  @Test
+  void aViewOutlastsASuspension() throws Exception {
+    QuantisedCase each = sample(5000);
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            Communicator view =
+                comm.withOptions(CallOptions.defaults().withQuantisation(each.format(), 128));
+            assertFalse(comm.memory().containsKey("quantised sums"));
+            float[][] data = {each.data(0, 2, SEED, true), each.data(1, 2, SEED, true)};
+            for (int round = 0; round < 2; round++) {
+              try (DeviceMemory memory = each.memory(comm, data[comm.rank()])) {
+                each.call(view, memory, memory, stream);
+                stream.synchronize();
+                each.compare(comm, each.expected(data), each.floats(memory));
+              }
+              // Two memories of two parts, each 20 blocks of 128 codes and a scale, and its kind.
+              assertEquals(2 * 2 * (20 * 132 + 4 * 16), comm.memory().get("quantised sums"));
+              comm.suspend();
+              comm.resume();
+            }
+          });
+    }
+  }
+
   /** Calls in two streams share the memory of parts; the communicator orders them. */
   @Test
   void inTwoStreams() throws Exception {
