@@ -336,7 +336,7 @@ public final class Communicator implements AutoCloseable {
    */
   public Communicator withOptions(CallOptions options) {
     Arguments.notNull(options, "options");
-    return new Communicator(state, state.queue(options.settings()), config(), asyncCalls);
+    return new Communicator(state, options.queue(state), config(), asyncCalls);
   }
 
   /**
@@ -801,7 +801,7 @@ public final class Communicator implements AutoCloseable {
   public String explain(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
     Operation named = operation(operation);
-    return queue.planner().explain(named, Arguments.count(count), type) + state.explainRoutes();
+    return queue.explain(named, Arguments.count(count), type) + state.explainRoutes();
   }
 
   /**

@@ -14,6 +14,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.operation.Algorithm;
@@ -120,6 +121,11 @@ public class FakeKernels implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(WindowWork work) {
+    return plan(work, null);
+  }
+
+  @Override
+  public KernelPlan prepare(QuantisedWork work) {
     return plan(work, null);
   }
 

@@ -31,7 +31,7 @@ final class GroupTasks {
   /**
    * Operations from which on a group may fill a stream, which holds about a thousand launches: a
    * part that waits for room waits for operations of the parts behind it. An operation is at most
-   * four launches.
+   * five launches, a comparison of calls apart.
    */
   private static final int LARGE = 100;
 

@@ -6,6 +6,7 @@ import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.BufferWindows;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -14,6 +15,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -32,6 +34,9 @@ public final class OperationDispatcher {
   private Launcher launcher;
   private CallConsistencyCheck signatures;
   private final String name;
+
+  /** Null for operations that do not travel quantised. Set before the first operation. */
+  private QuantisedSums quantised;
 
   private final P2pTasks singles = new P2pTasks();
 
@@ -63,6 +68,17 @@ public final class OperationDispatcher {
     this.signatures = signatures;
   }
 
+  /** Has all-reduces and reduce-scatters travel quantised; before the first operation. */
+  public OperationDispatcher quantise(QuantisedSums.How how) {
+    quantised = new QuantisedSums(how, rank.rank, rank.nRanks, device, who());
+    return this;
+  }
+
+  /** Bytes of the device's memory that quantised operations hold. Any thread. */
+  public long quantisedBytes() {
+    return quantised == null ? 0 : quantised.bytes();
+  }
+
   /**
    * Adopts the state of another queue of the same rank, which has new kernels. The caller ensures
    * happens-before to later operations.
@@ -83,6 +99,9 @@ public final class OperationDispatcher {
   public void close(boolean idle) {
     if (idle && signatures != null) {
       signatures.close();
+    }
+    if (idle && quantised != null) {
+      quantised.close();
     }
     synchronized (this) {
       if (launchThread != null) {
@@ -198,9 +217,17 @@ public final class OperationDispatcher {
   private void check(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     check.check(shape, send, recv, count, stream);
+    if (isQuantised(shape)) {
+      quantised.check(shape, count);
+    }
     if (planner.windows().isUndecided()) {
       decide(shape, send, recv, count, stream);
     }
+  }
+
+  @HotPath
+  private boolean isQuantised(long shape) {
+    return quantised != null && QuantisedSums.takes(shape);
   }
 
   /** Keeps a call for the end of a group, which fails if the call does. */
@@ -249,6 +276,9 @@ public final class OperationDispatcher {
     try {
       check.check(shape, send, recv, count, stream);
       check.check(shape, operator);
+      if (isQuantised(shape)) {
+        throw quantised.refusal(shape, operator.name());
+      }
       DeviceMemory from = check.send(shape, send, count);
       DeviceMemory to = check.recv(shape, recv, count);
       Task.lease(from, to, operator.memory(), stream);
@@ -302,6 +332,10 @@ public final class OperationDispatcher {
   @HotPath
   private void launch(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
+    if (isQuantised(shape)) {
+      launchQuantised(shape, send, recv, count, stream);
+      return;
+    }
     if (signatures != null) {
       signatures.launch(shape, count, planner.placement(shape, send, recv, count), stream);
     }
@@ -332,6 +366,18 @@ public final class OperationDispatcher {
     }
   }
 
+  @HotPath
+  private void launchQuantised(
+      long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
+    if (signatures != null) {
+      signatures.launch(shape, count, Planner.Placement.NONE, stream);
+    }
+    if (count > 0) {
+      quantised.launch(planner, launcher, shape, send, recv, count, stream);
+      tell(shape, count, stream);
+    }
+  }
+
   /**
    * Makes the plan of a collective over connections, which its first call then finds; on a GPU,
    * whose plans need no other rank.
@@ -339,7 +385,7 @@ public final class OperationDispatcher {
   public void prepare(long shape, long count) {
     launcher.enter();
     try {
-      if (isOnGpu() && count > 0) {
+      if (isOnGpu() && count > 0 && !isQuantised(shape)) {
         planner.prepare(shape, count);
       }
     } finally {
@@ -357,6 +403,8 @@ public final class OperationDispatcher {
           put(n++, task);
         } else if (task.count() > 0 && task.operator() != null) {
           planner.plan(task.shape(), task.count(), task.operator());
+        } else if (task.count() > 0 && isQuantised(task.shape())) {
+          quantised.prepare(planner, task.shape(), task.count());
         } else if (task.count() > 0) {
           planner.plan(task.shape(), task.send(), task.recv(), task.count());
         }
@@ -384,7 +432,19 @@ public final class OperationDispatcher {
 
   /** Predicted microseconds. */
   double predict(Task task) {
+    if (task.count() > 0 && isQuantised(task.shape())) {
+      return quantised.predict(planner, task.shape(), task.count());
+    }
     return task.count() == 0 ? 0 : planner.predict(task.shape(), task.count());
+  }
+
+  /**
+   * Returns the choices for an operation as {@link Planner#explain}, and what quantising changes.
+   */
+  public String explain(Operation operation, long count, DataType type) {
+    String plain = planner.explain(operation, count, type);
+    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
+    return isQuantised(shape) ? plain + quantised.explain(planner, operation, count, type) : plain;
   }
 
   /** Launches a group's operations of this rank: collectives first, then sends and receives. */

@@ -308,7 +308,11 @@ public final class CommunicatorState {
 
   /** Bytes that the communicator holds on this rank's device, by what for. */
   public Map<String, Long> memory() {
-    return suspended || closed.get() ? Map.of() : MemoryUsage.of(engine());
+    if (suspended || closed.get()) {
+      return Map.of();
+    }
+    long quantised = others.keySet().stream().mapToLong(OperationDispatcher::quantisedBytes).sum();
+    return MemoryUsage.of(engine(), quantised);
   }
 
   /** Ends this rank's operations with an error and tells the others. */

@@ -28,6 +28,8 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.QuantisedParts;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -42,6 +44,7 @@ public final class Planner {
   private static final int SUPPLIED = 64;
 
   private final KernelCommunicator kernels;
+  private final int rank;
   private final CommunicatorProfile ranks;
   private final ConnectionLayout layout;
   private final NvlsAccess nvls;
@@ -89,6 +92,7 @@ public final class Planner {
   /** A planner of a rank's operations. */
   public Planner(KernelCommunicator kernels, Place place, Rules rules) {
     this.kernels = kernels;
+    this.rank = place.rank;
     this.ranks = place.ranks;
     this.layout = place.layout;
     this.rules = rules;
@@ -158,6 +162,16 @@ public final class Planner {
   /** Makes the plan of an operation over connections, to be found by its first call. */
   public void prepare(long shape, long count) {
     plan(shape, count);
+  }
+
+  /**
+   * The plan of a step of a quantised sum, the caller's from then on.
+   *
+   * @param residual as {@link QuantisedWork} has it
+   */
+  public KernelPlan plan(QuantisedWork.Step step, QuantisedParts parts, DeviceMemory residual) {
+    return kernels.prepare(
+        new QuantisedWork(step, parts, rank, residual, rules.ctas.mostOfDevice()));
   }
 
   /** The plan of an operation over connections, on the launch's own buffers. */

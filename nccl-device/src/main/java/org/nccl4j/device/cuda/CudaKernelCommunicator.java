@@ -31,6 +31,7 @@ import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.plan.PlanMemory;
 import org.nccl4j.device.cuda.plan.PlanTables;
 import org.nccl4j.device.cuda.plan.PreMulPlans;
+import org.nccl4j.device.cuda.plan.QuantisedPlans;
 import org.nccl4j.device.cuda.rma.RmaPlan;
 import org.nccl4j.device.cuda.rma.RmaReceiver;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
@@ -49,6 +50,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.kernel.WindowWork;
@@ -85,6 +87,7 @@ final class CudaKernelCommunicator
   private final SlowWaitProbe longWaits;
   private final CollectivePlans collectives;
   private final PreMulPlans preMul;
+  private final QuantisedPlans quantised;
   private final NvlsPlans nvls;
   private final P2pPlans p2p;
   private final StreamProgress progress;
@@ -131,6 +134,7 @@ final class CudaKernelCommunicator
         new PlanContext(gpu, device.kernels(), spec, memory, ofPlans, tables, new OffheapPool());
     collectives = new CollectivePlans(context);
     preMul = new PreMulPlans(context, collectives);
+    quantised = new QuantisedPlans(context);
     p2p = new P2pPlans(context);
     copies = new CopyEngineP2p(context);
     try {
@@ -262,6 +266,12 @@ final class CudaKernelCommunicator
   @Override
   public Optional<ExpertKernels> expertKernels() {
     return Optional.of(new ExpertPlans(context));
+  }
+
+  @Override
+  public KernelPlan prepare(QuantisedWork work) {
+    checkUsable();
+    return quantised.prepare(work);
   }
 
   @Override

@@ -77,6 +77,13 @@ public interface KernelCommunicator extends AutoCloseable {
     return Optional.empty();
   }
 
+  /**
+   * Prepares a step of a quantised sum, which touches this rank's memory alone.
+   *
+   * @throws InvalidUsageException if this device has none
+   */
+  KernelPlan prepare(QuantisedWork work);
+
   /** Prepares a one-sided operation on windows. */
   KernelPlan prepare(OneSidedWork work);
 

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.TreeSet;
 import org.nccl4j.it.perf.peer.MpiPeer;
 import org.nccl4j.it.perf.peer.Peer;
+import org.nccl4j.it.perf.peer.QuantisedPeer;
 import org.nccl4j.it.perf.rank.Command;
 import org.nccl4j.it.perf.rank.Library;
 import org.nccl4j.it.perf.rank.ProcessRanks;
@@ -23,6 +24,9 @@ import org.nccl4j.it.perf.workload.Workload;
 /** One run of {@code perf}: starts the ranks, has them join, sweeps, and sums up. */
 final class Measurement {
   private static final Duration JOIN_PATIENCE = Duration.ofSeconds(90);
+
+  /** Allowed for an operation that has not been timed. */
+  private static final double SLOW_MICROS = 10_000;
 
   private final PerfSettings settings;
   private final String version;
@@ -54,6 +58,7 @@ final class Measurement {
             yield run(ranks, joined, timer, List.of(mpi));
           }
         }
+        case QUANTISED -> run(ranks, joined, timer, List.of(quantised(ranks, timer)));
         case LIBNCCL -> {
           LibncclRanks libnccl = new LibncclRanks(ranks, settings.ranks().processes());
           if (settings.ranks().drives() == 1) {
@@ -64,6 +69,15 @@ final class Measurement {
         }
       };
     }
+  }
+
+  private Peer quantised(Ranks ranks, CellTimer timer) {
+    Comparison how = settings.outputs().comparison();
+    ranks.all(new Command.Quantise(how.format(), how.block()), JOIN_PATIENCE);
+    return new QuantisedPeer(
+        "%s:%d".formatted(how.format().label(), how.block()),
+        (cell, warmup, iterations, library) ->
+            timer.micros(cell, warmup, iterations, SLOW_MICROS, library));
   }
 
   /** Returns the costs of communicators; none if they were not measured. */

@@ -233,8 +233,8 @@ final class PerfOptions {
       completionCandidates = AlgorithmNames.class,
       description =
           "Forces algorithms, like NCCL_ALGO: ${COMPLETION-CANDIDATES}. Direct algorithms and"
-              + " CopyEngine need windows (-R); NVLSTree and PAT need several hosts; Doubling is for"
-              + " the host device on one host.")
+              + " CopyEngine need windows (-R); NVLSTree and PAT need several hosts; Doubling is"
+              + " for the host device on one host.")
   String algorithm;
 
   @Option(
@@ -252,11 +252,12 @@ final class PerfOptions {
 
   @Option(
       names = {"--compare"},
-      paramLabel = "mpi|libnccl",
+      paramLabel = "mpi|libnccl|quantised",
       description =
-          "Measures the installed Open MPI (host device) or libnccl (libnccl=FILE names it; CUDA "
-              + "device) beside ours, and adds a column time/ours; of libnccl the best of plain "
-              + "and registered buffers.")
+          "Measures the installed Open MPI (host device) or libnccl (libnccl=FILE names it; CUDA"
+              + " device) beside ours, and adds a column time/ours; of libnccl the best of plain"
+              + " and registered buffers. quantised=FORMAT:BLOCK (f8e4m3 or int8, 32 or 128)"
+              + " measures our operations with quantised data; --explain shows their bytes.")
   String compare;
 
   @Option(

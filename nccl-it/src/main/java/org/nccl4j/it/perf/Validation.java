@@ -24,6 +24,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
+import org.nccl4j.it.perf.peer.QuantisedPeer;
 import org.nccl4j.it.perf.rank.RegistrationMode;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
@@ -66,6 +67,9 @@ final class Validation {
     boolean mpi = comparison.with() == Comparison.With.MPI;
     if (mpi) {
       refuseWhatMpiLacks(what);
+    }
+    if (comparison.with() == Comparison.With.QUANTISED) {
+      refuseWhatIsNotQuantised(what);
     }
     if (kind == Device.Kind.HOST) {
       refuseWhatDoesNotFit(what.sizes().max() * (mpi ? 2 : 1), ranks.count());
@@ -131,7 +135,8 @@ final class Validation {
       throw new InvalidUsageException(
           ErrorId.OPTIONS,
           options.overlap
-              ? "--overlap: the host device has no multiprocessors that operations share with a computing kernel"
+              ? "--overlap: the host device has no multiprocessors that operations share with a"
+                    + " computing kernel"
               : "--blocks: operations of the host device have no blocks",
           "leave it out, or use --device cuda");
     }
@@ -305,6 +310,15 @@ final class Validation {
       return Comparison.NONE;
     }
     String[] words = options.compare.split("=", 2);
+    if (words[0].equals("quantised")) {
+      if (options.overlap) {
+        throw new InvalidUsageException(
+            ErrorId.OPTIONS,
+            "--compare quantised: quantised operations are not measured beside a computation",
+            "leave --overlap out");
+      }
+      return quantised(words.length > 1 ? words[1] : "f8e4m3:128");
+    }
     if (words[0].equals("libnccl")) {
       if (kind == Device.Kind.HOST) {
         throw new InvalidUsageException(
@@ -318,7 +332,7 @@ final class Validation {
       throw new InvalidArgumentException(
           ErrorId.OPTION,
           "--compare " + options.compare + ": perf cannot measure that",
-          "use --compare mpi, libnccl, or libnccl=FILE");
+          "use --compare mpi, libnccl, libnccl=FILE, quantised, or quantised=FORMAT:BLOCK");
     }
     if (kind == Device.Kind.CUDA) {
       throw new InvalidUsageException(
@@ -327,6 +341,39 @@ final class Validation {
           "use it with --device host");
     }
     return new Comparison(Comparison.With.MPI, "");
+  }
+
+  private static Comparison quantised(String how) {
+    String[] words = how.split(":", 2);
+    for (DataType format : new DataType[] {DataType.FLOAT8_E4M3, DataType.INT8}) {
+      for (int block : new int[] {32, 128}) {
+        if (words.length > 1
+            && words[0].equals(format.label())
+            && words[1].equals(Integer.toString(block))) {
+          return new Comparison(Comparison.With.QUANTISED, "", format, block);
+        }
+      }
+    }
+    throw new InvalidArgumentException(
+        ErrorId.OPTION,
+        "--compare quantised=%s: there is no such quantisation".formatted(how),
+        "use f8e4m3 or int8, a colon, and 32 or 128");
+  }
+
+  private static void refuseWhatIsNotQuantised(PerfSettings.What what) {
+    for (Workload workload : what.workloads()) {
+      for (DataType type : what.types()) {
+        for (RedOp op : what.ops()) {
+          if (!QuantisedPeer.has(workload, type) || op != RedOp.SUM && op != RedOp.AVG) {
+            throw new InvalidUsageException(
+                ErrorId.OPTIONS,
+                "--compare quantised: there is no quantised %s of %s by %s"
+                    .formatted(workload.label(), type.label(), op.label()),
+                "use all_reduce or reduce_scatter, -d float, half or bfloat16, and -o sum or avg");
+          }
+        }
+      }
+    }
   }
 
   private void refuseWhatDoesNotFit(long bytes, int nRanks) {

@@ -84,6 +84,15 @@ final class EndToEndTest {
     assertRight(line, 1);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"-t 2 -d bfloat16", "--processes 2 --compare quantised=int8:32 -m 2"})
+  void quantisedSumsAreMeasuredBeside(String line) {
+    String compare = line.contains("--compare") ? "" : " --compare quantised";
+    everythingIsRight("all_reduce,reduce_scatter --explain -b 4K -e 4K " + line + compare);
+    assertTrue(out.toString().contains("quantised time / our time"), out::toString);
+    assertTrue(out.toString().contains("bytes from each rank"), out::toString);
+  }
+
   @Test
   void resultsAreWritten(@TempDir Path folder) throws IOException {
     Path json = folder.resolve("out.json");

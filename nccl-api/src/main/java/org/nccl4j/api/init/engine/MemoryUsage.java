@@ -7,8 +7,16 @@ import java.util.Map;
 public final class MemoryUsage {
   private MemoryUsage() {}
 
-  public static Map<String, Long> of(Engine engine) {
+  /**
+   * Bytes by purpose.
+   *
+   * @param quantised of quantised operations
+   */
+  public static Map<String, Long> of(Engine engine, long quantised) {
     Map<String, Long> items = new LinkedHashMap<>();
+    if (quantised > 0) {
+      items.put("quantised sums", quantised);
+    }
     if (engine.place().windows().memoryBytes() > 0) {
       items.put("windows", engine.place().windows().memoryBytes());
     }

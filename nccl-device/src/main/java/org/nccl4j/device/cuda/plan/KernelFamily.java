@@ -70,6 +70,13 @@ record KernelFamily(String file, List<String> kernels) {
     return new KernelFamily(type.label(), REDUCTIONS);
   }
 
+  /** Returns the kernels of quantised sums of a type. */
+  static KernelFamily quantised(DataType type) {
+    return new KernelFamily(
+        "quantise-" + type.label(),
+        List.of("nccl4j_quantise", "nccl4j_quantised_sum", "nccl4j_dequantise"));
+  }
+
   /** Returns the kernels that only copy, directly between the ranks' buffers. */
   static KernelFamily directCopies() {
     return DIRECT_COPIES;

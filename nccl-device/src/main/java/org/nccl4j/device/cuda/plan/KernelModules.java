@@ -138,6 +138,11 @@ public final class KernelModules {
     return isInBuild(KernelFamily.experts(type));
   }
 
+  /** A kernel of quantised sums of a type; loaded and ready to be launched. */
+  long quantised(DataType type, String name) {
+    return function(KernelFamily.quantised(type), name);
+  }
+
   /**
    * True if a kernel's own code waits for the kernel before it, so that its blocks may come early.
    * The GPU does not decide: it also runs what was compiled for older ones, without that wait.

@@ -32,6 +32,7 @@ import org.nccl4j.device.host.kernel.window.RmaSender;
 import org.nccl4j.device.host.kernel.window.TeamBarrier;
 import org.nccl4j.device.host.kernel.window.WindowKernels;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.BlockQuantiser;
 import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -40,6 +41,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
@@ -236,6 +238,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           default -> new WindowKernels(work, space, arrivals, scratch);
         };
     return new KernelSerializer.Plan(turns, ends, kernel);
+  }
+
+  @Override
+  public KernelPlan prepare(QuantisedWork work) {
+    return new KernelSerializer.Plan(turns, ends, new BlockQuantiser(work)::run);
   }
 
   @Override

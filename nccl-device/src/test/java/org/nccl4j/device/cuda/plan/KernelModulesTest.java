@@ -159,7 +159,7 @@ class KernelModulesTest extends AgainstFakeCuda {
   void familiesNameEveryKernelOfTheSources() throws IOException {
     Set<String> declared = new TreeSet<>();
     Pattern kernel = Pattern.compile("(?:^ *|__global__ void )(nccl4j_[a-z0-9_]+)[(,]");
-    for (String source : new String[] {"family", "direct", "nvls", "nvls_tree"}) {
+    for (String source : new String[] {"family", "direct", "nvls", "nvls_tree", "quantise"}) {
       Matcher found =
           Pattern.compile(kernel.pattern(), Pattern.MULTILINE)
               .matcher(Files.readString(NativeBuild.source("src/main/cuda/" + source + ".cu")));
@@ -177,6 +177,7 @@ class KernelModulesTest extends AgainstFakeCuda {
             KernelFamily.reductions(DataType.FLOAT32),
             KernelFamily.directCopies(),
             KernelFamily.directReductions(DataType.FLOAT32),
+            KernelFamily.quantised(DataType.FLOAT32),
             KernelFamily.nvlsCopies(false),
             KernelFamily.nvlsCopies(true),
             KernelFamily.nvlsTree(DataType.FLOAT32, false),

@@ -195,6 +195,31 @@ public class LayoutTest {
   }
 
   @Test
+  void argumentsOfQuantisedSumsAreTheHeaders() throws Exception {
+    Map<String, Integer> offsets = new LinkedHashMap<>();
+    offsets.put("send", KernelLayout.SEND);
+    offsets.put("recv", KernelLayout.RECV);
+    offsets.put("residual", QuantisedPlans.RESIDUAL);
+    offsets.put("count", QuantisedPlans.COUNT);
+    offsets.put("part", QuantisedPlans.PART);
+    offsets.put("partBytes", QuantisedPlans.PART_BYTES);
+    offsets.put("blocks", QuantisedPlans.BLOCKS);
+    offsets.put("nParts", QuantisedPlans.N_PARTS);
+    offsets.put("block", QuantisedPlans.BLOCK);
+    offsets.put("int8", QuantisedPlans.INT8);
+    offsets.put("averages", QuantisedPlans.AVERAGES);
+    offsets.put("quantises", QuantisedPlans.QUANTISES);
+    StringBuilder body = new StringBuilder();
+    String probe = "printf(\"%s %%d\\n\", (int)offsetof(nccl4jQuantiseArguments, %1$s));\n";
+    offsets.forEach((field, offset) -> body.append(probe.formatted(field)));
+    body.append("printf(\"size %d\\n\", (int)sizeof(nccl4jQuantiseArguments));\n");
+    offsets.put("size", QuantisedPlans.SIZE);
+    List<String> expected =
+        offsets.entrySet().stream().map(each -> each.getKey() + " " + each.getValue()).toList();
+    assertEquals(expected, run("quantise_layout.h", body.toString()).lines().toList());
+  }
+
+  @Test
   void enumsAndConnectionsAreTheHeaders() throws Exception {
     StringBuilder body = new StringBuilder();
     for (Enum<?>[] values :

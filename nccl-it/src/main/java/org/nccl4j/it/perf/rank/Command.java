@@ -3,6 +3,7 @@ package org.nccl4j.it.perf.rank;
 import java.io.Serializable;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.device.DataType;
 import org.nccl4j.it.perf.workload.Cell;
 
 /** A command of the coordinator to a rank. */
@@ -40,6 +41,9 @@ public sealed interface Command extends Serializable {
    * @param uniqueIds two
    */
   record Costs(Library library, List<String> uniqueIds) implements Command {}
+
+  /** Have the operations of {@link Library#QUANTISED} travel quantised; answer with nothing. */
+  record Quantise(DataType format, int block) implements Command {}
 
   /** Run an operation; answer with the time. */
   record Measure(Cell cell, IterationPlan pace, Library library) implements Command {}

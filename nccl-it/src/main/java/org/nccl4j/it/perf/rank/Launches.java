@@ -53,7 +53,7 @@ final class Launches implements AutoCloseable {
   }
 
   private void groupStart() {
-    if (library == Library.OURS) {
+    if (library.isOurs()) {
       Group.start();
     } else {
       lanes.get(0).nccl().groupStart();
@@ -61,7 +61,7 @@ final class Launches implements AutoCloseable {
   }
 
   private void groupEnd() {
-    if (library == Library.OURS) {
+    if (library.isOurs()) {
       Group.end();
     } else {
       lanes.get(0).nccl().groupEnd();

@@ -3,6 +3,7 @@ package org.nccl4j.it.perf.rank;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -25,6 +26,7 @@ final class RankLane implements AutoCloseable {
   private final DeviceMemory barrier;
   private final Map<Library, NcclRank> others = new EnumMap<>(Library.class);
   private Communicator communicator;
+  private Communicator quantised; // null where that is not measured
 
   /**
    * A rank that has not joined yet.
@@ -75,7 +77,7 @@ final class RankLane implements AutoCloseable {
    * otherwise each has its own, so that both can register theirs.
    */
   RankBuffers buffers(Library library) {
-    return library == Library.OURS ? buffers : theirs;
+    return library.isOurs() ? buffers : theirs;
   }
 
   Libnccl nccl() {
@@ -110,11 +112,23 @@ final class RankLane implements AutoCloseable {
     others.put(library, NcclRank.join(this, uniqueId, library == Library.LIBNCCL_WINDOWS));
   }
 
+  /** Has the operations of {@link Library#QUANTISED} travel quantised. */
+  void quantise(DataType format, int block) {
+    quantised = communicator.withOptions(CallOptions.defaults().withQuantisation(format, block));
+  }
+
+  /** The communicator whose choices are explained. */
+  Communicator explained() {
+    return quantised == null ? communicator : quantised;
+  }
+
   /** A cell's operation by a library; the same object as long as the cell is the same. */
   PreparedCall operation(Cell cell, Library library) {
-    return library == Library.OURS
-        ? buffers.operation(communicator, stream, cell)
-        : others.get(library).operation(cell);
+    return switch (library) {
+      case OURS -> buffers.operation(communicator, stream, cell);
+      case QUANTISED -> buffers.unprepared(quantised, stream, cell);
+      default -> others.get(library).operation(cell);
+    };
   }
 
   /** Puts a small all-reduce into the stream. */

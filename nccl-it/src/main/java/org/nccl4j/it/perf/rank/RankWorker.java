@@ -68,6 +68,9 @@ public final class RankWorker implements AutoCloseable {
     } else if (order instanceof Command.CreateId create) {
       return new Reply.Text(
           create.library() == Library.OURS ? UniqueId.create().toString() : nccl().uniqueId());
+    } else if (order instanceof Command.Quantise quantise) {
+      lanes.forEach(lane -> lane.quantise(quantise.format(), quantise.block()));
+      return new Reply.Text("");
     } else if (order instanceof Command.JoinLibnccl join) {
       return join(join);
     } else if (order instanceof Command.Costs costs) {
@@ -95,7 +98,7 @@ public final class RankWorker implements AutoCloseable {
     return new Reply.Explained(
         decision.algorithm(),
         decision.protocol(),
-        communicator.explain(operation, count, cell.type()));
+        lanes.get(0).explained().explain(operation, count, cell.type()));
   }
 
   private void makeLanes() {

@@ -1,0 +1,398 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Leases;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.QuantisedParts;
+import org.nccl4j.device.kernel.QuantisedWork.Step;
+import org.nccl4j.operation.Operation;
+
+/**
+ * The all-reduces and reduce-scatters of one rank whose data travel quantised. Each rank quantises
+ * its elements into a part for each rank, an all-to-all brings all copies of a part to its owner,
+ * which adds them in float32 in the order of the ranks. In an all-reduce the owner quantises the
+ * sum and an all-gather brings it to all ranks. Both copies are collectives of bytes, so this works
+ * by all algorithms and transports, and the algorithm does not change the result.
+ *
+ * <p>The parts lie in two memories of this object, which grow to the largest call. Owner: the
+ * thread that is in the launcher.
+ */
+public final class QuantisedSums {
+  /** Plans of calls that differ in shape or count; a power of two. */
+  private static final int PLACES = 64;
+
+  /** Of the host's steps of an all-reduce for each element, as measured; docs/benchmarks. */
+  private static final double HOST_NANOS = 9;
+
+  private static final double NANOS_PER_MICRO = 1000;
+
+  /** Steps of a reduce-scatter for each element, beside those of an all-reduce. */
+  private static final double HALF = 0.6;
+
+  /** Bytes of elements that a GPU's steps of an all-reduce go through in a microsecond. */
+  private static final double GPU_BYTES_PER_MICRO = 500_000;
+
+  /** Microseconds of a step of a GPU without elements. */
+  private static final double GPU_LAUNCH = 3;
+
+  /**
+   * A quantisation.
+   *
+   * @param format of the codes: FLOAT8_E4M3 or INT8
+   * @param block elements that share a scale
+   * @param residual float32 for each element of the send buffer, for error feedback; null for none
+   */
+  public record How(DataType format, int block, DeviceMemory residual) {}
+
+  private final How how;
+  private final int rank;
+  private final int nRanks;
+  private final Device device;
+  private final String where;
+  private final Call[] calls = new Call[PLACES];
+
+  /** Parts that this rank has quantised, and at the end of an all-reduce the parts of the sum. */
+  private DeviceMemory out;
+
+  /** Copies of this rank's part. */
+  private DeviceMemory in;
+
+  /** All memories: the two above, and those that graphs may use. */
+  private final List<DeviceMemory> memories = new ArrayList<>();
+
+  /** Bytes of all memories. Read by any thread. */
+  private volatile long bytes;
+
+  /** True if a graph may use the memories. */
+  private boolean captured;
+
+  QuantisedSums(How how, int rank, int nRanks, Device device, String who) {
+    this.how = how;
+    this.rank = rank;
+    this.nRanks = nRanks;
+    this.device = device;
+    this.where = " on " + who + ": ";
+  }
+
+  /** The prepared steps of calls of one shape and count. */
+  private record Call(
+      long shape,
+      long count,
+      QuantisedParts parts,
+      DeviceMemory out,
+      DeviceMemory own,
+      DeviceMemory in,
+      KernelPlan quantise,
+      KernelPlan sum,
+      KernelPlan dequantise) {
+    void discard() {
+      quantise.discard();
+      sum.discard();
+      if (dequantise != null) {
+        dequantise.discard();
+      }
+    }
+  }
+
+  /** True for an operation whose data travel quantised. */
+  @HotPath
+  static boolean takes(long shape) {
+    Operation operation = CallShape.operation(shape);
+    return operation == Operation.ALL_REDUCE || operation == Operation.REDUCE_SCATTER;
+  }
+
+  /** Throws for a call that cannot be quantised. */
+  @HotPath
+  void check(long shape, long count) {
+    DataType type = CallShape.type(shape);
+    RedOp op = CallShape.op(shape);
+    boolean typed =
+        type == DataType.FLOAT32 || type == DataType.FLOAT16 || type == DataType.BFLOAT16;
+    if (!typed || op != RedOp.SUM && op != RedOp.AVG) {
+      throw new InvalidArgumentException(
+          typed ? ErrorId.ARGUMENT : ErrorId.TYPE,
+          "a quantised %s%s%s"
+              .formatted(
+                  CallShape.operation(shape).key(),
+                  where,
+                  typed ? "the operator is " + op.label() : "elements are " + type.label()),
+          typed
+              ? "use SUM or AVG, or call it without CallOptions.withQuantisation"
+              : "use FLOAT32, FLOAT16 or BFLOAT16, or call it without"
+                  + " CallOptions.withQuantisation");
+    }
+    if (how.residual() != null) {
+      checkResidual(shape, count);
+    }
+  }
+
+  @HotPath
+  private void checkResidual(long shape, long count) {
+    DeviceMemory residual = how.residual();
+    long elements = elements(shape, count);
+    if (residual.device() != device
+        || !residual.isOpen()
+        || residual.size() / Float.BYTES < elements) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "a quantised %s%s%s"
+              .formatted(
+                  CallShape.operation(shape).key(),
+                  where,
+                  residual.device() != device
+                      ? "the residual belongs to " + residual.device().name()
+                      : !residual.isOpen()
+                          ? "the residual is closed"
+                          : "the residual has %d bytes for %d elements of float32"
+                              .formatted(residual.size(), elements)),
+          "pass an open memory of %s with 4 bytes for each element of the send buffer"
+              .formatted(device.name()));
+    }
+  }
+
+  /** Refuses a user's operator. */
+  InvalidArgumentException refusal(long shape, String operator) {
+    return new InvalidArgumentException(
+        ErrorId.ARGUMENT,
+        "a quantised %s%sthe operator is %s"
+            .formatted(CallShape.operation(shape).key(), where, operator),
+        "use SUM or AVG, or call it without CallOptions.withQuantisation");
+  }
+
+  @HotPath
+  private long elements(long shape, long count) {
+    return CallShape.operation(shape) == Operation.ALL_REDUCE ? count : count * nRanks;
+  }
+
+  /** Returns the layout of a call's parts. */
+  QuantisedParts parts(long shape, long count) {
+    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    long blocks = (count + how.block() - 1) / how.block();
+    return new QuantisedParts(
+        CallShape.type(shape),
+        how.format(),
+        how.block(),
+        CallShape.op(shape) == RedOp.AVG,
+        nRanks,
+        all ? (blocks + nRanks - 1) / nRanks * how.block() : count,
+        elements(shape, count));
+  }
+
+  /** Makes what calls of a shape and count need. */
+  void prepare(Planner planner, long shape, long count) {
+    Call call = call(planner, shape, count);
+    planner.plan(toAll(), call.out, call.in, call.parts.bytes());
+    if (call.dequantise != null) {
+      planner.plan(gather(), call.own, call.out, call.parts.bytes());
+    }
+  }
+
+  /** Launches a call that has been checked; between enter and leave. */
+  @HotPath
+  void launch(
+      Planner planner,
+      Launcher launcher,
+      long shape,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DeviceStream stream) {
+    Leases.extend(how.residual(), null); // no launch names it
+    try {
+      captured |= stream.isCapturing();
+      Call call = call(planner, shape, count);
+      long bytes = call.parts.bytes();
+      KernelPlan toAll = planner.plan(toAll(), call.out, call.in, bytes);
+      KernelPlan gather =
+          call.dequantise == null ? null : planner.plan(gather(), call.own, call.out, bytes);
+      launcher.launchOther(call.quantise, send, call.out, stream, Launcher.UNNAMED, 0);
+      launcher.launchCollective(toAll, call.out, call.in, stream, toAll(), bytes);
+      if (gather == null) {
+        launcher.launchOther(call.sum, call.in, recv, stream, Launcher.UNNAMED, 0);
+        return;
+      }
+      launcher.launchOther(call.sum, call.in, call.own, stream, Launcher.UNNAMED, 0);
+      launcher.launchCollective(gather, call.own, call.out, stream, gather(), bytes);
+      launcher.launchOther(call.dequantise, call.out, recv, stream, Launcher.UNNAMED, 0);
+    } finally {
+      Leases.end(how.residual(), null);
+    }
+  }
+
+  @HotPath
+  private static long toAll() {
+    return CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
+  }
+
+  @HotPath
+  private static long gather() {
+    return CallShape.of(Operation.ALL_GATHER, DataType.UINT8, RedOp.SUM, 0);
+  }
+
+  @HotPath
+  private Call call(Planner planner, long shape, long count) {
+    int place = (int) ((count * 31 + shape) * 0x9E3779B97F4A7C15L >>> 58);
+    Call known = calls[place];
+    return known != null && known.count == count && known.shape == shape
+        ? known
+        : make(planner, shape, count, place);
+  }
+
+  private Call make(Planner planner, long shape, long count, int place) {
+    QuantisedParts parts = parts(shape, count);
+    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    KernelPlan quantise = planner.plan(Step.QUANTISE, parts, how.residual());
+    KernelPlan sum =
+        all
+            ? planner.plan(Step.SUM_AND_QUANTISE, parts, how.residual())
+            : planner.plan(Step.SUM, parts, null);
+    KernelPlan dequantise = all ? planner.plan(Step.DEQUANTISE, parts, null) : null;
+    long bytes = Math.multiplyExact(parts.bytes(), (long) nRanks);
+    grow(bytes);
+    if (calls[place] != null) {
+      calls[place].discard();
+    }
+    calls[place] =
+        new Call(
+            shape,
+            count,
+            parts,
+            out.slice(0, bytes),
+            out.slice(rank * parts.bytes(), parts.bytes()),
+            in.slice(0, bytes),
+            quantise,
+            sum,
+            dequantise);
+    return calls[place];
+  }
+
+  /** Makes the memories large enough. Graphs keep those that they were captured with. */
+  private void grow(long needed) {
+    if (out != null && out.size() >= needed) {
+      return;
+    }
+    DeviceMemory newOut = device.allocate(needed);
+    DeviceMemory newIn;
+    try {
+      newIn = device.allocate(needed);
+    } catch (RuntimeException e) {
+      newOut.close();
+      throw e;
+    }
+    forget();
+    if (!captured) {
+      closeMemories();
+    }
+    out = newOut;
+    in = newIn;
+    memories.addAll(List.of(out, in));
+    bytes = memories.stream().mapToLong(DeviceMemory::size).sum();
+  }
+
+  /** Discards the prepared calls. */
+  private void forget() {
+    for (int place = 0; place < PLACES; place++) {
+      if (calls[place] != null) {
+        calls[place].discard();
+        calls[place] = null;
+      }
+    }
+  }
+
+  /**
+   * Frees the memories, once what was launched with them has ended, and forgets the plans, whose
+   * kernels are no more. Later calls make them anew.
+   */
+  void close() {
+    Arrays.fill(calls, null);
+    closeMemories();
+    captured = false;
+  }
+
+  private void closeMemories() {
+    memories.forEach(DeviceMemory::close);
+    memories.clear();
+    out = null;
+    in = null;
+    bytes = 0;
+  }
+
+  /** Returns the bytes of its memories. */
+  long bytes() {
+    return bytes;
+  }
+
+  /** Returns the predicted microseconds of a call. */
+  double predict(Planner planner, long shape, long count) {
+    return times(planner, shape, count).sum();
+  }
+
+  /**
+   * Predicted microseconds of a call.
+   *
+   * @param toAll of the all-to-all
+   * @param gather of the all-gather; 0 where there is none
+   * @param own of the rank's own steps
+   */
+  private record Times(double toAll, double gather, double own) {
+    double sum() {
+      return toAll + gather + own;
+    }
+  }
+
+  private Times times(Planner planner, long shape, long count) {
+    long bytes = parts(shape, count).bytes();
+    boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
+    long own = elements(shape, count);
+    double passes = all ? 1 : HALF;
+    return new Times(
+        planner.predict(toAll(), bytes),
+        all ? planner.predict(gather(), bytes) : 0,
+        device.kind() == Device.Kind.HOST
+            ? passes * own * HOST_NANOS / NANOS_PER_MICRO
+            : passes * own * CallShape.type(shape).bytes() / GPU_BYTES_PER_MICRO
+                + (all ? 2 + 1 : 2) * GPU_LAUNCH);
+  }
+
+  /** Returns the bytes and predicted time beside those of the plain operation, as lines to read. */
+  String explain(Planner planner, Operation operation, long count, DataType type) {
+    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
+    check(CallShape.of(operation, type, RedOp.SUM, 0), 0);
+    Times times = times(planner, shape, count);
+    double plain = planner.predict(shape, count);
+    boolean all = operation == Operation.ALL_REDUCE;
+    long others = nRanks - 1L;
+    long sent = (all ? 2 : 1) * others * parts(shape, count).bytes();
+    long plainSent = (all ? 2 * others * count / nRanks : others * count) * type.bytes();
+    return ("%s quantised as %s with a scale for every %d elements: %d bytes from each rank, %d"
+            + " without%n  all-to-all %.2f us%s, own steps %.2f us, together %.2f us as predicted;"
+            + " without %.2f us%n  %s%n")
+        .formatted(
+            operation.key(),
+            how.format().label(),
+            how.block(),
+            sent,
+            plainSent,
+            times.toAll,
+            all ? ", all-gather %.2f us".formatted(times.gather) : "",
+            times.own,
+            times.sum(),
+            plain,
+            times.sum() < plain
+                ? "it pays"
+                : "it does not pay: call it without CallOptions.withQuantisation");
+  }
+}

@@ -1,0 +1,82 @@
+package org.nccl4j.device.cuda.plan;
+
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.kernel.QuantisedParts;
+import org.nccl4j.device.kernel.QuantisedWork;
+import org.nccl4j.device.kernel.QuantisedWork.Step;
+
+/**
+ * The steps of quantised sums on a GPU, a kernel each. Their arguments are the structure in
+ * src/main/cuda/quantise_layout.h, which a test compares.
+ */
+public final class QuantisedPlans {
+  static final int RESIDUAL = 64;
+  static final int COUNT = 72;
+  static final int PART = 80;
+  static final int PART_BYTES = 88;
+  static final int BLOCKS = 96;
+  static final int N_PARTS = 104;
+  static final int BLOCK = 108;
+  static final int INT8 = 112;
+  static final int AVERAGES = 116;
+  static final int QUANTISES = 120;
+  static final int SIZE = 128;
+
+  /** Threads of a block of a kernel, and how many of them share a block of elements. */
+  private static final int THREADS = 256;
+
+  private static final int WARP = 32;
+
+  /** Blocks of a kernel for each multiprocessor, which has room for them. */
+  private static final int BLOCKS_OF_PROCESSOR = 4;
+
+  private final PlanContext context;
+
+  public QuantisedPlans(PlanContext context) {
+    this.context = context;
+  }
+
+  /** Prepares a step. */
+  public CudaKernelPlan prepare(QuantisedWork work) {
+    QuantisedParts parts = work.parts();
+    DeviceMemory residual = work.residual();
+    Offheap arguments = context.offheap().take(SIZE);
+    context.memory().putCommunicator(arguments);
+    arguments
+        .putLong(RESIDUAL, residual == null ? 0 : residual.address())
+        .putLong(COUNT, parts.count())
+        .putLong(PART, parts.part())
+        .putLong(PART_BYTES, parts.bytes())
+        .putLong(BLOCKS, parts.blocks())
+        .putInt(N_PARTS, parts.nParts())
+        .putInt(BLOCK, parts.block())
+        .putInt(INT8, parts.format() == DataType.INT8 ? 1 : 0)
+        .putInt(AVERAGES, parts.averages() ? 1 : 0)
+        .putInt(QUANTISES, work.step() == Step.SUM_AND_QUANTISE ? 1 : 0);
+    boolean ofAll = work.step() == Step.QUANTISE || work.step() == Step.DEQUANTISE;
+    return new CudaKernelPlan(
+        context,
+        arguments,
+        context.kernels().quantised(parts.type(), kernel(work.step())),
+        new CudaKernelPlan.Shape(
+            blocks(work, parts.blocks() * (ofAll ? parts.nParts() : 1)), THREADS, 0),
+        new CudaKernelPlan.Needs(work.sendBytes(), work.recvBytes()));
+  }
+
+  private static String kernel(Step step) {
+    return switch (step) {
+      case QUANTISE -> "nccl4j_quantise";
+      case SUM, SUM_AND_QUANTISE -> "nccl4j_quantised_sum";
+      case DEQUANTISE -> "nccl4j_dequantise";
+    };
+  }
+
+  private int blocks(QuantisedWork work, long warps) {
+    int most = context.gpu().multiprocessors() * BLOCKS_OF_PROCESSOR;
+    int allowed = work.mostBlocks() == 0 ? most : Math.min(most, work.mostBlocks());
+    long wanted = (warps + THREADS / WARP - 1) / (THREADS / WARP);
+    return (int) Math.max(1, Math.min(allowed, wanted));
+  }
+}

@@ -1,0 +1,76 @@
+package org.nccl4j.device.kernel;
+
+import org.nccl4j.device.DataType;
+
+/**
+ * The layout of a quantised buffer: a part for each rank, each with its codes, then a float32 scale
+ * for each block of them. An element is its code's number times its block's scale.
+ *
+ * <p>The bytes of a part differ between calls that differ in type, format, block or operator alone,
+ * so that ranks whose calls differ do not take each other's parts for their own.
+ *
+ * @param type of the elements: FLOAT32, FLOAT16 or BFLOAT16
+ * @param format of the codes: FLOAT8_E4M3 or INT8
+ * @param block elements that share a scale
+ * @param averages true if the sum is divided by the number of ranks
+ * @param nParts the number of parts
+ * @param part elements of a part; the last parts may have fewer, or none
+ * @param count elements of all parts
+ */
+public record QuantisedParts(
+    DataType type,
+    DataType format,
+    int block,
+    boolean averages,
+    int nParts,
+    long part,
+    long count) {
+  /** Bytes of a scale. */
+  public static final int SCALE_BYTES = Float.BYTES;
+
+  /** The number that a block's greatest magnitude becomes as FLOAT8_E4M3. */
+  public static final float MOST_FP8 = 448;
+
+  /** The number that a block's greatest magnitude becomes as INT8. */
+  public static final float MOST_INT8 = 127;
+
+  /**
+   * Blocks of smaller magnitudes have the scale of this one: a smaller scale's inverse overflows.
+   */
+  public static final float LEAST = 0x1p-100f;
+
+  private static final int UNIT = 16;
+  private static final int TYPES = 3;
+
+  /** Returns the blocks of a part. */
+  public long blocks() {
+    return (part + block - 1) / block;
+  }
+
+  /** Returns the place of a part's first scale, in bytes from its begin. */
+  public long scales() {
+    return blocks() * block;
+  }
+
+  /** Returns the bytes of a part, a multiple of 16. */
+  public long bytes() {
+    long data = scales() + blocks() * SCALE_BYTES;
+    return (data + UNIT - 1) / UNIT * UNIT + (long) UNIT * kind();
+  }
+
+  /** Tells calls apart whose codes and scales have the same bytes. */
+  private int kind() {
+    int ofType = type == DataType.FLOAT32 ? 0 : type == DataType.FLOAT16 ? 1 : 2;
+    return ((format == DataType.INT8 ? 1 : 0) * TYPES + ofType) * 2 + (averages ? 1 : 0);
+  }
+
+  /** Returns the elements of one part. */
+  public long elements(int index) {
+    return Math.max(0, Math.min(part, count - index * part));
+  }
+
+  /** Returns the number that a block's greatest magnitude becomes. */
+  public float most() {
+    return format == DataType.INT8 ? MOST_INT8 : MOST_FP8;
+  }
+}
