@@ -209,7 +209,7 @@ static bool start_jvm(const char* root) {
       {"-XX:ConcGCThreads=1", NULL},
       {"-XX:+UnlockDiagnosticVMOptions", NULL},
       {"-XX:GuaranteedSafepointInterval=0", NULL},
-      {"-XX:Tier3LoadFeedback=100", NULL},
+      {"-XX:Tier3LoadFeedback=300", NULL},
       {"-XX:TieredCompileTaskTimeout=60000", NULL},
       {"-XX:-UsePerfData", NULL},
       {"-Xlog:disable", NULL}};

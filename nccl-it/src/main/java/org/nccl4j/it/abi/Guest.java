@@ -34,7 +34,7 @@ final class Guest {
    * taken, and a communicator of one rank does not take those of several: the first calls of a
    * program would run into them, and be interpreted again.
    */
-  private static final int WARM_ROUNDS = 1_000;
+  private static final int WARM_ROUNDS = 800;
 
   private static final int ROUNDS_OF_A_PLAN = 16;
   private static final long WARM_BYTES =
