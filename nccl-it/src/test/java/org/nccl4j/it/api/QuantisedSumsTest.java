@@ -426,10 +426,12 @@ class QuantisedSumsTest {
                           () ->
                               feeding.reduceScatter(
                                   data, data, 32, DataType.FLOAT32, RedOp.SUM, stream)));
-              few.close();
+              DeviceMemory closed = Ranks.floats(64, n -> 0);
+              Communicator late = comm.withOptions(int8.withErrorFeedback(closed));
+              closed.close();
               refused(
                   "closed",
-                  () -> feeding.allReduce(data, data, 63, DataType.FLOAT32, RedOp.SUM, stream));
+                  () -> late.allReduce(data, data, 64, DataType.FLOAT32, RedOp.SUM, stream));
               view.broadcast(data, data, 64, DataType.INT32, 0, stream);
               view.allReduce(data, data, 64, DataType.FLOAT32, RedOp.SUM, stream);
               stream.synchronize();
