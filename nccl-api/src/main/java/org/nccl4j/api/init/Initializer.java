@@ -426,7 +426,8 @@ public final class Initializer {
               "has a thread for %d ends of connections%s"
                   .formatted(connected.proxyEnds(), connected.puts() ? " and for puts" : ""));
     }
-    info.tell("ALLOC", () -> "holds %s bytes".formatted(MemoryUsage.of(engine)));
+    info.tell(
+        "ALLOC", () -> "holds %s bytes".formatted(MemoryUsage.of(engine, /* quantised= */ 0)));
     plugins
         .tuned()
         .ifPresent(

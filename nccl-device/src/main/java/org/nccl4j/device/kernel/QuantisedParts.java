@@ -9,7 +9,7 @@ import org.nccl4j.device.DataType;
  * <p>The bytes of a part differ between calls that differ in type, format, block or operator alone,
  * so that ranks whose calls differ do not take each other's parts for their own.
  *
- * @param type of the elements: FLOAT32, FLOAT16 or BFLOAT16
+ * @param type of the elements: {@link #hasType}
  * @param format of the codes: FLOAT8_E4M3 or INT8
  * @param block elements that share a scale
  * @param averages true if the sum is divided by the number of ranks
@@ -40,7 +40,12 @@ public record QuantisedParts(
   public static final float LEAST = 0x1p-100f;
 
   private static final int UNIT = 16;
-  private static final int TYPES = 3;
+  private static final int TYPES = DataType.values().length;
+
+  /** True for a type that can be quantised: floating-point, of 2 or 4 bytes. */
+  public static boolean hasType(DataType type) {
+    return type.isFloatingPoint() && (type.bytes() == Short.BYTES || type.bytes() == Float.BYTES);
+  }
 
   /** Returns the blocks of a part. */
   public long blocks() {
@@ -60,8 +65,8 @@ public record QuantisedParts(
 
   /** Tells calls apart whose codes and scales have the same bytes. */
   private int kind() {
-    int ofType = type == DataType.FLOAT32 ? 0 : type == DataType.FLOAT16 ? 1 : 2;
-    return ((format == DataType.INT8 ? 1 : 0) * TYPES + ofType) * 2 + (averages ? 1 : 0);
+    int ofFormat = format == DataType.INT8 ? TYPES : 0;
+    return (ofFormat + type.ordinal()) * 2 + (averages ? 1 : 0);
   }
 
   /** Returns the elements of one part. */

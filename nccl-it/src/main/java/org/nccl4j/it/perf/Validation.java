@@ -136,7 +136,7 @@ final class Validation {
           ErrorId.OPTIONS,
           options.overlap
               ? "--overlap: the host device has no multiprocessors that operations share with a"
-                    + " computing kernel"
+                  + " computing kernel"
               : "--blocks: operations of the host device have no blocks",
           "leave it out, or use --device cuda");
     }
@@ -369,7 +369,8 @@ final class Validation {
                 ErrorId.OPTIONS,
                 "--compare quantised: there is no quantised %s of %s by %s"
                     .formatted(workload.label(), type.label(), op.label()),
-                "use all_reduce or reduce_scatter, -d float, half or bfloat16, and -o sum or avg");
+                "use all_reduce or reduce_scatter, a floating-point type of 2 or 4 bytes, and -o"
+                    + " sum or avg");
           }
         }
       }
