@@ -5,7 +5,7 @@
 
 #include "layout.h"
 
-// Parts as class QuantisedParts has them: each the codes of its blocks, then a float for each block.
+// Parts as QuantisedWork.Parts has them: each the codes of its blocks, then a float for each block.
 typedef struct {
   nccl4jCommunicator comm;
   uint64_t send;         // the buffers; the only fields that differ between launches of a plan

@@ -16,7 +16,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.QuantisedParts;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.QuantisedWork.Step;
 import org.nccl4j.operation.Operation;
 
@@ -94,7 +94,7 @@ public final class QuantisedSums {
   private record Call(
       long shape,
       long count,
-      QuantisedParts parts,
+      QuantisedWork.Parts parts,
       DeviceMemory out,
       DeviceMemory own,
       DeviceMemory in,
@@ -122,7 +122,7 @@ public final class QuantisedSums {
   void check(long shape, long count) {
     DataType type = CallShape.type(shape);
     RedOp op = CallShape.op(shape);
-    boolean typed = QuantisedParts.hasType(type);
+    boolean typed = QuantisedWork.Parts.hasType(type);
     if (!typed || op != RedOp.SUM && op != RedOp.AVG) {
       throw new InvalidArgumentException(
           typed ? ErrorId.ARGUMENT : ErrorId.TYPE,
@@ -180,10 +180,10 @@ public final class QuantisedSums {
   }
 
   /** Returns the layout of a call's parts. */
-  QuantisedParts parts(long shape, long count) {
+  QuantisedWork.Parts parts(long shape, long count) {
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
     long blocks = (count + how.block() - 1) / how.block();
-    return new QuantisedParts(
+    return new QuantisedWork.Parts(
         CallShape.type(shape),
         how.format(),
         how.block(),
@@ -254,7 +254,7 @@ public final class QuantisedSums {
   }
 
   private Call make(Planner planner, long shape, long count, int place) {
-    QuantisedParts parts = parts(shape, count);
+    QuantisedWork.Parts parts = parts(shape, count);
     boolean all = CallShape.operation(shape) == Operation.ALL_REDUCE;
     KernelPlan quantise = planner.plan(Step.QUANTISE, parts, how.residual());
     KernelPlan sum =

@@ -28,7 +28,6 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.kernel.QuantisedParts;
 import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.operation.Algorithm;
@@ -169,7 +168,8 @@ public final class Planner {
    *
    * @param residual as {@link QuantisedWork} has it
    */
-  public KernelPlan plan(QuantisedWork.Step step, QuantisedParts parts, DeviceMemory residual) {
+  public KernelPlan plan(
+      QuantisedWork.Step step, QuantisedWork.Parts parts, DeviceMemory residual) {
     return kernels.prepare(
         new QuantisedWork(step, parts, rank, residual, rules.ctas.mostOfDevice()));
   }

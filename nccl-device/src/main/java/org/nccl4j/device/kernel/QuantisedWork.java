@@ -1,5 +1,6 @@
 package org.nccl4j.device.kernel;
 
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 
 /**
@@ -12,7 +13,7 @@ import org.nccl4j.device.DeviceMemory;
  * @param mostBlocks that its kernel may have on a GPU; 0 for no limit
  */
 public record QuantisedWork(
-    Step step, QuantisedParts parts, int rank, DeviceMemory residual, int mostBlocks) {
+    Step step, Parts parts, int rank, DeviceMemory residual, int mostBlocks) {
   /** A step. */
   public enum Step {
     /** Makes all parts (receive buffer) from elements (send buffer). */
@@ -25,6 +26,84 @@ public record QuantisedWork(
     SUM_AND_QUANTISE,
     /** Makes elements (receive) of all parts (send). */
     DEQUANTISE
+  }
+
+  /**
+   * The layout of a quantised buffer: a part for each rank, each with its codes, then a float32
+   * scale for each block of them. An element is its code's number times its block's scale.
+   *
+   * <p>The bytes of a part differ between calls that differ in type, format, block or operator
+   * alone, so that ranks whose calls differ do not take each other's parts for their own.
+   *
+   * @param type of the elements: {@link #hasType}
+   * @param format of the codes: FLOAT8_E4M3 or INT8
+   * @param block elements that share a scale
+   * @param averages true if the sum is divided by the number of ranks
+   * @param nParts the number of parts
+   * @param part elements of a part; the last parts may have fewer, or none
+   * @param count elements of all parts
+   */
+  public record Parts(
+      DataType type,
+      DataType format,
+      int block,
+      boolean averages,
+      int nParts,
+      long part,
+      long count) {
+    /** Bytes of a scale. */
+    public static final int SCALE_BYTES = Float.BYTES;
+
+    /** The number that a block's greatest magnitude becomes as FLOAT8_E4M3. */
+    public static final float MOST_FP8 = 448;
+
+    /** The number that a block's greatest magnitude becomes as INT8. */
+    public static final float MOST_INT8 = 127;
+
+    /**
+     * Blocks of smaller magnitudes have the scale of this one: a smaller scale's inverse overflows.
+     */
+    public static final float LEAST = 0x1p-100f;
+
+    private static final int UNIT = 16;
+    private static final int TYPES = DataType.values().length;
+
+    /** True for a type that can be quantised: floating-point, of 2 or 4 bytes. */
+    public static boolean hasType(DataType type) {
+      return type.isFloatingPoint() && (type.bytes() == Short.BYTES || type.bytes() == Float.BYTES);
+    }
+
+    /** Returns the blocks of a part. */
+    public long blocks() {
+      return (part + block - 1) / block;
+    }
+
+    /** Returns the place of a part's first scale, in bytes from its begin. */
+    public long scales() {
+      return blocks() * block;
+    }
+
+    /** Returns the bytes of a part, a multiple of 16. */
+    public long bytes() {
+      long data = scales() + blocks() * SCALE_BYTES;
+      return (data + UNIT - 1) / UNIT * UNIT + (long) UNIT * kind();
+    }
+
+    /** Tells calls apart whose codes and scales have the same bytes. */
+    private int kind() {
+      int ofFormat = format == DataType.INT8 ? TYPES : 0;
+      return (ofFormat + type.ordinal()) * 2 + (averages ? 1 : 0);
+    }
+
+    /** Returns the elements of one part. */
+    public long elements(int index) {
+      return Math.max(0, Math.min(part, count - index * part));
+    }
+
+    /** Returns the number that a block's greatest magnitude becomes. */
+    public float most() {
+      return format == DataType.INT8 ? MOST_INT8 : MOST_FP8;
+    }
   }
 
   /** Returns the bytes of the send buffer. */

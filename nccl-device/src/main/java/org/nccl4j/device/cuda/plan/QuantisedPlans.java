@@ -3,7 +3,6 @@ package org.nccl4j.device.cuda.plan;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.Offheap;
-import org.nccl4j.device.kernel.QuantisedParts;
 import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.QuantisedWork.Step;
 
@@ -40,7 +39,7 @@ public final class QuantisedPlans {
 
   /** Prepares a step. */
   public CudaKernelPlan prepare(QuantisedWork work) {
-    QuantisedParts parts = work.parts();
+    QuantisedWork.Parts parts = work.parts();
     DeviceMemory residual = work.residual();
     Offheap arguments = context.offheap().take(SIZE);
     context.memory().putCommunicator(arguments);

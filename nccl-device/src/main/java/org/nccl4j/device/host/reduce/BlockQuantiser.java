@@ -6,7 +6,6 @@ import java.nio.ShortBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.kernel.QuantisedParts;
 import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.numeric.Float8E4m3;
 import org.nccl4j.device.numeric.FloatFormat;
@@ -27,7 +26,7 @@ public final class BlockQuantiser {
   private static final float ROUNDER = 0x1.8p23f;
 
   private final QuantisedWork work;
-  private final QuantisedParts parts;
+  private final QuantisedWork.Parts parts;
   private final HostMemory residual;
   private final ShortFormat shortFormat; // null for FLOAT32
   private final float[] numbers = new float[CODES];
@@ -102,7 +101,7 @@ public final class BlockQuantiser {
     float scale = code(count);
     long first = begin + at;
     wire.window(first).put(wire.index(first), codes, 0, count);
-    long place = begin + parts.scales() + at / parts.block() * QuantisedParts.SCALE_BYTES;
+    long place = begin + parts.scales() + at / parts.block() * QuantisedWork.Parts.SCALE_BYTES;
     int index = wire.index(place);
     floats.of(wire.window(place), index).put(index / Float.BYTES, scale);
     return scale;
@@ -122,7 +121,8 @@ public final class BlockQuantiser {
       return Float.NaN;
     }
     float top = parts.most();
-    float greatest = most == 0 ? top : Math.max(Float.intBitsToFloat(most), QuantisedParts.LEAST);
+    float greatest =
+        most == 0 ? top : Math.max(Float.intBitsToFloat(most), QuantisedWork.Parts.LEAST);
     float factor = top / greatest;
     if (parts.format() == DataType.INT8) {
       for (int i = 0; i < count; i++) {
@@ -200,7 +200,7 @@ public final class BlockQuantiser {
   private float readBlock(HostMemory wire, long begin, long at, int count) {
     long first = begin + at;
     wire.window(first).get(wire.index(first), codes, 0, count);
-    long place = begin + parts.scales() + at / parts.block() * QuantisedParts.SCALE_BYTES;
+    long place = begin + parts.scales() + at / parts.block() * QuantisedWork.Parts.SCALE_BYTES;
     int index = wire.index(place);
     return floats.of(wire.window(place), index).get(index / Float.BYTES);
   }

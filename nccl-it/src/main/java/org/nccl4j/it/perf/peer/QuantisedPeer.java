@@ -1,7 +1,7 @@
 package org.nccl4j.it.perf.peer;
 
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.kernel.QuantisedParts;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.it.perf.rank.Library;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
@@ -24,7 +24,7 @@ public final class QuantisedPeer implements Peer {
   /** True if the operation can be quantised. */
   public static boolean has(Workload workload, DataType type) {
     return (workload == Workload.ALL_REDUCE || workload == Workload.REDUCE_SCATTER)
-        && QuantisedParts.hasType(type);
+        && QuantisedWork.Parts.hasType(type);
   }
 
   @Override
