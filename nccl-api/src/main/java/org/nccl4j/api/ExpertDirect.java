@@ -1,16 +1,14 @@
 package org.nccl4j.api;
 
+import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
-import org.nccl4j.device.kernel.KernelPlan;
 
 /**
  * Delivers tokens by kernels that store into the other ranks' windows. A call is one kernel in its
@@ -19,17 +17,15 @@ import org.nccl4j.device.kernel.KernelPlan;
 final class ExpertDirect implements ExpertDelivery {
   private final CommunicatorState state;
   private final long rowBytes;
-  private final Launcher launcher;
   private final Memory memory;
-  private final ExpertKernels.Plans plans;
+  private final ExpertCalls calls;
 
   private ExpertDirect(
-      CommunicatorState state, ExpertSizes sizes, Memory memory, ExpertKernels.Plans plans) {
+      CommunicatorState state, ExpertSizes sizes, Memory memory, ExpertCalls calls) {
     this.state = state;
     this.rowBytes = sizes.rowBytes();
-    this.launcher = state.launcher();
     this.memory = memory;
-    this.plans = plans;
+    this.calls = calls;
   }
 
   /**
@@ -52,15 +48,9 @@ final class ExpertDirect implements ExpertDelivery {
       CommunicatorState state, ExpertSizes sizes, int blocks, ExpertBuffers buffers) {
     ExpertKernels kernels = state.kernels().expertKernels().orElseThrow();
     Memory memory = Memory.make(state, kernels, sizes, blocks);
-    Launcher launcher = state.launcher();
     try {
-      launcher.enter(); // as its owner
-      try {
-        return new ExpertDirect(
-            state, sizes, memory, kernels.prepare(sizes, blocks, memory.with(buffers)));
-      } finally {
-        launcher.leave();
-      }
+      return new ExpertDirect(
+          state, sizes, memory, state.expertCalls(kernels, sizes, blocks, memory.with(buffers)));
     } catch (RuntimeException e) {
       memory.close();
       throw e;
@@ -125,33 +115,12 @@ final class ExpertDirect implements ExpertDelivery {
       DeviceMemory weights,
       int count,
       DeviceStream stream) {
-    Leases.begin(experts, weights); // the launch itself does not name them
-    try {
-      launcher.enter();
-      try {
-        launch(plans.dispatch(experts, weights, count), tokens, null, stream, count);
-      } finally {
-        launcher.leave();
-      }
-    } finally {
-      Leases.end(experts, weights);
-    }
+    calls.dispatch(tokens, experts, weights, count, stream);
   }
 
   @Override
   public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
-    launcher.enter();
-    try {
-      long rows = outputs.size() / rowBytes;
-      launch(plans.combine(rows), outputs, result, stream, rows);
-    } finally {
-      launcher.leave();
-    }
-  }
-
-  private void launch(
-      KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream, long count) {
-    launcher.launchOther(plan, send, recv, stream, Launcher.UNNAMED, count);
+    calls.combine(outputs, outputs.size() / rowBytes, result, stream);
   }
 
   /** A closed communicator has freed the window and the plans. */
@@ -161,16 +130,7 @@ final class ExpertDirect implements ExpertDelivery {
       memory.own.close();
       return;
     }
-    try {
-      launcher.enter();
-      try {
-        plans.discard();
-      } finally {
-        launcher.leave();
-      }
-    } catch (NcclException e) {
-      // A failed communicator frees its plans when it is closed.
-    }
+    calls.discard();
     memory.close();
   }
 }

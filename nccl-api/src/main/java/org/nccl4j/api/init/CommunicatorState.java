@@ -9,6 +9,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CheckedAllGather;
+import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
@@ -16,7 +17,6 @@ import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
-import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.observe.flight.FlightRecorder;
@@ -35,6 +35,8 @@ import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.operation.Operation;
 
@@ -254,9 +256,10 @@ public final class CommunicatorState {
     return engine().kernels();
   }
 
-  /** Returns this rank's way into streams. */
-  public Launcher launcher() {
-    return engine().launcher();
+  /** Prepares the kernels of an exchange with experts; as {@link ExpertKernels#prepare}. */
+  public ExpertCalls expertCalls(
+      ExpertKernels kernels, ExpertSizes sizes, int blocks, ExpertKernels.Memory memory) {
+    return ExpertCalls.prepare(engine().launcher(), kernels, sizes, blocks, memory);
   }
 
   /**
