@@ -55,8 +55,8 @@ final class Suspension {
           + " split with CommunicatorConfig.withSplitShare(false)";
     }
     if (!engine.place().windows().isUnused()) {
-      return "it has windows, registered memory or device communicators; deregister and close these"
-          + " first";
+      return "it has windows, registered memory, device communicators or exchanges with experts;"
+          + " deregister and close these first";
     }
     if (!state.awaitIdle(state.operationDeadline())) {
       return "its operations have not ended within " + Patience.text(state.operationDeadline());
