@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.driver;
 import java.lang.ref.Reference;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.IntSupplier;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.bind.CudaDriver;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -133,12 +134,15 @@ public final class DriverLibrary {
     return new Offheap(PROP_BYTES).putInt(0, PINNED).putInt(8, LOCATION_HOST_NUMA).putInt(12, numa);
   }
 
-  public static void releaseMemory(long handle, Object place) {
-    int code;
+  /** The code of a call that takes or gives up a reference to physical memory. */
+  private static int counted(IntSupplier call) {
     synchronized (REFERENCES) {
-      code = CUDA.cuMemRelease(handle);
+      return call.getAsInt();
     }
-    CudaResult.check(code, "cuMemRelease", place);
+  }
+
+  public static void releaseMemory(long handle, Object place) {
+    CudaResult.check(counted(() -> CUDA.cuMemRelease(handle)), "cuMemRelease", place);
   }
 
   public static long reserveAddress(long bytes, long alignment, Object place) {
@@ -155,19 +159,11 @@ public final class DriverLibrary {
   }
 
   public static void map(long address, long bytes, long handle, Object place) {
-    int code;
-    synchronized (REFERENCES) {
-      code = CUDA.cuMemMap(address, bytes, 0, handle, 0);
-    }
-    CudaResult.check(code, "cuMemMap", place);
+    CudaResult.check(counted(() -> CUDA.cuMemMap(address, bytes, 0, handle, 0)), "cuMemMap", place);
   }
 
   public static void unmap(long address, long bytes, Object place) {
-    int code;
-    synchronized (REFERENCES) {
-      code = CUDA.cuMemUnmap(address, bytes);
-    }
-    CudaResult.check(code, "cuMemUnmap", place);
+    CudaResult.check(counted(() -> CUDA.cuMemUnmap(address, bytes)), "cuMemUnmap", place);
   }
 
   /** Lets devices read and write a mapped range. */
@@ -189,9 +185,8 @@ public final class DriverLibrary {
    */
   public static long retainMemory(long address) {
     Offheap out = new Offheap(8);
-    synchronized (REFERENCES) {
-      return CUDA.cuMemRetainAllocationHandle(out.address(), address) == 0 ? out.getLong(0) : 0;
-    }
+    int code = counted(() -> CUDA.cuMemRetainAllocationHandle(out.address(), address));
+    return code == 0 ? out.getLong(0) : 0;
   }
 
   /** Memory type of an address that the driver does not know. */
