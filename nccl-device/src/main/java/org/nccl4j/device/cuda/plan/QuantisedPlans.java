@@ -6,23 +6,8 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.QuantisedWork.Step;
 
-/**
- * The steps of quantised sums on a GPU, a kernel each. Their arguments are the structure in
- * src/main/cuda/quantise_layout.h, which a test compares.
- */
+/** The steps of quantised sums on a GPU, a kernel each. */
 public final class QuantisedPlans {
-  static final int RESIDUAL = 64;
-  static final int COUNT = 72;
-  static final int PART = 80;
-  static final int PART_BYTES = 88;
-  static final int BLOCKS = 96;
-  static final int N_PARTS = 104;
-  static final int BLOCK = 108;
-  static final int INT8 = 112;
-  static final int AVERAGES = 116;
-  static final int QUANTISES = 120;
-  static final int SIZE = 128;
-
   /** Threads of a block of a kernel, and how many of them share a block of elements. */
   private static final int THREADS = 256;
 
@@ -41,19 +26,19 @@ public final class QuantisedPlans {
   public CudaKernelPlan prepare(QuantisedWork work) {
     QuantisedWork.Parts parts = work.parts();
     DeviceMemory residual = work.residual();
-    Offheap arguments = context.offheap().take(SIZE);
+    Offheap arguments = context.offheap().take(QuantiseArguments.SIZE);
     context.memory().putCommunicator(arguments);
     arguments
-        .putLong(RESIDUAL, residual == null ? 0 : residual.address())
-        .putLong(COUNT, parts.count())
-        .putLong(PART, parts.part())
-        .putLong(PART_BYTES, parts.bytes())
-        .putLong(BLOCKS, parts.blocks())
-        .putInt(N_PARTS, parts.nParts())
-        .putInt(BLOCK, parts.block())
-        .putInt(INT8, parts.format() == DataType.INT8 ? 1 : 0)
-        .putInt(AVERAGES, parts.averages() ? 1 : 0)
-        .putInt(QUANTISES, work.step() == Step.SUM_AND_QUANTISE ? 1 : 0);
+        .putLong(QuantiseArguments.RESIDUAL, residual == null ? 0 : residual.address())
+        .putLong(QuantiseArguments.COUNT, parts.count())
+        .putLong(QuantiseArguments.PART, parts.part())
+        .putLong(QuantiseArguments.PART_BYTES, parts.bytes())
+        .putLong(QuantiseArguments.BLOCKS, parts.blocks())
+        .putInt(QuantiseArguments.N_PARTS, parts.nParts())
+        .putInt(QuantiseArguments.BLOCK, parts.block())
+        .putInt(QuantiseArguments.INT8, parts.format() == DataType.INT8 ? 1 : 0)
+        .putInt(QuantiseArguments.AVERAGES, parts.averages() ? 1 : 0)
+        .putInt(QuantiseArguments.QUANTISES, work.step() == Step.SUM_AND_QUANTISE ? 1 : 0);
     boolean ofAll = work.step() == Step.QUANTISE || work.step() == Step.DEQUANTISE;
     return new CudaKernelPlan(
         context,

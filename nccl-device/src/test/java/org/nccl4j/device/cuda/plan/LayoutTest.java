@@ -137,12 +137,16 @@ public class LayoutTest {
   }
 
   /**
-   * Compares constants of offsets with a structure's fields: SEND_FLAT with that of sendFlat, and
-   * SIZE with its size.
+   * Compares constants of offsets with the fields of a kernel's arguments: SEND_FLAT with that of
+   * sendFlat, and SIZE with their size; also the buffers, which lie at one place in all arguments.
    */
   public static void compare(Class<?> constants, String header, String structure) throws Exception {
     StringBuilder body = new StringBuilder();
     StringBuilder expected = new StringBuilder();
+    for (String buffer : new String[] {"send", "recv"}) {
+      body.append("printf(\"%s %%d\\n\", (int)offsetof(%s, %1$s));\n".formatted(buffer, structure));
+    }
+    expected.append("send %d\nrecv %d\n".formatted(KernelLayout.SEND, KernelLayout.RECV));
     for (Field constant : constants.getDeclaredFields()) {
       String name = constant.getName();
       StringBuilder field = new StringBuilder();
@@ -196,27 +200,7 @@ public class LayoutTest {
 
   @Test
   void argumentsOfQuantisedSumsAreTheHeaders() throws Exception {
-    Map<String, Integer> offsets = new LinkedHashMap<>();
-    offsets.put("send", KernelLayout.SEND);
-    offsets.put("recv", KernelLayout.RECV);
-    offsets.put("residual", QuantisedPlans.RESIDUAL);
-    offsets.put("count", QuantisedPlans.COUNT);
-    offsets.put("part", QuantisedPlans.PART);
-    offsets.put("partBytes", QuantisedPlans.PART_BYTES);
-    offsets.put("blocks", QuantisedPlans.BLOCKS);
-    offsets.put("nParts", QuantisedPlans.N_PARTS);
-    offsets.put("block", QuantisedPlans.BLOCK);
-    offsets.put("int8", QuantisedPlans.INT8);
-    offsets.put("averages", QuantisedPlans.AVERAGES);
-    offsets.put("quantises", QuantisedPlans.QUANTISES);
-    StringBuilder body = new StringBuilder();
-    String probe = "printf(\"%s %%d\\n\", (int)offsetof(nccl4jQuantiseArguments, %1$s));\n";
-    offsets.forEach((field, offset) -> body.append(probe.formatted(field)));
-    body.append("printf(\"size %d\\n\", (int)sizeof(nccl4jQuantiseArguments));\n");
-    offsets.put("size", QuantisedPlans.SIZE);
-    List<String> expected =
-        offsets.entrySet().stream().map(each -> each.getKey() + " " + each.getValue()).toList();
-    assertEquals(expected, run("quantise_layout.h", body.toString()).lines().toList());
+    compare(QuantiseArguments.class, "quantise_layout.h", "nccl4jQuantiseArguments");
   }
 
   @Test
