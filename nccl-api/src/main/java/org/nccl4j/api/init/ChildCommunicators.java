@@ -11,7 +11,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.KernelSpecs;
@@ -107,8 +106,7 @@ public final class ChildCommunicators {
     boolean shares = new SplitSharePolicy(parent).isForSplit(how.share(), settings);
     String choosing = TuningSettings.of(settings, parent.device().kind()).text();
     Call mine = new Call(color, key, shares, choosing, parent.rank());
-    List<byte[]> all =
-        CheckedAllGather.allGather(parent.bootstrap(), parent.name(), "split", mine.toBytes());
+    List<byte[]> all = parent.exchange("split", mine.toBytes());
     if (color == NO_COLOR) {
       return Optional.empty();
     }

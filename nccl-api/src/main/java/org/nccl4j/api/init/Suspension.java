@@ -3,7 +3,6 @@ package org.nccl4j.api.init;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.function.UnaryOperator;
-import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -70,7 +69,7 @@ final class Suspension {
       throw failure.again();
     }
     byte[] mine = obstacle.getBytes(StandardCharsets.UTF_8);
-    List<byte[]> all = CheckedAllGather.allGather(state.bootstrap(), state.name(), "suspend", mine);
+    List<byte[]> all = state.exchange("suspend", mine);
     for (int rank = 0; rank < all.size(); rank++) {
       if (all.get(rank).length > 0) {
         throw new InvalidUsageException(
