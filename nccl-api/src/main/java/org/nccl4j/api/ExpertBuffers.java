@@ -2,22 +2,23 @@ package org.nccl4j.api;
 
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.ExpertSizes;
 
 /** The memory of an exchange with experts that its user reads: what a dispatch brings a rank. */
 record ExpertBuffers(
     DeviceMemory received, DeviceMemory scales, DeviceMemory counts, DeviceMemory offsets)
     implements AutoCloseable {
   /** Allocates for the most rows that a rank can receive. */
-  static ExpertBuffers allocate(Device device, ExpertConfig config, int nRanks) {
-    long rows = (long) nRanks * config.entries();
-    int local = config.experts() / nRanks;
+  static ExpertBuffers allocate(Device device, ExpertSizes sizes) {
+    long rows = sizes.rows();
+    long local = sizes.localExperts();
     DeviceMemory[] made =
         allocateAll(
             device,
-            rows * config.wireBytes(),
-            rows * config.scales() * Float.BYTES,
-            (long) local * nRanks * Integer.BYTES,
-            (local + 1L) * Integer.BYTES);
+            rows * sizes.wireBytes(),
+            rows * sizes.scaleBytes(),
+            local * sizes.nRanks() * Integer.BYTES,
+            (local + 1) * Integer.BYTES);
     return new ExpertBuffers(made[0], made[1], made[2], made[3]);
   }
 

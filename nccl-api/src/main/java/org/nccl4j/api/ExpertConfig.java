@@ -83,29 +83,4 @@ public record ExpertConfig(
   ExpertSizes sizes(int nRanks) {
     return new ExpertSizes(nRanks, maxTokens, hidden, topK, experts, type, fp8);
   }
-
-  /** Bytes of a token in its own type. */
-  long rowBytes() {
-    return (long) hidden * type.bytes();
-  }
-
-  /** The type of a token on its way. */
-  DataType wireType() {
-    return fp8 ? DataType.FLOAT8_E4M3 : type;
-  }
-
-  /** Bytes of a token on its way. */
-  long wireBytes() {
-    return (long) hidden * wireType().bytes();
-  }
-
-  /** Scales of a token. */
-  int scales() {
-    return fp8 ? hidden / SCALED : 0;
-  }
-
-  /** Entries of the most tokens of a rank: a token has one for each of its experts. */
-  int entries() {
-    return maxTokens * topK;
-  }
 }

@@ -38,6 +38,7 @@ import org.nccl4j.device.kernel.ExpertSizes;
 public final class ExpertExchange implements AutoCloseable {
   private final CommunicatorState state;
   private final ExpertConfig config;
+  private final long rowBytes;
   private final ExpertBuffers buffers;
   private final ExpertDelivery delivery;
 
@@ -53,6 +54,7 @@ public final class ExpertExchange implements AutoCloseable {
       ExpertDelivery delivery) {
     this.state = state;
     this.config = config;
+    this.rowBytes = config.sizes(state.nRanks()).rowBytes();
     this.buffers = buffers;
     this.delivery = delivery;
   }
@@ -69,7 +71,7 @@ public final class ExpertExchange implements AutoCloseable {
     NcclException lack = null;
     try {
       config.check(nRanks);
-      buffers = ExpertBuffers.allocate(state.device(), config, nRanks);
+      buffers = ExpertBuffers.allocate(state.device(), sizes);
       blocks = ExpertDirect.mostBlocks(state, sizes);
     } catch (NcclException e) {
       lack = e;
@@ -156,7 +158,7 @@ public final class ExpertExchange implements AutoCloseable {
           "pass 0 to " + config.maxTokens() + ", or create the exchange for more");
     }
     long entries = (long) count * config.topK();
-    checkMemory(what, "tokens", tokens, count * config.rowBytes());
+    checkMemory(what, "tokens", tokens, count * rowBytes);
     checkMemory(what, "experts", experts, entries * Integer.BYTES);
     checkMemory(what, "weights", weights, entries * Float.BYTES);
     delivery.dispatch(tokens, experts, weights, count, stream);
@@ -183,7 +185,7 @@ public final class ExpertExchange implements AutoCloseable {
           ErrorId.USAGE, where(what) + "nothing was dispatched", "call dispatch first");
     }
     checkMemory(what, "outputs", outputs, 0);
-    checkMemory(what, "result", result, tokens * config.rowBytes());
+    checkMemory(what, "result", result, tokens * rowBytes);
     delivery.combine(outputs, result, stream);
   }
 

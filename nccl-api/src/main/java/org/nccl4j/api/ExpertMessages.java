@@ -15,6 +15,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.ExpertSizes;
+import org.nccl4j.device.kernel.QuantisedWork.Parts;
 import org.nccl4j.device.numeric.FloatFormat;
 import org.nccl4j.operation.Operation;
 
@@ -24,16 +26,10 @@ import org.nccl4j.operation.Operation;
  * so a call waits for its stream and for the other ranks.
  */
 final class ExpertMessages implements ExpertDelivery {
-  private static final float MOST_FP8 = 448;
-
-  /** Of smaller magnitudes the factor would be infinite, and a zero times it no number. */
-  private static final float LEAST_SCALED = 0x1p-100f;
-
   private static final FloatFormat FP8 = FloatFormat.of(DataType.FLOAT8_E4M3);
 
   private final OperationDispatcher queue;
-  private final ExpertConfig config;
-  private final int nRanks;
+  private final ExpertSizes sizes;
   private final ExpertBuffers buffers;
   private final ExpertRows rows;
   private final FloatFormat format;
@@ -57,17 +53,15 @@ final class ExpertMessages implements ExpertDelivery {
 
   private ExpertMessages(
       OperationDispatcher queue,
-      ExpertConfig config,
+      ExpertSizes sizes,
       ExpertBuffers buffers,
-      int nRanks,
       int rank,
       DeviceMemory[] memory) {
     this.queue = queue;
-    this.config = config;
-    this.nRanks = nRanks;
+    this.sizes = sizes;
     this.buffers = buffers;
-    this.rows = new ExpertRows(config, nRanks, rank);
-    this.format = FloatFormat.of(config.type());
+    this.rows = new ExpertRows(sizes, rank);
+    this.format = FloatFormat.of(sizes.type());
     packed = memory[0];
     packedScales = memory[1];
     ownTable = memory[2];
@@ -77,11 +71,11 @@ final class ExpertMessages implements ExpertDelivery {
     ints =
         buffer(
             Math.max(ownTable.size(), Math.max(buffers.counts().size(), buffers.offsets().size())));
-    row = buffer(config.rowBytes());
-    wire = buffer(config.wireBytes());
-    scales = buffer((long) config.scales() * Float.BYTES);
-    weights = new float[config.entries()];
-    sums = new float[config.hidden()];
+    row = buffer(sizes.rowBytes());
+    wire = buffer(sizes.wireBytes());
+    scales = buffer(sizes.scaleBytes());
+    weights = new float[Math.toIntExact(sizes.entries())];
+    sums = new float[sizes.hidden()];
   }
 
   /**
@@ -94,17 +88,18 @@ final class ExpertMessages implements ExpertDelivery {
       OperationDispatcher queue,
       ExpertConfig config,
       ExpertBuffers buffers) {
-    long entries = config.entries();
+    ExpertSizes sizes = config.sizes(state.nRanks());
+    long entries = sizes.entries();
     DeviceMemory[] memory = {};
     NcclException lack = null;
     try {
       memory =
           ExpertBuffers.allocateAll(
               state.device(),
-              entries * config.rowBytes(),
-              entries * config.scales() * Float.BYTES,
+              entries * sizes.rowBytes(),
+              entries * sizes.scaleBytes(),
               (1 + entries) * Integer.BYTES,
-              state.nRanks() * (1 + entries) * Integer.BYTES);
+              sizes.nRanks() * (1 + entries) * Integer.BYTES);
     } catch (NcclException e) {
       lack = e;
     }
@@ -116,7 +111,7 @@ final class ExpertMessages implements ExpertDelivery {
       }
       throw e;
     }
-    return new ExpertMessages(queue, config, buffers, state.nRanks(), state.rank(), memory);
+    return new ExpertMessages(queue, sizes, buffers, state.rank(), memory);
   }
 
   private static ByteBuffer buffer(long bytes) {
@@ -144,7 +139,7 @@ final class ExpertMessages implements ExpertDelivery {
         CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
         ownTable,
         allTables,
-        1 + config.entries(),
+        1 + sizes.entries(),
         stream);
     stream.synchronize();
     tables.clear();
@@ -158,27 +153,27 @@ final class ExpertMessages implements ExpertDelivery {
 
   /** Reads expert numbers into a table, and refuses those that do not exist. */
   private void readExperts(DeviceMemory experts, int count) {
-    int entries = count * config.topK();
+    int entries = count * sizes.topK();
     ints.clear();
     ints.putInt(count).limit((1 + entries) * Integer.BYTES);
     experts.read(0, ints);
     ints.flip();
     for (int entry = 0; entry < entries; entry++) {
       int expert = ints.getInt((1 + entry) * Integer.BYTES);
-      if (expert < -1 || expert >= config.experts()) {
+      if (expert < -1 || expert >= sizes.experts()) {
         throw new InvalidArgumentException(
             ErrorId.ARGUMENT,
             "token %d has the expert %d as number %d of its experts"
-                .formatted(entry / config.topK(), expert, entry % config.topK()),
-            "pass 0 to %d, or -1 for no expert".formatted(config.experts() - 1));
+                .formatted(entry / sizes.topK(), expert, entry % sizes.topK()),
+            "pass 0 to %d, or -1 for no expert".formatted(sizes.experts() - 1));
       }
     }
   }
 
   private void readWeights(DeviceMemory factors, int count) {
-    tables.clear().limit(count * config.topK() * Float.BYTES);
+    tables.clear().limit(count * sizes.topK() * Float.BYTES);
     factors.read(0, tables);
-    for (int entry = 0; entry < count * config.topK(); entry++) {
+    for (int entry = 0; entry < count * sizes.topK(); entry++) {
       weights[entry] = tables.getFloat(entry * Float.BYTES);
     }
   }
@@ -187,18 +182,18 @@ final class ExpertMessages implements ExpertDelivery {
   private void pack(DeviceMemory from) {
     for (int token = 0; token < tokens; token++) {
       boolean read = false;
-      for (int k = 0; k < config.topK(); k++) {
-        int place = rows.place(token * config.topK() + k);
+      for (int k = 0; k < sizes.topK(); k++) {
+        int place = rows.place(token * sizes.topK() + k);
         if (place < 0) {
           continue;
         }
         if (!read) {
-          from.read(token * config.rowBytes(), row.clear());
+          from.read(token * sizes.rowBytes(), row.clear());
           convert();
           read = true;
         }
-        packed.write(place * config.wireBytes(), (config.fp8() ? wire : row).rewind());
-        if (config.fp8()) {
+        packed.write(place * sizes.wireBytes(), (sizes.fp8() ? wire : row).rewind());
+        if (sizes.fp8()) {
           packedScales.write((long) place * scales.capacity(), scales.rewind());
         }
       }
@@ -207,41 +202,41 @@ final class ExpertMessages implements ExpertDelivery {
 
   /** Makes the fp8 form of a token, in float32 arithmetic. */
   private void convert() {
-    for (int group = 0; group < config.scales(); group++) {
-      int first = group * ExpertConfig.SCALED;
+    for (int group = 0; group < sizes.scales(); group++) {
+      int first = group * ExpertSizes.SCALED;
       float most = 0;
-      for (int e = first; e < first + ExpertConfig.SCALED; e++) {
+      for (int e = first; e < first + ExpertSizes.SCALED; e++) {
         float magnitude = Math.abs((float) format.toDouble(bits(e)));
         most = magnitude > most ? magnitude : most;
       }
-      float greatest = most == 0 ? MOST_FP8 : Math.max(most, LEAST_SCALED);
-      float factor = MOST_FP8 / greatest;
-      for (int e = first; e < first + ExpertConfig.SCALED; e++) {
+      float greatest = most == 0 ? Parts.MOST_FP8 : Math.max(most, Parts.LEAST);
+      float factor = Parts.MOST_FP8 / greatest;
+      for (int e = first; e < first + ExpertSizes.SCALED; e++) {
         wire.put(e, (byte) FP8.fromDouble((float) format.toDouble(bits(e)) * factor));
       }
-      scales.putFloat(group * Float.BYTES, greatest / MOST_FP8);
+      scales.putFloat(group * Float.BYTES, greatest / Parts.MOST_FP8);
     }
   }
 
   private long bits(int element) {
-    return config.type().bytes() == Short.BYTES
+    return sizes.type().bytes() == Short.BYTES
         ? row.getShort(element * Short.BYTES) & 0xffffL
         : row.getInt(element * Integer.BYTES) & 0xffffffffL;
   }
 
   private void exchangeTokens(DeviceStream stream) {
-    own(Operation.SEND, packed, config.wireType(), config.hidden(), stream);
-    local(Operation.RECV, buffers.received(), config.wireType(), config.hidden(), stream);
-    if (config.fp8()) {
-      own(Operation.SEND, packedScales, DataType.FLOAT32, config.scales(), stream);
-      local(Operation.RECV, buffers.scales(), DataType.FLOAT32, config.scales(), stream);
+    own(Operation.SEND, packed, sizes.wireType(), sizes.hidden(), stream);
+    local(Operation.RECV, buffers.received(), sizes.wireType(), sizes.hidden(), stream);
+    if (sizes.fp8()) {
+      own(Operation.SEND, packedScales, DataType.FLOAT32, sizes.scales(), stream);
+      local(Operation.RECV, buffers.scales(), DataType.FLOAT32, sizes.scales(), stream);
     }
   }
 
   /** Sends or receives the own rows of every expert. */
   private void own(
       Operation what, DeviceMemory memory, DataType type, int elements, DeviceStream stream) {
-    for (int expert = 0; expert < config.experts(); expert++) {
+    for (int expert = 0; expert < sizes.experts(); expert++) {
       transfer(
           what,
           memory,
@@ -256,7 +251,7 @@ final class ExpertMessages implements ExpertDelivery {
   private void local(
       Operation what, DeviceMemory memory, DataType type, int elements, DeviceStream stream) {
     for (int expert = 0; expert < rows.local(); expert++) {
-      for (int peer = 0; peer < nRanks; peer++) {
+      for (int peer = 0; peer < sizes.nRanks(); peer++) {
         transfer(
             what,
             memory,
@@ -294,7 +289,7 @@ final class ExpertMessages implements ExpertDelivery {
   private void writeCounts() {
     ints.clear();
     for (int expert = 0; expert < rows.local(); expert++) {
-      for (int source = 0; source < nRanks; source++) {
+      for (int source = 0; source < sizes.nRanks(); source++) {
         ints.putInt(rows.received(expert, source));
       }
     }
@@ -308,43 +303,43 @@ final class ExpertMessages implements ExpertDelivery {
 
   @Override
   public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
-    long needed = rows.allReceived() * config.rowBytes();
+    long needed = rows.allReceived() * sizes.rowBytes();
     if (outputs.size() < needed) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "outputs of %d bytes for %d rows of %d"
-              .formatted(outputs.size(), rows.allReceived(), config.rowBytes()),
+              .formatted(outputs.size(), rows.allReceived(), sizes.rowBytes()),
           "pass a row for each that was received");
     }
     stream.synchronize();
     GroupScope.run(
         () -> {
-          local(Operation.SEND, outputs, config.type(), config.hidden(), stream);
-          own(Operation.RECV, packed, config.type(), config.hidden(), stream);
+          local(Operation.SEND, outputs, sizes.type(), sizes.hidden(), stream);
+          own(Operation.RECV, packed, sizes.type(), sizes.hidden(), stream);
         });
     stream.synchronize();
     for (int token = 0; token < tokens; token++) {
       add(token);
-      result.write(token * config.rowBytes(), row.rewind());
+      result.write(token * sizes.rowBytes(), row.rewind());
     }
   }
 
   /** Adds a token's rows, times their weights, in float32 in the order of k; rounds once. */
   private void add(int token) {
     Arrays.fill(sums, 0);
-    for (int k = 0; k < config.topK(); k++) {
-      int entry = token * config.topK() + k;
+    for (int k = 0; k < sizes.topK(); k++) {
+      int entry = token * sizes.topK() + k;
       if (rows.place(entry) < 0) {
         continue;
       }
-      packed.read(rows.place(entry) * config.rowBytes(), row.clear());
+      packed.read(rows.place(entry) * sizes.rowBytes(), row.clear());
       for (int e = 0; e < sums.length; e++) {
         sums[e] += weights[entry] * (float) format.toDouble(bits(e));
       }
     }
     for (int e = 0; e < sums.length; e++) {
       long bits = format.fromDouble(sums[e]);
-      if (config.type().bytes() == Short.BYTES) {
+      if (sizes.type().bytes() == Short.BYTES) {
         row.putShort(e * Short.BYTES, (short) bits);
       } else {
         row.putInt(e * Integer.BYTES, (int) bits);

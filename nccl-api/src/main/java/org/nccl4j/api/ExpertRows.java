@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import java.nio.IntBuffer;
 import java.util.Arrays;
+import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
  * The order of the rows of a dispatch, from the tables of all ranks. A table is a rank's number of
@@ -29,17 +30,18 @@ final class ExpertRows {
 
   private final int[] next;
 
-  ExpertRows(ExpertConfig config, int nRanks, int rank) {
-    this.nRanks = nRanks;
+  ExpertRows(ExpertSizes sizes, int rank) {
+    this.nRanks = sizes.nRanks();
     this.rank = rank;
-    this.topK = config.topK();
-    this.local = config.experts() / nRanks;
-    this.table = 1 + config.entries();
+    this.topK = sizes.topK();
+    this.local = sizes.localExperts();
+    int entries = Math.toIntExact(sizes.entries());
+    this.table = 1 + entries;
     this.received = new int[local * nRanks];
     this.receivedFirst = new int[local * nRanks + 1];
-    this.sentFirst = new int[config.experts() + 1];
-    this.places = new int[config.entries()];
-    this.next = new int[config.experts()];
+    this.sentFirst = new int[sizes.experts() + 1];
+    this.places = new int[entries];
+    this.next = new int[sizes.experts()];
   }
 
   /** Finds the order from the tables of all ranks. */

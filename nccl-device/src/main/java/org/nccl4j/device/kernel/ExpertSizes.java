@@ -40,11 +40,21 @@ public record ExpertSizes(
 
   /** Bytes of a token on its way, without scales. */
   public long wireBytes() {
-    return fp8 ? hidden : rowBytes();
+    return (long) hidden * wireType().bytes();
+  }
+
+  /** The type of a token on its way. */
+  public DataType wireType() {
+    return fp8 ? DataType.FLOAT8_E4M3 : type;
+  }
+
+  /** Scales of a token. */
+  public int scales() {
+    return fp8 ? hidden / SCALED : 0;
   }
 
   /** Bytes of a token's scales. */
   public long scaleBytes() {
-    return fp8 ? (long) hidden / SCALED * Float.BYTES : 0;
+    return (long) scales() * Float.BYTES;
   }
 }
