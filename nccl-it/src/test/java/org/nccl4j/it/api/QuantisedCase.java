@@ -103,7 +103,7 @@ record QuantisedCase(
     return greatest;
   }
 
-  /** What a rounding to the format changes at most, of an element of a block. */
+  /** The most that a rounding to the format changes an element of a block. */
   private double error(double x, double greatest) {
     double error =
         format == DataType.INT8 ? greatest / 254 : Math.max(Math.abs(x) / 16, greatest / 458_000);

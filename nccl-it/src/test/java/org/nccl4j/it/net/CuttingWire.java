@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * A wire that cuts each connection at a byte that is given: the bytes of both directions count.
- * What it has read and not passed on is lost.
+ * Bytes that it has read and not passed on are lost.
  */
 final class CuttingWire extends RelayWire {
   private final Queue<Long> cutsAt;
