@@ -138,17 +138,6 @@ __device__ __forceinline__ void meetAtEnd(const nccl4jDirectArguments& a, u32 nu
   awaitEnd(a, number);
 }
 
-// Loads peers' data between two barriers. No rank changes the data, so the loads need no order.
-__device__ __forceinline__ Pack loadData(const void* p) {
-  Pack v;
-  asm volatile("ld.global.L1::no_allocate.v2.u64 {%0,%1}, [%2];" : "=l"(v.lo), "=l"(v.hi) : "l"(p));
-  return v;
-}
-
-__device__ __forceinline__ void storeData(void* p, Pack v) {
-  asm volatile("st.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi) : "memory");
-}
-
 // The scaling of an average.
 template <class T>
 __device__ __forceinline__ Pack scaled(Pack a, int nRanks) {

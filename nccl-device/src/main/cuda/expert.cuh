@@ -65,17 +65,6 @@ __device__ __forceinline__ void awaitAll(const nccl4jExpertArguments& a, u64 fla
   __syncthreads();
 }
 
-// Rows that others stored before a flag, or that nobody changes: the loads need no order.
-__device__ __forceinline__ Pack loadRow(const void* p) {
-  Pack v;
-  asm volatile("ld.global.L1::no_allocate.v2.u64 {%0,%1}, [%2];" : "=l"(v.lo), "=l"(v.hi) : "l"(p));
-  return v;
-}
-
-__device__ __forceinline__ void storeRow(void* p, Pack v) {
-  asm volatile("st.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi) : "memory");
-}
-
 // A share of a row: several warps copy each row where there are more warps than rows.
 struct Share {
   u32 part, parts;
@@ -92,11 +81,11 @@ __device__ __forceinline__ void copyRow(char* to, const char* from, u32 bytes, S
   for (; at + (kFlights - 1) * step < bytes; at += kFlights * step) {
     Pack x[kFlights];
 #pragma unroll
-    for (u32 f = 0; f < kFlights; f++) x[f] = loadRow(from + at + f * step);
+    for (u32 f = 0; f < kFlights; f++) x[f] = loadData(from + at + f * step);
 #pragma unroll
-    for (u32 f = 0; f < kFlights; f++) storeRow(to + at + f * step, x[f]);
+    for (u32 f = 0; f < kFlights; f++) storeData(to + at + f * step, x[f]);
   }
-  for (; at < bytes; at += step) storeRow(to + at, loadRow(from + at));
+  for (; at < bytes; at += step) storeData(to + at, loadData(from + at));
 }
 
 // Calls f(item, share) for this warp's shares of the rows of a list, until f returns false. Whether it did not.

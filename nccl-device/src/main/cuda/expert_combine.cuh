@@ -42,13 +42,13 @@ __device__ __forceinline__ void addRows(const nccl4jExpertArguments& a) {
       const u32 entry = token * a.topK + k;
       if (experts[entry] < 0) continue;
       Elements<T> x;
-      x.pack = loadRow(own(a, a.outputs + (u64)entry * a.rowBytes + at));
+      x.pack = loadData(own(a, a.outputs + (u64)entry * a.rowBytes + at));
       const float weight = weights[entry];
       for (u32 e = 0; e < kElements; e++) sum[e] = __fadd_rn(sum[e], __fmul_rn(weight, (float)x.at[e]));
     }
     Elements<T> result;
     for (u32 e = 0; e < kElements; e++) result.at[e] = (T)sum[e];
-    storeRow((char*)a.recv + (u64)token * a.rowBytes + at, result.pack);
+    storeData((char*)a.recv + (u64)token * a.rowBytes + at, result.pack);
   }
 }
 

@@ -99,13 +99,13 @@ __device__ __forceinline__ void sendSame(const nccl4jExpertArguments& a, u64 hal
       token[f] = item / packs;
       at[f] = item % packs * 16;
       if (item < all && targets[token[f]] != 0)
-        x[f] = loadRow((const char*)a.send + (u64)(first + token[f] * gridDim.x) * a.rowBytes + at[f]);
+        x[f] = loadData((const char*)a.send + (u64)(first + token[f] * gridDim.x) * a.rowBytes + at[f]);
     }
 #pragma unroll
     for (u32 f = 0; f < kFlights; f++) {
       if (i + f * blockDim.x >= all) continue;
       const u64 to = stagedAt(a, half, a.comm.rank, first + token[f] * gridDim.x) + at[f];
-      forEach(targets[token[f]], [&](int rank) { storeRow(peer(a, rank, to), x[f]); });
+      forEach(targets[token[f]], [&](int rank) { storeData(peer(a, rank, to), x[f]); });
     }
   }
 }
@@ -128,7 +128,7 @@ __device__ __forceinline__ void sendFp8(const nccl4jExpertArguments& a, u64 half
     float most = 0;
     for (u32 p = 0; p < kPacks; p++) {
       Elements<T> x;
-      x.pack = loadRow((const char*)a.send + (u64)row * a.rowBytes + (part * kPacks + p) * 16);
+      x.pack = loadData((const char*)a.send + (u64)row * a.rowBytes + (part * kPacks + p) * 16);
       for (u32 e = 0; e < 16 / sizeof(T); e++) {
         const float y = (float)x.at[e];
         v[p * (16 / sizeof(T)) + e] = y;

@@ -23,6 +23,18 @@ __device__ __forceinline__ void storePack(void* p, Pack v) {
   asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi));
 }
 
+// Accesses to data that no rank changes while they are loaded, or that a flag or barrier has published: they
+// need no order.
+__device__ __forceinline__ Pack loadData(const void* p) {
+  Pack v;
+  asm volatile("ld.global.L1::no_allocate.v2.u64 {%0,%1}, [%2];" : "=l"(v.lo), "=l"(v.hi) : "l"(p));
+  return v;
+}
+
+__device__ __forceinline__ void storeData(void* p, Pack v) {
+  asm volatile("st.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi) : "memory");
+}
+
 // The flags of a line of LL. The first contains only the step, the second also the call. So a waiting
 // thread sees if the step arrived with another call.
 //
