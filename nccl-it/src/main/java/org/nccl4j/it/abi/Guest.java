@@ -2,6 +2,8 @@ package org.nccl4j.it.abi;
 
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -50,8 +52,14 @@ final class Guest {
   /** Kept, since loggers that nobody refers to lose their level. */
   private static final Logger LOGGER = Logger.getLogger("org.nccl4j");
 
+  /** Most time that a creation waits for the end of the warm-up, which takes about 0.4 s. */
+  private static final long WARM_PATIENCE_MILLIS = 1_000;
+
   private static final AtomicBoolean WARMED = new AtomicBoolean();
   private static final AtomicBoolean PREPARED = new AtomicBoolean();
+
+  /** Counted down when the warm-up has ended, and has freed what it used. */
+  private static final CountDownLatch WARM = new CountDownLatch(1);
 
   private Guest() {}
 
@@ -81,7 +89,10 @@ final class Guest {
 
   /**
    * Has a process's first communicator load what its first calls need, so that they do not wait for
-   * it: the cost model, plans, and the driver's functions for captures.
+   * it: the cost model, plans, and the driver's functions for captures. Each communicator waits for
+   * the end of the warm-up. Else the program's calls would run into methods that are not compiled
+   * yet, and wait in the driver for the warm-up's; and kernels that wait for another rank of this
+   * process would hold up the freeing of the warm-up's memory, and so that rank.
    */
   static void prepare(Communicator communicator) {
     if (PREPARED.compareAndSet(false, true)) {
@@ -101,6 +112,15 @@ final class Guest {
       } catch (NcclException e) {
         LOGGER.log(Level.FINE, "the first call is not prepared", e);
       }
+    }
+    awaitWarmUp();
+  }
+
+  private static void awaitWarmUp() {
+    try {
+      WARM.await(WARM_PATIENCE_MILLIS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 
@@ -123,6 +143,8 @@ final class Guest {
       }
     } catch (NcclException e) {
       LOGGER.log(Level.FINE, "calls are not warmed up", e);
+    } finally {
+      WARM.countDown();
     }
   }
 
