@@ -4,17 +4,10 @@ package org.nccl4j.device;
  * Anything that goes wrong in nccl4j. Its message has the fact and the place in one sentence and
  * the remedy (a setting, a command, a change in the program) in another.
  *
- * <p>Unchecked, since most callers cannot repair it. The subclasses are NCCL's result codes.
+ * <p>Unchecked, since most callers cannot repair it. The subclasses are NCCL's result codes. Only
+ * this package can add one; {@link #code()} and {@link #id()} tell them apart.
  */
-public abstract sealed class NcclException extends RuntimeException
-    permits CudaException,
-        InternalErrorException,
-        InvalidArgumentException,
-        InvalidUsageException,
-        OrderMismatchException,
-        RemoteException,
-        SystemErrorException,
-        TimeoutException {
+public abstract class NcclException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   /** NCCL's result codes. */

@@ -19,7 +19,7 @@ import org.nccl4j.device.TimeoutException;
 /** One deadline for all that it takes to make a communicator. */
 @Timeout(120)
 class CreationDeadlineTest {
-  private static final Duration SHORT = Duration.ofSeconds(3);
+  private static final Duration SHORT = Duration.ofMillis(1500);
 
   /** The ways in which two ranks connect. */
   private static Map<String, Function<Duration, List<Bootstrap>>> ways() {

@@ -30,7 +30,7 @@ import org.nccl4j.device.TimeoutException;
 
 /** Each cause of a failed creation is named on every rank. */
 class FormationFailureTest {
-  private static final Duration SHORT = Duration.ofSeconds(3);
+  private static final Duration SHORT = Duration.ofSeconds(2);
 
   /** Of a service that no machine has any more, and below those that the system gives away. */
   private static final int NOBODYS_PORT = 1;
@@ -141,7 +141,7 @@ class FormationFailureTest {
   void aRootThatAcceptsAndSaysNothing() throws Exception {
     try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
       NcclException failure = joinFails(idAt(silent.getLocalPort()), SHORT);
-      assertSays(SystemErrorException.class, failure, "no answer", "of 3 s");
+      assertSays(SystemErrorException.class, failure, "no answer", "of 2 s");
     }
   }
 

@@ -30,7 +30,7 @@ import org.nccl4j.device.TimeoutException;
 
 /** Ranks that come together by several roots. */
 class SeveralRootsTest {
-  private static final Duration SHORT = Duration.ofSeconds(3);
+  private static final Duration SHORT = Duration.ofSeconds(2);
   private final List<AutoCloseable> toClose = new ArrayList<>();
 
   @AfterEach
@@ -221,7 +221,7 @@ class SeveralRootsTest {
 
   /** Their roots end soon if no rank gets as far as coming to them. */
   private static List<BootstrapId> impatientIds() {
-    Duration patience = Duration.ofSeconds(5);
+    Duration patience = Duration.ofSeconds(3);
     return List.of(
         BootstrapRoot.create(Ranks.LOOPBACK, patience),
         BootstrapRoot.create(Ranks.LOOPBACK, patience));

@@ -187,7 +187,8 @@ class TlsTest {
     engine.setUseClientMode(true);
     ByteBuffer hello = ByteBuffer.allocate(engine.getSession().getPacketBufferSize());
     engine.wrap(ByteBuffer.allocate(0), hello);
-    for (int n = 0; n < 300; n++) {
+    int hellos = Boolean.getBoolean("nccl4j.thorough") ? 300 : 60;
+    for (int n = 0; n < hellos; n++) {
       byte[] changed = Arrays.copyOf(hello.array(), hello.position());
       changed[random.nextInt(changed.length)] ^= (byte) (1 + random.nextInt(255));
       int length = n % 3 == 0 ? random.nextInt(changed.length) : changed.length;

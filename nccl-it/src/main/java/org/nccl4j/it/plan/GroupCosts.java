@@ -18,13 +18,14 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /**
  * Times of collectives of groups of equal machines, by the topology's search and cost model. Groups
- * of equal size and stride are searched once. For one thread.
+ * of equal size and stride are made once, and machines with ranks on the same GPUs are searched
+ * once. For one thread.
  */
 final class GroupCosts {
   private final XmlElement system;
   private final int gpusPerMachine;
   private final int computeCapability;
-  private final ClusterOptions options;
+  private final CommTopology.Searches searches;
   private final Map<List<Integer>, Group> groups = new HashMap<>();
 
   /**
@@ -41,7 +42,7 @@ final class GroupCosts {
    */
   GroupCosts(XmlElement system, ClusterOptions options) {
     this.system = system.copy();
-    this.options = options;
+    this.searches = new CommTopology.Searches(options);
     List<XmlElement> gpus = RankOrder.apply(this.system);
     this.gpusPerMachine = gpus.size();
     if (gpusPerMachine == 0) {
@@ -108,7 +109,7 @@ final class GroupCosts {
         gpus.clear();
       }
     }
-    CommTopology topology = CommTopology.of(hosts, options);
+    CommTopology topology = CommTopology.of(hosts, searches);
     return new Group(topology, hosts.size() == 1 ? 1 : slowdown(topology, stride));
   }
 

@@ -37,7 +37,7 @@ class DropInTest {
 
   @Test
   void everyWrongArgument() throws Exception {
-    library.runWell(HOST, library.compile("wrong"));
+    library.runArchived(HOST, library.compile("wrong"));
   }
 
   @ParameterizedTest
@@ -56,14 +56,14 @@ class DropInTest {
         "abort-inside"
       })
   void guest(String what) throws Exception {
-    library.runWell(HOST, library.compile("guest"), what);
+    library.runArchived(HOST, library.compile("guest"), what);
   }
 
   /** Functions of a program's end call NCCL when libjvm.so has destroyed its static objects. */
   @Test
   void collectsGarbageAtTheEndOfTheProgram() throws Exception {
     Path headers = Path.of(System.getProperty("java.home"), "include");
-    library.runWell(
+    library.runArchived(
         HOST, library.compile("collect", "-I" + headers, "-I" + headers.resolve("linux"), "-ldl"));
   }
 

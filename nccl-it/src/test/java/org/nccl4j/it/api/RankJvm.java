@@ -35,13 +35,17 @@ public final class RankJvm {
    * @param also folders behind the class path of this test
    */
   public static List<String> command(Path... also) throws Exception {
-    List<String> options =
-        new ArrayList<>(ArchivedClasses.options(ChaosRank.classPath(), RankJvm::train));
+    List<String> options = archived();
     String classPath = options.remove(options.size() - 1);
     options.add(
         Stream.concat(Stream.of(classPath), Stream.of(also).map(Path::toString))
             .collect(Collectors.joining(File.pathSeparator)));
     return java(options);
+  }
+
+  /** Returns options of a JVM with archived classes; the last is its class path. */
+  public static List<String> archived() throws Exception {
+    return new ArrayList<>(ArchivedClasses.options(ChaosRank.classPath(), RankJvm::train));
   }
 
   private static List<String> java(List<String> options) {

@@ -6,7 +6,6 @@ import com.tngtech.archunit.lang.ArchCondition;
 import com.tngtech.archunit.lang.ConditionEvents;
 import com.tngtech.archunit.lang.SimpleConditionEvent;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,46 +14,39 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * Limits for cycles of types and for the size of packages. A type counts with all that is nested in
- * it, as a file does. The types that a sealed type permits are not in its code and do not count, so
- * {@code NcclException} and its subclasses are no cycle.
+ * Limits for cycles of types and for the size of packages, methods and files. A type counts with
+ * all that is nested in it, as a file does. It names the types in its class files and those in its
+ * source.
  *
  * @param cycle most types that name each other in a circle
  * @param files most files of a package
  * @param methodLines most lines of a method
  * @param fileLines most lines of a file
- * @param cycles larger cycles that are allowed yet, by the package that holds all their types
- * @param packages larger packages that are allowed yet
  */
-record StructureLimits(
-    int cycle,
-    int files,
-    int methodLines,
-    int fileLines,
-    Map<String, Integer> cycles,
-    Map<String, Integer> packages) {
+record StructureLimits(int cycle, int files, int methodLines, int fileLines) {
 
   /** Methods that are one switch from numbers to names. */
   private static final Set<String> TABLES = Set.of("org.nccl4j.device.cuda.driver.ResultNames.of");
 
-  /** The project's. The numbers in the maps may only fall. */
+  /** The project's, without exceptions. */
   static StructureLimits ofProject() {
-    return new StructureLimits(5, 30, 60, 1000, Map.of(), Map.of());
+    return new StructureLimits(5, 30, 60, 1000);
   }
 
   /** Nothing is allowed beyond one type, one file and one line. */
   static StructureLimits least() {
-    return new StructureLimits(1, 1, 1, 1, Map.of(), Map.of());
+    return new StructureLimits(1, 1, 1, 1);
   }
 
   /** No cycle of types is larger than allowed. */
   ArchCondition<JavaClass> haveShortCycles(String root) {
     return new ArchCondition<>("have cycles of at most " + cycle + " types") {
+      private final SourceNames sources = new SourceNames();
       private final Map<String, Set<String>> names = new TreeMap<>();
 
       @Override
       public void check(JavaClass type, ConditionEvents events) {
-        Set<String> from = names.computeIfAbsent(file(type.getName()), key -> new TreeSet<>());
+        Set<String> from = names.computeIfAbsent(file(type.getName()), this::inSource);
         for (Dependency dependency : type.getDirectDependenciesFromSelf()) {
           String to = file(dependency.getTargetClass().getBaseComponentType().getName());
           if (to.startsWith(root + ".")) {
@@ -63,22 +55,23 @@ record StructureLimits(
         }
       }
 
+      private Set<String> inSource(String type) {
+        Set<String> found = new TreeSet<>();
+        if (!type.endsWith("-info")) {
+          sources.of(type).stream().filter(name -> name.startsWith(root + ".")).forEach(found::add);
+        }
+        return found;
+      }
+
       @Override
       public void finish(ConditionEvents events) {
         for (Set<String> all : new Cycles(names).all()) {
-          int most = Math.max(cycle, allowed(all));
           events.add(
               new SimpleConditionEvent(
-                  all, all.size() <= most, all.size() + " types name each other: " + all));
+                  all, all.size() <= cycle, all.size() + " types name each other: " + all));
         }
       }
     };
-  }
-
-  private int allowed(Collection<String> types) {
-    Set<String> homes = new TreeSet<>();
-    types.forEach(type -> homes.add(home(type)));
-    return homes.size() == 1 ? cycles.getOrDefault(homes.iterator().next(), 0) : 0;
   }
 
   /** No package has more files than allowed. */
@@ -100,9 +93,7 @@ record StructureLimits(
             (name, all) ->
                 events.add(
                     new SimpleConditionEvent(
-                        name,
-                        all.size() <= packages.getOrDefault(name, files),
-                        name + " has " + all.size() + " files")));
+                        name, all.size() <= files, name + " has " + all.size() + " files")));
       }
     };
   }

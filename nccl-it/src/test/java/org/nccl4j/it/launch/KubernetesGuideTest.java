@@ -157,7 +157,7 @@ class KubernetesGuideTest {
                 "GPUS", "2",
                 "NCCL4J_NRANKS", "4",
                 "FAILING_RANK", "3",
-                "NCCL4J_INIT_TIMEOUT", "40s"));
+                "NCCL4J_INIT_TIMEOUT", "10s"));
     pods.get(1).end(1);
     pods.get(0).end(1);
   }

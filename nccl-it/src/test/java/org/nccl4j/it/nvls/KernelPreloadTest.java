@@ -33,7 +33,8 @@ class KernelPreloadTest {
   }
 
   private static Ran run(Map<String, String> settings) throws Exception {
-    Map<String, String> all = new HashMap<>(settings);
+    Map<String, String> all = new HashMap<>(Map.of("NCCL4J_PRELOAD_KERNELS", "auto"));
+    all.putAll(settings);
     all.put("NCCL_NVLS_ENABLE", "0");
     return program.run(all, FakeGpuRanks.class);
   }
@@ -61,7 +62,13 @@ class KernelPreloadTest {
         program
             .start(
                 path -> !path.toString().matches(".*(nccl-kernels|nccl-device.kernels).*"),
-                Map.of("NCCL_NVLS_ENABLE", "0", "JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true"),
+                Map.of(
+                    "NCCL4J_PRELOAD_KERNELS",
+                    "auto",
+                    "NCCL_NVLS_ENABLE",
+                    "0",
+                    "JAVA_TOOL_OPTIONS",
+                    "-Dnccl4j.ctas=true"),
                 FakeGpuRanks.class)
             .end();
     assertNotEquals(0, ran.status());

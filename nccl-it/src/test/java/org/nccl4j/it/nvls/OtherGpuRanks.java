@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Communicator.ShrinkMode;
@@ -326,7 +327,7 @@ final class OtherGpuRanks {
     long end = System.nanoTime() + Duration.ofSeconds(90).toNanos();
     Optional<NcclException> error = Optional.empty();
     while (error.isEmpty() && System.nanoTime() - end < 0) {
-      Thread.onSpinWait();
+      LockSupport.parkNanos(1_000_000);
       error =
           all.stream()
               .map(Communicator::asyncError)
@@ -335,7 +336,8 @@ final class OtherGpuRanks {
               .findFirst();
     }
     System.out.println("conflict: " + error);
-    all.forEach(comm -> comm.close(Duration.ZERO));
+    // The fake's kernels never end, so that each close waits as long as it may.
+    together(all, comm -> comm.close(Duration.ZERO));
     memories.forEach(DeviceMemory::close);
   }
 }

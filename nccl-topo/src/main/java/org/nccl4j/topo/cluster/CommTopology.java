@@ -43,6 +43,34 @@ public final class CommTopology {
   /** A machine before it is split into nodes, and its nodes. */
   private record Searched(Routes whole, List<MachineGraphs> domains) {}
 
+  /** Machines that were searched, for communicators with the same options. For one thread. */
+  public static final class Searches {
+    private final ClusterOptions options;
+    private final Map<String, Searched> alone = new HashMap<>();
+    private final Map<String, Searched> amongOthers = new HashMap<>();
+
+    /**
+     * Nothing was searched yet.
+     *
+     * @param options settings and the like
+     */
+    public Searches(ClusterOptions options) {
+      this.options = options;
+    }
+
+    private Searched of(XmlElement system, boolean several) {
+      Map<String, Searched> known = several ? amongOthers : alone;
+      String machine = likeness(system);
+      Searched found = known.get(machine);
+      if (found == null) {
+        Routes whole = Cluster.routes(system, options);
+        found = new Searched(whole, Cluster.domains(whole, several, options));
+        known.put(machine, found);
+      }
+      return found;
+    }
+  }
+
   /**
    * A rank's GPU.
    *
@@ -74,16 +102,16 @@ public final class CommTopology {
    * @throws TopologyException if machines cannot be understood or reached, with the remedy
    */
   public static CommTopology of(List<Host> hosts, ClusterOptions options) {
-    Map<String, Searched> searched = new HashMap<>();
+    return of(hosts, new Searches(options));
+  }
+
+  /** As {@link #of(List, ClusterOptions)}; machines of earlier calls are not searched again. */
+  public static CommTopology of(List<Host> hosts, Searches searches) {
     List<NodeGraphs> nodes = new ArrayList<>();
     Map<Integer, Place> places = new HashMap<>();
     for (int number = 0; number < hosts.size(); number++) {
       Host host = hosts.get(number);
-      Searched machine = searched.get(likeness(host.system));
-      if (machine == null) {
-        machine = search(host.system, hosts.size() > 1, options);
-        searched.put(likeness(host.system), machine);
-      }
+      Searched machine = searches.of(host.system, hosts.size() > 1);
       List<Node> gpus = machine.whole.machine().gpus();
       if (gpus.size() != host.ranks.length) {
         throw host.system.error(
@@ -95,12 +123,7 @@ public final class CommTopology {
         places.put(host.ranks[gpu.gpu().rank()], new Place(number, machine.whole, gpu));
       }
     }
-    return new CommTopology(nodes, places, options);
-  }
-
-  private static Searched search(XmlElement system, boolean several, ClusterOptions options) {
-    Routes whole = Cluster.routes(system, options);
-    return new Searched(whole, Cluster.domains(whole, several, options));
+    return new CommTopology(nodes, places, searches.options);
   }
 
   /** The text of a machine without what differs between machines that are equal for the search. */

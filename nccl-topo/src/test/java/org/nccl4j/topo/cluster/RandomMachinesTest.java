@@ -30,7 +30,7 @@ import org.nccl4j.topo.xml.XmlElement;
  */
 class RandomMachinesTest {
   private static final int ROUNDS =
-      Integer.getInteger("nccl4j.rounds", Boolean.getBoolean("nccl4j.thorough") ? 150 : 75);
+      Integer.getInteger("nccl4j.rounds", Boolean.getBoolean("nccl4j.thorough") ? 150 : 40);
   private static final List<String> SETTINGS =
       List.of(
           "NCCL_CROSS_NIC=0",
