@@ -220,18 +220,30 @@ public final class QuantisedSums {
       KernelPlan toAll = planner.plan(toAll(), call.out, call.in, bytes);
       KernelPlan gather =
           call.dequantise == null ? null : planner.plan(gather(), call.own, call.out, bytes);
-      launcher.launchOther(call.quantise, send, call.out, stream, Launcher.UNNAMED, 0);
+      long elements = call.parts.count();
+      long ofPart = call.parts.elements(rank);
+      launcher.launchOther(
+          call.quantise, send, call.out, stream, step(Operation.QUANTISE, shape), elements);
       launcher.launchCollective(toAll, call.out, call.in, stream, toAll(), bytes);
       if (gather == null) {
-        launcher.launchOther(call.sum, call.in, recv, stream, Launcher.UNNAMED, 0);
+        launcher.launchOther(
+            call.sum, call.in, recv, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
         return;
       }
-      launcher.launchOther(call.sum, call.in, call.own, stream, Launcher.UNNAMED, 0);
+      launcher.launchOther(
+          call.sum, call.in, call.own, stream, step(Operation.QUANTISED_SUM, shape), ofPart);
       launcher.launchCollective(gather, call.own, call.out, stream, gather(), bytes);
-      launcher.launchOther(call.dequantise, call.out, recv, stream, Launcher.UNNAMED, 0);
+      launcher.launchOther(
+          call.dequantise, call.out, recv, stream, step(Operation.DEQUANTISE, shape), elements);
     } finally {
       Leases.end(how.residual(), null);
     }
+  }
+
+  /** The shape of a step of a call on this rank's own memory, for the record. */
+  @HotPath
+  private static long step(Operation step, long shape) {
+    return CallShape.of(step, CallShape.type(shape), CallShape.op(shape), 0);
   }
 
   @HotPath
