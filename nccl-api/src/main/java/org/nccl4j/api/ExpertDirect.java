@@ -8,6 +8,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
@@ -29,28 +30,29 @@ final class ExpertDirect implements ExpertDelivery {
   }
 
   /**
-   * The most blocks of this rank's kernels, which are loaded then; 0 if it has none, or if a rank's
-   * windows are out of reach.
+   * The best form of this rank's kernels, which are loaded then; without blocks if it has none, or
+   * if a rank's windows are out of reach.
    */
-  static int mostBlocks(CommunicatorState state, ExpertSizes sizes) {
-    return state.windows().team().size() == sizes.nRanks()
-        ? state.kernels().expertKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
-        : 0;
+  static Form form(CommunicatorState state, ExpertSizes sizes) {
+    int blocks =
+        state.windows().team().size() == sizes.nRanks()
+            ? state.kernels().expertKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
+            : 0;
+    return new Form(blocks, state.queue().keepsLines());
   }
 
   /**
    * Makes the window together with all other ranks.
    *
-   * @param blocks of each kernel, the same on all ranks
    * @throws NcclException on all ranks, if one of them lacks memory or cannot map another's
    */
   static ExpertDirect create(
-      CommunicatorState state, ExpertSizes sizes, int blocks, ExpertBuffers buffers) {
+      CommunicatorState state, ExpertSizes sizes, Form form, ExpertBuffers buffers) {
     ExpertKernels kernels = state.kernels().expertKernels().orElseThrow();
-    Memory memory = Memory.make(state, kernels, sizes, blocks);
+    Memory memory = Memory.make(state, kernels, sizes, form.blocks());
     try {
       return new ExpertDirect(
-          state, sizes, memory, state.expertCalls(kernels, sizes, blocks, memory.with(buffers)));
+          state, sizes, memory, state.expertCalls(kernels, sizes, form, memory.with(buffers)));
     } catch (RuntimeException e) {
       memory.close();
       throw e;

@@ -35,11 +35,11 @@ public final class ExpertCalls {
       Launcher launcher,
       ExpertKernels kernels,
       ExpertSizes sizes,
-      int blocks,
+      ExpertKernels.Form form,
       ExpertKernels.Memory memory) {
     launcher.enter();
     try {
-      return new ExpertCalls(launcher, sizes, kernels.prepare(sizes, blocks, memory));
+      return new ExpertCalls(launcher, sizes, kernels.prepare(sizes, form, memory));
     } finally {
       launcher.leave();
     }
