@@ -36,10 +36,11 @@ __device__ __forceinline__ nccl4jExpertPlace* placesOf(const nccl4jExpertArgumen
 // line of an expert that does not exist: no rank takes this for a dispatch.
 __device__ __forceinline__ void sendTable(const nccl4jExpertArguments& a, u64 half, LineFlags flags) {
   const u32 entries = a.tokenCount * a.topK, lines = 1 + (entries + 1) / 2;
-  const u32 warps = blockDim.x / 32 * gridDim.x;
-  // Neighbouring warps lie in different blocks, so that a small table is sent by many.
-  const u32 warp = threadIdx.x / 32 * gridDim.x + blockIdx.x;
-  for (u32 line = warp * 32 + threadIdx.x % 32; line < lines; line += warps * 32) {
+  const u32 each = (lines + gridDim.x - 1) / gridDim.x, end = min(lines, (blockIdx.x + 1) * each);
+  // All blocks send some, by their last warps, while the first load tokens: lines that come late would wait for
+  // tokens on the links.
+  const u32 thread = (blockDim.x / 32 - 1 - threadIdx.x / 32) * 32 + threadIdx.x % 32;
+  for (u32 line = blockIdx.x * each + thread; line < end; line += blockDim.x) {
     u32 words[2] = {a.tokenCount, 0};
     bool valid = true;
     for (u32 h = 0; line > 0 && h < 2; h++) {

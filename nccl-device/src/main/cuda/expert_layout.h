@@ -36,7 +36,7 @@ typedef struct {
   uint64_t weights;       // dispatch: float[tokenCount][topK]
   uint64_t window;        // rank 0's view of the fixed buffers that the other ranks write
   uint64_t stride;        // from one rank's view to the next's
-  uint64_t dispatchFlags; // offsets in the window: uint64_t[blocks][NCCL4J_EXPERT_RANKS]
+  uint64_t dispatchFlags; // offsets in the window: uint64_t[blocks][NCCL4J_EXPERT_RANKS]; without wholeLines
   uint64_t combineFlags;  // likewise
   uint64_t beginFlags;    // likewise
   uint64_t tables;        // two halves, of each rank tableBytes: a line with its number of tokens, then lines

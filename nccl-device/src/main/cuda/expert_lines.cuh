@@ -91,7 +91,8 @@ struct Source<T, Wire::SAME> {
     const Lane lane;
 #pragma unroll
     for (u32 f = 0; f < kFlights; f++)
-      if (quad + f < end && !lane.flags() && lane.pack(quad + f) < packs) x[f] = loadData(row + lane.pack(quad + f) * 16);
+      if (quad + f < end && !lane.flags() && lane.pack(quad + f) < packs)
+        x[f] = loadData(row + lane.pack(quad + f) * 16);
   }
 
   __device__ __forceinline__ Piece piece(u32 f, u32) { return {x[f], 0}; }
@@ -177,10 +178,6 @@ __device__ __forceinline__ bool takeQuads(const nccl4jExpertArguments& a, const 
                                           u64 number, int source, Patience& patience, RowsFrom rowsFrom) {
   const Lane lane;
   const u32 packs = a.wireRow / 16, groups = a.hidden / NCCL4J_EXPERT_GROUP;
-  u32 mine = rowsFrom(0);
-  bool none = mine == kNobody;
-  for (u32 k = 32; k < a.topK; k += 32) none &= rowsFrom(k) == kNobody;
-  if (__all_sync(~0u, none)) return true;  // it was not sent here
   Pack x[kFlights];
   auto load = [&] {
     bool late = false;
@@ -192,8 +189,16 @@ __device__ __forceinline__ bool takeQuads(const nccl4jExpertArguments& a, const 
     }
     return late;
   };
-  while (__any_sync(~0u, load()))
+  bool late = load();  // on its way while the rows are found
+  u32 mine = rowsFrom(0);
+  bool none = mine == kNobody;
+  for (u32 k = 32; k < a.topK; k += 32) none &= rowsFrom(k) == kNobody;
+  if (__all_sync(~0u, none)) return true;  // it was not sent here
+#pragma unroll 1
+  while (__any_sync(~0u, late)) {
     if (__any_sync(~0u, patience.exhausted(source, blockIdx.x, 0, number))) return false;
+    late = load();
+  }
 #pragma unroll 1
   for (u32 k = 0;;) {
 #pragma unroll 1
