@@ -13,6 +13,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Operation;
 
@@ -30,13 +31,13 @@ final class FakeExpertRanks {
 
   private FakeExpertRanks() {}
 
-  /** No arguments. */
+  /** Arguments: "create" to create the exchange alone and print errors; or none. */
   public static void main(String[] arguments) throws Exception {
     List<Communicator> ranks = Communicator.initAll(List.copyOf(Devices.cuda().list()));
     ranks.get(0).device().allocate(MARK_BYTES).close();
     List<Thread> threads = new ArrayList<>();
     for (Communicator rank : ranks) {
-      threads.add(new Thread(() -> launch(rank)));
+      threads.add(new Thread(arguments.length > 0 ? () -> create(rank) : () -> launch(rank)));
     }
     threads.forEach(Thread::start);
     for (Thread thread : threads) {
@@ -49,6 +50,15 @@ final class FakeExpertRanks {
       }
     }
     ranks.forEach(Communicator::close);
+  }
+
+  private static void create(Communicator comm) {
+    try (ExpertExchange exchange = comm.expertExchange(SIZES)) {
+      System.out.printf("rank %d: created, %b%n", comm.rank(), exchange.isCapturable());
+    } catch (NcclException e) {
+      System.out.printf(
+          "rank %d: %s: %s%n", comm.rank(), e.getClass().getSimpleName(), e.getMessage());
+    }
   }
 
   private static void launch(Communicator comm) {

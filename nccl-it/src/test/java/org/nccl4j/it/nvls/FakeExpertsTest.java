@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -19,6 +20,8 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 @Timeout(180)
 class FakeExpertsTest {
   private static final String LOAD = "cuModuleLoadData(";
+  private static final String ALLOCATE = "cuMemAlloc_v2";
+  private static final String FREE = "cuMemFree_v2";
 
   @TempDir Path folder;
 
@@ -54,6 +57,45 @@ class FakeExpertsTest {
               .toList(),
           ran.output());
     }
+  }
+
+  /**
+   * One of the last allocations of two ranks fails, and all after it, so that a rank lacks memory.
+   */
+  @Test
+  void aRankThatLacksMemoryIsAnErrorOfAllRanks() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    FakeGpuProcess program = FakeGpuProcess.in(folder);
+    Ran good = program.run(Map.of("NCCL_NVLS_ENABLE", "0"), FakeExpertRanks.class, "create");
+    assertEquals(2, ranks(good, "created, true"), good.output());
+    long all = good.count(ALLOCATE);
+    int alone = 0;
+    for (long nth = all - 2; nth <= all + 1; nth++) { // other threads allocate too
+      String fail = ALLOCATE + ":2:" + nth;
+      Ran ran =
+          program.run(
+              Map.of("NCCL_NVLS_ENABLE", "0", "FAKECUDA_FAIL", fail),
+              FakeExpertRanks.class,
+              "create");
+      int created = ranks(ran, "created, true");
+      assertTrue(created == 0 || created == 2, ran.output());
+      assertEquals(2 - created, ranks(ran, "\\w+Exception: .*OUT_OF_MEMORY"), ran.output());
+      // Calls that failed: all other memory is freed.
+      long failed = open(ran) - open(good);
+      assertTrue(created == 2 ? failed == 0 : failed == 1 || failed == 2, ran.output());
+      alone += failed == 1 ? 1 : 0;
+    }
+    assertTrue(alone > 0, "no run had one rank that lacked memory");
+  }
+
+  private static long open(Ran ran) {
+    return ran.count(ALLOCATE) - ran.count(FREE);
+  }
+
+  /** Ranks with a line that begins with a pattern. */
+  private static int ranks(Ran ran, String pattern) {
+    Pattern wanted = Pattern.compile("^rank \\d: " + pattern);
+    return (int) ran.output().lines().filter(line -> wanted.matcher(line).find()).count();
   }
 
   /** Bytes of a part of 4096 elements on two ranks. */
