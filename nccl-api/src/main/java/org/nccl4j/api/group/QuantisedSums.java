@@ -43,10 +43,10 @@ public final class QuantisedSums {
   private static final double SCATTER_SHARE = 0.6;
 
   /**
-   * Bytes of elements that a GPU's steps of an all-reduce go through in a microsecond, for each
-   * element of a block, as measured on H100.
+   * Bytes of elements that a GPU's steps of an all-reduce go through in a microsecond, as measured
+   * on H100.
    */
-  private static final double GPU_BYTES_PER_MICRO = 2_400;
+  private static final double GPU_BYTES_PER_MICRO = 570_000;
 
   /** Microseconds of a step of a GPU without elements. */
   private static final double GPU_LAUNCH = 3;
@@ -377,7 +377,7 @@ public final class QuantisedSums {
         all ? planner.predict(gather(), bytes) : 0,
         device.kind() == Device.Kind.HOST
             ? passes * own * HOST_NANOS / NANOS_PER_MICRO
-            : passes * own * CallShape.type(shape).bytes() / (GPU_BYTES_PER_MICRO * how.block())
+            : passes * own * CallShape.type(shape).bytes() / GPU_BYTES_PER_MICRO
                 + (all ? 2 + 1 : 2) * GPU_LAUNCH);
   }
 
