@@ -13,6 +13,7 @@ namespace nccl4j {
 namespace experts {
 
 constexpr int kThreads = 1024;
+constexpr u32 kNobody = ~0u;
 
 // failedKind: an expert that does not exist, by its entry and number in failedStep; outputs that have fewer
 // rows, above, than were received, below.
@@ -34,8 +35,13 @@ __device__ __forceinline__ nccl4jExpertState* state(const nccl4jExpertArguments&
   return (nccl4jExpertState*)a.state + blockIdx.x;
 }
 
-__device__ __forceinline__ u64* list(const nccl4jExpertArguments& a) {
+__device__ __forceinline__ u64* listOf(const nccl4jExpertArguments& a) {
   return (u64*)a.lists + blockIdx.x * a.listCapacity;
+}
+
+// The place of a token of a rank in the staging areas.
+__device__ __forceinline__ u64 stagedAt(const nccl4jExpertArguments& a, u64 half, int source, u32 token) {
+  return a.tokens + ((half * a.comm.nRanks + source) * a.maxTokens + token) * a.stagedRow;
 }
 
 // The place of a flag of this block that a rank writes.

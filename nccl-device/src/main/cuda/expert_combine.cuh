@@ -13,7 +13,7 @@ namespace experts {
 // Sends this block's rows back. False if the experts' outputs lack one.
 __device__ __forceinline__ bool returnRows(const nccl4jExpertArguments& a, u32 listed) {
   const u32 ofSource = a.maxTokens * a.topK;
-  return forRows(list(a), listed, [&](u64 item, Share share) {
+  return forRows(listOf(a), listed, [&](u64 item, Share share) {
     const u32 entry = (u32)item;
     const u64 row = item >> 32;
     if (row >= a.sentRows) {

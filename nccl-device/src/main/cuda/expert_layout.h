@@ -21,6 +21,13 @@ typedef struct {
   uint64_t pad;
 } nccl4jExpertState;
 
+// The place of an entry among those of its expert.
+typedef struct {
+  uint32_t origin;  // the expert's number on this rank, and above 16 bits the warp that has counted the entry;
+                    // ~0 if the expert is another rank's
+  uint32_t ahead;   // the expert's entries in front of it that the warp has counted
+} nccl4jExpertPlace;
+
 typedef struct {
   nccl4jCommunicator comm;
   uint64_t send;          // dispatch: tokens; combine: the experts' outputs
@@ -29,18 +36,19 @@ typedef struct {
   uint64_t weights;       // dispatch: float[tokenCount][topK]
   uint64_t window;        // rank 0's view of the fixed buffers that the other ranks write
   uint64_t stride;        // from one rank's view to the next's
-  uint64_t dispatchFlags; // offsets in the window: uint64_t[blocks][NCCL4J_EXPERT_RANKS]
+  uint64_t dispatchFlags; // offsets in the window: uint64_t[blocks][NCCL4J_EXPERT_RANKS]; without wholeLines
   uint64_t combineFlags;  // likewise
   uint64_t beginFlags;    // likewise
   uint64_t tables;        // two halves, of each rank tableBytes: a line with its number of tokens, then lines
                           // of two expert numbers
   uint64_t tableBytes;
-  uint64_t tokens;        // two halves, of each rank maxTokens rows of stagedRow bytes
+  uint64_t tokens;        // two halves, of each rank maxTokens rows of stagedRow bytes: lines (expert_lines.cuh)
   uint64_t stagedRow;
   uint64_t outputs;       // maxTokens * topK rows of rowBytes
   uint64_t state;         // addresses of own memory: nccl4jExpertState[blocks]
   uint64_t lists;         // uint64_t[blocks][listCapacity]: a received row above, the entry it is of below
   uint64_t listCapacity;
+  uint64_t places;        // nccl4jExpertPlace[blocks][listCapacity]: of the entries of a block's tokens
   uint64_t keptExperts;   // int32_t[maxTokens][topK] of the last dispatch, and its weights
   uint64_t keptWeights;
   uint64_t keptCount;     // uint32_t, its number of tokens
@@ -58,6 +66,8 @@ typedef struct {
   uint32_t nExperts;
   uint32_t localExperts;
   uint32_t tokenCount;
+  uint32_t wholeLines;    // 1 if the links keep 128 bytes whole that a warp stores at once
+  uint32_t pad;
 } nccl4jExpertArguments;
 
 #endif

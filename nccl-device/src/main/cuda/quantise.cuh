@@ -1,195 +1,312 @@
-// The steps of a quantised sum on a rank's own memory, a warp for each block of elements. Class
-// BlockQuantiser of the host has the same arithmetic: every operation is rounded by itself, so that a device
-// gives the same bits (NaN apart) as the host.
+// The steps of a quantised sum on a rank's own memory. A thread has the elements of 16 bytes, a unit, and the
+// threads of some lanes of a warp have a block of elements. Class BlockQuantiser of the host has the same
+// arithmetic: every operation is rounded by itself, so that a device gives the same bits (NaN apart) as the
+// host.
 #pragma once
 
+#include "block_scale.cuh"
 #include "quantise_layout.h"
 #include "types.h"
+#include "unaligned.cuh"
 
 namespace nccl4j {
 namespace quantise {
 
 constexpr int kThreads = 256;
+constexpr int kBlocks = 4;  // of a multiprocessor
 constexpr int kWarp = 32;
-constexpr int kMostOfLane = 4;  // 128 elements of a block
 
-constexpr float kMostFp8 = 448;
-constexpr float kMostInt8 = 127;
-constexpr float kLeast = 0x1p-100f;
-constexpr uint32_t kMagnitude = 0x7fffffffu;
-constexpr uint32_t kInfinity = 0x7f800000u;
-constexpr uint32_t kNaN = 0x7fc00000u;
+constexpr float kRounder = 0x1.8p23f;  // the last place of a sum with it is 1
+template <class T>
+constexpr int kElements = 16 / sizeof(T);
 
-// A lane's elements of a block: lane, lane + 32 and so on, up to the block's end.
-struct Lane {
-  float values[kMostOfLane];
-  uint8_t codes[kMostOfLane];
+// The codes of a unit: four in a word.
+template <class T>
+struct alignas(kElements<T>) Codes {
+  u32 words[kElements<T> / 4];
 };
 
-__device__ __forceinline__ float number(const nccl4jQuantiseArguments& a, uint8_t code) {
-  return a.int8 ? static_cast<float>(static_cast<int8_t>(code))
-                : __half2float(__half(__nv_cvt_fp8_to_halfraw(code, __NV_E4M3)));
-}
+// A unit of a part: the elements of a thread.
+struct Unit {
+  u64 part;
+  u64 at;     // its first element in the part
+  int count;  // its elements: fewer at the end of a part, 0 behind it
+};
 
-__device__ __forceinline__ uint8_t code(const nccl4jQuantiseArguments& a, float scaled) {
-  return a.int8 ? static_cast<uint8_t>(static_cast<int8_t>(__float2int_rn(scaled)))
-                : __nv_cvt_float_to_fp8(scaled, __NV_SATFINITE, __NV_E4M3);
-}
-
-// Makes the codes of a block's values; returns their scale: NaN for a block with an infinity or a NaN.
-__device__ __forceinline__ float encode(const nccl4jQuantiseArguments& a, Lane& l, int lane, int count) {
-  uint32_t most = 0;
+// The numbers of four codes.
+__device__ __forceinline__ void numbersOf(const nccl4jQuantiseArguments& a, u32 word, float* to) {
+  if (a.int8) {
 #pragma unroll
-  for (int k = 0; k < kMostOfLane; k++) {
-    if (lane + k * kWarp < count) {
-      most = max(most, __float_as_uint(l.values[k]) & kMagnitude);
+    for (int i = 0; i < 4; i++) {
+      // The byte plus 128 as the last of 2 to the 23.
+      const u32 bits = __byte_perm(word ^ 0x80808080u, 0x4b000000u, 0x7540 + i);
+      to[i] = __fsub_rn(__uint_as_float(bits), 0x1p23f + 128);
     }
-  }
+  } else {
 #pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    most = max(most, __shfl_xor_sync(~0u, most, distance));
-  }
-  const bool finite = most < kInfinity;
-  const float top = a.int8 ? kMostInt8 : kMostFp8;
-  const float greatest = most == 0 ? top : fmaxf(__uint_as_float(most), kLeast);
-  const float factor = __fdiv_rn(top, greatest);
-#pragma unroll
-  for (int k = 0; k < kMostOfLane; k++) {
-    if (lane + k * kWarp < count) {
-      l.codes[k] = finite ? code(a, __fmul_rn(l.values[k], factor)) : 0;
-    }
-  }
-  const float scale = __fdiv_rn(greatest, top);
-  const bool fits = (__float_as_uint(__fmul_rn(scale, top)) & kMagnitude) < kInfinity;
-  return !finite ? __uint_as_float(kNaN) : fits ? scale : __uint_as_float(__float_as_uint(scale) - 1);
-}
-
-__device__ __forceinline__ float* scaleOf(const nccl4jQuantiseArguments& a, uint8_t* part, uint64_t block) {
-  return reinterpret_cast<float*>(part + a.blocks * a.block) + block;
-}
-
-__device__ __forceinline__ void storeBlock(const nccl4jQuantiseArguments& a, const Lane& l, float scale,
-                                           uint8_t* part, uint64_t block, int lane, int count) {
-#pragma unroll
-  for (int k = 0; k < kMostOfLane; k++) {
-    if (lane + k * kWarp < count) {
-      part[block * a.block + lane + k * kWarp] = l.codes[k];
-    }
-  }
-  if (lane == 0) {
-    *scaleOf(a, part, block) = scale;
-  }
-}
-
-// The numbers of a block's codes, or the sums of them and of the values.
-template <bool ADD>
-__device__ __forceinline__ void loadBlock(const nccl4jQuantiseArguments& a, Lane& l, uint8_t* part,
-                                          uint64_t block, int lane, int count) {
-  const float scale = *scaleOf(a, part, block);
-#pragma unroll
-  for (int k = 0; k < kMostOfLane; k++) {
-    if (lane + k * kWarp < count) {
-      const float x = __fmul_rn(number(a, part[block * a.block + lane + k * kWarp]), scale);
-      l.values[k] = ADD ? __fadd_rn(l.values[k], x) : x;
+    for (int i = 0; i < 2; i++) {
+      const __half2_raw both =
+          __nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(word >> 16 * i), __NV_E4M3);
+      const float2 numbers = __half22float2(__half2(both));
+      to[2 * i] = numbers.x;
+      to[2 * i + 1] = numbers.y;
     }
   }
 }
 
-// Elements of a block of a part: 0 behind the last.
-__device__ __forceinline__ int elements(const nccl4jQuantiseArguments& a, uint64_t part, uint64_t block) {
-  const uint64_t begin = part * a.part;
-  const uint64_t whole = begin >= a.count ? 0 : min(a.part, a.count - begin);
-  const uint64_t before = block * a.block;
-  return before >= whole ? 0 : static_cast<int>(min(static_cast<uint64_t>(a.block), whole - before));
+template <class T>
+__device__ __forceinline__ void numbersOf(const nccl4jQuantiseArguments& a, const Codes<T>& codes,
+                                          float (&to)[kElements<T>]) {
+#pragma unroll
+  for (int w = 0; w < kElements<T> / 4; w++) numbersOf(a, codes.words[w], to + 4 * w);
 }
 
-// Calls body(part, block, elements, lane) for each block of some parts, each on a warp.
-template <class Body>
-__device__ __forceinline__ void forBlocks(const nccl4jQuantiseArguments& a, uint64_t nParts,
-                                          uint64_t firstPart, Body body) {
-  const int lane = threadIdx.x % kWarp;
-  const uint64_t warps = static_cast<uint64_t>(gridDim.x) * (blockDim.x / kWarp);
-  for (uint64_t at = blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp; at < nParts * a.blocks; at += warps) {
-    const uint64_t part = firstPart + at / a.blocks;
-    const uint64_t block = at % a.blocks;
-    const int count = elements(a, part, block);
-    if (count > 0) {
-      body(part, block, count, lane);
+// The codes of four values, times a factor.
+__device__ __forceinline__ u32 codesOf(const nccl4jQuantiseArguments& a, const float* values, float factor) {
+  u32 word = 0;
+  if (a.int8) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const u32 rounded = __float_as_uint(__fadd_rn(__fmul_rn(values[i], factor), kRounder));
+      word |= (rounded & 0xff) << 8 * i;
     }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const float2 both = {__fmul_rn(values[2 * i], factor), __fmul_rn(values[2 * i + 1], factor)};
+      word |= static_cast<u32>(__nv_cvt_float2_to_fp8x2(both, __NV_SATFINITE, __NV_E4M3)) << 16 * i;
+    }
+  }
+  return word;
+}
+
+// Makes the codes of a block's values, of which each lane has some; returns their scale: NaN for a block with an
+// infinity or a NaN. All lanes of a warp, lanes of them for a block. Values that are not of the block are 0.
+template <class T>
+__device__ __forceinline__ float encode(const nccl4jQuantiseArguments& a, int lanes,
+                                        const float (&values)[kElements<T>], Codes<T>& codes) {
+  u32 most = 0;
+#pragma unroll
+  for (int i = 0; i < kElements<T>; i++) most = max(most, __float_as_uint(values[i]) & kMagnitude);
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2)
+    if (distance < lanes) most = max(most, __shfl_xor_sync(~0u, most, distance));
+  const BlockScale scale(most, a.int8 ? kMostInt8 : kMostFp8);
+#pragma unroll
+  for (int w = 0; w < kElements<T> / 4; w++)
+    codes.words[w] = scale.finite ? codesOf(a, values + 4 * w, scale.factor) : 0;
+  return scale.scale;
+}
+
+// The place of the scale of an element's block.
+__device__ __forceinline__ float* scaleOf(const nccl4jQuantiseArguments& a, char* part, u64 at) {
+  return reinterpret_cast<float*>(part + a.blocks * a.block) + (at >> (__ffs(a.block) - 1));
+}
+
+template <class T>
+__device__ __forceinline__ Codes<T>* codesAt(char* part, u64 at) {
+  return reinterpret_cast<Codes<T>*>(part + at);
+}
+
+template <class T>
+__device__ __forceinline__ void storeCodes(const nccl4jQuantiseArguments& a, int lanes, const Unit& unit,
+                                           char* part, const Codes<T>& codes, float scale) {
+  *codesAt<T>(part, unit.at) = codes;
+  if (threadIdx.x % lanes == 0) *scaleOf(a, part, unit.at) = scale;
+}
+
+// Elements of a unit at any address; 0 behind its end.
+template <class X, int N>
+__device__ __forceinline__ void load(const X* from, int count, float (&to)[N]) {
+  union {
+    Pack packs[N * sizeof(X) / 16];
+    X at[N];
+  };
+  if (count == N) {
+    loadAnywhere(packs, reinterpret_cast<const char*>(from), N * sizeof(X) / 16, loadData,
+                 [](int i) { return 16 * i; });
+#pragma unroll
+    for (int i = 0; i < N; i++) to[i] = static_cast<float>(at[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i++) to[i] = i < count ? static_cast<float>(from[i]) : 0;
+  }
+}
+
+template <class X, int N>
+__device__ __forceinline__ void store(X* to, int count, const float (&values)[N]) {
+  union {
+    Pack packs[N * sizeof(X) / 16];
+    X at[N];
+  };
+#pragma unroll
+  for (int i = 0; i < N; i++) at[i] = static_cast<X>(values[i]);
+  if (count == N) {
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(N * sizeof(X) / 16); i++)
+      if (reinterpret_cast<u64>(to) % 16 == 0)
+        storeData(reinterpret_cast<char*>(to) + 16 * i, packs[i]);
+      else
+        storeAnywhere(reinterpret_cast<char*>(to) + 16 * i, packs[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      if (i < count) to[i] = at[i];
+  }
+}
+
+// Calls body(units) for this thread's units of some parts, UNITS at a time, together for a warp. The lanes that
+// have a block's units are neighbours.
+template <class T, int UNITS, class Body>
+__device__ __forceinline__ void forUnits(const nccl4jQuantiseArguments& a, u64 firstPart, u64 nParts, Body body) {
+  const u64 ofPart = a.blocks * a.block / kElements<T>;
+  const u64 threads = static_cast<u64>(gridDim.x) * blockDim.x;
+  const u64 first = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const u64 end = firstPart + nParts;
+  u64 part = firstPart + first / ofPart, at = first % ofPart;
+  for (u64 warp = first - threadIdx.x % kWarp; warp < nParts * ofPart; warp += UNITS * threads) {
+    Unit units[UNITS];
+#pragma unroll
+    for (int i = 0; i < UNITS; i++) {
+      const u64 element = at * kElements<T>, begin = part * a.part + element;
+      const u64 left = element < a.part && begin < a.count ? min(a.part - element, a.count - begin) : 0;
+      units[i] = {part, element, part < end ? static_cast<int>(min(left, static_cast<u64>(kElements<T>))) : 0};
+      at += threads;
+      while (at >= ofPart && part < end) {
+        at -= ofPart;
+        part++;
+      }
+    }
+    body(units);
   }
 }
 
 // Makes all parts (recv) of elements (send).
 template <class T>
 __device__ void quantise(const nccl4jQuantiseArguments& a) {
+  constexpr int kUnits = 2;
+  constexpr int N = kElements<T>;
   const T* send = reinterpret_cast<const T*>(a.send);
-  uint8_t* recv = reinterpret_cast<uint8_t*>(a.recv);
   float* residual = reinterpret_cast<float*>(a.residual);
-  forBlocks(a, a.nParts, 0, [&](uint64_t part, uint64_t block, int count, int lane) {
-    const uint64_t first = part * a.part + block * a.block + lane;
-    Lane l;
+  const int lanes = a.block / N;
+  const bool inPhase = (a.send | a.part * sizeof(T)) % 16 == 0;
+  forUnits<T, kUnits>(a, 0, a.nParts, [&](const Unit(&units)[kUnits]) {
+    Pack packs[kUnits];
+    auto from = [&](const Unit& unit) { return send + unit.part * a.part + unit.at; };
 #pragma unroll
-    for (int k = 0; k < kMostOfLane; k++) {
-      if (lane + k * kWarp < count) {
-        const float x = static_cast<float>(send[first + k * kWarp]);
-        l.values[k] = residual == nullptr ? x : __fadd_rn(x, residual[first + k * kWarp]);
+    for (int u = 0; u < kUnits; u++)
+      if (inPhase && units[u].count == N) packs[u] = loadData(from(units[u]));
+#pragma unroll
+    for (int u = 0; u < kUnits; u++) {
+      const Unit& unit = units[u];
+      float values[N];
+      if (inPhase && unit.count == N) {
+        union {
+          Pack pack;
+          T at[N];
+        };
+        pack = packs[u];
+#pragma unroll
+        for (int i = 0; i < N; i++) values[i] = static_cast<float>(at[i]);
+      } else {
+        load(from(unit), unit.count, values);
       }
-    }
-    const float scale = encode(a, l, lane, count);
-    storeBlock(a, l, scale, recv + part * a.partBytes, block, lane, count);
-    if (residual != nullptr && scale == scale) {
+      float* errors = residual + unit.part * a.part + unit.at;
+      if (residual != nullptr) {
+        float old[N];
+        load(errors, unit.count, old);
 #pragma unroll
-      for (int k = 0; k < kMostOfLane; k++) {
-        if (lane + k * kWarp < count) {
-          residual[first + k * kWarp] =
-              __fsub_rn(l.values[k], __fmul_rn(number(a, l.codes[k]), scale));
-        }
+        for (int i = 0; i < N; i++)
+          if (i < unit.count) values[i] = __fadd_rn(values[i], old[i]);
+      }
+      Codes<T> codes;
+      const float scale = encode<T>(a, lanes, values, codes);
+      if (unit.count == 0) continue;
+      storeCodes(a, lanes, unit, reinterpret_cast<char*>(a.recv) + unit.part * a.partBytes, codes, scale);
+      if (residual != nullptr && scale == scale) {
+        float numbers[N];
+        numbersOf<T>(a, codes, numbers);
+#pragma unroll
+        for (int i = 0; i < N; i++) numbers[i] = __fsub_rn(values[i], __fmul_rn(numbers[i], scale));
+        store(errors, unit.count, numbers);
       }
     }
   });
 }
 
+// Codes of a unit, and the scale of their block.
+template <class T>
+struct Coded {
+  Codes<T> codes;
+  float scale;
+
+  __device__ __forceinline__ void load(const nccl4jQuantiseArguments& a, char* part, const Unit& unit) {
+    if (unit.count == 0) return;
+    codes = *codesAt<T>(part, unit.at);
+    scale = *scaleOf(a, part, unit.at);
+  }
+
+  // The values, 0 behind the unit's end.
+  __device__ __forceinline__ void values(const nccl4jQuantiseArguments& a, int count,
+                                         float (&to)[kElements<T>]) const {
+    numbersOf<T>(a, codes, to);
+#pragma unroll
+    for (int i = 0; i < kElements<T>; i++) to[i] = i < count ? __fmul_rn(to[i], scale) : 0;
+  }
+};
+
 // Adds all copies of this rank's part (send) in their order; makes elements or a part (recv).
 template <class T>
 __device__ void sum(const nccl4jQuantiseArguments& a) {
-  uint8_t* send = reinterpret_cast<uint8_t*>(a.send);
+  constexpr int kUnits = 2;
+  constexpr int N = kElements<T>;
+  char* send = reinterpret_cast<char*>(a.send);
   float* residual = reinterpret_cast<float*>(a.residual);
-  const uint64_t rank = a.comm.rank;
-  forBlocks(a, 1, rank, [&](uint64_t, uint64_t block, int count, int lane) {
-    Lane l;
-    loadBlock<false>(a, l, send, block, lane, count);
-    for (uint32_t copy = 1; copy < a.nParts; copy++) {
-      loadBlock<true>(a, l, send + copy * a.partBytes, block, lane, count);
-    }
-    if (a.averages) {
+  const u64 rank = a.comm.rank;
+  const int lanes = a.block / N;
+  forUnits<T, kUnits>(a, rank, 1, [&](const Unit(&units)[kUnits]) {
+    float values[kUnits][N];
+#pragma unroll 1
+    for (u32 copy = 0; copy < a.nParts; copy++) {
+      Coded<T> coded[kUnits];
 #pragma unroll
-      for (int k = 0; k < kMostOfLane; k++) {
-        if (lane + k * kWarp < count) {
-          l.values[k] = __fdiv_rn(l.values[k], static_cast<float>(a.nParts));
-        }
+      for (int u = 0; u < kUnits; u++) coded[u].load(a, send + copy * a.partBytes, units[u]);
+#pragma unroll
+      for (int u = 0; u < kUnits; u++) {
+        float more[N];
+        coded[u].values(a, units[u].count, more);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+          values[u][i] = copy == 0 ? more[i] : __fadd_rn(values[u][i], more[i]);
       }
     }
-    if (!a.quantises) {
-      T* recv = reinterpret_cast<T*>(a.recv) + block * a.block + lane;
 #pragma unroll
-      for (int k = 0; k < kMostOfLane; k++) {
-        if (lane + k * kWarp < count) {
-          recv[k * kWarp] = static_cast<T>(l.values[k]);
-        }
+    for (int u = 0; u < kUnits; u++) {
+      const Unit& unit = units[u];
+      if (a.averages) {
+#pragma unroll
+        for (int i = 0; i < N; i++) values[u][i] = __fdiv_rn(values[u][i], static_cast<float>(a.nParts));
       }
-      return;
-    }
-    const float scale = encode(a, l, lane, count);
-    storeBlock(a, l, scale, reinterpret_cast<uint8_t*>(a.recv), block, lane, count);
-    if (residual != nullptr && scale == scale) {
-      const float weight = a.averages ? static_cast<float>(a.nParts) : 1;
-      float* own = residual + rank * a.part + block * a.block + lane;
+      if (!a.quantises) {
+        if (unit.count > 0) store(reinterpret_cast<T*>(a.recv) + unit.at, unit.count, values[u]);
+        continue;
+      }
+      Codes<T> codes;
+      const float scale = encode<T>(a, lanes, values[u], codes);
+      if (unit.count == 0) continue;
+      storeCodes(a, lanes, unit, reinterpret_cast<char*>(a.recv), codes, scale);
+      if (residual != nullptr && scale == scale) {
+        const float weight = a.averages ? static_cast<float>(a.nParts) : 1;
+        float* errors = residual + rank * a.part + unit.at;
+        float numbers[N], old[N];
+        numbersOf<T>(a, codes, numbers);
+        load(errors, unit.count, old);
 #pragma unroll
-      for (int k = 0; k < kMostOfLane; k++) {
-        if (lane + k * kWarp < count) {
-          const float error = __fsub_rn(l.values[k], __fmul_rn(number(a, l.codes[k]), scale));
-          own[k * kWarp] = __fadd_rn(own[k * kWarp], __fmul_rn(weight, error));
+        for (int i = 0; i < N; i++) {
+          const float error = __fsub_rn(values[u][i], __fmul_rn(numbers[i], scale));
+          old[i] = __fadd_rn(old[i], __fmul_rn(weight, error));
         }
+        store(errors, unit.count, old);
       }
     }
   });
@@ -198,16 +315,18 @@ __device__ void sum(const nccl4jQuantiseArguments& a) {
 // Makes elements (recv) of all parts (send).
 template <class T>
 __device__ void dequantise(const nccl4jQuantiseArguments& a) {
-  uint8_t* send = reinterpret_cast<uint8_t*>(a.send);
-  forBlocks(a, a.nParts, 0, [&](uint64_t part, uint64_t block, int count, int lane) {
-    Lane l;
-    loadBlock<false>(a, l, send + part * a.partBytes, block, lane, count);
-    T* recv = reinterpret_cast<T*>(a.recv) + part * a.part + block * a.block + lane;
+  constexpr int kUnits = 4;
+  char* send = reinterpret_cast<char*>(a.send);
+  forUnits<T, kUnits>(a, 0, a.nParts, [&](const Unit(&units)[kUnits]) {
+    Coded<T> coded[kUnits];
 #pragma unroll
-    for (int k = 0; k < kMostOfLane; k++) {
-      if (lane + k * kWarp < count) {
-        recv[k * kWarp] = static_cast<T>(l.values[k]);
-      }
+    for (int u = 0; u < kUnits; u++) coded[u].load(a, send + units[u].part * a.partBytes, units[u]);
+#pragma unroll
+    for (int u = 0; u < kUnits; u++) {
+      float values[kElements<T>];
+      if (units[u].count == 0) continue;
+      coded[u].values(a, units[u].count, values);
+      store(reinterpret_cast<T*>(a.recv) + units[u].part * a.part + units[u].at, units[u].count, values);
     }
   });
 }

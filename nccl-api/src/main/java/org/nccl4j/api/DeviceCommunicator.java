@@ -6,8 +6,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.window.DeviceCommRequirements;
+import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.LsaTeam;
-import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
@@ -15,7 +15,6 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostBarrier;
@@ -37,33 +36,27 @@ public final class DeviceCommunicator implements AutoCloseable {
 
   private final WindowRegistry windows;
   private final LsaTeam team;
-  private final RegisteredWindow resources;
-  private final DeviceMemory memory;
-  private final DeviceMemory handle;
+
+  /** The window of barriers and slots, and the nccl4jDeviceCommunicator. */
+  private final KernelMemory memory;
+
   private final List<HostBarrier> barriers = new ArrayList<>();
   private boolean closed;
 
   private DeviceCommunicator(
-      WindowRegistry windows,
-      int rank,
-      DeviceCommRequirements asked,
-      DeviceMemory memory,
-      DeviceMemory handle,
-      RegisteredWindow resources) {
+      WindowRegistry windows, int rank, DeviceCommRequirements asked, KernelMemory memory) {
     this.windows = windows;
     this.team = windows.team();
     this.memory = memory;
-    this.handle = handle;
-    this.resources = resources;
     int barrierCount = asked.barriers();
     Device device = windows.device();
-    List<DeviceMemory> peers = resources.view().peers();
+    List<DeviceMemory> peers = memory.window().view().peers();
     ByteBuffer layout = ByteBuffer.allocateDirect(BYTES).order(ByteOrder.nativeOrder());
-    Window.putHandle(layout, resources.view(), windows.stride(), team);
+    Window.putHandle(layout, memory.window().view(), windows.stride(), team);
     layout.putInt(rank).putInt(windows.nRanks()).putInt(team.first()).putInt(barrierCount);
     layout.putLong(epochs(barrierCount, team.size())).putLong(lines(barrierCount, team.size()));
     layout.putInt(asked.slots()).putInt(0);
-    handle.write(0, layout.flip());
+    memory.own().write(0, layout.flip());
     for (int b = 0; device.kind() == Device.Kind.HOST && b < barrierCount; b++) {
       barriers.add(new HostBarrier(peers, team.place(), b * team.size() * WORD_STRIDE));
     }
@@ -72,29 +65,18 @@ public final class DeviceCommunicator implements AutoCloseable {
   /** One of this rank's; its errors are reported to all ranks. */
   static DeviceCommunicator create(
       WindowRegistry windows, String name, int rank, DeviceCommRequirements asked) {
-    DeviceMemory memory = null;
-    DeviceMemory handle = null;
-    NcclException lack = null;
+    KernelMemory memory =
+        KernelMemory.make(
+            windows,
+            asked,
+            () -> {
+              check(asked, name, rank);
+              return new KernelMemory.Bytes(bytes(asked, windows.team().size()), BYTES);
+            });
     try {
-      check(asked, name, rank);
-      memory = windows.device().memAlloc(bytes(asked, windows.team().size()));
-      handle = windows.device().allocate(BYTES);
-    } catch (NcclException e) {
-      lack = e;
-    }
-    RegisteredWindow window = null;
-    try {
-      window = windows.registerForKernels(asked, memory, lack);
-      return new DeviceCommunicator(windows, rank, asked, memory, handle, window);
+      return new DeviceCommunicator(windows, rank, asked, memory);
     } catch (RuntimeException e) {
-      if (handle != null) {
-        handle.close();
-      }
-      if (window != null) {
-        windows.releaseForKernels(window, memory);
-      } else if (memory != null) {
-        memory.close();
-      }
+      memory.close();
       throw e;
     }
   }
@@ -124,7 +106,7 @@ public final class DeviceCommunicator implements AutoCloseable {
 
   /** The device address of the {@code nccl4jDeviceCommunicator}. */
   public long address() {
-    return handle.address();
+    return memory.own().address();
   }
 
   /** The ranks that can access each other's windows, ascending. */
@@ -134,7 +116,7 @@ public final class DeviceCommunicator implements AutoCloseable {
 
   /** Bytes of this rank's device memory in use. */
   public long memoryBytes() {
-    return memory.size() + handle.size();
+    return memory.shared().size() + memory.own().size();
   }
 
   /**
@@ -178,8 +160,7 @@ public final class DeviceCommunicator implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      handle.close();
-      windows.releaseForKernels(resources, memory);
+      memory.close();
     }
   }
 }

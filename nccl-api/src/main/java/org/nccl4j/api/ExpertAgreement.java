@@ -14,6 +14,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 
 /** Meetings of all ranks while they create an exchange with experts: all go on, or none does. */
 final class ExpertAgreement {
@@ -22,16 +23,16 @@ final class ExpertAgreement {
   private ExpertAgreement() {}
 
   /**
-   * Compares the ranks' sizes, and finds the blocks of their kernels.
+   * Compares the ranks' sizes, and finds the form of their kernels.
    *
-   * @param blocks the most that this rank's kernels can have; 0 if it has none
+   * @param best of this rank
    * @param error of this rank, or null
-   * @return the least of all ranks' blocks
+   * @return the form that suits all ranks
    * @throws NcclException if the sizes differ, or a rank has an error
    */
-  static int reach(CommunicatorState state, ExpertConfig config, int blocks, NcclException error) {
-    List<Part> parts = meet(state, new Part(config, blocks, problem(error)), error);
-    int least = blocks;
+  static Form reach(CommunicatorState state, ExpertConfig config, Form best, NcclException error) {
+    List<Part> parts = meet(state, new Part(config, best, problem(error)), error);
+    Form form = best;
     for (int rank = 0; rank < parts.size(); rank++) {
       Part other = parts.get(rank);
       if (!other.config.equals(config)) {
@@ -41,14 +42,14 @@ final class ExpertAgreement {
                 .formatted(state.name(), state.rank(), config, rank, other.config),
             "pass the same sizes on all ranks");
       }
-      least = Math.min(least, other.blocks);
+      form = form.and(other.form);
     }
-    return least;
+    return form;
   }
 
   /** Throws on all ranks if one of them has an error. */
   static void reach(CommunicatorState state, ExpertConfig config, NcclException error) {
-    meet(state, new Part(config, 0, problem(error)), error);
+    meet(state, new Part(config, new Form(0, false), problem(error)), error);
   }
 
   private static String problem(NcclException error) {
@@ -75,8 +76,8 @@ final class ExpertAgreement {
     return parts;
   }
 
-  /** A rank's sizes, most blocks and problem, which is empty if it has none. */
-  private record Part(ExpertConfig config, int blocks, String problem) {
+  /** A rank's sizes, best form and problem, which is empty if it has none. */
+  private record Part(ExpertConfig config, Form form, String problem) {
     byte[] toBytes() {
       ByteArrayOutputStream bytes = new ByteArrayOutputStream();
       try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -86,7 +87,8 @@ final class ExpertAgreement {
         out.writeInt(config.experts());
         out.writeInt(config.type().ordinal());
         out.writeBoolean(config.fp8());
-        out.writeInt(blocks);
+        out.writeInt(form.blocks());
+        out.writeBoolean(form.wholeLines());
         out.writeUTF(problem);
       } catch (IOException e) {
         throw new UncheckedIOException(e);
@@ -104,7 +106,7 @@ final class ExpertAgreement {
                 in.readInt(),
                 DataType.values()[in.readInt()],
                 in.readBoolean());
-        return new Part(config, in.readInt(), in.readUTF());
+        return new Part(config, new Form(in.readInt(), in.readBoolean()), in.readUTF());
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       }

@@ -2,12 +2,13 @@ package org.nccl4j.api;
 
 import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.window.RegisteredWindow;
-import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.api.window.KernelMemory;
+import org.nccl4j.api.window.KernelMemory.Bytes;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
@@ -17,11 +18,11 @@ import org.nccl4j.device.kernel.ExpertSizes;
 final class ExpertDirect implements ExpertDelivery {
   private final CommunicatorState state;
   private final long rowBytes;
-  private final Memory memory;
+  private final KernelMemory memory;
   private final ExpertCalls calls;
 
   private ExpertDirect(
-      CommunicatorState state, ExpertSizes sizes, Memory memory, ExpertCalls calls) {
+      CommunicatorState state, ExpertSizes sizes, KernelMemory memory, ExpertCalls calls) {
     this.state = state;
     this.rowBytes = sizes.rowBytes();
     this.memory = memory;
@@ -29,78 +30,48 @@ final class ExpertDirect implements ExpertDelivery {
   }
 
   /**
-   * The most blocks of this rank's kernels, which are loaded then; 0 if it has none, or if a rank's
-   * windows are out of reach.
+   * The best form of this rank's kernels, which are loaded then; without blocks if it has none, or
+   * if a rank's windows are out of reach.
    */
-  static int mostBlocks(CommunicatorState state, ExpertSizes sizes) {
-    return state.windows().team().size() == sizes.nRanks()
-        ? state.kernels().expertKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
-        : 0;
+  static Form form(CommunicatorState state, ExpertSizes sizes) {
+    int blocks =
+        state.windows().team().size() == sizes.nRanks()
+            ? state.kernels().expertKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
+            : 0;
+    return new Form(blocks, state.queue().keepsLines());
   }
 
   /**
    * Makes the window together with all other ranks.
    *
-   * @param blocks of each kernel, the same on all ranks
    * @throws NcclException on all ranks, if one of them lacks memory or cannot map another's
    */
   static ExpertDirect create(
-      CommunicatorState state, ExpertSizes sizes, int blocks, ExpertBuffers buffers) {
+      CommunicatorState state, ExpertSizes sizes, Form form, ExpertBuffers buffers) {
     ExpertKernels kernels = state.kernels().expertKernels().orElseThrow();
-    Memory memory = Memory.make(state, kernels, sizes, blocks);
+    int blocks = form.blocks();
+    KernelMemory memory =
+        KernelMemory.make(
+            state.windows(),
+            null,
+            () -> new Bytes(kernels.windowBytes(sizes, blocks), kernels.ownBytes(sizes, blocks)));
     try {
       return new ExpertDirect(
-          state, sizes, memory, state.expertCalls(kernels, sizes, blocks, memory.with(buffers)));
+          state, sizes, memory, state.expertCalls(kernels, sizes, form, with(memory, buffers)));
     } catch (RuntimeException e) {
       memory.close();
       throw e;
     }
   }
 
-  /** The window that the ranks write into, and this rank's own memory. */
-  private record Memory(
-      WindowRegistry windows, RegisteredWindow window, DeviceMemory written, DeviceMemory own) {
-    static Memory make(
-        CommunicatorState state, ExpertKernels kernels, ExpertSizes sizes, int blocks) {
-      DeviceMemory written = null;
-      DeviceMemory own = null;
-      NcclException lack = null;
-      try {
-        written = state.device().memAlloc(kernels.windowBytes(sizes, blocks));
-        written.fill((byte) 0);
-        own = state.device().allocate(kernels.ownBytes(sizes, blocks));
-        own.fill((byte) 0);
-      } catch (NcclException e) {
-        lack = e;
-      }
-      WindowRegistry windows = state.windows();
-      try {
-        return new Memory(windows, windows.registerForKernels(written, lack), written, own);
-      } catch (RuntimeException e) {
-        if (written != null) {
-          written.close();
-        }
-        if (own != null) {
-          own.close();
-        }
-        throw e;
-      }
-    }
-
-    ExpertKernels.Memory with(ExpertBuffers buffers) {
-      return new ExpertKernels.Memory(
-          window.view(),
-          own,
-          buffers.received(),
-          buffers.scales(),
-          buffers.counts(),
-          buffers.offsets());
-    }
-
-    void close() {
-      windows.releaseForKernels(window, written);
-      own.close();
-    }
+  private static ExpertKernels.Memory with(KernelMemory memory, ExpertBuffers buffers) {
+    return new ExpertKernels.Memory(
+        memory.window().view(),
+        memory.own(),
+        buffers.received(),
+        buffers.scales(),
+        buffers.counts(),
+        buffers.offsets());
   }
 
   @Override
@@ -127,7 +98,7 @@ final class ExpertDirect implements ExpertDelivery {
   @Override
   public void close() {
     if (state.isClosed()) {
-      memory.own.close();
+      memory.own().close();
       return;
     }
     calls.discard();

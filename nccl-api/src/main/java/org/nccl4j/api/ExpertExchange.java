@@ -10,6 +10,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
@@ -25,7 +26,8 @@ import org.nccl4j.device.kernel.ExpertSizes;
  *
  * <p>With fp8 a token travels as FLOAT8_E4M3 with a float32 scale for every {@link
  * ExpertConfig#SCALED} elements: their greatest magnitude, but at least 2<sup>-100</sup>, divided
- * by 448, or 1 if all are 0. An element is the received value times its scale.
+ * by 448, or 1 if all are 0, or NaN if one is a NaN or an infinity. An element is the received
+ * value times its scale.
  *
  * <p>All ranks call dispatch and combine in the same order, also those that have no tokens. The
  * data are there when the call's stream has ended it. Where all ranks are GPUs that reach each
@@ -36,6 +38,8 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class ExpertExchange implements AutoCloseable {
+  private static final Form NO_KERNELS = new Form(0, false);
+
   private final CommunicatorState state;
   private final ExpertConfig config;
   private final long rowBytes;
@@ -67,20 +71,20 @@ public final class ExpertExchange implements AutoCloseable {
     Arguments.notNull(config, "sizes of the exchange with experts");
     ExpertSizes sizes = config.sizes(nRanks);
     ExpertBuffers buffers = null;
-    int blocks = 0;
+    Form form = NO_KERNELS;
     NcclException lack = null;
     try {
       config.check(nRanks);
       buffers = ExpertBuffers.allocate(state.device(), sizes);
-      blocks = ExpertDirect.mostBlocks(state, sizes);
+      form = ExpertDirect.form(state, sizes);
     } catch (NcclException e) {
       lack = e;
     }
     try {
-      blocks = ExpertAgreement.reach(state, config, blocks, lack);
+      form = ExpertAgreement.reach(state, config, form, lack);
       ExpertDelivery delivery =
-          blocks > 0
-              ? ExpertDirect.create(state, sizes, blocks, buffers)
+          form.blocks() > 0
+              ? ExpertDirect.create(state, sizes, form, buffers)
               : ExpertMessages.create(state, queue, config, buffers);
       return new ExpertExchange(state, config, buffers, delivery);
     } catch (RuntimeException e) {

@@ -204,17 +204,20 @@ final class ExpertMessages implements ExpertDelivery {
   private void convert() {
     for (int group = 0; group < sizes.scales(); group++) {
       int first = group * ExpertSizes.SCALED;
-      float most = 0;
+      int most = 0;
       for (int e = first; e < first + ExpertSizes.SCALED; e++) {
         float magnitude = Math.abs((float) format.toDouble(bits(e)));
-        most = magnitude > most ? magnitude : most;
+        most = Math.max(most, Float.floatToIntBits(magnitude));
       }
-      float greatest = most == 0 ? Parts.MOST_FP8 : Math.max(most, Parts.LEAST);
+      boolean finite = Parts.isFinite(most);
+      float greatest = Parts.greatest(most, Parts.MOST_FP8);
       float factor = Parts.MOST_FP8 / greatest;
       for (int e = first; e < first + ExpertSizes.SCALED; e++) {
-        wire.put(e, (byte) FP8.fromDouble((float) format.toDouble(bits(e)) * factor));
+        float scaled = finite ? (float) format.toDouble(bits(e)) * factor : 0;
+        wire.put(e, (byte) FP8.fromDouble(scaled));
       }
-      scales.putFloat(group * Float.BYTES, greatest / Parts.MOST_FP8);
+      scales.putFloat(
+          group * Float.BYTES, finite ? Parts.scale(greatest, Parts.MOST_FP8) : Float.NaN);
     }
   }
 

@@ -34,7 +34,17 @@ public enum Operation {
   /** A signal to a peer. */
   SIGNAL("Signal", "signal", Kind.ONE_SIDED, Parts.NONE, Parts.NONE),
   /** Waits for peers' signals. */
-  WAIT_SIGNAL("WaitSignal", "wait_signal", Kind.ONE_SIDED, Parts.NONE, Parts.NONE);
+  WAIT_SIGNAL("WaitSignal", "wait_signal", Kind.ONE_SIDED, Parts.NONE, Parts.NONE),
+  /** Tokens to the ranks of their experts. */
+  DISPATCH("Dispatch", "dispatch", Kind.EXPERTS, Parts.ONE, Parts.NONE),
+  /** Outputs of experts back to the tokens' ranks. */
+  COMBINE("Combine", "combine", Kind.EXPERTS, Parts.NONE, Parts.ONE),
+  /** Elements to the parts of a quantised sum. */
+  QUANTISE("Quantise", "quantise", Kind.STEP, Parts.NONE, Parts.NONE),
+  /** The sum of all copies of a part. */
+  QUANTISED_SUM("QuantisedSum", "quantised_sum", Kind.STEP, Parts.NONE, Parts.NONE),
+  /** Elements from the parts of a quantised sum. */
+  DEQUANTISE("Dequantise", "dequantise", Kind.STEP, Parts.NONE, Parts.NONE);
 
   private static final List<Operation> COLLECTIVES = those(Kind.COLLECTIVE);
   private static final List<Operation> OF_ALL_RANKS = those(Kind.COLLECTIVE, Kind.EXCHANGE);
@@ -48,7 +58,11 @@ public enum Operation {
     /** A sender and a receiver. */
     P2P,
     /** One rank, on a window of another. */
-    ONE_SIDED
+    ONE_SIDED,
+    /** All ranks, each with tokens of its own number. */
+    EXPERTS,
+    /** One rank on its own memory, between the collectives of a quantised sum. */
+    STEP
   }
 
   /** Size of a buffer as a multiple of count elements. */
@@ -97,10 +111,13 @@ public enum Operation {
     return Stream.of(values()).filter(operation -> operation.key.equals(key)).findFirst();
   }
 
-  /** The {@link #key} of each operation that a user can name: of all but the one-sided. */
+  /**
+   * The {@link #key} of each operation that a user can name: of collectives, exchanges, sends and
+   * receives.
+   */
   public static List<String> names() {
     return Stream.of(values())
-        .filter(operation -> operation.kind != Kind.ONE_SIDED)
+        .filter(operation -> operation.isOfAllRanks() || operation.isP2p())
         .map(Operation::key)
         .toList();
   }

@@ -5,9 +5,12 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.operation.Operation;
 
 /**
  * One rank's dispatches and combines by kernels of one exchange with experts, launched in the order
@@ -15,10 +18,15 @@ import org.nccl4j.device.kernel.KernelPlan;
  */
 public final class ExpertCalls {
   private final Launcher launcher;
+  private final ExpertSizes sizes;
   private final ExpertKernels.Plans plans;
 
-  private ExpertCalls(Launcher launcher, ExpertKernels.Plans plans) {
+  /** Elements of the tokens of the last dispatch, for the record. */
+  private long elements;
+
+  private ExpertCalls(Launcher launcher, ExpertSizes sizes, ExpertKernels.Plans plans) {
     this.launcher = launcher;
+    this.sizes = sizes;
     this.plans = plans;
   }
 
@@ -27,11 +35,11 @@ public final class ExpertCalls {
       Launcher launcher,
       ExpertKernels kernels,
       ExpertSizes sizes,
-      int blocks,
+      ExpertKernels.Form form,
       ExpertKernels.Memory memory) {
     launcher.enter();
     try {
-      return new ExpertCalls(launcher, kernels.prepare(sizes, blocks, memory));
+      return new ExpertCalls(launcher, sizes, kernels.prepare(sizes, form, memory));
     } finally {
       launcher.leave();
     }
@@ -48,7 +56,8 @@ public final class ExpertCalls {
     try {
       launcher.enter();
       try {
-        launch(plans.dispatch(experts, weights, count), tokens, null, stream, count);
+        elements = (long) count * sizes.hidden();
+        launch(Operation.DISPATCH, plans.dispatch(experts, weights, count), tokens, null, stream);
       } finally {
         launcher.leave();
       }
@@ -61,15 +70,21 @@ public final class ExpertCalls {
   public void combine(DeviceMemory outputs, long rows, DeviceMemory result, DeviceStream stream) {
     launcher.enter();
     try {
-      launch(plans.combine(rows), outputs, result, stream, rows);
+      launch(Operation.COMBINE, plans.combine(rows), outputs, result, stream);
     } finally {
       launcher.leave();
     }
   }
 
   private void launch(
-      KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream, long count) {
-    launcher.launchOther(plan, send, recv, stream, Launcher.UNNAMED, count);
+      Operation operation,
+      KernelPlan plan,
+      DeviceMemory send,
+      DeviceMemory recv,
+      DeviceStream stream) {
+    long shape = CallShape.of(operation, sizes.type(), RedOp.SUM, 0);
+    launcher.launchOther(plan, send, recv, stream, shape, elements);
+    launcher.tell(operation.key(), elements, sizes.type(), 0, stream);
   }
 
   /** Gives the plans back. A communicator that has failed frees them when it is closed. */

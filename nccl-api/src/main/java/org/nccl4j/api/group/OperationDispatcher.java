@@ -74,6 +74,11 @@ public final class OperationDispatcher {
     return this;
   }
 
+  /** As {@link Planner#keepsLines}. */
+  public boolean keepsLines() {
+    return planner.keepsLines();
+  }
+
   /** Bytes of the device's memory that quantised operations hold. Any thread. */
   public long quantisedBytes() {
     return quantised == null ? 0 : quantised.bytes();

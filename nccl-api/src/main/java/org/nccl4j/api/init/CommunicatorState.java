@@ -258,8 +258,11 @@ public final class CommunicatorState {
 
   /** Prepares the kernels of an exchange with experts; as {@link ExpertKernels#prepare}. */
   public ExpertCalls expertCalls(
-      ExpertKernels kernels, ExpertSizes sizes, int blocks, ExpertKernels.Memory memory) {
-    return ExpertCalls.prepare(engine().launcher(), kernels, sizes, blocks, memory);
+      ExpertKernels kernels,
+      ExpertSizes sizes,
+      ExpertKernels.Form form,
+      ExpertKernels.Memory memory) {
+    return ExpertCalls.prepare(engine().launcher(), kernels, sizes, form, memory);
   }
 
   /**

@@ -110,6 +110,13 @@ public final class Planner {
     return windows;
   }
 
+  /** True if the links between the ranks keep lines of LL128 whole, and NCCL_PROTO allows it. */
+  public boolean keepsLines() {
+    Operation any = Operation.ALL_TO_ALL;
+    return costs.lineSendBytes(any) >= 0
+        && rules.filter.protocols(any, List.of(Protocol.values())).contains(Protocol.LL128);
+  }
+
   /** True if the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
     Algorithm lines = Algorithm.DIRECT_LL; // needs no windows of the user's

@@ -64,7 +64,11 @@ public final class AlgorithmFilter {
   private static void check(String setting, NameLists value, List<String> names) {
     refuse(setting, value, value.unknownNames(names), names);
     List<String> operations =
-        Stream.of(Operation.values()).map(AlgorithmFilter::scope).distinct().toList();
+        Stream.of(Operation.values())
+            .filter(operation -> operation.isOfAllRanks() || operation.isP2p())
+            .map(AlgorithmFilter::scope)
+            .distinct()
+            .toList();
     refuse(setting, value, value.unknownOperations(operations), operations);
   }
 

@@ -28,8 +28,8 @@ public final class GpuSettings {
           KernelPreload.AUTO,
           KernelPreload.ALLOWED,
           "The kernels that a process's first communicator of several ranks on a GPU loads at its"
-              + " creation: all kernels that only copy, and the kernels that reduce the named types."
-              + " auto: the same as all. Other kernels are loaded when an operation first needs"
+              + " creation: all kernels that only copy, and those of the named types for reductions,"
+              + " quantised sums and experts. auto: the same as all. Other kernels are loaded when an operation first needs"
               + " them, whatever CUDA_MODULE_LOADING says. That load can wait for kernels of other"
               + " communicators on that GPU, so two communicators whose first operations come in"
               + " opposite orders on two ranks wait for each other. none: an earlier end of the"

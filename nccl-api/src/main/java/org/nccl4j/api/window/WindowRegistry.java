@@ -142,13 +142,13 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   /**
-   * Registers memory of a device communicator's, which operations do not find. Collective; the
-   * memory is closed with this registry, or by {@link #releaseForKernels}.
+   * Registers memory that kernels write into, which operations do not find. Collective; the memory
+   * is closed with this registry, or by {@link #releaseForKernels}.
    *
-   * @param asked what this rank asks for; all must ask for the same
+   * @param asked what this rank's device communicator asks for, the same on all; null for others
    * @param lack why there is no memory, which all ranks are then told; else null
    */
-  public synchronized RegisteredWindow registerForKernels(
+  synchronized RegisteredWindow registerForKernels(
       DeviceCommRequirements asked, DeviceMemory memory, NcclException lack) {
     makeSpace();
     RegisteredWindow window = register(memory, lack, false, asked);
@@ -157,20 +157,10 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   /**
-   * Registers memory that kernels of the library write into, which operations do not find.
-   * Collective; closed as the memory of a device communicator.
-   *
-   * @param lack why there is no memory, which all ranks are then told; else null
-   */
-  public synchronized RegisteredWindow registerForKernels(DeviceMemory memory, NcclException lack) {
-    return registerForKernels(null, memory, lack);
-  }
-
-  /**
    * Gives such memory up on this rank alone. It stays mapped until all ranks have given it up and
    * register another.
    */
-  public synchronized void releaseForKernels(RegisteredWindow window, DeviceMemory memory) {
+  synchronized void releaseForKernels(RegisteredWindow window, DeviceMemory memory) {
     giveUp(window);
     if (ofLibrary.remove(memory)) {
       memory.close();

@@ -20,12 +20,22 @@ public interface ExpertKernels {
   /** Bytes of a rank's own memory. */
   long ownBytes(ExpertSizes sizes, int blocks);
 
+  /** Prepares the kernels of one exchange. */
+  Plans prepare(ExpertSizes sizes, Form form, Memory memory);
+
   /**
-   * Prepares the kernels of one exchange.
+   * The form of an exchange's kernels, the same on all ranks.
    *
-   * @param blocks of each kernel, the same on all ranks
+   * @param blocks of each kernel; 0 for no kernels
+   * @param wholeLines true if the links between the ranks keep 128 bytes whole that a warp stores
+   *     at once
    */
-  Plans prepare(ExpertSizes sizes, int blocks, Memory memory);
+  record Form(int blocks, boolean wholeLines) {
+    /** Returns the form that suits both of two ranks. */
+    public Form and(Form other) {
+      return new Form(Math.min(blocks, other.blocks), wholeLines && other.wholeLines);
+    }
+  }
 
   /**
    * Memory of an exchange on one rank.

@@ -2,6 +2,7 @@ package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
 
 /**
  * A rank's own share of the work of a quantised sum, on its own memory: between such steps, copies
@@ -65,12 +66,44 @@ public record QuantisedWork(
      */
     public static final float LEAST = 0x1p-100f;
 
+    /** Bits of infinity, which those of a NaN's magnitude are greater than. */
+    private static final int INFINITY = 0x7f800000;
+
     private static final int UNIT = 16;
     private static final int TYPES = DataType.values().length;
 
     /** True for a type that can be quantised: floating-point, of 2 or 4 bytes. */
     public static boolean hasType(DataType type) {
       return type.isFloatingPoint() && (type.bytes() == Short.BYTES || type.bytes() == Float.BYTES);
+    }
+
+    /**
+     * True for a block of numbers alone. The codes of another block are 0 and its scale is NaN.
+     *
+     * @param most the greatest bits of a magnitude in it
+     */
+    @HotPath
+    public static boolean isFinite(int most) {
+      return most < INFINITY;
+    }
+
+    /**
+     * Returns the magnitude that becomes a number of a format: an element times {@code top /
+     * greatest} is rounded to its code.
+     *
+     * @param most the greatest bits of a magnitude in the block
+     * @param top {@link #MOST_FP8} or {@link #MOST_INT8}
+     */
+    @HotPath
+    public static float greatest(int most, float top) {
+      return most == 0 ? top : Math.max(Float.intBitsToFloat(most), LEAST);
+    }
+
+    /** Returns a block's scale; times top it is finite. */
+    @HotPath
+    public static float scale(float greatest, float top) {
+      float scale = greatest / top;
+      return scale * top < Float.POSITIVE_INFINITY ? scale : Math.nextDown(scale);
     }
 
     /** Returns the blocks of a part. */

@@ -55,6 +55,11 @@ final class Experts {
         // A group with the least scale, zeros among it.
         tokens[rank][e] = e % 2 == 0 ? 0 : rounded(tokens[rank][e] * 1e-37f);
       }
+      // A group with a NaN and one with an infinity, if there are so many.
+      if (tokens[rank].length >= 512) {
+        tokens[rank][256 + random.nextInt(128)] = Float.NaN;
+        tokens[rank][384 + random.nextInt(128)] = Float.NEGATIVE_INFINITY;
+      }
     }
   }
 
@@ -175,13 +180,15 @@ final class Experts {
     FloatFormat fp8 = FloatFormat.of(DataType.FLOAT8_E4M3);
     for (int group = first; group < first + config.hidden(); group += 128) {
       float most = 0;
+      boolean finite = true;
       for (int e = group; e < group + 128; e++) {
         most = Math.max(most, Math.abs(tokens[source][e]));
+        finite &= Float.isFinite(tokens[source][e]);
       }
       float greatest = most == 0 ? 448 : Math.max(most, 0x1p-100f);
-      scales.putFloat(greatest / 448);
+      scales.putFloat(finite ? greatest / 448 : Float.NaN);
       for (int e = group; e < group + 128; e++) {
-        rows.put((byte) fp8.fromDouble(tokens[source][e] * (448 / greatest)));
+        rows.put(finite ? (byte) fp8.fromDouble(tokens[source][e] * (448 / greatest)) : 0);
       }
     }
   }

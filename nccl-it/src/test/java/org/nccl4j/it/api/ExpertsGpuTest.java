@@ -74,7 +74,26 @@ class ExpertsGpuTest {
           6,
           new ExpertConfig(33, 256, 3, 4 * n, DataType.BFLOAT16, true),
           new ExpertConfig(5, 384, 3, n, DataType.FLOAT32, true),
-          new ExpertConfig(150, 128, 1, 32 * n, DataType.FLOAT16, true));
+          new ExpertConfig(150, 128, 1, 32 * n, DataType.FLOAT16, true),
+          new ExpertConfig(300, 1152, 40, 8 * n, DataType.BFLOAT16, true));
+    }
+  }
+
+  /** As between GPUs whose links may tear a line. */
+  @Test
+  void linesThatArriveInParts() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withOperationDeadline(Duration.ofSeconds(30))
+            .with("NCCL_PROTO", "^LL128");
+    List<Device> devices = List.copyOf(Devices.cuda().list());
+    try (Ranks ranks = new Ranks(Communicator.initAll(devices, config))) {
+      int n = devices.size();
+      rounds(
+          ranks,
+          4,
+          new ExpertConfig(150, 1152, 3, 4 * n, DataType.BFLOAT16, true),
+          new ExpertConfig(200, 1032, 4, 9 * n, DataType.FLOAT16, false));
     }
   }
 

@@ -9,12 +9,14 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** The creation of communicators loads the kernels of all operations, with the fake driver. */
@@ -44,7 +46,9 @@ class KernelPreloadTest {
   void byDefaultCreationLoadsTheKernelsOfAllTypes() throws Exception {
     for (String loading : List.of("LAZY", "EAGER")) {
       Ran ran = run(Map.of("CUDA_MODULE_LOADING", loading));
-      int families = 2 * (1 + DataType.values().length); // over connections and between windows
+      // Over connections and between windows, and for experts and quantised sums.
+      long floating = Stream.of(DataType.values()).filter(QuantisedWork.Parts::hasType).count();
+      long families = 2 * (1 + DataType.values().length + floating);
       assertEquals(GPUS * families, ran.count(LOAD));
       String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
       int created = ran.calls().indexOf(mark);

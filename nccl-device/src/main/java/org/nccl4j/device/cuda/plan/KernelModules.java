@@ -18,6 +18,7 @@ import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.driver.KernelFiles;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -203,6 +204,10 @@ public final class KernelModules {
             type -> {
               families.add(KernelFamily.reductions(type));
               families.add(KernelFamily.directReductions(type));
+              if (QuantisedWork.Parts.hasType(type)) {
+                families.add(KernelFamily.quantised(type));
+                families.add(KernelFamily.experts(type));
+              }
             });
     if (nvls != null) {
       boolean emulated = nvls.multicast().emulated();

@@ -8,13 +8,12 @@ import org.nccl4j.device.kernel.QuantisedWork.Step;
 
 /** The steps of quantised sums on a GPU, a kernel each. */
 public final class QuantisedPlans {
-  /** Threads of a block of a kernel, and how many of them share a block of elements. */
-  private static final int THREADS = 256;
+  private static final int THREADS = 256; // quantise::kThreads
 
-  private static final int WARP = 32;
+  /** Bytes of elements that a thread has at once. */
+  private static final int UNIT = 16;
 
-  /** Blocks of a kernel for each multiprocessor, which has room for them. */
-  private static final int BLOCKS_OF_PROCESSOR = 4;
+  private static final int BLOCKS_OF_PROCESSOR = 4; // quantise::kBlocks
 
   private final PlanContext context;
 
@@ -45,7 +44,7 @@ public final class QuantisedPlans {
         arguments,
         context.kernels().quantised(parts.type(), kernel(work.step())),
         new CudaKernelPlan.Shape(
-            blocks(work, parts.blocks() * (ofAll ? parts.nParts() : 1)), THREADS, 0),
+            blocks(work, parts.scales() * (ofAll ? parts.nParts() : 1)), THREADS, 0),
         new CudaKernelPlan.Needs(work.sendBytes(), work.recvBytes()));
   }
 
@@ -57,10 +56,11 @@ public final class QuantisedPlans {
     };
   }
 
-  private int blocks(QuantisedWork work, long warps) {
+  private int blocks(QuantisedWork work, long elements) {
     int most = context.gpu().multiprocessors() * BLOCKS_OF_PROCESSOR;
     int allowed = work.mostBlocks() == 0 ? most : Math.min(most, work.mostBlocks());
-    long wanted = (warps + THREADS / WARP - 1) / (THREADS / WARP);
+    long ofBlock = (long) THREADS * UNIT / work.parts().type().bytes();
+    long wanted = (elements + ofBlock - 1) / ofBlock;
     return (int) Math.max(1, Math.min(allowed, wanted));
   }
 }

@@ -17,24 +17,26 @@ final class ExpertArguments {
   static final int STATE = 160;
   static final int LISTS = 168;
   static final int LIST_CAPACITY = 176;
-  static final int KEPT_EXPERTS = 184;
-  static final int KEPT_WEIGHTS = 192;
-  static final int KEPT_COUNT = 200;
-  static final int RECEIVED = 208;
-  static final int SCALES = 216;
-  static final int COUNTS = 224;
-  static final int OFFSETS = 232;
-  static final int ROWS = 240;
-  static final int SENT_ROWS = 248;
-  static final int ROW_BYTES = 256;
-  static final int WIRE_ROW = 260;
-  static final int HIDDEN = 264;
-  static final int MAX_TOKENS = 268;
-  static final int TOP_K = 272;
-  static final int N_EXPERTS = 276;
-  static final int LOCAL_EXPERTS = 280;
-  static final int TOKEN_COUNT = 284;
-  static final int SIZE = 288;
+  static final int PLACES = 184;
+  static final int KEPT_EXPERTS = 192;
+  static final int KEPT_WEIGHTS = 200;
+  static final int KEPT_COUNT = 208;
+  static final int RECEIVED = 216;
+  static final int SCALES = 224;
+  static final int COUNTS = 232;
+  static final int OFFSETS = 240;
+  static final int ROWS = 248;
+  static final int SENT_ROWS = 256;
+  static final int ROW_BYTES = 264;
+  static final int WIRE_ROW = 268;
+  static final int HIDDEN = 272;
+  static final int MAX_TOKENS = 276;
+  static final int TOP_K = 280;
+  static final int N_EXPERTS = 284;
+  static final int LOCAL_EXPERTS = 288;
+  static final int TOKEN_COUNT = 292;
+  static final int WHOLE_LINES = 296;
+  static final int SIZE = 304;
 
   private ExpertArguments() {}
 }

@@ -15,8 +15,16 @@ final class ExpertLayout {
   /** Bytes of nccl4jExpertState. */
   static final int STATE_BYTES = 32;
 
+  /** Bytes of nccl4jExpertPlace. */
+  static final int PLACE_BYTES = 8;
+
   private static final int ALIGNMENT = 128;
+
+  /** Bytes of a line of a table, and of a line of a token, of which so many are the token's. */
   private static final int LINE_BYTES = 16;
+
+  private static final int TOKEN_LINE = 128;
+  private static final int LINE_DATA = 7 * 16;
 
   final long dispatchFlags;
   final long combineFlags;
@@ -31,6 +39,7 @@ final class ExpertLayout {
   final long state;
   final long lists;
   final long listCapacity;
+  final long places;
   final long keptExperts;
   final long keptWeights;
   final long keptCount;
@@ -41,7 +50,7 @@ final class ExpertLayout {
   ExpertLayout(ExpertSizes sizes, int blocks) {
     long flags = (long) Long.BYTES * RANKS * blocks;
     tableBytes = aligned(LINE_BYTES * (1 + (sizes.entries() + 1) / 2));
-    stagedRow = (sizes.wireBytes() + sizes.scaleBytes() + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    stagedRow = (sizes.wireBytes() + LINE_DATA - 1) / LINE_DATA * TOKEN_LINE;
     dispatchFlags = take(flags);
     combineFlags = take(flags);
     beginFlags = take(flags);
@@ -55,6 +64,7 @@ final class ExpertLayout {
     listCapacity = (long) sizes.nRanks() * tokensOfBlock * sizes.topK();
     state = take((long) STATE_BYTES * blocks);
     lists = take(listCapacity * Long.BYTES * blocks);
+    places = take(listCapacity * PLACE_BYTES * blocks);
     keptExperts = take(sizes.entries() * Integer.BYTES);
     keptWeights = take(sizes.entries() * Float.BYTES);
     keptCount = take(Integer.BYTES);

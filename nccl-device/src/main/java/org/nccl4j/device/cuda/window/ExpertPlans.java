@@ -1,7 +1,6 @@
 package org.nccl4j.device.cuda.window;
 
 import java.util.List;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
@@ -50,29 +49,24 @@ public final class ExpertPlans implements ExpertKernels {
   }
 
   @Override
-  public Plans prepare(ExpertSizes sizes, int blocks, Memory memory) {
-    ExpertLayout layout = new ExpertLayout(sizes, blocks);
+  public Plans prepare(ExpertSizes sizes, Form form, Memory memory) {
     return new Prepared(
-        plan(sizes, blocks, layout, memory, sizes.fp8() ? DISPATCH + "_fp8" : DISPATCH),
-        plan(sizes, blocks, layout, memory, COMBINE),
+        plan(sizes, form, memory, sizes.fp8() ? DISPATCH + "_fp8" : DISPATCH),
+        plan(sizes, form, memory, COMBINE),
         sizes.rows());
   }
 
-  private CudaKernelPlan plan(
-      ExpertSizes sizes, int blocks, ExpertLayout layout, Memory memory, String kernel) {
+  private CudaKernelPlan plan(ExpertSizes sizes, Form form, Memory memory, String kernel) {
     return new CudaKernelPlan(
         context,
-        arguments(sizes, layout, memory),
-        function(sizes.type(), kernel),
-        new CudaKernelPlan.Shape(blocks, THREADS, 0),
+        arguments(sizes, form, memory),
+        context.kernels().experts(sizes.type(), kernel),
+        new CudaKernelPlan.Shape(form.blocks(), THREADS, 0),
         new CudaKernelPlan.Needs(0, 0)); // callers know the sizes of a call
   }
 
-  private long function(DataType type, String kernel) {
-    return context.kernels().experts(type, kernel);
-  }
-
-  private Offheap arguments(ExpertSizes sizes, ExpertLayout layout, Memory memory) {
+  private Offheap arguments(ExpertSizes sizes, Form form, Memory memory) {
+    ExpertLayout layout = new ExpertLayout(sizes, form.blocks());
     Offheap arguments = context.offheap().take(ExpertArguments.SIZE);
     context.memory().putCommunicator(arguments);
     List<DeviceMemory> peers = memory.window().peers();
@@ -92,6 +86,7 @@ public final class ExpertPlans implements ExpertKernels {
         .putLong(ExpertArguments.STATE, own + layout.state)
         .putLong(ExpertArguments.LISTS, own + layout.lists)
         .putLong(ExpertArguments.LIST_CAPACITY, layout.listCapacity)
+        .putLong(ExpertArguments.PLACES, own + layout.places)
         .putLong(ExpertArguments.KEPT_EXPERTS, own + layout.keptExperts)
         .putLong(ExpertArguments.KEPT_WEIGHTS, own + layout.keptWeights)
         .putLong(ExpertArguments.KEPT_COUNT, own + layout.keptCount)
@@ -106,7 +101,8 @@ public final class ExpertPlans implements ExpertKernels {
         .putInt(ExpertArguments.MAX_TOKENS, sizes.maxTokens())
         .putInt(ExpertArguments.TOP_K, sizes.topK())
         .putInt(ExpertArguments.N_EXPERTS, sizes.experts())
-        .putInt(ExpertArguments.LOCAL_EXPERTS, sizes.localExperts());
+        .putInt(ExpertArguments.LOCAL_EXPERTS, sizes.localExperts())
+        .putInt(ExpertArguments.WHOLE_LINES, form.wholeLines() ? 1 : 0);
   }
 
   /** The plans of one exchange. A launch copies the arguments that were set before it. */

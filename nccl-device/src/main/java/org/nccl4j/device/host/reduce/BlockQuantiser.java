@@ -19,7 +19,6 @@ import org.nccl4j.device.numeric.ShortFormat;
  */
 public final class BlockQuantiser {
   private static final int CODES = 256;
-  private static final int INFINITY = 0x7f800000;
   private static final int MAGNITUDE = 0x7fffffff;
 
   /** 1.5 times 2 to the 23: the last place of a sum with it is 1. */
@@ -114,15 +113,14 @@ public final class BlockQuantiser {
     for (int i = 0; i < count; i++) {
       most = Math.max(most, Float.floatToRawIntBits(values[i]) & MAGNITUDE);
     }
-    if (most >= INFINITY) {
+    if (!QuantisedWork.Parts.isFinite(most)) {
       for (int i = 0; i < count; i++) {
         codes[i] = 0;
       }
       return Float.NaN;
     }
     float top = parts.most();
-    float greatest =
-        most == 0 ? top : Math.max(Float.intBitsToFloat(most), QuantisedWork.Parts.LEAST);
+    float greatest = QuantisedWork.Parts.greatest(most, top);
     float factor = top / greatest;
     if (parts.format() == DataType.INT8) {
       for (int i = 0; i < count; i++) {
@@ -133,8 +131,7 @@ public final class BlockQuantiser {
         codes[i] = Float8E4m3.fromFloat(values[i] * factor);
       }
     }
-    float scale = greatest / top;
-    return scale * top < Float.POSITIVE_INFINITY ? scale : Math.nextDown(scale);
+    return QuantisedWork.Parts.scale(greatest, top);
   }
 
   @HotPath

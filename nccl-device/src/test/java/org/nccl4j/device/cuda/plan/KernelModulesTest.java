@@ -31,6 +31,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -106,6 +107,10 @@ class KernelModulesTest extends AgainstFakeCuda {
     }
     for (String name : KernelFamily.directCopies().kernels()) {
       modules.direct(false, null, name);
+    }
+    if (QuantisedWork.Parts.hasType(type)) {
+      KernelFamily.quantised(type).kernels().forEach(name -> modules.quantised(type, name));
+      KernelFamily.experts(type).kernels().forEach(name -> modules.experts(type, name));
     }
     assertEquals(0, fake.fakeSpin(0));
   }

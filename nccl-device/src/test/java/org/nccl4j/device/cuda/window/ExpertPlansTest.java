@@ -13,6 +13,7 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.DirectRanks;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
 import org.nccl4j.device.kernel.ExpertKernels;
@@ -27,15 +28,16 @@ class ExpertPlansTest extends AgainstFakeCuda {
   void argumentsLieWhereTheHeaderSays() throws Exception {
     LayoutTest.compare(ExpertArguments.class, "expert_layout.h", "nccl4jExpertArguments");
     String limits =
-        "printf(\"%d %d %d %d\", NCCL4J_EXPERT_RANKS, NCCL4J_EXPERT_LOCAL, NCCL4J_EXPERT_GROUP,"
-            + " (int)sizeof(nccl4jExpertState));";
+        "printf(\"%d %d %d %d %d\", NCCL4J_EXPERT_RANKS, NCCL4J_EXPERT_LOCAL,"
+            + " NCCL4J_EXPERT_GROUP, (int)sizeof(nccl4jExpertState), (int)sizeof(nccl4jExpertPlace));";
     assertEquals(
-        "%d %d %d %d"
+        "%d %d %d %d %d"
             .formatted(
                 ExpertLayout.RANKS,
                 ExpertLayout.LOCAL,
                 ExpertSizes.SCALED,
-                ExpertLayout.STATE_BYTES),
+                ExpertLayout.STATE_BYTES,
+                ExpertLayout.PLACE_BYTES),
         LayoutTest.run("expert_layout.h", limits));
   }
 
@@ -43,7 +45,7 @@ class ExpertPlansTest extends AgainstFakeCuda {
   void partsOfTheMemoryFollowEachOther() {
     ExpertLayout layout = new ExpertLayout(SIZES, 4);
     assertEquals(8 * 32 * 4, layout.combineFlags - layout.dispatchFlags);
-    assertEquals(256 + 2 * 4 + 8, layout.stagedRow, "elements, scales, and up to 16");
+    assertEquals(3 * 128, layout.stagedRow, "lines of 112 elements");
     assertTrue(layout.tableBytes >= 16 * (1 + 15));
     assertEquals(2 * 2 * 10 * layout.stagedRow, layout.outputs - layout.tokens, 127);
     assertEquals(30 * 512, layout.windowBytes - layout.outputs);
@@ -65,12 +67,15 @@ class ExpertPlansTest extends AgainstFakeCuda {
       ExpertKernels.Plans plans =
           kernels.prepare(
               SIZES,
-              10,
+              new ExpertKernels.Form(10, true),
               new ExpertKernels.Memory(
                   windows.sends.get(1), own, other, other, other.slice(64, 64), other));
       DeviceMemory tokens = other.slice(512, 4096);
       DeviceMemory experts = other.slice(128, 128);
-      communicator.launch(plans.dispatch(experts, other, 7), tokens, null, ranks.streams.get(1));
+      CudaKernelPlan plan = (CudaKernelPlan) plans.dispatch(experts, other, 7);
+      assertEquals(7, plan.arguments().getInt(ExpertArguments.TOKEN_COUNT));
+      assertEquals(1, plan.arguments().getInt(ExpertArguments.WHOLE_LINES));
+      communicator.launch(plan, tokens, null, ranks.streams.get(1));
       assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(10,1,1,1024,1,1,0,"));
       Offheap arguments = new Offheap(ExpertArguments.SIZE);
       fake.fakeArguments(arguments.address());

@@ -1,0 +1,227 @@
+// Tokens on their way, as lines of 128 bytes that arrive whole: seven packs of the token, then a scale, then
+// the number of the dispatch, which is the line's flag. Eight lanes of a warp store or load a line in one
+// instruction. So the receiver needs no other word to know that a token is there.
+//
+// A quad is the four lines that a warp moves at once, with 28 packs. As fp8 a scale belongs to eight packs. A
+// quad is quantised from the 32 packs that begin at the last whole group, so the lanes of line i have group i of
+// these, and line i carries its scale. Two quads may carry the same scale.
+#pragma once
+#include "block_scale.cuh"
+#include "expert.cuh"
+
+namespace nccl4j {
+namespace experts {
+
+constexpr u32 kLinePacks = 7;
+constexpr u32 kQuadPacks = 4 * kLinePacks;
+constexpr u32 kLineBytes = 128;
+constexpr u32 kGroupPacks = NCCL4J_EXPERT_GROUP / 16;  // of fp8
+
+// A lane's place in the quads of a token.
+struct Lane {
+  u32 line, part;  // the line of a quad, and the lane's part of the line
+
+  __device__ __forceinline__ Lane() : line(threadIdx.x % 32 / 8), part(threadIdx.x % 8) {}
+
+  __device__ __forceinline__ bool flags() const { return part == kLinePacks; }
+
+  // The first pack of this lane's line.
+  __device__ __forceinline__ u32 begin(u32 quad) const { return quad * kQuadPacks + line * kLinePacks; }
+
+  // The pack that this lane moves, unless it has the flag.
+  __device__ __forceinline__ u32 pack(u32 quad) const { return begin(quad) + part; }
+
+  __device__ __forceinline__ u32 offset(u32 quad) const { return (quad * 4 + line) * kLineBytes + part * 16; }
+};
+
+__device__ __forceinline__ u32 quadsOf(u32 packs) { return (packs + kQuadPacks - 1) / kQuadPacks; }
+
+// The first group of a quad's scales.
+__device__ __forceinline__ u32 firstGroup(u32 quad) { return quad * kQuadPacks / kGroupPacks; }
+
+// The tokens of a rank that belong to this block.
+__device__ __forceinline__ u32 tokensOfBlock(u32 count) {
+  return blockIdx.x < count ? (count - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
+}
+
+__device__ __forceinline__ u32 orOfWarp(u32 x) {
+#pragma unroll
+  for (u32 distance = 16; distance > 0; distance /= 2) x |= __shfl_xor_sync(~0u, x, distance);
+  return x;
+}
+
+__device__ __forceinline__ u64 shuffled(u64 x, u32 from) {
+  return (u64)__shfl_sync(~0u, (u32)(x >> 32), from) << 32 | __shfl_sync(~0u, (u32)x, from);
+}
+
+// Quads that a warp moves at once: as many as leave work for all warps.
+constexpr u32 kFlights = 4;
+
+__device__ __forceinline__ u32 quadsAtOnce(u32 all, u32 most = kFlights) {
+  return min(most, max(1u, all / (blockDim.x / 32)));
+}
+
+// The ranks that have experts of a token. All lanes of a warp.
+__device__ __forceinline__ u32 targetsOf(const nccl4jExpertArguments& a, u32 token) {
+  u32 targets = 0;
+#pragma unroll 1
+  for (u32 k = threadIdx.x % 32; k < a.topK; k += 32) {
+    const int expert = ((const int*)a.experts)[token * a.topK + k];
+    if (expert >= 0 && expert < (int)a.nExperts) targets |= 1u << (u32)expert / a.localExperts;
+  }
+  return orOfWarp(targets);
+}
+
+// What a lane sends of a quad: its pack, or behind the packs a scale.
+struct Piece {
+  Pack pack;
+  float scale;
+};
+
+// Loads and converts a lane's part of quads of a token.
+template <class T, Wire WIRE>
+struct Source;
+
+template <class T>
+struct Source<T, Wire::SAME> {
+  static constexpr u32 kFlights = 4;
+  Pack x[kFlights];
+
+  __device__ __forceinline__ void load(const char* row, u32 quad, u32 end, u32 packs) {
+    const Lane lane;
+#pragma unroll
+    for (u32 f = 0; f < kFlights; f++)
+      if (quad + f < end && !lane.flags() && lane.pack(quad + f) < packs)
+        x[f] = loadData(row + lane.pack(quad + f) * 16);
+  }
+
+  __device__ __forceinline__ Piece piece(u32 f, u32) { return {x[f], 0}; }
+};
+
+template <class T>
+struct Source<T, Wire::FP8> {
+  static constexpr u32 kMine = 16;
+  static constexpr u32 kPacks = kMine * sizeof(T) / 16;
+  static constexpr u32 kEach = 16 / sizeof(T);
+  static constexpr u32 kFlights = 4 / kPacks;
+  Elements<T> x[kFlights][kPacks];
+
+  __device__ __forceinline__ void load(const char* row, u32 quad, u32 end, u32 packs) {
+#pragma unroll
+    for (u32 f = 0; f < kFlights; f++) {
+      if (quad + f >= end) break;
+      const u32 pack = firstGroup(quad + f) * kGroupPacks + threadIdx.x % 32;
+#pragma unroll
+      for (u32 p = 0; p < kPacks; p++)
+        x[f][p].pack = pack < packs ? loadData(row + (pack * kPacks + p) * 16) : Pack{0, 0};
+    }
+  }
+
+  __device__ __forceinline__ Piece piece(u32 f, u32 quad) {
+    u32 most = 0;
+#pragma unroll
+    for (u32 p = 0; p < kPacks; p++)
+#pragma unroll
+      for (u32 e = 0; e < kEach; e++) most = max(most, __float_as_uint((float)x[f][p].at[e]) & kMagnitude);
+#pragma unroll
+    for (u32 distance = 4; distance > 0; distance /= 2) most = max(most, __shfl_xor_sync(~0u, most, distance));
+    const BlockScale scale(most, kMostFp8);
+    u64 words[2] = {0, 0};
+#pragma unroll
+    for (u32 e = 0; e < kMine; e += 2) {
+      const float2 pair = {__fmul_rn((float)x[f][e / kEach].at[e % kEach], scale.factor),
+                           __fmul_rn((float)x[f][e / kEach].at[e % kEach + 1], scale.factor)};
+      words[e / 8] |= (u64)__nv_cvt_float2_to_fp8x2(pair, __NV_SATFINITE, __NV_E4M3) << e % 8 * 8;
+    }
+    if (!scale.finite) words[0] = words[1] = 0;
+    // Of the packs of this lane's group this lane's line has others.
+    const Lane lane;
+    const u32 from = min(31u, lane.pack(quad) - firstGroup(quad) * kGroupPacks);
+    return {{shuffled(words[0], from), shuffled(words[1], from)}, scale.scale};
+  }
+};
+
+// Sends this block's tokens.
+template <class T, Wire WIRE>
+__device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 half, u64 number) {
+  using From = Source<T, WIRE>;
+  const Lane lane;
+  const u32 packs = a.wireRow / 16, quads = quadsOf(packs), tokens = tokensOfBlock(a.tokenCount);
+  const u32 each = quadsAtOnce(tokens * quads, From::kFlights), parts = (quads + each - 1) / each;
+#pragma unroll 1
+  for (u32 item = threadIdx.x / 32; item < tokens * parts; item += blockDim.x / 32) {
+    const u32 token = blockIdx.x + item / parts * gridDim.x, first = item % parts * each;
+    const u32 end = min(quads, first + each);
+    From from;
+    from.load((const char*)a.send + (u64)token * a.rowBytes, first, end, packs);
+    const u32 targets = targetsOf(a, token);
+    const u64 to = stagedAt(a, half, a.comm.rank, token);
+#pragma unroll
+    for (u32 f = 0; f < From::kFlights; f++) {
+      const u32 quad = first + f;
+      if (quad >= end) break;
+      const Piece piece = from.piece(f, quad);
+      const Pack x = lane.flags() ? Pack{__float_as_uint(piece.scale), number} : piece.pack;
+#pragma unroll 1
+      for (u32 left = targets; left != 0; left &= left - 1) {
+        if (lane.begin(quad) < packs) storePack(peer(a, __ffs(left) - 1, to + lane.offset(quad)), x);
+        __syncwarp();
+      }
+    }
+  }
+}
+
+// Waits for lines of a token and stores them to its rows, of which rowsFrom(k) has those from k on, one for each
+// lane. All lanes of a warp. False if it has given up.
+template <Wire WIRE, class RowsFrom>
+__device__ __forceinline__ bool takeQuads(const nccl4jExpertArguments& a, const char* from, u32 first, u32 quads,
+                                          u64 number, int source, Patience& patience, RowsFrom rowsFrom) {
+  const Lane lane;
+  const u32 packs = a.wireRow / 16, groups = a.hidden / NCCL4J_EXPERT_GROUP;
+  Pack x[kFlights];
+  auto load = [&] {
+    bool late = false;
+#pragma unroll
+    for (u32 f = 0; f < kFlights; f++) {
+      if (f >= quads || lane.begin(first + f) >= packs) continue;
+      x[f] = loadPack(from + lane.offset(first + f));
+      late |= lane.flags() && x[f].hi != number;
+    }
+    return late;
+  };
+  bool late = load();  // on its way while the rows are found
+  u32 mine = rowsFrom(0);
+  bool none = mine == kNobody;
+  for (u32 k = 32; k < a.topK; k += 32) none &= rowsFrom(k) == kNobody;
+  if (__all_sync(~0u, none)) return true;  // it was not sent here
+#pragma unroll 1
+  while (__any_sync(~0u, late)) {
+    if (__any_sync(~0u, patience.exhausted(source, blockIdx.x, 0, number))) return false;
+    late = load();
+  }
+#pragma unroll 1
+  for (u32 k = 0;;) {
+#pragma unroll 1
+    for (u32 left = __ballot_sync(~0u, mine != kNobody); left != 0; left &= left - 1) {
+      const u64 row = __shfl_sync(~0u, mine, __ffs(left) - 1);
+      char* to = (char*)a.received + row * a.wireRow;
+#pragma unroll
+      for (u32 f = 0; f < kFlights; f++) {
+        if (f >= quads) break;
+        const u32 pack = lane.pack(first + f);
+        if (!lane.flags()) {
+          if (pack < packs) storeData(to + pack * 16, x[f]);
+        } else if (WIRE == Wire::FP8) {
+          const u32 group = firstGroup(first + f) + lane.line;
+          if (group < groups) ((float*)a.scales)[row * groups + group] = __uint_as_float((u32)x[f].lo);
+        }
+      }
+    }
+    k += 32;
+    if (k >= a.topK) return true;
+    mine = rowsFrom(k);
+  }
+}
+
+}  // namespace experts
+}  // namespace nccl4j

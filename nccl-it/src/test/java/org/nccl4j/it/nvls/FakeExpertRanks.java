@@ -1,0 +1,79 @@
+package org.nccl4j.it.nvls;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.CallOptions;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.ExpertConfig;
+import org.nccl4j.api.ExpertExchange;
+import org.nccl4j.api.observe.flight.FlightReader;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
+
+/**
+ * A program that launches quantised sums and an exchange with experts on all GPUs, and prints what
+ * the flight recorder has of them.
+ */
+final class FakeExpertRanks {
+  /** No other allocation has this size: one is made after the creation of the communicators. */
+  static final long MARK_BYTES = 125 << 10;
+
+  private static final int COUNT = 4096;
+  private static final ExpertConfig SIZES =
+      new ExpertConfig(16, 256, 2, 8, DataType.BFLOAT16, false);
+
+  private FakeExpertRanks() {}
+
+  /** Arguments: "create" to create the exchange alone and print errors; or none. */
+  public static void main(String[] arguments) throws Exception {
+    List<Communicator> ranks = Communicator.initAll(List.copyOf(Devices.cuda().list()));
+    ranks.get(0).device().allocate(MARK_BYTES).close();
+    List<Thread> threads = new ArrayList<>();
+    for (Communicator rank : ranks) {
+      threads.add(new Thread(arguments.length > 0 ? () -> create(rank) : () -> launch(rank)));
+    }
+    threads.forEach(Thread::start);
+    for (Thread thread : threads) {
+      thread.join();
+    }
+    for (RankReport report : FlightReader.ofThisProcess(Operation.keys())) {
+      for (RankReport.Operation operation : report.operations()) {
+        System.out.printf(
+            "rank %d: %s, %d bytes%n", report.rank(), operation.text(), operation.bytes());
+      }
+    }
+    ranks.forEach(Communicator::close);
+  }
+
+  private static void create(Communicator comm) {
+    try (ExpertExchange exchange = comm.expertExchange(SIZES)) {
+      System.out.printf("rank %d: created, %b%n", comm.rank(), exchange.isCapturable());
+    } catch (NcclException e) {
+      System.out.printf(
+          "rank %d: %s: %s%n", comm.rank(), e.getClass().getSimpleName(), e.getMessage());
+    }
+  }
+
+  private static void launch(Communicator comm) {
+    Device device = comm.device();
+    Communicator quantised =
+        comm.withOptions(CallOptions.defaults().withQuantisation(DataType.FLOAT8_E4M3, 32));
+    try (DeviceStream stream = device.createStream();
+        DeviceMemory data = device.allocate(8L * COUNT);
+        DeviceMemory experts = device.allocate(4L * SIZES.maxTokens() * SIZES.topK());
+        ExpertExchange exchange = comm.expertExchange(SIZES)) {
+      quantised.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.AVG, stream);
+      quantised.reduceScatter(data, data, COUNT / 2, DataType.BFLOAT16, RedOp.SUM, stream);
+      exchange.dispatch(data, experts, experts, 7, stream);
+      exchange.combine(exchange.received(), data, stream);
+      stream.synchronize();
+    }
+  }
+}

@@ -1,0 +1,105 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.kernel.QuantisedWork;
+import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
+
+/** Quantised sums and exchanges with experts on GPUs, with the fake driver. */
+@Timeout(180)
+class FakeExpertsTest {
+  private static final String LOAD = "cuModuleLoadData(";
+  private static final String ALLOCATE = "cuMemAlloc_v2";
+  private static final String FREE = "cuMemFree_v2";
+
+  @TempDir Path folder;
+
+  /** A load after the creation could wait for another communicator's kernel. */
+  @Test
+  void theirKernelsAreLoadedAtCreationAndTheirLaunchesHaveNames() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    Ran ran = FakeGpuProcess.in(folder).run(Map.of("NCCL_NVLS_ENABLE", "0"), FakeExpertRanks.class);
+    int created = ran.calls().indexOf("cuMemAlloc_v2(" + FakeExpertRanks.MARK_BYTES + ")");
+    assertTrue(created > 0, ran.calls().toString());
+    List<String> later = ran.calls().subList(created, ran.calls().size());
+    assertEquals(List.of(), later.stream().filter(call -> call.startsWith(LOAD)).toList());
+    long first = part(DataType.FLOAT32, /* averages= */ true);
+    long second = part(DataType.BFLOAT16, /* averages= */ false);
+    for (int rank = 0; rank < 2; rank++) {
+      String prefix = "rank %d: ".formatted(rank);
+      assertEquals(
+          List.of(
+              "quantise of 4096 float, 16384 bytes",
+              "alltoall of %1$d uint8, %1$d bytes".formatted(first),
+              "quantised_sum of 2048 float, 8192 bytes",
+              "all_gather of %1$d uint8, %1$d bytes".formatted(first),
+              "dequantise of 4096 float, 16384 bytes",
+              "quantise of 4096 bfloat16, 8192 bytes",
+              "alltoall of %1$d uint8, %1$d bytes".formatted(second),
+              "quantised_sum of 2048 bfloat16, 4096 bytes",
+              "dispatch of 1792 bfloat16, 3584 bytes",
+              "combine of 1792 bfloat16, 3584 bytes"),
+          ran.output()
+              .lines()
+              .filter(line -> line.startsWith(prefix))
+              .map(line -> line.substring(prefix.length()))
+              .toList(),
+          ran.output());
+    }
+  }
+
+  /**
+   * One of the last allocations of two ranks fails, and all after it, so that a rank lacks memory.
+   */
+  @Test
+  void aRankThatLacksMemoryIsAnErrorOfAllRanks() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    FakeGpuProcess program = FakeGpuProcess.in(folder);
+    Ran good = program.run(Map.of("NCCL_NVLS_ENABLE", "0"), FakeExpertRanks.class, "create");
+    assertEquals(2, ranks(good, "created, true"), good.output());
+    long all = good.count(ALLOCATE);
+    int alone = 0;
+    for (long nth = all - 2; nth <= all + 1; nth++) { // other threads allocate too
+      String fail = ALLOCATE + ":2:" + nth;
+      Ran ran =
+          program.run(
+              Map.of("NCCL_NVLS_ENABLE", "0", "FAKECUDA_FAIL", fail),
+              FakeExpertRanks.class,
+              "create");
+      int created = ranks(ran, "created, true");
+      assertTrue(created == 0 || created == 2, ran.output());
+      assertEquals(2 - created, ranks(ran, "\\w+Exception: .*OUT_OF_MEMORY"), ran.output());
+      // Calls that failed: all other memory is freed.
+      long failed = open(ran) - open(good);
+      assertTrue(created == 2 ? failed == 0 : failed == 1 || failed == 2, ran.output());
+      alone += failed == 1 ? 1 : 0;
+    }
+    assertTrue(alone > 0, "no run had one rank that lacked memory");
+  }
+
+  private static long open(Ran ran) {
+    return ran.count(ALLOCATE) - ran.count(FREE);
+  }
+
+  /** Ranks with a line that begins with a pattern. */
+  private static int ranks(Ran ran, String pattern) {
+    Pattern wanted = Pattern.compile("^rank \\d: " + pattern);
+    return (int) ran.output().lines().filter(line -> wanted.matcher(line).find()).count();
+  }
+
+  /** Bytes of a part of 4096 elements on two ranks. */
+  private static long part(DataType type, boolean averages) {
+    return new QuantisedWork.Parts(type, DataType.FLOAT8_E4M3, 32, averages, 2, 2048, 4096).bytes();
+  }
+}
