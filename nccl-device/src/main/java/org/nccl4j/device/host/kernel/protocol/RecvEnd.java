@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -119,6 +120,37 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     waiter.awaitFlag(data, ll128Flag, call.flag(step), call, awaited());
   }
 
+  /**
+   * In LL128: receives a step of at most {@link Ll128Slots#PAIR_DATA} bytes, once it is there, and
+   * goes on to the next.
+   */
+  @HotPath
+  void recvSmall(SpinWait waiter, Call call, HostMemory target, long targetOffset, int bytes) {
+    int from = awaitSmall(waiter, call, bytes) + LL128_DATA;
+    if (bytes <= Ll128Slots.LINE_DATA) {
+      ByteBuffer to = target.window(targetOffset);
+      Copies.copyFew(front, frontIndex + from, to, target.index(targetOffset), bytes);
+    } else {
+      Copies.copy(data, from, target, targetOffset, bytes);
+    }
+    releaseLazily();
+  }
+
+  /**
+   * In LL128: waits for a step of at most {@link Ll128Slots#PAIR_DATA} bytes, and returns the
+   * offset of its slot.
+   */
+  @HotPath
+  int awaitSmall(SpinWait waiter, Call call, int bytes) {
+    long now = step;
+    int slot = Ll128Slots.small(now, bytes);
+    long flag = call.flag(now);
+    if (AtomicWords.loadAcquire(front, frontIndex + slot) != flag) {
+      waiter.awaitFlag(data, slot, flag, call, awaited());
+    }
+    return slot;
+  }
+
   /** In LL128: finds the slot of the current step; whether it is full. */
   @HotPath
   boolean hasLl128(Call call, int bytes) {
@@ -136,8 +168,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   public boolean sentAnother(Call call) {
     long flag = call.flag(awaited);
     return LlLines.isOther(data, layout.ll(awaited), LlLines.flag(awaited, call))
+        || Call.isOther(ll128Flag(Ll128Slots.WORD_DATA), flag)
         || Call.isOther(ll128Flag(Ll128Slots.LINE_DATA), flag)
-        || Call.isOther(ll128Flag(Ll128Slots.TRIPLE_DATA), flag)
+        || Call.isOther(ll128Flag(Ll128Slots.PAIR_DATA), flag)
         || layout.ll128SlotBytes() > 0 && Call.isOther(ll128Flag(Integer.MAX_VALUE), flag)
         || AtomicWords.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
   }
