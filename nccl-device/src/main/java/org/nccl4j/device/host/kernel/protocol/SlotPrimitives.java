@@ -185,7 +185,7 @@ public final class SlotPrimitives extends Primitives {
     int firstEnd = (mode & PASSED) != 0 ? 1 : 0;
     boolean fills = (mode & SEND) != 0 && lent + firstEnd < sends.length;
     boolean sendsOn = (mode & SEND) != 0;
-    boolean staged = receive && source != null && !sendsOn && stages;
+    boolean staged = receive && !sendsOn && isStaged(source, sourceOffset, outcome, outcomeOffset);
     int most = receive && source == null && !fills ? bytes : PIECE;
     for (int at = 0; at < bytes; at += most) {
       int piece = Math.min(most, bytes - at);
@@ -207,6 +207,18 @@ public final class SlotPrimitives extends Primitives {
       }
     }
     post(mode, bytes, outcome, outcomeOffset);
+  }
+
+  /**
+   * True if an outcome goes through the scratch memory. In place it does not: the caches have its
+   * lines, since own data were read from them.
+   */
+  @HotPath
+  private boolean isStaged(
+      HostMemory source, long sourceOffset, HostMemory outcome, long outcomeOffset) {
+    return stages
+        && source != null
+        && source.address() + sourceOffset != outcome.address() + outcomeOffset;
   }
 
   /**
@@ -312,7 +324,7 @@ public final class SlotPrimitives extends Primitives {
     if (lends) {
       chooseLenders(target, bytes, mode);
     }
-    boolean staged = stages && (mode & SEND) == 0;
+    boolean staged = (mode & SEND) == 0 && isStaged(source, sourceOffset, target, targetOffset);
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
       HostMemory to = staged ? scratch : target;
