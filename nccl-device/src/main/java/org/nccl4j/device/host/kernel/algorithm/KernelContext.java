@@ -174,9 +174,10 @@ public final class KernelContext {
   }
 
   Call call(CollectiveWork work) {
+    boolean oneWay = work.operation().isRooted();
     return operator == null
-        ? new Call(work.signature(), () -> CallText.of(work))
-        : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator));
+        ? new Call(work.signature(), () -> CallText.of(work), oneWay)
+        : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator), oneWay);
   }
 
   Chunking parts(CollectiveWork work, long count, int owners) {

@@ -20,6 +20,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    */
   private static final int HEAD_STEPS = 2;
 
+  /** Looks at a later step, while a sender goes ahead. */
+  private static final int AHEAD_LOOKS = 16;
+
   /** The sender's tail when last looked at. */
   private long tail;
 
@@ -121,6 +124,27 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   }
 
   /**
+   * Gives a sender that does not wait for this rank a little time to go ahead, once this rank has
+   * had to wait for it and more of the same will come. Otherwise both ranks would work on the same
+   * cache lines, and each step take a flight in each direction.
+   */
+  @HotPath
+  private void letSenderGoAhead(SpinWait waiter, Call call, int bytes) {
+    int ahead = Ll128Slots.count(bytes) / 4;
+    if (!call.oneWay || waiter.following() < ahead) {
+      return;
+    }
+    long flag = call.flag(step + ahead);
+    int slot = frontIndex + Ll128Slots.small(step + ahead, bytes);
+    for (int looks = 0; looks < AHEAD_LOOKS; looks++) {
+      if (AtomicWords.loadAcquire(front, slot) == flag) {
+        return;
+      }
+      Thread.onSpinWait();
+    }
+  }
+
+  /**
    * In LL128: receives a step of at most {@link Ll128Slots#PAIR_DATA} bytes, once it is there, and
    * goes on to the next.
    */
@@ -147,6 +171,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     long flag = call.flag(now);
     if (AtomicWords.loadAcquire(front, frontIndex + slot) != flag) {
       waiter.awaitFlag(data, slot, flag, call, awaited());
+      letSenderGoAhead(waiter, call, bytes);
     }
     return slot;
   }
