@@ -1,5 +1,6 @@
 package org.nccl4j.api.group;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -205,6 +206,63 @@ class OperationDispatcherTest {
     refused(use, "the send buffer is closed", () -> calls.call(shape, freed, recv, 1, stream));
     refused(use, "the recv buffer is closed", () -> calls.call(shape, send, part, 1, stream));
     refused(use, "closed stream", () -> calls.call(shape, send, recv, 1, ended));
+  }
+
+  /** What was right in the last call is not looked at again, unless it can have changed. */
+  @Test
+  void aRepeatedCallIsRefusedOnceSomethingIsClosed() {
+    DeviceMemory freed = device.allocate(64);
+    DeviceMemory part = freed.slice(0, 8);
+    DeviceStream ended = device.createStream();
+    long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    Executable sends = () -> calls.call(shape, part, recv, 1, stream);
+    Executable receives = () -> calls.call(shape, send, freed, 1, stream);
+    Executable streams = () -> calls.call(shape, send, recv, 1, ended);
+    repeat(sends);
+    part.close();
+    refusedNow("the send buffer is closed", sends);
+    repeat(receives);
+    freed.close();
+    refusedNow("the recv buffer is closed", receives);
+    repeat(streams);
+    ended.close();
+    refusedNow("closed stream", streams);
+    // A root alone looks at the other buffer.
+    long rooted = shape(Operation.REDUCE, RedOp.SUM, 1);
+    repeat(() -> calls.call(rooted, send, freed, 1, stream));
+  }
+
+  private void repeat(Executable call) {
+    int before = kernels.launches.size();
+    for (int i = 0; i < 3; i++) {
+      assertDoesNotThrow(call);
+    }
+    assertEquals(before + 3, kernels.launches.size());
+  }
+
+  private void refusedNow(String message, Executable call) {
+    int before = kernels.launches.size();
+    for (int i = 0; i < 2; i++) {
+      NcclException e = assertThrows(InvalidUsageException.class, call);
+      assertTrue(e.getMessage().contains(message), e.getMessage());
+    }
+    assertEquals(before, kernels.launches.size());
+  }
+
+  @Test
+  void aCallUnlikeTheLastOneInOneArgumentIsChecked() {
+    long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    DeviceMemory small = send.slice(0, 8);
+    repeat(() -> calls.call(shape, send, recv, 4, stream));
+    Class<InvalidArgumentException> wrong = InvalidArgumentException.class;
+    assertThrows(wrong, () -> calls.call(shape, small, recv, 4, stream));
+    assertThrows(wrong, () -> calls.call(shape, send, send.slice(4, 60), 4, stream));
+    assertThrows(wrong, () -> calls.call(shape, send, recv, 17, stream));
+    assertThrows(wrong, () -> calls.call(shape, send, recv, 4, null));
+    long all = shape(Operation.ALL_GATHER, RedOp.SUM, 0);
+    assertThrows(wrong, () -> calls.call(all, send, recv, 5, stream));
+    assertEquals(3, kernels.launches.size());
+    repeat(() -> calls.call(shape, send, recv, 4, stream));
   }
 
   /** Buffers in place begin together, or one is this rank's part of the other. */

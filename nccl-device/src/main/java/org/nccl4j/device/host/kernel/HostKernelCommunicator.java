@@ -200,7 +200,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   /** The plan of a kernel, once the ends that it uses have their connections. */
   private KernelPlan connected(Kernel kernel) {
     ends.connect();
-    return new KernelSerializer.Plan(turns, ends, kernel);
+    return new KernelSerializer.Plan(turns, ends, kernel, waiter);
   }
 
   @Override
@@ -237,12 +237,12 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           case DIRECT_NVLS_LL -> nvlsLines.of(work);
           default -> new WindowKernels(work, space, arrivals, scratch);
         };
-    return new KernelSerializer.Plan(turns, ends, kernel);
+    return new KernelSerializer.Plan(turns, ends, kernel, waiter);
   }
 
   @Override
   public KernelPlan prepare(QuantisedWork work) {
-    return new KernelSerializer.Plan(turns, ends, new BlockQuantiser(work)::run);
+    return new KernelSerializer.Plan(turns, ends, new BlockQuantiser(work)::run, waiter);
   }
 
   @Override
@@ -251,7 +251,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         work instanceof OneSidedWork.RemotePut put
             ? remotePuts.of(put)
             : oneSided.of(work, remotePuts);
-    return new KernelSerializer.Plan(turns, ends, kernel);
+    return new KernelSerializer.Plan(turns, ends, kernel, waiter);
   }
 
   private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {

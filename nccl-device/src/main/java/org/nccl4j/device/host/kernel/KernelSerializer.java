@@ -72,8 +72,11 @@ final class KernelSerializer {
     private final KernelSerializer turns;
     private final ConnectionTable ends;
     private final Kernel kernel;
+    private final SpinWait waits;
 
-    Plan(KernelSerializer turns, ConnectionTable ends, Kernel kernel) {
+    /** A plan of a kernel, with its communicator's waits. */
+    Plan(KernelSerializer turns, ConnectionTable ends, Kernel kernel, SpinWait waits) {
+      this.waits = waits;
       this.turns = turns;
       this.ends = ends;
       this.kernel = kernel;
@@ -82,6 +85,13 @@ final class KernelSerializer {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv, long ticket) {
+      run(send, recv, ticket, 0);
+    }
+
+    @Override
+    @HotPath
+    public void run(HostMemory send, HostMemory recv, long ticket, long following) {
+      waits.follow(following);
       turns.run(kernel, ends, send, recv, ticket);
     }
   }

@@ -17,6 +17,9 @@ public final class Dispatcher {
   private static final long PERIOD_NANOS = 500_000;
   private static final int EMPTY_ROUNDS = 100;
 
+  /** Looks after which idle streams forget the memories of their last launches. */
+  private static final int FORGETTING_ROUNDS = 128;
+
   private record Look(HostStream stream, long ended) {}
 
   private final List<FreeAfter> later = new CopyOnWriteArrayList<>();
@@ -95,9 +98,12 @@ public final class Dispatcher {
 
   private void watch() {
     int empty = 0;
-    while (true) {
+    for (int round = 1; ; round++) {
       try {
         empty = look() ? 0 : empty + 1;
+        if (round % FORGETTING_ROUNDS == 0) {
+          streams.forEach(HostStream::forgetEnded);
+        }
         if (empty > EMPTY_ROUNDS) {
           if (!sleep()) {
             return;
@@ -130,6 +136,7 @@ public final class Dispatcher {
 
   /** Sleeps until there is a launch; false if the thread shall end. */
   private boolean sleep() {
+    streams.forEach(HostStream::forgetEnded);
     asleep = true;
     // A launch that missed the flag is found here: it was being added before it looked.
     while (asleep && later.isEmpty() && streams.stream().allMatch(HostStream::isQuiet)) {

@@ -66,13 +66,15 @@ public final class HostStream extends DeviceStream {
   }
 
   /**
-   * Lends the thread to the first half of a full queue: it would have to wait for them anyway, and
-   * on its own core nobody else could run them. A queue that grows is never full.
+   * Lends the thread to the first launches of a full queue: it would have to wait for them anyway,
+   * and on its own core nobody else could run them. It runs as many as a connection has slots for
+   * small steps: with more, a rank that sends would wait while the receiving rank launches. A queue
+   * that grows is never full.
    */
   private void addWhenThereIsRoom(
       StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
     do {
-      lendUntil(queue.added() - LaunchQueue.CAPACITY / 2);
+      lendUntil(queue.added() - LaunchQueue.CAPACITY + LaunchQueue.BATCH);
     } while (!queue.add(operation, send, recv, ticket));
   }
 
@@ -106,6 +108,11 @@ public final class HostStream extends DeviceStream {
   /** True if all has ended and nobody is launching. */
   boolean isQuiet() {
     return queue.isQuiet();
+  }
+
+  /** Keeps the memories of the last launch reachable no longer, if all has ended. */
+  void forgetEnded() {
+    queue.forgetEnded();
   }
 
   long ended() {

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.stream;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
@@ -16,10 +17,10 @@ import org.nccl4j.device.host.memory.HostMemory;
 
 /**
  * The launches of a stream, in order. Any thread adds; one at a time, the runner, takes. Positions
- * count up for ever: launch p is in entry p mod the capacity of the ring that was in use when it
- * was added. Entries are reused: nothing is allocated after construction, unless the queue is told
- * to grow. Then the next launch goes to a larger ring, and once that is empty to one of the usual
- * size.
+ * count up for ever. Launches in a row of one operation on the same memories, with tickets in a
+ * row, are one entry of a ring: to add one more of them writes the number of launches alone.
+ * Entries are reused: nothing is allocated after construction, unless the queue is told to grow.
+ * Then the next launch goes to a larger ring, and once that is empty to one of the usual size.
  *
  * <p>A run has no full fence between its launches: one would hold each kernel up until the stores
  * of the kernel before have reached the other ranks. So positions are released, not volatile, and
@@ -27,6 +28,9 @@ import org.nccl4j.device.host.memory.HostMemory;
  */
 final class LaunchQueue {
   static final int CAPACITY = 1024;
+
+  /** Launches that a thread runs which finds the queue full. */
+  static final int BATCH = 64;
 
   /** Error of an operation whose own error cannot be shown. */
   private static final NcclException UNTOLD =
@@ -46,6 +50,7 @@ final class LaunchQueue {
   private static final VarHandle ENDED;
   private static final VarHandle LENDERS;
   private static final VarHandle GROWING;
+  private static final VarHandle ELEMENTS = MethodHandles.arrayElementVarHandle(long[].class);
 
   static {
     try {
@@ -61,12 +66,28 @@ final class LaunchQueue {
     }
   }
 
-  /** Entries that are used again and again. */
+  /**
+   * Entries that are used again and again. An entry is free until the adding thread writes its
+   * launches' first position, and again once the runner has gone on to the next entry.
+   */
   private static final class Ring {
+    private static final long FREE = Long.MAX_VALUE;
+
     final StreamOperation[] operations;
     final HostMemory[] sends;
     final HostMemory[] recvs;
+
+    /** The ticket of the first launch. */
     final long[] tickets;
+
+    /** The position of the first launch, or {@link #FREE}. */
+    final long[] begins;
+
+    /** The entry that was added last. Owner: the adding thread. */
+    int last = -1;
+
+    /** The entry of the launch that was taken last. Owner: the runner. */
+    int current = -1;
 
     /** Written before {@link #end}. */
     Ring next;
@@ -79,14 +100,81 @@ final class LaunchQueue {
       sends = new HostMemory[capacity];
       recvs = new HostMemory[capacity];
       tickets = new long[capacity];
+      begins = new long[capacity];
+      Arrays.fill(begins, FREE);
     }
 
     int capacity() {
       return tickets.length;
     }
 
+    private int after(int entry) {
+      return entry + 1 & tickets.length - 1;
+    }
+
+    /** True if a launch is one more of the last entry's. Of the adding thread. */
+    @HotPath
+    @SuppressWarnings("ReferenceEquality")
+    boolean goesOn(
+        long position, StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
+      int entry = last;
+      return entry >= 0
+          && operations[entry] == operation
+          && sends[entry] == send
+          && recvs[entry] == recv
+          && tickets[entry] - begins[entry] == ticket - position;
+    }
+
+    /** Puts a launch into an entry of its own; false if none is free. Of the adding thread. */
+    @HotPath
+    boolean begin(
+        long position, StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
+      int entry = after(last);
+      if ((long) ELEMENTS.getAcquire(begins, entry) != FREE) {
+        return false; // the runner has ended its launches, and not gone on yet
+      }
+      operations[entry] = operation;
+      sends[entry] = send;
+      recvs[entry] = recv;
+      tickets[entry] = ticket;
+      begins[entry] = position;
+      last = entry;
+      return true;
+    }
+
+    /**
+     * The entry of the launch at a position, the one after that of the last call. Of the runner.
+     */
+    @HotPath
     int entry(long position) {
-      return (int) position & (tickets.length - 1);
+      int next = after(current);
+      if (begins[next] == position) {
+        if (current >= 0) {
+          clear(current);
+          ELEMENTS.setRelease(begins, current, FREE);
+        }
+        current = next;
+      }
+      return current;
+    }
+
+    /** The position after an entry's last launch, as far as there is a later entry. */
+    @HotPath
+    long endOf(int entry) {
+      return begins[after(entry)];
+    }
+
+    private void clear(int entry) {
+      operations[entry] = null;
+      sends[entry] = null;
+      recvs[entry] = null;
+    }
+
+    /** Keeps no memory reachable. Of the adding thread, while all launches have ended. */
+    void forget() {
+      if (last >= 0) {
+        clear(last);
+      }
     }
   }
 
@@ -227,11 +315,14 @@ final class LaunchQueue {
       return false;
     }
     Ring ring = filling;
-    int entry = ring.entry(position);
-    ring.operations[entry] = operation;
-    ring.sends[entry] = send;
-    ring.recvs[entry] = recv;
-    ring.tickets[entry] = ticket;
+    if (!ring.goesOn(position, operation, send, recv, ticket)
+        && !ring.begin(position, operation, send, recv, ticket)) {
+      if (growing == 0) {
+        return false;
+      }
+      goOn(position, 2 * ring.capacity());
+      filling.begin(position, operation, send, recv, ticket);
+    }
     ADDED.setRelease(this, position + 1);
     return true;
   }
@@ -304,12 +395,18 @@ final class LaunchQueue {
     }
     try {
       long position = ended;
+      long known = added;
+      long alike = position; // launches up to there are of one entry
       while (position < until && !(givesWay && lenders > 0)) {
         while (position >= emptying.end) {
           emptying = emptying.next;
         }
+        int entry = emptying.entry(position);
+        if (position >= alike) {
+          alike = Math.max(position + 1, Math.min(known, emptying.endOf(entry)));
+        }
         try {
-          runEntry(emptying, emptying.entry(position));
+          runEntry(emptying, entry, position, alike - position - 1);
         } finally {
           ENDED.setRelease(this, ++position); // a failed operation counts as ended
         }
@@ -320,20 +417,34 @@ final class LaunchQueue {
     return true;
   }
 
-  private void runEntry(Ring ring, int entry) {
-    StreamOperation operation = ring.operations[entry];
-    HostMemory send = ring.sends[entry];
-    HostMemory recv = ring.recvs[entry];
+  @HotPath
+  private void runEntry(Ring ring, int entry, long position, long following) {
     try {
-      operation.run(send, recv, ring.tickets[entry]);
+      ring.operations[entry].run(
+          ring.sends[entry],
+          ring.recvs[entry],
+          ring.tickets[entry] + (position - ring.begins[entry]),
+          following);
     } catch (NcclException e) {
       fail(e);
     } catch (RuntimeException | Error e) {
       fail(unexpected(e));
-    } finally {
-      ring.operations[entry] = null;
-      ring.sends[entry] = null;
-      ring.recvs[entry] = null;
+    }
+  }
+
+  /**
+   * Keeps the memories of the last launch reachable no longer, if all has ended and nobody is
+   * adding.
+   */
+  void forgetEnded() {
+    if (ended == added && ADDING.compareAndSet(this, 0, 1)) {
+      try {
+        if (ended == added) {
+          filling.forget();
+        }
+      } finally {
+        ADDING.setRelease(this, 0);
+      }
     }
   }
 

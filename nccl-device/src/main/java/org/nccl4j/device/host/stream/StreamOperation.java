@@ -1,5 +1,6 @@
 package org.nccl4j.device.host.stream;
 
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /** Something that a stream runs. One object may be in a queue many times. */
@@ -12,4 +13,15 @@ public interface StreamOperation {
    * @param ticket as given at the launch
    */
   void run(HostMemory send, HostMemory recv, long ticket);
+
+  /**
+   * Runs as the other run does.
+   *
+   * @param following launches of the same operation on the same memories that come next, as far as
+   *     is known; for choices that any number leaves right
+   */
+  @HotPath
+  default void run(HostMemory send, HostMemory recv, long ticket, long following) {
+    run(send, recv, ticket);
+  }
 }

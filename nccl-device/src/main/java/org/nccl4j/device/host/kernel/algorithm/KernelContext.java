@@ -34,6 +34,13 @@ public final class KernelContext {
   /** Of all ranks' parts that a reduce-scatter exchanges at once. */
   static final int WORK_BYTES = 8 << 10;
 
+  /**
+   * A reduce's outcome of so many bytes leaves the caches at once, where it does not replace the
+   * root's own data. The last cache may have room for it, but the root's core would have to fetch
+   * each line from there to write it.
+   */
+  private static final long LARGE_REDUCE_BYTES = 16 << 20;
+
   final KernelCommunicatorSpec spec;
   final ConnectionTable ends;
   final SpinWait waiter;
@@ -167,9 +174,10 @@ public final class KernelContext {
   }
 
   Call call(CollectiveWork work) {
+    boolean oneWay = work.operation().isRooted();
     return operator == null
-        ? new Call(work.signature(), () -> CallText.of(work))
-        : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator));
+        ? new Call(work.signature(), () -> CallText.of(work), oneWay)
+        : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator), oneWay);
   }
 
   Chunking parts(CollectiveWork work, long count, int owners) {
@@ -184,7 +192,8 @@ public final class KernelContext {
     // In a reduce the data go one way: the copy into a slot is made while the receiver reduces.
     primitives.mayLend(work.operation() != Operation.REDUCE);
     long received = bytes(work) * work.operation().recvParts(spec.nRanks(), /* isRoot= */ true);
-    primitives.leaves(Copies.leave(received, spec.localRanks()));
+    boolean large = work.operation() == Operation.REDUCE && received >= LARGE_REDUCE_BYTES;
+    primitives.leaves(large || Copies.leave(received, spec.localRanks()));
     return primitives;
   }
 

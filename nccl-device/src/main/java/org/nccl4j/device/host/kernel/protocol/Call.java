@@ -20,6 +20,9 @@ public final class Call {
   /** The upper bits of LL flags. */
   final int line;
 
+  /** True if who sends does not wait for who receives, as in a broadcast. */
+  final boolean oneWay;
+
   private final long high;
   private final Supplier<String> text;
 
@@ -29,6 +32,17 @@ public final class Call {
    * @param text for messages
    */
   public Call(int signature, Supplier<String> text) {
+    this(signature, text, /* oneWay= */ false);
+  }
+
+  /**
+   * A call.
+   *
+   * @param text for messages
+   * @param oneWay whether who sends does not wait for who receives
+   */
+  public Call(int signature, Supplier<String> text, boolean oneWay) {
+    this.oneWay = oneWay;
     this.signature = (short) signature;
     this.line = CallSignature.line(signature) << Integer.SIZE - CallSignature.LINE_BITS;
     this.high = (long) signature << Long.SIZE - CallSignature.BITS;

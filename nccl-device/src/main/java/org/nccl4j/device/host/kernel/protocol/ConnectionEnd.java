@@ -1,5 +1,6 @@
 package org.nccl4j.device.host.kernel.protocol;
 
+import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.Connection;
@@ -17,6 +18,13 @@ public abstract class ConnectionEnd {
   public final int peer;
   HostMemory data;
   HostMemory credit;
+
+  /** The window of the data side's first bytes, where the slots of one cache line are. */
+  ByteBuffer front;
+
+  /** Index of the data side's first byte in it. */
+  int frontIndex;
+
   final ConnectionLayout layout;
   long step;
 
@@ -42,14 +50,19 @@ public abstract class ConnectionEnd {
 
   /** Gives it its connection. */
   final void bind(Connection connection) {
-    data = HostMemory.of(connection.data());
-    credit = HostMemory.of(connection.credit());
+    bind(HostMemory.of(connection.data()), HostMemory.of(connection.credit()));
   }
 
   /** Gives it the connection of another end. */
   final void bind(ConnectionEnd same) {
-    data = same.data;
-    credit = same.credit;
+    bind(same.data, same.credit);
+  }
+
+  private void bind(HostMemory itsData, HostMemory itsCredit) {
+    data = itsData;
+    credit = itsCredit;
+    front = itsData == null ? null : itsData.window(0);
+    frontIndex = itsData == null ? 0 : itsData.index(0);
   }
 
   /** True if it has its connection. */

@@ -58,6 +58,12 @@ public final class Copies {
       to.put(toIndex, from, fromIndex, bytes);
       return;
     }
+    copyFew(from, fromIndex, to, toIndex, bytes);
+  }
+
+  /** Copies some bytes word by word. */
+  @HotPath
+  static void copyFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int bytes) {
     int at = 0;
     for (; at + 8 <= bytes; at += 8) {
       to.putLong(toIndex + at, from.getLong(fromIndex + at));

@@ -6,11 +6,24 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 /**
  * The LL128 slots of a connection between ranks of the host device. Small steps have slots of their
  * own, more than the others: a sender that is ahead, as the root of a broadcast is, would otherwise
- * stand still for a flight each way every eight steps, which are over sooner than that. They lie in
- * the first 8 KiB of the data side, among the words of channels that the host device does not use.
- * Both ends know the bytes of a step, and so where it is.
+ * stand still for a flight each way every eight steps, which are over sooner than that. The
+ * smallest steps share cache lines, four of them in one, so that a receiver which is behind gets
+ * four steps for one flight. They lie in the first 8 KiB of the data side, among the words of
+ * channels that the host device does not use. Both ends know the bytes of a step, and so where it
+ * is.
  */
 final class Ll128Slots {
+  /** Most bytes of a step that shares its cache line with other steps. */
+  static final int WORD_DATA = 8;
+
+  /** Slots of a quarter of a line. */
+  static final int WORDS = 64;
+
+  /** Offset of the slots of a quarter of a line. */
+  static final int WORDS_AT = 3072;
+
+  private static final int WORD_BYTES = 16;
+
   /** Most bytes of a step that shares one cache line with its flag. */
   static final int LINE_DATA = 64 - ConnectionEnd.LL128_DATA;
 
@@ -22,16 +35,16 @@ final class Ll128Slots {
 
   private static final int LINE_BYTES = 64;
 
-  /** Most bytes of a step that takes three cache lines, its flag included. */
-  static final int TRIPLE_DATA = 192 - ConnectionEnd.LL128_DATA;
+  /** Most bytes of a step that takes little more than two cache lines, its flag included. */
+  static final int PAIR_DATA = 144 - ConnectionEnd.LL128_DATA;
 
-  /** Slots of three cache lines. */
-  static final int TRIPLES = 16;
+  /** Slots of such steps. */
+  static final int PAIRS = 16;
 
-  /** Offset of the slots of three lines. */
-  static final int TRIPLES_AT = 1024;
+  /** Offset of the slots of such steps. */
+  static final int PAIRS_AT = 512;
 
-  private static final int TRIPLE_BYTES = 192;
+  private static final int PAIR_BYTES = 144;
 
   private Ll128Slots() {}
 
@@ -40,18 +53,24 @@ final class Ll128Slots {
    */
   @HotPath
   static int count(int bytes) {
-    return bytes <= LINE_DATA ? LINES : bytes <= TRIPLE_DATA ? TRIPLES : ConnectionLayout.STEPS;
+    return bytes <= LINE_DATA ? LINES : bytes <= PAIR_DATA ? PAIRS : ConnectionLayout.STEPS;
+  }
+
+  /** Offset in the data side of the slot of a step of at most {@link #PAIR_DATA} bytes. */
+  @HotPath
+  static int small(long step, int bytes) {
+    int number = (int) step;
+    if (bytes <= WORD_DATA) {
+      return WORDS_AT + (number & (WORDS - 1)) * WORD_BYTES;
+    }
+    return bytes <= LINE_DATA
+        ? LINES_AT + (number & (LINES - 1)) * LINE_BYTES
+        : PAIRS_AT + (number & (PAIRS - 1)) * PAIR_BYTES;
   }
 
   /** Offset in the data side of a step's slot, which begins with its flag. */
   @HotPath
   static long slot(ConnectionLayout layout, long step, int bytes) {
-    if (bytes <= LINE_DATA) {
-      return LINES_AT + (step & (LINES - 1)) * LINE_BYTES;
-    }
-    if (bytes <= TRIPLE_DATA) {
-      return TRIPLES_AT + (step & (TRIPLES - 1)) * TRIPLE_BYTES;
-    }
-    return layout.ll128(step);
+    return bytes <= PAIR_DATA ? small(step, bytes) : layout.ll128(step);
   }
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -18,6 +19,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    * still for want of them.
    */
   private static final int HEAD_STEPS = 2;
+
+  /** Looks at a later step, while a sender goes ahead. */
+  private static final int AHEAD_LOOKS = 16;
 
   /** The sender's tail when last looked at. */
   private long tail;
@@ -119,6 +123,59 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     waiter.awaitFlag(data, ll128Flag, call.flag(step), call, awaited());
   }
 
+  /**
+   * Gives a sender that does not wait for this rank a little time to go ahead, once this rank has
+   * had to wait for it and more of the same will come. Otherwise both ranks would work on the same
+   * cache lines, and each step take a flight in each direction.
+   */
+  @HotPath
+  private void letSenderGoAhead(SpinWait waiter, Call call, int bytes) {
+    int ahead = Ll128Slots.count(bytes) / 4;
+    if (!call.oneWay || waiter.following() < ahead) {
+      return;
+    }
+    long flag = call.flag(step + ahead);
+    int slot = frontIndex + Ll128Slots.small(step + ahead, bytes);
+    for (int looks = 0; looks < AHEAD_LOOKS; looks++) {
+      if (AtomicWords.loadAcquire(front, slot) == flag) {
+        return;
+      }
+      Thread.onSpinWait();
+    }
+  }
+
+  /**
+   * In LL128: receives a step of at most {@link Ll128Slots#PAIR_DATA} bytes, once it is there, and
+   * goes on to the next.
+   */
+  @HotPath
+  void recvSmall(SpinWait waiter, Call call, HostMemory target, long targetOffset, int bytes) {
+    int from = awaitSmall(waiter, call, bytes) + LL128_DATA;
+    if (bytes <= Ll128Slots.LINE_DATA) {
+      ByteBuffer to = target.window(targetOffset);
+      Copies.copyFew(front, frontIndex + from, to, target.index(targetOffset), bytes);
+    } else {
+      Copies.copy(data, from, target, targetOffset, bytes);
+    }
+    releaseLazily();
+  }
+
+  /**
+   * In LL128: waits for a step of at most {@link Ll128Slots#PAIR_DATA} bytes, and returns the
+   * offset of its slot.
+   */
+  @HotPath
+  int awaitSmall(SpinWait waiter, Call call, int bytes) {
+    long now = step;
+    int slot = Ll128Slots.small(now, bytes);
+    long flag = call.flag(now);
+    if (AtomicWords.loadAcquire(front, frontIndex + slot) != flag) {
+      waiter.awaitFlag(data, slot, flag, call, awaited());
+      letSenderGoAhead(waiter, call, bytes);
+    }
+    return slot;
+  }
+
   /** In LL128: finds the slot of the current step; whether it is full. */
   @HotPath
   boolean hasLl128(Call call, int bytes) {
@@ -136,8 +193,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   public boolean sentAnother(Call call) {
     long flag = call.flag(awaited);
     return LlLines.isOther(data, layout.ll(awaited), LlLines.flag(awaited, call))
+        || Call.isOther(ll128Flag(Ll128Slots.WORD_DATA), flag)
         || Call.isOther(ll128Flag(Ll128Slots.LINE_DATA), flag)
-        || Call.isOther(ll128Flag(Ll128Slots.TRIPLE_DATA), flag)
+        || Call.isOther(ll128Flag(Ll128Slots.PAIR_DATA), flag)
         || layout.ll128SlotBytes() > 0 && Call.isOther(ll128Flag(Integer.MAX_VALUE), flag)
         || AtomicWords.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
   }

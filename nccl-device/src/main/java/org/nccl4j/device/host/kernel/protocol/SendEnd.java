@@ -2,6 +2,7 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -213,6 +214,27 @@ public final class SendEnd extends ConnectionEnd {
     count(bytes);
     AtomicWords.storeRelease(data, ll128Flag, call.flag(step));
     step++;
+  }
+
+  /**
+   * In LL128: sends a step of at most {@link Ll128Slots#PAIR_DATA} bytes, once there is a slot, and
+   * goes on to the next.
+   */
+  @HotPath
+  void sendSmall(SpinWait waiter, HostMemory source, long sourceOffset, int bytes, Call call) {
+    long now = step;
+    awaitHead(waiter, now - Ll128Slots.count(bytes));
+    int slot = Ll128Slots.small(now, bytes);
+    int at = frontIndex + slot;
+    if (bytes <= Ll128Slots.LINE_DATA) {
+      ByteBuffer from = source.window(sourceOffset);
+      Copies.copyFew(from, source.index(sourceOffset), front, at + LL128_DATA, bytes);
+    } else {
+      Copies.copyFlagLineLast(source, sourceOffset, data, slot + LL128_DATA, bytes);
+    }
+    count(bytes);
+    step = now + 1;
+    AtomicWords.storeRelease(front, at, call.flag(now));
   }
 
   /** In LL, where every word carries its flag: goes on to the next step. */

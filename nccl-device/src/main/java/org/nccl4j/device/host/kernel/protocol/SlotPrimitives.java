@@ -25,6 +25,9 @@ public final class SlotPrimitives extends Primitives {
   private final StreamingCopy streaming = StreamingCopy.open();
   private final boolean ll128;
 
+  /** True in LL128, if nothing is prepared, finished or widened. */
+  private final boolean plain;
+
   /** True if peers may read from this rank's buffers. */
   private boolean lends;
 
@@ -56,6 +59,10 @@ public final class SlotPrimitives extends Primitives {
     super(rank, waiter, call, recvs, sends, reduction, elementBytes);
     this.scratch = scratch;
     this.ll128 = ll128;
+    this.plain =
+        ll128
+            && (reduction == null
+                || !reduction.hasPrepare() && !reduction.hasFinish() && !reduction.widens());
   }
 
   /** Returns the offset of an end's data of the current step. */
@@ -89,6 +96,10 @@ public final class SlotPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
+    if (plain && bytes <= Ll128Slots.PAIR_DATA) {
+      smallStep(source, sourceOffset, target, targetOffset, bytes, mode);
+      return;
+    }
     await(mode, bytes);
     boolean partial = (mode & PARTIAL) != 0;
     if (lends) {
@@ -113,6 +124,53 @@ public final class SlotPrimitives extends Primitives {
         passed ? mode | PASSED : mode);
   }
 
+  /**
+   * A small step in LL128. What is combined for the peers alone is combined in this rank's memory:
+   * a peer that looks for its step would take the slot's line away in between.
+   */
+  @HotPath
+  private void smallStep(
+      HostMemory source,
+      long sourceOffset,
+      HostMemory target,
+      long targetOffset,
+      int bytes,
+      int mode) {
+    boolean receive = (mode & RECEIVE) != 0;
+    boolean kept = target != null && (mode & PARTIAL) == 0;
+    HostMemory outcome = !receive ? source : kept ? target : scratch;
+    long outcomeOffset = !receive ? sourceOffset : kept ? targetOffset : 0;
+    if (receive && source == null) {
+      recvs[0].recvSmall(waiter, call, outcome, outcomeOffset, bytes);
+    } else if (receive) {
+      recvReduceSmall(source, sourceOffset, outcome, outcomeOffset, bytes);
+    }
+    if ((mode & SEND) != 0) {
+      for (SendEnd end : sends) {
+        end.sendSmall(waiter, outcome, outcomeOffset, bytes, call);
+      }
+      if (!receive && kept) {
+        Copies.copy(source, sourceOffset, target, targetOffset, bytes);
+      }
+    }
+  }
+
+  /** Own data and those of each peer, combined in this order. */
+  @HotPath
+  private void recvReduceSmall(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    HostMemory sum = source;
+    long sumOffset = sourceOffset;
+    for (RecvEnd end : recvs) {
+      long slot = end.awaitSmall(waiter, call, bytes) + ConnectionEnd.LL128_DATA;
+      int count = bytes / elementBytes;
+      reduction.reduce(sum, sumOffset, end.memory(), slot, target, targetOffset, count);
+      end.releaseLazily();
+      sum = target;
+      sumOffset = targetOffset;
+    }
+  }
+
   /** The pieces of a step: to the outcome, and on to the slots of the peers. */
   private void move(
       HostMemory source,
@@ -127,7 +185,7 @@ public final class SlotPrimitives extends Primitives {
     int firstEnd = (mode & PASSED) != 0 ? 1 : 0;
     boolean fills = (mode & SEND) != 0 && lent + firstEnd < sends.length;
     boolean sendsOn = (mode & SEND) != 0;
-    boolean staged = receive && source != null && !sendsOn && stages;
+    boolean staged = receive && !sendsOn && isStaged(source, sourceOffset, outcome, outcomeOffset);
     int most = receive && source == null && !fills ? bytes : PIECE;
     for (int at = 0; at < bytes; at += most) {
       int piece = Math.min(most, bytes - at);
@@ -149,6 +207,18 @@ public final class SlotPrimitives extends Primitives {
       }
     }
     post(mode, bytes, outcome, outcomeOffset);
+  }
+
+  /**
+   * True if an outcome goes through the scratch memory. In place it does not: the caches have its
+   * lines, since own data were read from them.
+   */
+  @HotPath
+  private boolean isStaged(
+      HostMemory source, long sourceOffset, HostMemory outcome, long outcomeOffset) {
+    return stages
+        && source != null
+        && source.address() + sourceOffset != outcome.address() + outcomeOffset;
   }
 
   /**
@@ -254,7 +324,7 @@ public final class SlotPrimitives extends Primitives {
     if (lends) {
       chooseLenders(target, bytes, mode);
     }
-    boolean staged = stages && (mode & SEND) == 0;
+    boolean staged = (mode & SEND) == 0 && isStaged(source, sourceOffset, target, targetOffset);
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
       HostMemory to = staged ? scratch : target;

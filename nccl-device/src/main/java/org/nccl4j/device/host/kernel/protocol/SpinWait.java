@@ -50,6 +50,11 @@ public final class SpinWait {
   private long giveUpNanos;
   private int slowLooks;
 
+  /**
+   * Launches of the current kernel's plan on the same memories that follow it, as far as is known.
+   */
+  private long following;
+
   /** The rank that has been waited for since a while, or -1. Read by the progress monitor. */
   private int waitsFor = -1;
 
@@ -107,6 +112,20 @@ public final class SpinWait {
         root.children.forEach(child -> child.failure = cause);
       }
     }
+  }
+
+  /** A kernel begins, which so many launches of the same plan on the same memories follow. */
+  @HotPath
+  public void follow(long launches) {
+    following = launches;
+  }
+
+  /**
+   * Launches of the current kernel's plan on the same memories that follow it, as far as is known.
+   */
+  @HotPath
+  long following() {
+    return following;
   }
 
   public int waitsFor() {

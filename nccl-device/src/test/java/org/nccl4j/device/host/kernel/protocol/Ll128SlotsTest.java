@@ -1,7 +1,6 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -19,8 +18,11 @@ class Ll128SlotsTest {
       take(owner, LAYOUT.ll(step), 512, -1);
       take(owner, LAYOUT.simple(step), 256, -1);
     }
-    for (int kind = 0; kind < 3; kind++) {
-      int bytes = new int[] {Ll128Slots.LINE_DATA, Ll128Slots.TRIPLE_DATA, LARGEST}[kind];
+    int[] most = {
+      Ll128Slots.WORD_DATA, Ll128Slots.LINE_DATA, Ll128Slots.PAIR_DATA, LARGEST,
+    };
+    for (int kind = 0; kind < most.length; kind++) {
+      int bytes = most[kind];
       for (int step = 0; step < Ll128Slots.count(bytes); step++) {
         long slot = Ll128Slots.slot(LAYOUT, step, bytes);
         take(owner, slot, ConnectionEnd.LL128_DATA + bytes, 1000L * (kind + 1) + step);
@@ -49,11 +51,19 @@ class Ll128SlotsTest {
   @Test
   void whatFitsIntoTheLineOfTheFlagLiesInOneLine() {
     for (int bytes = 1; bytes <= Ll128Slots.LINE_DATA; bytes++) {
-      for (int step = 0; step < Ll128Slots.LINES; step++) {
+      for (int step = 0; step < Ll128Slots.count(bytes); step++) {
         long slot = Ll128Slots.slot(LAYOUT, step, bytes);
-        assertEquals(0, slot % 64);
+        assertEquals(slot / 64, (slot + ConnectionEnd.LL128_DATA + bytes - 1) / 64);
       }
     }
-    assertTrue(ConnectionEnd.LL128_DATA + Ll128Slots.LINE_DATA <= 64);
+  }
+
+  @Test
+  void flagsAreWordsThatAreStoredAtOnce() {
+    for (int bytes = 1; bytes <= LARGEST; bytes++) {
+      for (int step = 0; step < Ll128Slots.count(bytes); step++) {
+        assertEquals(0, Ll128Slots.slot(LAYOUT, step, bytes) % Long.BYTES);
+      }
+    }
   }
 }

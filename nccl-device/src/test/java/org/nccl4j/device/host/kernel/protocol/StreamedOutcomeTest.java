@@ -107,4 +107,17 @@ class StreamedOutcomeTest {
         .reduceInOrder(own, 0, target, SHIFT, bytes, Primitives.RECEIVE);
     check(bytes, at -> (get(own, at) + get(sent, at)) / 2);
   }
+
+  @ParameterizedTest
+  @ValueSource(ints = {4, 8192, 16388, SLOT})
+  void sumsInPlaceComeWhole(int bytes) {
+    fill();
+    send(bytes);
+    for (int at = 0; at < bytes; at += 4) {
+      target.window(SHIFT + at).putInt(target.index(SHIFT + at), get(own, at));
+    }
+    from(Reductions.of(DataType.INT32, RedOp.SUM, 2))
+        .recvReduceCopy(target, SHIFT, target, SHIFT, bytes);
+    check(bytes, at -> get(own, at) + get(sent, at));
+  }
 }
