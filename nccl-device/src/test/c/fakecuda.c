@@ -3,6 +3,7 @@
 // real cuda.h, so its signatures are the driver's.
 #define _GNU_SOURCE
 #include <cuda.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 // Each part uses those before it.

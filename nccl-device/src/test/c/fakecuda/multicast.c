@@ -106,7 +106,10 @@ CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr p, size_t n, CUmem
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
   launched = load_function(f);
   launched_into(c->hStream);
-  memcpy(arguments, params[0], sizeof arguments);
+  // A kernel may have fewer bytes of arguments, at the end of what can be read.
+  struct iovec to = {arguments, sizeof arguments}, from = {params[0], sizeof arguments};
+  if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno != EFAULT)
+    memcpy(arguments, params[0], sizeof arguments);
   all_arguments = params[0];
   char attributes[256] = "";
   for (unsigned i = 0; i < c->numAttrs; i++) {  // the value of others is an int
