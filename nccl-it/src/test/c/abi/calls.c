@@ -5,6 +5,7 @@
 // With FIRST_CALLS=LOG, where the JVM of rank R writes its -Xlog:class+load,jit+compilation=debug to
 // LOG.R, checks what these calls met instead.
 #include "checks.h"
+#include <dirent.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -76,11 +77,32 @@ static long lines(const char* log, int* compiled) {
   return n;
 }
 
-// Waits until all that a call enters is compiled; returns the lines of the log.
+// True while the library's warm-up runs; a creation waits for it a few seconds only.
+static int is_warming_up(void) {
+  DIR* tasks = opendir("/proc/self/task");
+  CHECK(tasks);
+  int found = 0;
+  for (struct dirent* task; (task = readdir(tasks));) {
+    char path[sizeof task->d_name + 32], name[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+    FILE* file = fopen(path, "r");
+    if (!file) continue;
+    found |= fgets(name, sizeof name, file) && !strcmp(name, "nccl4j-warm-up\n");
+    fclose(file);
+  }
+  closedir(tasks);
+  return found;
+}
+
+// Waits until the warm-up has ended and all that a call enters is compiled; returns the lines of the log.
 static long await_compiled(const char* log) {
   int compiled[ENTERED_CLASSES] = {0};
   double end = microseconds(CLOCK_MONOTONIC) + PATIENCE_SECONDS * 1e6;
   while (microseconds(CLOCK_MONOTONIC) < end) {
+    if (is_warming_up()) {
+      usleep(50000);
+      continue;
+    }
     long n = lines(log, compiled);
     int missing = 0;
     for (int c = 0; c < ENTERED_CLASSES; c++) missing += !compiled[c];

@@ -53,7 +53,7 @@ final class Guest {
   private static final Logger LOGGER = Logger.getLogger("org.nccl4j");
 
   /** Most time that a creation waits for the end of the warm-up, which takes about 0.4 s. */
-  private static final long WARM_PATIENCE_MILLIS = 1_000;
+  private static final long WARM_PATIENCE_MILLIS = 5_000;
 
   private static final AtomicBoolean WARMED = new AtomicBoolean();
   private static final AtomicBoolean PREPARED = new AtomicBoolean();
