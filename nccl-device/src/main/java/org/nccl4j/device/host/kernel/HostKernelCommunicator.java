@@ -93,6 +93,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         new SpinWait(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
     this.ends = new ConnectionTable(spec);
     this.turns = new KernelSerializer(waiter, spec.progress(), ends);
+    this.waiter.know(turns::following);
     this.scratch =
         HostMemory.of(
             device.allocate(KernelContext.scratchBytes(spec, WindowKernels.scratchBytes())));
@@ -111,6 +112,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
     this.waiter = parent.waiter.child(spec.name(), spec.rank(), spec.deadline(), coresForAll);
     this.turns = parent.turns;
+    this.waiter.know(turns::following);
     this.ends = new ConnectionTable(spec, parent.ends, parentRanks, path);
     this.scratch = parent.scratch;
     this.kernels = new Kernels(new KernelContext(spec, ends, waiter, scratch));
@@ -200,7 +202,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   /** The plan of a kernel, once the ends that it uses have their connections. */
   private KernelPlan connected(Kernel kernel) {
     ends.connect();
-    return new KernelSerializer.Plan(turns, ends, kernel, waiter);
+    return new KernelSerializer.Plan(turns, ends, kernel);
   }
 
   @Override
@@ -237,12 +239,12 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           case DIRECT_NVLS_LL -> nvlsLines.of(work);
           default -> new WindowKernels(work, space, arrivals, scratch);
         };
-    return new KernelSerializer.Plan(turns, ends, kernel, waiter);
+    return new KernelSerializer.Plan(turns, ends, kernel);
   }
 
   @Override
   public KernelPlan prepare(QuantisedWork work) {
-    return new KernelSerializer.Plan(turns, ends, new BlockQuantiser(work)::run, waiter);
+    return new KernelSerializer.Plan(turns, ends, new BlockQuantiser(work)::run);
   }
 
   @Override
@@ -251,7 +253,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         work instanceof OneSidedWork.RemotePut put
             ? remotePuts.of(put)
             : oneSided.of(work, remotePuts);
-    return new KernelSerializer.Plan(turns, ends, kernel, waiter);
+    return new KernelSerializer.Plan(turns, ends, kernel);
   }
 
   private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {

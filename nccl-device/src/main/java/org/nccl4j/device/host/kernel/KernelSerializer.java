@@ -60,6 +60,12 @@ final class KernelSerializer {
    */
   private long others;
 
+  /**
+   * Launches of the current kernel's plan on the same memories that follow it, as far as is known.
+   * Owned by the thread whose turn it is.
+   */
+  private long following;
+
   KernelSerializer(SpinWait waiter, Progress progress, ConnectionTable first) {
     this.waiter = waiter;
     this.progress = progress;
@@ -72,11 +78,8 @@ final class KernelSerializer {
     private final KernelSerializer turns;
     private final ConnectionTable ends;
     private final Kernel kernel;
-    private final SpinWait waits;
 
-    /** A plan of a kernel, with its communicator's waits. */
-    Plan(KernelSerializer turns, ConnectionTable ends, Kernel kernel, SpinWait waits) {
-      this.waits = waits;
+    Plan(KernelSerializer turns, ConnectionTable ends, Kernel kernel) {
       this.turns = turns;
       this.ends = ends;
       this.kernel = kernel;
@@ -91,13 +94,18 @@ final class KernelSerializer {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv, long ticket, long following) {
-      waits.follow(following);
-      turns.run(kernel, ends, send, recv, ticket);
+      turns.run(kernel, ends, send, recv, ticket, following);
     }
   }
 
   @HotPath
-  void run(Kernel kernel, ConnectionTable ends, HostMemory send, HostMemory recv, long ticket) {
+  void run(
+      Kernel kernel,
+      ConnectionTable ends,
+      HostMemory send,
+      HostMemory recv,
+      long ticket,
+      long nextAlike) {
     if (turn != ticket && !awaitTurn(ticket)) {
       leaveUnused(ticket, ends);
       waiter.check();
@@ -110,6 +118,7 @@ final class KernelSerializer {
       } else if (ends.areFresh()) {
         ends.useFresh();
       }
+      following = nextAlike;
       kernel.run(send, recv);
       ends.settle(waiter);
     } catch (NcclException e) {
@@ -132,6 +141,15 @@ final class KernelSerializer {
         end(ends); // the last: memory that the lines before touch may be freed from here on
       }
     }
+  }
+
+  /**
+   * Launches of the current kernel's plan on the same memories that follow it, as far as is known.
+   * Of the current kernel.
+   */
+  @HotPath
+  long following() {
+    return following;
   }
 
   /** Leaves the turn of a ticket that has failed before to the thread that ends it. */

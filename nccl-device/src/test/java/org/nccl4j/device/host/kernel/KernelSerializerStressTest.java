@@ -57,7 +57,7 @@ class KernelSerializerStressTest {
         first -> {
           for (long ticket = first; ticket < TICKETS; ticket += THREADS) {
             long mine = ticket;
-            serializer.run((send, recv) -> kernel(mine), ends, null, null, ticket);
+            serializer.run((send, recv) -> kernel(mine), ends, null, null, ticket, 0);
           }
         });
     assertEquals("", wrong);
@@ -76,12 +76,12 @@ class KernelSerializerStressTest {
           for (long ticket = first; ticket < 2 * failing; ticket += THREADS) {
             long mine = ticket;
             if (ticket < failing) {
-              serializer.run((send, recv) -> kernel(mine), ends, null, null, ticket);
+              serializer.run((send, recv) -> kernel(mine), ends, null, null, ticket, 0);
             } else {
               NcclException e =
                   assertThrows(
                       NcclException.class,
-                      () -> serializer.run((send, recv) -> fail(mine), ends, null, null, mine));
+                      () -> serializer.run((send, recv) -> fail(mine), ends, null, null, mine, 0));
               assertTrue(e.getMessage().contains("ticket 1000"), e.getMessage());
             }
           }

@@ -66,13 +66,14 @@ class KernelSerializerTest {
     ConnectionTable ends = ends();
     KernelSerializer turns = new KernelSerializer(waiter, Progress.NONE, ends);
     CompletableFuture<Void> first =
-        CompletableFuture.runAsync(() -> turns.run((send, recv) -> slowly(), ends, null, null, 0));
+        CompletableFuture.runAsync(
+            () -> turns.run((send, recv) -> slowly(), ends, null, null, 0, 0));
     try {
       assertTrue(begun.await(50, TimeUnit.SECONDS));
       waiter.fail(new InternalErrorException("something broke", "mend it", null));
       for (long ticket = 2; ticket > 0; ticket--) { // in any order
         long mine = ticket;
-        assertThrows(NcclException.class, () -> turns.run((s, r) -> {}, ends, null, null, mine));
+        assertThrows(NcclException.class, () -> turns.run((s, r) -> {}, ends, null, null, mine, 0));
       }
       assertFalse(turns.reached(1), "the first kernel still runs");
       assertEquals(0, turns.ended(ends));
@@ -104,7 +105,7 @@ class KernelSerializerTest {
         };
     ConnectionTable ends = ends();
     turns.set(new KernelSerializer(waiter(progress), progress, ends));
-    turns.get().run((send, recv) -> {}, ends, null, null, 0);
+    turns.get().run((send, recv) -> {}, ends, null, null, 0, 0);
     assertEquals(false, ended.get());
     assertTrue(turns.get().reached(1));
   }

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
@@ -50,10 +51,8 @@ public final class SpinWait {
   private long giveUpNanos;
   private int slowLooks;
 
-  /**
-   * Launches of the current kernel's plan on the same memories that follow it, as far as is known.
-   */
-  private long following;
+  /** Tells how many launches of the current kernel's plan on the same memories follow it. */
+  private LongSupplier following = () -> 0;
 
   /** The rank that has been waited for since a while, or -1. Read by the progress monitor. */
   private int waitsFor = -1;
@@ -114,18 +113,18 @@ public final class SpinWait {
     }
   }
 
-  /** A kernel begins, which so many launches of the same plan on the same memories follow. */
-  @HotPath
-  public void follow(long launches) {
-    following = launches;
+  /**
+   * Sets the function that tells how many launches of the current kernel's plan on the same
+   * memories follow it, as far as is known; before the first kernel.
+   */
+  public void know(LongSupplier launchesThatFollow) {
+    following = launchesThatFollow;
   }
 
-  /**
-   * Launches of the current kernel's plan on the same memories that follow it, as far as is known.
-   */
+  /** Launches of the current kernel's plan on the same memories that follow it, as far as known. */
   @HotPath
   long following() {
-    return following;
+    return following.getAsLong();
   }
 
   public int waitsFor() {
