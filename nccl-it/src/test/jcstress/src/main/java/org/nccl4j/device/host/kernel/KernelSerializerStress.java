@@ -57,7 +57,7 @@ public final class KernelSerializerStress {
     void run(ConnectionTable ends, long ticket) {
       try {
         serializer.run(
-            (send, recv) -> done = 2 * done + 1 + (int) ticket, ends, null, null, ticket);
+            (send, recv) -> done = 2 * done + 1 + (int) ticket, ends, null, null, ticket, 0);
       } catch (NcclException failed) {
         return; // before its turn, or at it
       }
@@ -114,7 +114,8 @@ public final class KernelSerializerStress {
             first,
             null,
             null,
-            ticket);
+            ticket,
+            0);
       } catch (NcclException failed) {
         return; // before its turn, or at it
       }
