@@ -39,11 +39,15 @@ class TraceTest {
 
   private static String trace(int status, String... arguments) {
     StringWriter out = new StringWriter();
+    assertEquals(status, run(out, arguments), out.toString());
+    return out.toString();
+  }
+
+  private static int run(StringWriter out, String... arguments) {
     PrintWriter to = new PrintWriter(out, true);
     List<String> command = new ArrayList<>(List.of("trace"));
     command.addAll(List.of(arguments));
-    assertEquals(status, Main.run(to, to, command.toArray(String[]::new)), out.toString());
-    return out.toString();
+    return Main.run(to, to, command.toArray(String[]::new));
   }
 
   @Test
@@ -69,16 +73,17 @@ class TraceTest {
     Path file = directory.resolve("trace.json");
     long end = System.nanoTime() + PATIENCE_NANOS;
     String said;
-    do { // a busy machine may give a process no time to begin its recording
-      said =
-          trace(
-              0,
-              "-s",
-              "1",
-              "-o",
-              file.toString(),
-              Long.toString(processes.get(0).pid()),
-              Long.toString(processes.get(1).pid()));
+    do { // a busy machine may give a process no time to begin its recording, or to call anything
+      StringWriter out = new StringWriter();
+      run(
+          out,
+          "-s",
+          "1",
+          "-o",
+          file.toString(),
+          Long.toString(processes.get(0).pid()),
+          Long.toString(processes.get(1).pid()));
+      said = out.toString();
     } while (!said.contains("spans of 2 processes") && System.nanoTime() < end);
     assertTrue(said.contains("spans of 2 processes"), said);
     String json = Files.readString(file);
