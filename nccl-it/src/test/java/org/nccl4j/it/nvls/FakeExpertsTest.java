@@ -29,7 +29,11 @@ class FakeExpertsTest {
   @Test
   void theirKernelsAreLoadedAtCreationAndTheirLaunchesHaveNames() throws Exception {
     assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
-    Ran ran = FakeGpuProcess.in(folder).run(Map.of("NCCL_NVLS_ENABLE", "0"), FakeExpertRanks.class);
+    Ran ran =
+        FakeGpuProcess.in(folder)
+            .run(
+                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "auto"),
+                FakeExpertRanks.class);
     int created = ran.calls().indexOf("cuMemAlloc_v2(" + FakeExpertRanks.MARK_BYTES + ")");
     assertTrue(created > 0, ran.calls().toString());
     List<String> later = ran.calls().subList(created, ran.calls().size());
