@@ -208,7 +208,7 @@ class OperationDispatcherTest {
     refused(use, "closed stream", () -> calls.call(shape, send, recv, 1, ended));
   }
 
-  /** What was right in the last call is not looked at again, unless it can have changed. */
+  /** A repeated call is checked for what can have changed since the last one. */
   @Test
   void aRepeatedCallIsRefusedOnceSomethingIsClosed() {
     DeviceMemory freed = device.allocate(64);
