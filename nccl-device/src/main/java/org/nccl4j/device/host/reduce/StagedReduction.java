@@ -17,7 +17,7 @@ abstract class StagedReduction implements Reduction {
   static final int BLOCK_BYTES = 8192;
 
   /** Up to so many elements are combined one by one, for types without conversions. */
-  static final int FEW = 64;
+  static final int FEW = 32;
 
   /**
    * Loops over blocks go over this many bytes at least, of which the last are stale: C2 does not
