@@ -191,10 +191,15 @@ public final class KernelContext {
     Primitives primitives = inSlots(work, from, to, reduction);
     // In a reduce the data go one way: the copy into a slot is made while the receiver reduces.
     primitives.mayLend(work.operation() != Operation.REDUCE);
+    primitives.leaves(leaves(work));
+    return primitives;
+  }
+
+  /** True if what a work's ranks receive leaves the caches before anybody reads it. */
+  boolean leaves(CollectiveWork work) {
     long received = bytes(work) * work.operation().recvParts(spec.nRanks(), /* isRoot= */ true);
     boolean large = work.operation() == Operation.REDUCE && received >= LARGE_REDUCE_BYTES;
-    primitives.leaves(large || Copies.leave(received, spec.localRanks()));
-    return primitives;
+    return large || Copies.leave(received, spec.localRanks());
   }
 
   /** Primitives that send through slots alone. */

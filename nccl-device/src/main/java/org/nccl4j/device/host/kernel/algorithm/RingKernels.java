@@ -22,7 +22,10 @@ public final class RingKernels implements HostAlgorithm {
       case ALL_GATHER -> new RingAllGather(ring, along, whole, bytes);
       case REDUCE_SCATTER -> new RingReduceScatter(ring, along, whole, bytes);
       case BROADCAST -> new RingBroadcast(ring, along, whole, work.root());
-      case REDUCE -> new RingReduce(ring, along, whole, work.root());
+      case REDUCE -> {
+        Kernel round = new RingReduce(ring, along, whole, work.root());
+        yield PairReduce.suits(context, work) ? new PairReduce(context, work, round) : round;
+      }
       default -> throw KernelContext.none(work);
     };
   }

@@ -41,7 +41,7 @@ final class Borrowing {
   /** Least bytes of a step that is read from another process. */
   private int least;
 
-  /** Buffers that a sender in this process lends, by slot. */
+  /** Buffers that a sender in this process lends, by {@link Lending#index}. */
   private HostMemory[] lent;
 
   /** The sender's process, if it is another one that can be read. */
@@ -123,7 +123,7 @@ final class Borrowing {
     return AtomicWords.loadAcquire(data, word);
   }
 
-  /** Buffers that the sender lends, by slot, if it is in this process; null if it is not. */
+  /** Buffers that the sender lends, if it is in this process; null if it is not. */
   private HostMemory[] inThisProcess() {
     boolean here =
         offered(Lending.PATTERN_ADDRESS) == LentMemory.patternAddress()
@@ -189,7 +189,13 @@ final class Borrowing {
     AtomicWords.storeRelease(credit, Lending.READING, step + 1);
     reading = true;
     VarHandle.fullFence();
-    return AtomicWords.loadAcquire(data, Lending.REVOKED) == 0;
+    return !isRevoked();
+  }
+
+  /** True once the sender has failed. */
+  @HotPath
+  boolean isRevoked() {
+    return AtomicWords.loadAcquire(data, Lending.REVOKED) != 0;
   }
 
   /** The step was read; the head says so too. */
@@ -207,18 +213,18 @@ final class Borrowing {
   }
 
   /**
-   * The memory of this process that holds the data of a lent step, or a mapping of it; null if it
-   * is another process's that is not mapped.
+   * The source or the target of a lent step in memory of this process, or a mapping of it; null if
+   * it is another process's that is not mapped.
    */
   @HotPath
-  HostMemory memory(long step, SpinWait waiter, int peer) {
+  HostMemory memory(long step, int which, SpinWait waiter, int peer) {
     if (lent != null) {
-      return lent[(int) step & (ConnectionLayout.STEPS - 1)];
+      return lent[Lending.index(step, which)];
     }
     if (segments == null) {
       return null;
     }
-    long at = layout.simple(step);
+    long at = layout.simple(step) + which * Lending.PLACE_BYTES;
     ByteBuffer words = data.window(at);
     int index = data.index(at);
     long segment = words.getLong(index + Lending.SEGMENT);
@@ -240,7 +246,7 @@ final class Borrowing {
     try {
       return segments.map(segment, descriptor, bytes);
     } catch (SystemErrorException e) {
-      if (!segments.ownerLives() || AtomicWords.loadAcquire(data, Lending.REVOKED) != 0) {
+      if (!segments.ownerLives() || isRevoked()) {
         waiter.awaitFailure(peer);
       }
       throw new SystemErrorException(
@@ -261,8 +267,8 @@ final class Borrowing {
 
   /** The offset of a lent step in its memory, or its address in the sender's process. */
   @HotPath
-  long place(long step) {
-    long at = layout.simple(step);
+  long place(long step, int which) {
+    long at = layout.simple(step) + which * Lending.PLACE_BYTES;
     return data.window(at).getLong(data.index(at));
   }
 
@@ -277,7 +283,7 @@ final class Borrowing {
 
   /** A sender that has failed is heard of in another way, with the reason. */
   private void fail(int error, int bytes, SpinWait waiter, int peer) {
-    if (error == ProcessMemory.ESRCH || AtomicWords.loadAcquire(data, Lending.REVOKED) != 0) {
+    if (error == ProcessMemory.ESRCH || isRevoked()) {
       waiter.awaitFailure(peer);
     }
     throw new SystemErrorException(

@@ -20,7 +20,7 @@ public final class Copies {
 
   /** Copies bytes that leave the caches before anybody reads them. */
   @HotPath
-  static void stream(
+  public static void stream(
       StreamingCopy streaming,
       HostMemory source,
       long sourceOffset,

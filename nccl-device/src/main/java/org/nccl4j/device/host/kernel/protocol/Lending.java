@@ -38,10 +38,11 @@ import org.nccl4j.device.shm.SharedSegment;
  * <p>A lent step has the complement of its bytes as its size. Its slot holds 8 bytes: the offset in
  * the memory in {@link LentMemory}, or the address in the sender's process. 24 bytes more name the
  * segment that the memory lies in, and make the first 8 the offset in it: its number, its
- * descriptor and its bytes; all 0 if there is none. The receiver stores "reading", then loads
- * "revoked", with a full fence between; a sender that fails stores "revoked", then loads "reading".
- * So either the receiver sees that it must not read, or the sender sees that it has to wait until
- * the head says that the step was read.
+ * descriptor and its bytes; all 0 if there is none. 32 bytes alike follow where the sender lends a
+ * second memory, for the receiver to write to. The receiver stores "reading", then loads "revoked",
+ * with a full fence between; a sender that fails stores "revoked", then loads "reading". So either
+ * the receiver sees that it must not read, or the sender sees that it has to wait until the head
+ * says that the step was read.
  */
 final class Lending {
   static final long OFFER = 128;
@@ -72,6 +73,14 @@ final class Lending {
   static final int SEGMENT_DESCRIPTOR = 16;
   static final int SEGMENT_BYTES = 24;
 
+  /** A lent step's memories: the one to read, and the one to write to. */
+  static final int SOURCE = 0;
+
+  static final int TARGET = 1;
+
+  /** Bytes of the words of one of them. */
+  static final int PLACE_BYTES = 32;
+
   /** The part of an answer that is one of the values above. */
   private static final long WAY = 0xf;
 
@@ -86,8 +95,8 @@ final class Lending {
   /** Kept open for the receiver; null where memory cannot be shared, and once closed. */
   private SharedSegment pattern;
 
-  /** Memory of the lent steps, by slot. Read by a receiver in this process. */
-  private final HostMemory[] lent = new HostMemory[ConnectionLayout.STEPS];
+  /** Memory of the lent steps, by {@link #index}. Read by a receiver in this process. */
+  private final HostMemory[] lent = new HostMemory[2 * ConnectionLayout.STEPS];
 
   private long answer;
 
@@ -149,12 +158,17 @@ final class Lending {
     return way == BETWEEN_PROCESSES ? word | (long) leastBytes << LEAST_SHIFT : word;
   }
 
-  /** Puts what a step is to be read from into its slot. */
+  /** Where a step's source or target is in the array of lent memory. */
   @HotPath
-  void lend(long step, HostMemory memory, long offset) {
-    int slot = (int) step & (ConnectionLayout.STEPS - 1);
-    lent[slot] = memory;
-    long at = layout.simple(step);
+  static int index(long step, int which) {
+    return which * ConnectionLayout.STEPS + ((int) step & (ConnectionLayout.STEPS - 1));
+  }
+
+  /** Puts what a step is to be read from, or written to, into its slot. */
+  @HotPath
+  void lend(long step, int which, HostMemory memory, long offset) {
+    lent[index(step, which)] = memory;
+    long at = layout.simple(step) + which * PLACE_BYTES;
     ByteBuffer words = data.window(at);
     int index = data.index(at);
     MappableSegment segment =

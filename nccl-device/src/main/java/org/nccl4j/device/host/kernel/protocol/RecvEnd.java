@@ -235,15 +235,15 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    * to the release nothing waits: a sender that fails waits for the end of the reading.
    */
   @HotPath
-  void locate(SpinWait waiter) {
+  public void locate(SpinWait waiter) {
     if (borrowing != null) {
       borrowing.answer();
       if (borrowing.isLent(step)) {
         if (!borrowing.begin(step)) {
           waiter.awaitFailure(peer);
         }
-        from = borrowing.memory(step, waiter, peer);
-        fromOffset = borrowing.place(step);
+        from = borrowing.memory(step, Lending.SOURCE, waiter, peer);
+        fromOffset = borrowing.place(step, Lending.SOURCE);
         return;
       }
     }
@@ -273,14 +273,40 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    * can only be copied.
    */
   @HotPath
-  HostMemory part() {
+  public HostMemory part() {
     return from;
   }
 
   /** In Simple: the place of a part of the current step's data in their memory. */
   @HotPath
-  long partOffset(int at) {
+  public long partOffset(int at) {
     return fromOffset + at;
+  }
+
+  /** True if the current step's data, which were located, lie in the sender's buffer. */
+  @HotPath
+  public boolean isLent() {
+    return from != data;
+  }
+
+  /** The memory that the sender lends with the current step for this rank to write to. */
+  @HotPath
+  public HostMemory target(SpinWait waiter) {
+    return borrowing.memory(step, Lending.TARGET, waiter, peer);
+  }
+
+  /** The offset of what is lent to write to in its memory. */
+  @HotPath
+  public long targetOffset() {
+    return borrowing.place(step, Lending.TARGET);
+  }
+
+  /** While this rank works for long on what is lent: fails if the sender has failed. */
+  @HotPath
+  public void check(SpinWait waiter) {
+    if (borrowing.isRevoked()) {
+      waiter.awaitFailure(peer);
+    }
   }
 
   /** After a failure: reads nothing any more. */

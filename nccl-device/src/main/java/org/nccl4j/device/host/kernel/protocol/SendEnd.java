@@ -154,13 +154,47 @@ public final class SendEnd extends ConnectionEnd {
    */
   @HotPath
   void lend(HostMemory memory, long offset, int bytes, Call call) {
-    lending.lend(step, memory, offset);
+    lending.lend(step, Lending.SOURCE, memory, offset);
+    lent();
+    count(bytes);
+    publish(~bytes, call);
+  }
+
+  private void lent() {
     if (lastLent < 0) {
       loans.add(this);
     }
     lastLent = step;
-    count(bytes);
-    publish(~bytes, call);
+  }
+
+  /**
+   * In Simple: a step that lends the receiver a whole buffer to read, and perhaps another to write
+   * to, until the end of the kernel; or that tells it that it gets none, if it does not reach them.
+   *
+   * @param target null for none
+   * @param bytes of the source that the receiver is going to read, for the count
+   * @return whether they are lent
+   */
+  @HotPath
+  public boolean offer(
+      SpinWait waiter, HostMemory source, HostMemory target, long bytes, Call call) {
+    awaitCredit(waiter);
+    boolean reached = reaches(source) && (target == null || reaches(target));
+    if (reached) {
+      lending.lend(step, Lending.SOURCE, source, 0);
+      if (target != null) {
+        lending.lend(step, Lending.TARGET, target, 0);
+      }
+      lent();
+      count(bytes);
+    }
+    publish(reached ? ~Long.BYTES : Long.BYTES, call);
+    return reached;
+  }
+
+  /** True if the receiver's processor can access a buffer. */
+  private boolean reaches(HostMemory memory) {
+    return lending != null && lending.takes(memory, SingleCopy.NEVER - 1, /* reduced= */ true);
   }
 
   /** Waits until the receiver has read what the current kernel has lent. */
@@ -244,7 +278,7 @@ public final class SendEnd extends ConnectionEnd {
     step++;
   }
 
-  private void count(int bytes) {
+  private void count(long bytes) {
     SENT.setOpaque(this, sent + bytes);
   }
 

@@ -1,0 +1,162 @@
+package org.nccl4j.device.host.kernel;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.lang.System.Logger.Level;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/** Reduces of two ranks, of which each combines a half where they reach each other's buffers. */
+@Timeout(120)
+class PairReduceTest {
+  private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 7 * 128, 4096);
+  private static final SingleCopy IN_PROCESS = new SingleCopy(4096, SingleCopy.NEVER, Level.DEBUG);
+  private static final SingleCopy BETWEEN_PROCESSES =
+      new SingleCopy(SingleCopy.NEVER, 4096, Level.DEBUG);
+  private static final SingleCopy MAPPED =
+      new SingleCopy(SingleCopy.NEVER, SingleCopy.NEVER, 4096, Level.DEBUG);
+
+  static Stream<SingleCopy> ways() {
+    return Stream.of(IN_PROCESS, BETWEEN_PROCESSES, MAPPED, SingleCopy.OFF);
+  }
+
+  /** Through slots the ring's kernel runs, whose bits all other ways must give. */
+  @ParameterizedTest
+  @MethodSource("ways")
+  void theBitsAreThoseOfTheRing(SingleCopy way) {
+    Random random = new Random(43);
+    Duration deadline = Duration.ofSeconds(30);
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, deadline, way);
+        LocalRanks through = new LocalRanks(2, LAYOUT, deadline, SingleCopy.OFF)) {
+      for (int turn = 0; turn < 120; turn++) {
+        DataType type = DataType.values()[turn % DataType.values().length];
+        RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
+        int count = (4096 + random.nextInt(90_000)) / type.bytes();
+        int shift = random.nextInt(3) * type.bytes();
+        boolean inPlace = random.nextBoolean();
+        byte[][] contents = new byte[2][count * type.bytes() + shift];
+        random.nextBytes(contents[0]);
+        random.nextBytes(contents[1]);
+        CollectiveWork work = reduce(type, op, random.nextInt(2), count);
+        byte[] wanted = run(through, work, contents, shift, inPlace);
+        byte[] got = run(ranks, work, contents, shift, inPlace);
+        assertArrayEquals(wanted, got, "turn " + turn + ": " + work + (inPlace ? " in place" : ""));
+      }
+    }
+  }
+
+  /** An outcome that leaves the caches goes through the ranks' own memory. */
+  @ParameterizedTest
+  @MethodSource("ways")
+  void largeOutcomesAreRight(SingleCopy way) {
+    int count = (17 << 20) / 4 + 5;
+    byte[][] contents = new byte[2][4 * count];
+    for (int rank = 0; rank < 2; rank++) {
+      ByteBuffer words = ByteBuffer.wrap(contents[rank]).order(java.nio.ByteOrder.nativeOrder());
+      for (int i = 0; i < count; i++) {
+        words.putInt(4 * i, (rank + 1) * i);
+      }
+    }
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way)) {
+      CollectiveWork work = reduce(DataType.INT32, RedOp.SUM, 1, count);
+      byte[] got = run(ranks, work, contents, 0, /* inPlace= */ false);
+      ByteBuffer words = ByteBuffer.wrap(got).order(java.nio.ByteOrder.nativeOrder());
+      for (int i = 0; i < count; i++) {
+        assertEquals(3 * i, words.getInt(4 * i), "element " + i);
+      }
+    }
+  }
+
+  /** The memory is unmapped: a rank that wrote to it would end the process. */
+  @Test
+  void aRankThatComesAfterTheRootsFailureDoesNotTouchItsFreedBuffer() {
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofMillis(50), IN_PROCESS)) {
+      CollectiveWork work = reduce(DataType.INT8, RedOp.SUM, 0, 60_000);
+      DeviceMemory mine = launch(ranks, 0, work);
+      assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
+      mine.close();
+      DeviceMemory theirs = launch(ranks, 1, work);
+      assertThrows(TimeoutException.class, () -> ranks.streams.get(1).synchronize());
+      theirs.close();
+    }
+  }
+
+  private static DeviceMemory launch(LocalRanks ranks, int rank, CollectiveWork work) {
+    DeviceMemory buffer = ranks.device.allocate(work.count());
+    KernelCommunicator communicator = ranks.communicators.get(rank);
+    communicator.launch(communicator.prepare(work), buffer, buffer, ranks.streams.get(rank));
+    return buffer;
+  }
+
+  /** The root's outcome; beside it, and in the other rank's buffers, nothing may change. */
+  private static byte[] run(
+      LocalRanks ranks, CollectiveWork work, byte[][] contents, int shift, boolean inPlace) {
+    int bytes = contents[0].length;
+    DeviceMemory[] sends = new DeviceMemory[2];
+    DeviceMemory[] recvs = new DeviceMemory[2];
+    for (int rank = 0; rank < 2; rank++) {
+      sends[rank] = ranks.device.memAlloc(bytes);
+      sends[rank].write(0, ByteBuffer.wrap(contents[rank]));
+      recvs[rank] = inPlace ? sends[rank] : ranks.device.memAlloc(bytes + 64);
+      if (!inPlace) {
+        recvs[rank].fill((byte) 0x5a);
+      }
+      KernelCommunicator communicator = ranks.communicators.get(rank);
+      communicator.launch(
+          communicator.prepare(work),
+          sends[rank].slice(shift, bytes - shift),
+          recvs[rank].slice(shift, bytes - shift),
+          ranks.streams.get(rank));
+    }
+    ranks.streams.forEach(DeviceStream::isIdle);
+    ranks.streams.forEach(DeviceStream::synchronize);
+    int root = work.root();
+    assertArrayEquals(contents[1 - root], read(sends[1 - root], bytes));
+    byte[] outcome = read(recvs[root], (int) recvs[root].size());
+    if (!inPlace) {
+      for (int at = 0; at < outcome.length; at++) {
+        if (at < shift || at >= bytes) {
+          assertEquals(0x5a, outcome[at], "beside the outcome, at " + at);
+        }
+      }
+    }
+    for (int rank = 0; rank < 2; rank++) {
+      sends[rank].close();
+      if (!inPlace) {
+        recvs[rank].close();
+      }
+    }
+    return outcome;
+  }
+
+  private static byte[] read(DeviceMemory memory, int bytes) {
+    byte[] all = new byte[bytes];
+    memory.read(0, ByteBuffer.wrap(all));
+    return all;
+  }
+
+  private static CollectiveWork reduce(DataType type, RedOp op, int root, int count) {
+    return new CollectiveWork(
+        Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, type, op, root, count, 1, 4096);
+  }
+}
