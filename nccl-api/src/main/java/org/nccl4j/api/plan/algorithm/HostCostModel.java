@@ -36,6 +36,12 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   /** One message of the busiest rank beside the chain of hand-overs. */
   private static final double PEER = 0.04;
 
+  /** The same three in calls whose ranks wait for each other, where {@link #crosses} says so. */
+  private static final double FAR_HOP = 0.5;
+
+  private static final double FAR_TAIL = 0.2;
+  private static final double FAR_PEER = 0.3;
+
   /** One message of a rank, in calls that do not wait for each other. */
   private static final double MESSAGE = 0.12;
 
@@ -76,7 +82,8 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
           case SIMPLE -> isRead(operation, bytes) ? SINGLE_COPY_GIGABYTES : SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
-    double tails = protocol == Protocol.SIMPLE ? algorithm.steps(operation, nRanks) * TAIL : 0;
+    double tail = protocol != Protocol.SIMPLE ? 0 : isFar(operation) ? FAR_TAIL : TAIL;
+    double tails = algorithm.steps(operation, nRanks) * tail;
     double latency = latency(operation, algorithm) + tails;
     double passes = passes(operation, algorithm, bytes) * bytes / (gigabytes * 1e3);
     return sharing * (latency + passes);
@@ -89,10 +96,21 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
    */
   private double latency(Operation operation, Algorithm algorithm) {
     double steps = algorithm.steps(operation, nRanks);
-    double chain = steps * (HOP + switching(nRanks, cores));
+    boolean far = isFar(operation);
+    double chain = steps * ((far ? FAR_HOP : HOP) + switching(nRanks, cores));
     return operation.isRooted()
         ? (chain + algorithm.messages(operation, nRanks) * MESSAGE) / 2
-        : chain + Math.max(0, algorithm.messages(operation, nRanks) - steps) * PEER;
+        : chain
+            + Math.max(0, algorithm.messages(operation, nRanks) - steps) * (far ? FAR_PEER : PEER);
+  }
+
+  private boolean isFar(Operation operation) {
+    return crosses(nRanks, cores) && !operation.isRooted();
+  }
+
+  /** True of more than two ranks with cores of their own: their lines cross the processor. */
+  static boolean crosses(int nRanks, int cores) {
+    return nRanks > 2 && nRanks <= cores;
   }
 
   /** Added microseconds of each wait for ranks that need cores which others have. */

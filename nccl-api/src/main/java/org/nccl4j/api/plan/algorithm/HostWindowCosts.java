@@ -18,6 +18,11 @@ import org.nccl4j.operation.Protocol;
 record HostWindowCosts(CostModel base, int nRanks, int cores) implements CostOverlay {
   private static final double BARRIER = 0.16;
   private static final double PEER = 0.03;
+
+  /** The same two where {@link HostCostModel#crosses} says so. */
+  private static final double FAR_BARRIER = 0.5;
+
+  private static final double FAR_PEER = 0.25;
   private static final double GIGABYTES = HostCostModel.SINGLE_COPY_GIGABYTES;
   private static final double LINE_GIGABYTES = 2.5;
   private static final double SEND = 0.4;
@@ -53,7 +58,9 @@ record HostWindowCosts(CostModel base, int nRanks, int cores) implements CostOve
   }
 
   private double barrier() {
-    return BARRIER + nRanks * PEER + HostCostModel.switching(nRanks, cores);
+    return HostCostModel.crosses(nRanks, cores)
+        ? FAR_BARRIER + nRanks * FAR_PEER
+        : BARRIER + nRanks * PEER + HostCostModel.switching(nRanks, cores);
   }
 
   private double lines(long bytes) {
