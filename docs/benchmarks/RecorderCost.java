@@ -36,7 +36,7 @@ public class RecorderCost {
   /** The recorders that are on in the measured blocks. */
   enum Kind {
     NOTHING("nothing against nothing"),
-    RECORDER("flight recorder"),
+    RECORDER("links".equals(System.getenv("PART")) ? "count of links" : "flight recorder"),
     JFR("JFR with its default settings"),
     OWN("JFR with nccl4j's events alone"),
     BARE("JFR with its default settings, of a loop without operations"),

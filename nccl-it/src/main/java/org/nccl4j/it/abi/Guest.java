@@ -83,7 +83,12 @@ final class Guest {
     if (WARMED.compareAndSet(false, true)) {
       Thread thread = new Thread(() -> call(place), "nccl4j-warm-up");
       thread.setDaemon(true);
-      thread.start();
+      try {
+        thread.start();
+      } catch (OutOfMemoryError e) {
+        WARM.countDown();
+        LOGGER.log(Level.FINE, "no thread for the warm-up: first calls take longer", e);
+      }
     }
   }
 
