@@ -1,18 +1,13 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
-import org.nccl4j.device.host.kernel.protocol.RecvEnd;
-import org.nccl4j.device.host.kernel.protocol.SendEnd;
-import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
-import org.nccl4j.operation.Protocol;
 
 /**
  * Reduce of two ranks that reach each other's buffers: each combines one half of the data and
@@ -24,14 +19,8 @@ final class PairReduce implements Kernel {
   /** Bytes of a piece that goes through the scratch memory. */
   private static final int PIECE = 16 << 10;
 
-  /** Bytes of a piece that does not; after each, a rank looks whether the other has failed. */
-  private static final int LARGE_PIECE = 1 << 20;
-
   private final Kernel otherwise;
-  private final SpinWait waiter;
-  private final Call call;
-  private final SendEnd to;
-  private final RecvEnd from;
+  private final Pair pair;
   private final Reduction reduction;
   private final int elementBytes;
   private final long bytes;
@@ -49,12 +38,8 @@ final class PairReduce implements Kernel {
    * @param otherwise what runs where a rank does not reach the other's buffers
    */
   PairReduce(KernelContext context, CollectiveWork work, Kernel otherwise) {
-    int peer = 1 - context.spec.rank();
     this.otherwise = otherwise;
-    this.waiter = context.waiter;
-    this.call = context.call(work);
-    this.to = context.ends.send(peer);
-    this.from = context.ends.recv(peer);
+    this.pair = new Pair(context, work);
     this.reduction = context.reduction(work);
     this.elementBytes = work.type().bytes();
     this.bytes = KernelContext.bytes(work);
@@ -65,30 +50,24 @@ final class PairReduce implements Kernel {
 
   /** True for reduces of two ranks of a host that are not small; the same on both ranks. */
   static boolean suits(KernelContext context, CollectiveWork work) {
-    return context.spec.nRanks() == 2
-        && context.spec.localRanks() == 2
-        && work.protocol() == Protocol.SIMPLE
-        && KernelContext.bytes(work) >= SingleCopy.LEAST_BYTES
+    return Pair.suits(context, work, SingleCopy.LEAST_BYTES)
         && !context.reduction(work).hasPrepare();
   }
 
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
-    long half = bytes / 2 & -64;
+    long half = Pair.half(bytes);
     long others = isRoot ? bytes - half : half;
-    boolean lends = to.offer(waiter, send, isRoot ? recv : null, others, call);
-    from.awaitData(waiter, call);
-    from.locate(waiter);
-    boolean both = lends && from.isLent();
+    boolean both = pair.exchange(/* lends= */ true, send, isRoot ? recv : null, others);
     if (both && isRoot) {
-      combine(send, 0, from.part(), from.partOffset(0), recv, 0, 0, half);
+      combine(send, 0, pair.source(), pair.sourceOffset(), recv, 0, 0, half);
     } else if (both) {
-      HostMemory target = from.target(waiter);
-      long targetOffset = from.targetOffset();
-      combine(from.part(), from.partOffset(0), send, 0, target, targetOffset, half, bytes);
+      HostMemory target = pair.target();
+      long targetOffset = pair.targetOffset();
+      combine(pair.source(), pair.sourceOffset(), send, 0, target, targetOffset, half, bytes);
     }
-    from.release();
+    pair.release();
     if (!both) {
       otherwise.run(send, recv);
     }
@@ -105,7 +84,7 @@ final class PairReduce implements Kernel {
       long begin,
       long end) {
     boolean staged = leaves && a.address() + aOffset != target.address() + targetOffset;
-    int most = staged ? PIECE : LARGE_PIECE;
+    int most = staged ? PIECE : Pair.PIECE;
     for (long at = begin; at < end; at += most) {
       int piece = (int) Math.min(most, end - at);
       int count = piece / elementBytes;
@@ -118,7 +97,7 @@ final class PairReduce implements Kernel {
       if (staged) {
         Copies.stream(streaming, scratch, 0, target, targetOffset + at, piece);
       }
-      from.check(waiter);
+      pair.check();
     }
   }
 }

@@ -21,7 +21,10 @@ public final class RingKernels implements HostAlgorithm {
           new RingAllReduce(ring, along, context.parts(work, work.count(), ring.size()));
       case ALL_GATHER -> new RingAllGather(ring, along, whole, bytes);
       case REDUCE_SCATTER -> new RingReduceScatter(ring, along, whole, bytes);
-      case BROADCAST -> new RingBroadcast(ring, along, whole, work.root());
+      case BROADCAST -> {
+        Kernel round = new RingBroadcast(ring, along, whole, work.root());
+        yield PairBroadcast.suits(context, work) ? new PairBroadcast(context, work, round) : round;
+      }
       case REDUCE -> {
         Kernel round = new RingReduce(ring, along, whole, work.root());
         yield PairReduce.suits(context, work) ? new PairReduce(context, work, round) : round;

@@ -171,6 +171,7 @@ public final class SendEnd extends ConnectionEnd {
    * In Simple: a step that lends the receiver a whole buffer to read, and perhaps another to write
    * to, until the end of the kernel; or that tells it that it gets none, if it does not reach them.
    *
+   * @param source null for none at all
    * @param target null for none
    * @param bytes of the source that the receiver is going to read, for the count
    * @return whether they are lent
@@ -179,7 +180,7 @@ public final class SendEnd extends ConnectionEnd {
   public boolean offer(
       SpinWait waiter, HostMemory source, HostMemory target, long bytes, Call call) {
     awaitCredit(waiter);
-    boolean reached = reaches(source) && (target == null || reaches(target));
+    boolean reached = source != null && reaches(source) && (target == null || reaches(target));
     if (reached) {
       lending.lend(step, Lending.SOURCE, source, 0);
       if (target != null) {

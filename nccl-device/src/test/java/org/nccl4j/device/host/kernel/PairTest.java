@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.Random;
 import java.util.stream.Stream;
@@ -26,9 +27,9 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
-/** Reduces of two ranks, of which each combines a half where they reach each other's buffers. */
+/** Reduces and broadcasts of two ranks, each of which does a half if they reach each other. */
 @Timeout(120)
-class PairReduceTest {
+class PairTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 7 * 128, 4096);
   private static final SingleCopy IN_PROCESS = new SingleCopy(4096, SingleCopy.NEVER, Level.DEBUG);
   private static final SingleCopy BETWEEN_PROCESSES =
@@ -72,7 +73,7 @@ class PairReduceTest {
     int count = (17 << 20) / 4 + 5;
     byte[][] contents = new byte[2][4 * count];
     for (int rank = 0; rank < 2; rank++) {
-      ByteBuffer words = ByteBuffer.wrap(contents[rank]).order(java.nio.ByteOrder.nativeOrder());
+      ByteBuffer words = ByteBuffer.wrap(contents[rank]).order(ByteOrder.nativeOrder());
       for (int i = 0; i < count; i++) {
         words.putInt(4 * i, (rank + 1) * i);
       }
@@ -80,9 +81,48 @@ class PairReduceTest {
     try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way)) {
       CollectiveWork work = reduce(DataType.INT32, RedOp.SUM, 1, count);
       byte[] got = run(ranks, work, contents, 0, /* inPlace= */ false);
-      ByteBuffer words = ByteBuffer.wrap(got).order(java.nio.ByteOrder.nativeOrder());
+      ByteBuffer words = ByteBuffer.wrap(got).order(ByteOrder.nativeOrder());
       for (int i = 0; i < count; i++) {
         assertEquals(3 * i, words.getInt(4 * i), "element " + i);
+      }
+    }
+  }
+
+  /** In place each rank copies a half; a root that has a copy of its own to make lends nothing. */
+  @ParameterizedTest
+  @MethodSource("ways")
+  void largeBroadcastsArriveWhole(SingleCopy way) {
+    Random random = new Random(44);
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way)) {
+      for (int turn = 0; turn < 8; turn++) {
+        int root = turn % 2;
+        int bytes = (1 << 20) + random.nextInt(3 << 20);
+        int shift = random.nextInt(5);
+        byte[][] contents = new byte[2][bytes + shift];
+        random.nextBytes(contents[0]);
+        random.nextBytes(contents[1]);
+        CollectiveWork work = work(Operation.BROADCAST, DataType.INT8, RedOp.SUM, root, bytes);
+        DeviceMemory[] buffers = new DeviceMemory[3];
+        for (int b = 0; b < buffers.length; b++) {
+          buffers[b] = ranks.device.memAlloc(bytes + shift);
+          buffers[b].write(0, ByteBuffer.wrap(contents[b == 1 - root ? 1 - root : root]));
+        }
+        for (int rank = 0; rank < 2; rank++) {
+          DeviceMemory recv = buffers[rank == root && turn % 4 > 1 ? 2 : rank];
+          KernelCommunicator communicator = ranks.communicators.get(rank);
+          communicator.launch(
+              communicator.prepare(work),
+              buffers[rank].slice(shift, bytes),
+              recv.slice(shift, bytes),
+              ranks.streams.get(rank));
+        }
+        ranks.streams.forEach(DeviceStream::isIdle);
+        ranks.streams.forEach(DeviceStream::synchronize);
+        System.arraycopy(contents[1 - root], 0, contents[root], 0, shift);
+        assertArrayEquals(contents[root], read(buffers[1 - root], bytes + shift), "turn " + turn);
+        for (DeviceMemory buffer : buffers) {
+          buffer.close();
+        }
       }
     }
   }
@@ -156,7 +196,12 @@ class PairReduceTest {
   }
 
   private static CollectiveWork reduce(DataType type, RedOp op, int root, int count) {
+    return work(Operation.REDUCE, type, op, root, count);
+  }
+
+  private static CollectiveWork work(
+      Operation operation, DataType type, RedOp op, int root, int count) {
     return new CollectiveWork(
-        Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, type, op, root, count, 1, 4096);
+        operation, Algorithm.RING, Protocol.SIMPLE, type, op, root, count, 1, 4096);
   }
 }
