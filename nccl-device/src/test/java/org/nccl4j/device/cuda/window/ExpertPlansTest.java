@@ -46,7 +46,7 @@ class ExpertPlansTest extends AgainstFakeCuda {
     ExpertLayout layout = new ExpertLayout(SIZES, 4);
     assertEquals(8 * 32 * 4, layout.combineFlags - layout.dispatchFlags);
     assertEquals(3 * 128, layout.stagedRow, "lines of 112 elements");
-    assertTrue(layout.tableBytes >= 16 * (1 + 15));
+    assertTrue(layout.tableBytes >= 16 * (1 + 8));
     assertEquals(2 * 2 * 10 * layout.stagedRow, layout.outputs - layout.tokens, 127);
     assertEquals(30 * 512, layout.windowBytes - layout.outputs);
     assertEquals(2 * 3 * 3, layout.listCapacity);
