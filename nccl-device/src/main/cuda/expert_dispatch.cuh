@@ -89,9 +89,12 @@ __device__ __forceinline__ void dispatch(const nccl4jExpertArguments& a) {
   clear(a, s);
   const u64 number = state(a)->dispatches + 1, half = number & 1;
   const LineFlags flags((u32)number, kTableSignature);
-  sendTable(a, half, flags);
-  sendTokens<T, WIRE>(a, half, number);
-  if (!a.wholeLines) tellAll(a, a.dispatchFlags, number);
+  if (a.parts & EXPERT_SEND) {
+    sendTable(a, half, flags);
+    sendTokens<T, WIRE>(a, half, number);
+    if (!a.wholeLines) tellAll(a, a.dispatchFlags, number);
+  }
+  if (!(a.parts & EXPERT_RECEIVE)) return;
   Tables tables(a, half, flags);
   countRows(a, tables, s);
   if (!a.wholeLines) awaitAll(a, a.dispatchFlags, number);

@@ -21,6 +21,9 @@ typedef struct {
   uint64_t pad;
 } nccl4jExpertState;
 
+// The parts of a call: nccl4jExpertArguments.parts. The second completes what the first has begun.
+enum nccl4jExpertPart { EXPERT_SEND = 1, EXPERT_RECEIVE = 2 };
+
 // The place of an entry among those of its expert.
 typedef struct {
   uint32_t origin;  // the entry's key; of many entries the expert's number on this rank, and above 16 bits the
@@ -67,7 +70,7 @@ typedef struct {
   uint32_t localExperts;
   uint32_t tokenCount;
   uint32_t wholeLines;    // 1 if the links keep 128 bytes whole that a warp stores at once
-  uint32_t pad;
+  uint32_t parts;         // of the call: nccl4jExpertPart
 } nccl4jExpertArguments;
 
 #endif

@@ -129,6 +129,7 @@ final class ExpertMessages implements ExpertDelivery {
       DeviceMemory experts,
       DeviceMemory factors,
       int count,
+      boolean whole,
       DeviceStream stream) {
     stream.synchronize();
     readExperts(experts, count);
@@ -150,6 +151,10 @@ final class ExpertMessages implements ExpertDelivery {
     writeCounts();
     stream.synchronize();
   }
+
+  /** The first part has done all. */
+  @Override
+  public void receiveDispatch(DeviceStream stream) {}
 
   /** Reads expert numbers into a table, and refuses those that do not exist. */
   private void readExperts(DeviceMemory experts, int count) {
@@ -321,6 +326,18 @@ final class ExpertMessages implements ExpertDelivery {
           own(Operation.RECV, packed, sizes.type(), sizes.hidden(), stream);
         });
     stream.synchronize();
+    if (result != null) {
+      add(result);
+    }
+  }
+
+  @Override
+  public void receiveCombine(DeviceMemory result, DeviceStream stream) {
+    stream.synchronize();
+    add(result);
+  }
+
+  private void add(DeviceMemory result) {
     for (int token = 0; token < tokens; token++) {
       add(token);
       result.write(token * sizes.rowBytes(), row.rewind());

@@ -20,7 +20,7 @@ public interface ExpertKernels {
   /** Bytes of a rank's own memory. */
   long ownBytes(ExpertSizes sizes, int blocks);
 
-  /** Prepares the kernels of one exchange. */
+  /** Prepares the kernels of one exchange between windows. */
   Plans prepare(ExpertSizes sizes, Form form, Memory memory);
 
   /**
@@ -31,6 +31,9 @@ public interface ExpertKernels {
    *     at once
    */
   record Form(int blocks, boolean wholeLines) {
+    /** The form without kernels. */
+    public static final Form NONE = new Form(0, false);
+
     /** Returns the form that suits both of two ranks. */
     public Form and(Form other) {
       return new Form(Math.min(blocks, other.blocks), wholeLines && other.wholeLines);
@@ -65,16 +68,27 @@ public interface ExpertKernels {
      *
      * @param experts int32 [count][topK], -1 for none
      * @param weights float32 [count][topK]
+     * @param whole false for the sending part alone, without waits for other ranks
      */
-    KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count);
+    KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count, boolean whole);
+
+    /** The receiving part of the last dispatch, which has only sent. */
+    KernelPlan receiveDispatch();
 
     /**
      * The combine of the last dispatch. The outputs are the launch's send buffer, the result its
      * receive buffer.
      *
      * @param rows that the outputs have room for
+     * @param whole false for the sending part alone
      */
-    KernelPlan combine(long rows);
+    KernelPlan combine(long rows, boolean whole);
+
+    /**
+     * The receiving part of the last combine, which has only sent. The result is the launch's
+     * receive buffer.
+     */
+    KernelPlan receiveCombine();
 
     /** Gives back what the plans hold outside the heap. */
     void discard();

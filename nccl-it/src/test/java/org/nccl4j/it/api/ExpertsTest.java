@@ -15,6 +15,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
+import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
@@ -133,6 +134,36 @@ class ExpertsTest {
               exchange.close();
               exchange.close();
               refused("closed", () -> exchange.dispatch(tokens, experts, weights, 4, stream));
+            }
+          });
+    }
+  }
+
+  @Test
+  void aCallInPartsIsReceivedOnceAndBeforeTheNext() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (ExpertExchange exchange = comm.expertExchange(sizes(4));
+                DeviceMemory tokens = Devices.host().allocate(4 * 32);
+                DeviceMemory experts = Devices.host().allocate(4 * 8);
+                DeviceMemory outputs = Devices.host().allocate(16 * 32)) {
+              ExpertReceive first = exchange.beginDispatch(tokens, experts, experts, 4, stream);
+              String open = "the last dispatch was begun and not received";
+              refused(open, () -> exchange.dispatch(tokens, experts, experts, 4, stream));
+              refused(open, () -> exchange.beginDispatch(tokens, experts, experts, 4, stream));
+              refused(open, () -> exchange.combine(outputs, tokens, stream));
+              refused("group", () -> Group.run(() -> first.receive(stream)));
+              first.receive(stream);
+              refused("it was received", () -> first.receive(stream));
+              ExpertReceive second = exchange.beginCombine(outputs, tokens, stream);
+              String of = "the last combine was begun and not received";
+              refused(of, () -> exchange.dispatch(tokens, experts, experts, 4, stream));
+              refused(of, () -> exchange.beginCombine(outputs, tokens, stream));
+              refused("it was received", () -> first.receive(stream));
+              second.receive(stream);
+              refused("it was received", () -> second.receive(stream));
+              exchange.combine(outputs, tokens, stream);
             }
           });
     }

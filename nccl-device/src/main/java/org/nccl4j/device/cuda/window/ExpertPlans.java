@@ -14,6 +14,8 @@ public final class ExpertPlans implements ExpertKernels {
   private static final String DISPATCH = "nccl4j_dispatch";
   private static final String COMBINE = "nccl4j_combine";
   private static final int THREADS = 1024; // experts::kThreads
+  private static final int SEND = 1; // EXPERT_SEND
+  private static final int RECEIVE = 2; // EXPERT_RECEIVE
 
   /** More blocks were not faster on 132 multiprocessors, for 128 tokens and for 4096. */
   private static final int MOST_BLOCKS = 128;
@@ -109,19 +111,35 @@ public final class ExpertPlans implements ExpertKernels {
   private record Prepared(CudaKernelPlan dispatch, CudaKernelPlan combine, long mostRows)
       implements Plans {
     @Override
-    public KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count) {
+    public KernelPlan dispatch(
+        DeviceMemory experts, DeviceMemory weights, int count, boolean whole) {
       dispatch
           .arguments()
           .putLong(ExpertArguments.EXPERTS, experts.address())
           .putLong(ExpertArguments.WEIGHTS, weights.address())
           .putInt(ExpertArguments.TOKEN_COUNT, count);
-      return dispatch;
+      return with(dispatch, whole ? SEND | RECEIVE : SEND);
     }
 
     @Override
-    public KernelPlan combine(long rows) {
+    public KernelPlan receiveDispatch() {
+      return with(dispatch, RECEIVE);
+    }
+
+    @Override
+    public KernelPlan combine(long rows, boolean whole) {
       combine.arguments().putLong(ExpertArguments.SENT_ROWS, Math.min(rows, mostRows));
-      return combine;
+      return with(combine, whole ? SEND | RECEIVE : SEND);
+    }
+
+    @Override
+    public KernelPlan receiveCombine() {
+      return with(combine, RECEIVE);
+    }
+
+    private static KernelPlan with(CudaKernelPlan plan, int parts) {
+      plan.arguments().putInt(ExpertArguments.PARTS, parts);
+      return plan;
     }
 
     @Override

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.window;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -72,7 +73,7 @@ class ExpertPlansTest extends AgainstFakeCuda {
                   windows.sends.get(1), own, other, other, other.slice(64, 64), other));
       DeviceMemory tokens = other.slice(512, 4096);
       DeviceMemory experts = other.slice(128, 128);
-      CudaKernelPlan plan = (CudaKernelPlan) plans.dispatch(experts, other, 7);
+      CudaKernelPlan plan = (CudaKernelPlan) plans.dispatch(experts, other, 7, /* whole= */ false);
       assertEquals(7, plan.arguments().getInt(ExpertArguments.TOKEN_COUNT));
       assertEquals(1, plan.arguments().getInt(ExpertArguments.WHOLE_LINES));
       communicator.launch(plan, tokens, null, ranks.streams.get(1));
@@ -86,6 +87,11 @@ class ExpertPlansTest extends AgainstFakeCuda {
       assertEquals(
           windows.sends.get(1).peers().get(1).address(),
           first + arguments.getLong(ExpertArguments.STRIDE));
+      assertEquals(1, plan.arguments().getInt(ExpertArguments.PARTS));
+      assertSame(plan, plans.receiveDispatch());
+      assertEquals(2, plan.arguments().getInt(ExpertArguments.PARTS));
+      plan = (CudaKernelPlan) plans.combine(9, /* whole= */ true);
+      assertEquals(3, plan.arguments().getInt(ExpertArguments.PARTS));
       plans.discard();
     }
   }
