@@ -10,6 +10,7 @@ import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.api.group.ExpertCalls;
+import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
@@ -263,6 +264,11 @@ public final class CommunicatorState {
       ExpertKernels.Form form,
       ExpertKernels.Memory memory) {
     return ExpertCalls.prepare(engine().launcher(), kernels, sizes, form, memory);
+  }
+
+  /** Prepares the steps of an exchange with experts; as {@link KernelCommunicator#expertSteps}. */
+  public ExpertSteps expertSteps(ExpertSizes sizes) {
+    return ExpertSteps.prepare(engine().launcher(), kernels(), sizes);
   }
 
   /**

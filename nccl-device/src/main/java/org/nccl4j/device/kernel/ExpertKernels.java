@@ -93,4 +93,45 @@ public interface ExpertKernels {
     /** Gives back what the plans hold outside the heap. */
     void discard();
   }
+
+  /**
+   * The steps of an exchange by sends and receives, on this rank's memory alone. Lists are int32. A
+   * plan is launched before the next is asked for. By the thread that prepares and launches.
+   */
+  interface Steps {
+    /**
+     * Tokens, the launch's send buffer, in the form they travel in: rows of travelBytes in its
+     * receive buffer.
+     *
+     * @param tokens [count] the token of each
+     * @param targets [count] the row to write for each
+     */
+    KernelPlan pack(DeviceMemory tokens, DeviceMemory targets, long count);
+
+    /**
+     * Received rows, the launch's receive buffer, of rows of travelBytes, its send buffer.
+     *
+     * @param from [count] the row to read for each
+     * @param scales of the received rows
+     */
+    KernelPlan place(DeviceMemory from, DeviceMemory scales, long count);
+
+    /**
+     * Outputs, the launch's send buffer, one after the other, to rows of its receive buffer.
+     *
+     * @param targets [count] the row to write for each
+     */
+    KernelPlan gather(DeviceMemory targets, long count);
+
+    /**
+     * Sums of outputs, the launch's send buffer; the result is its receive buffer.
+     *
+     * @param places [tokens][topK] the row of each output, -1 for none
+     * @param weights float32 [tokens][topK]
+     */
+    KernelPlan add(DeviceMemory places, DeviceMemory weights, long tokens);
+
+    /** Gives back what the plans hold outside the heap. */
+    void discard();
+  }
 }

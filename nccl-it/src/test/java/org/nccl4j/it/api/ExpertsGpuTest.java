@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -104,7 +105,7 @@ class ExpertsGpuTest {
     }
   }
 
-  /** Between hosts, as these ranks say they are, the host packs and adds. */
+  /** Between hosts, as these ranks say they are, kernels pack, place and add. */
   @Test
   void ranksOfSeveralHosts() throws Exception {
     try (Ranks ranks = Ranks.onHosts("ab", Devices.cuda().list(), CommunicatorConfig.defaults())) {
@@ -115,7 +116,30 @@ class ExpertsGpuTest {
               assertTrue(!exchange.isCapturable());
             }
           });
-      rounds(ranks, 3, new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true));
+      rounds(
+          ranks,
+          6,
+          new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true),
+          new ExpertConfig(33, 1152, 3, 8, DataType.FLOAT32, true),
+          new ExpertConfig(7, 12, 2, 18, DataType.FLOAT32, false),
+          new ExpertConfig(200, 1032, 4, 260, DataType.FLOAT16, false),
+          new ExpertConfig(150, 640, 40, 16, DataType.BFLOAT16, true));
+    }
+  }
+
+  /** Ranks on one host beside ranks on another. */
+  @Test
+  void severalRanksOfAHost() throws Exception {
+    List<? extends Device> devices = Devices.cuda().list();
+    assumeTrue(devices.size() > 2, "needs more than 2 GPUs");
+    String hosts = "aabbccdd".substring(0, Math.min(8, devices.size()));
+    try (Ranks ranks = Ranks.onHosts(hosts, devices, CommunicatorConfig.defaults())) {
+      int n = hosts.length();
+      rounds(
+          ranks,
+          4,
+          new ExpertConfig(33, 1152, 3, 4 * n, DataType.BFLOAT16, true),
+          new ExpertConfig(50, 1032, 4, 3 * n, DataType.FLOAT16, false));
     }
   }
 

@@ -50,6 +50,11 @@ public final class ExpertPlans implements ExpertKernels {
     return new ExpertLayout(sizes, blocks).ownBytes;
   }
 
+  /** Prepares the steps of an exchange by sends and receives. */
+  public Steps steps(ExpertSizes sizes) {
+    return new ExpertPackPlans(context, sizes);
+  }
+
   @Override
   public Plans prepare(ExpertSizes sizes, Form form, Memory memory) {
     return new Prepared(

@@ -28,6 +28,8 @@ class ExpertPlansTest extends AgainstFakeCuda {
   @Test
   void argumentsLieWhereTheHeaderSays() throws Exception {
     LayoutTest.compare(ExpertArguments.class, "expert_layout.h", "nccl4jExpertArguments");
+    LayoutTest.compare(
+        ExpertPackArguments.class, "expert_pack_layout.h", "nccl4jExpertPackArguments");
     String limits =
         "printf(\"%d %d %d %d %d\", NCCL4J_EXPERT_RANKS, NCCL4J_EXPERT_LOCAL,"
             + " NCCL4J_EXPERT_GROUP, (int)sizeof(nccl4jExpertState), (int)sizeof(nccl4jExpertPlace));";
@@ -93,6 +95,37 @@ class ExpertPlansTest extends AgainstFakeCuda {
       plan = (CudaKernelPlan) plans.combine(9, /* whole= */ true);
       assertEquals(3, plan.arguments().getInt(ExpertArguments.PARTS));
       plans.discard();
+    }
+  }
+
+  @Test
+  void stepsGetTheirListsAndTheSizesOfTheirRows() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(1, Duration.ofSeconds(3));
+        DeviceMemory memory = ranks.devices.get(0).allocate(1 << 16)) {
+      var communicator = ranks.communicators().get(0);
+      ExpertKernels.Steps steps = communicator.expertSteps(SIZES);
+      DeviceMemory list = memory.slice(256, 256);
+      CudaKernelPlan plan = (CudaKernelPlan) steps.pack(list, memory, 5);
+      assertEquals(512, plan.arguments().getLong(ExpertPackArguments.FROM));
+      assertEquals(256 + 16, plan.arguments().getLong(ExpertPackArguments.TO));
+      assertEquals(256, plan.arguments().getInt(ExpertPackArguments.ROW_BYTES));
+      assertEquals(2, plan.arguments().getInt(ExpertPackArguments.GROUPS));
+      plan = (CudaKernelPlan) steps.gather(list, 6);
+      assertEquals(0, plan.arguments().getLong(ExpertPackArguments.ITEMS));
+      assertEquals(512, plan.arguments().getLong(ExpertPackArguments.TO));
+      plan = (CudaKernelPlan) steps.add(list, memory, 7);
+      assertEquals(memory.address(), plan.arguments().getLong(ExpertPackArguments.WEIGHTS));
+      assertEquals(3, plan.arguments().getInt(ExpertPackArguments.TOP_K));
+      plan = (CudaKernelPlan) steps.place(list, memory, 8);
+      assertEquals(memory.address(), plan.arguments().getLong(ExpertPackArguments.SCALES));
+      assertEquals(8, plan.arguments().getLong(ExpertPackArguments.COUNT));
+      communicator.launch(plan, memory, memory, ranks.streams.get(0));
+      Offheap arguments = new Offheap(ExpertPackArguments.SIZE);
+      fake.fakeArguments(arguments.address());
+      assertEquals(list.address(), arguments.getLong(ExpertPackArguments.ITEMS));
+      assertEquals(memory.address(), arguments.getLong(KernelLayout.RECV));
+      steps.discard();
     }
   }
 
