@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
+import java.util.function.IntFunction;
 import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
@@ -20,9 +21,10 @@ import org.nccl4j.operation.Operation;
 /**
  * Delivers tokens by sends and receives, between ranks that do not all reach each other's windows.
  * The host gets the expert numbers of all ranks by an all-gather, and finds the rows. Kernels pack
- * a token once for each rank that gets it, sends and receives carry it, and kernels put it into its
- * rows. Outputs travel back in the same way, and a kernel adds them. So the host touches no tokens
- * of a GPU, and waits only in a dispatch.
+ * a token once for each rank of its host that gets it, and once for each other host. Sends and
+ * receives carry it, there a relay forwards it, and kernels put it into its rows. Each output
+ * travels straight back, and a kernel adds them. So the host touches no tokens of a GPU, and waits
+ * only in a dispatch.
  */
 final class ExpertMessages implements ExpertDelivery {
   private final OperationDispatcher queue;
@@ -53,14 +55,15 @@ final class ExpertMessages implements ExpertDelivery {
       ExpertSizes sizes,
       ExpertBuffers buffers,
       ExpertSteps steps,
+      ExpertRoutes routes,
       DeviceMemory[] memory) {
     this.queue = queue;
     this.steps = steps;
     this.sizes = sizes;
     this.buffers = buffers;
     rank = state.rank();
+    this.routes = routes;
     rows = new ExpertRows(sizes, rank);
-    routes = new ExpertRoutes(sizes, rank);
     staging = memory[0];
     outputs = memory[1];
     lists = memory[2];
@@ -78,8 +81,8 @@ final class ExpertMessages implements ExpertDelivery {
       ExpertConfig config,
       ExpertBuffers buffers) {
     ExpertSizes sizes = config.sizes(state.nRanks());
-    long others = Math.min(sizes.nRanks() - 1, sizes.topK());
-    long packed = sizes.maxTokens() * (others + 1);
+    ExpertRoutes routes = new ExpertRoutes(sizes, state.rank(), state.hosts().ranks());
+    long listed = 2 * (routes.mostPacked() + routes.mostForwarded() + sizes.rows());
     DeviceMemory[] memory = {};
     ExpertSteps steps = null;
     NcclException lack = null;
@@ -88,9 +91,9 @@ final class ExpertMessages implements ExpertDelivery {
       memory =
           ExpertBuffers.allocateAll(
               state.device(),
-              sizes.maxTokens() * (sizes.nRanks() + others) * sizes.travelBytes(),
+              routes.mostStaged() * sizes.travelBytes(),
               2 * sizes.entries() * sizes.rowBytes(),
-              (2 * packed + 2 * sizes.rows() + 2 * sizes.entries()) * Integer.BYTES,
+              (listed + 2 * sizes.entries()) * Integer.BYTES,
               ExpertTables.ownBytes(sizes),
               ExpertTables.allBytes(sizes));
     } catch (NcclException e) {
@@ -107,13 +110,15 @@ final class ExpertMessages implements ExpertDelivery {
       }
       throw e;
     }
-    return new ExpertMessages(state, queue, sizes, buffers, steps, memory);
+    return new ExpertMessages(state, queue, sizes, buffers, steps, routes, memory);
   }
 
   /** The lists of a dispatch and its combine, as parts of one memory. */
   private record Lists(
       DeviceMemory packed,
       DeviceMemory packedTo,
+      DeviceMemory forwarded,
+      DeviceMemory forwardedTo,
       DeviceMemory from,
       DeviceMemory outputs,
       DeviceMemory places,
@@ -144,16 +149,14 @@ final class ExpertMessages implements ExpertDelivery {
         new ExpertSteps.Rows(call.packed, call.packedTo, routes.packed()),
         staging,
         stream);
-    GroupScope.run(
-        () -> {
-          for (int peer = 0; peer < sizes.nRanks(); peer++) {
-            long bytes = sizes.travelBytes();
-            transfer(Operation.SEND, staging, routes.leaving(peer), bytes, peer, stream);
-            if (peer != rank) {
-              transfer(Operation.RECV, staging, routes.arriving(peer), bytes, peer, stream);
-            }
-          }
-        });
+    exchange(staging, sizes.travelBytes(), routes::leaving, routes::arriving, stream);
+    if (routes.forwarded() > 0) {
+      steps.forward(
+          new ExpertSteps.Rows(call.forwarded, call.forwardedTo, routes.forwarded()),
+          staging,
+          stream);
+    }
+    exchange(staging, sizes.travelBytes(), routes::forwarded, routes::relayed, stream);
     if (whole) {
       writeCounts();
       place(stream);
@@ -182,32 +185,38 @@ final class ExpertMessages implements ExpertDelivery {
   /** Brings the lists to the device. Nothing launched before uses the old ones any more. */
   private void list(IntBuffer all) {
     int packed = routes.packed();
+    int forwarded = routes.forwarded();
     int received = rows.allReceived();
     int entries = tokens * sizes.topK();
-    int bytes = (2 * packed + 2 * received + 2 * entries) * Integer.BYTES;
+    int bytes = 2 * (packed + forwarded + received + entries) * Integer.BYTES;
     if (words.capacity() < bytes) {
       words = ExpertTables.buffer(Math.min(lists.size(), 2L * bytes));
     }
     words.clear().limit(bytes);
     IntBuffer ints = words.asIntBuffer();
+    int toForward = 2 * packed;
+    int toReceive = toForward + 2 * forwarded;
+    int toReturn = toReceive + 2 * received;
     routes.listPacked(all, ints.slice(0, packed), ints.slice(packed, packed));
-    int at = 2 * packed;
-    routes.listReceived(all, rows, ints.slice(at, received), ints.slice(at + received, received));
-    at += 2 * received;
-    routes.listReturned(all, ints.slice(at, entries));
-    at += entries;
+    routes.listForwarded(
+        all, ints.slice(toForward, forwarded), ints.slice(toForward + forwarded, forwarded));
+    routes.listReceived(
+        all, rows, ints.slice(toReceive, received), ints.slice(toReceive + received, received));
+    routes.listReturned(all, ints.slice(toReturn, entries));
     for (int entry = 0; entry < entries; entry++) {
-      ints.put(at + entry, Float.floatToRawIntBits(tables.weight(entry)));
+      ints.put(toReturn + entries + entry, Float.floatToRawIntBits(tables.weight(entry)));
     }
     lists.write(0, words);
     call =
         new Lists(
             part(0, packed),
             part(packed, packed),
-            part(2 * packed, received),
-            part(2 * packed + received, received),
-            part(at - entries, entries),
-            part(at, entries));
+            part(toForward, forwarded),
+            part(toForward + forwarded, forwarded),
+            part(toReceive, received),
+            part(toReceive + received, received),
+            part(toReturn, entries),
+            part(toReturn + entries, entries));
   }
 
   private DeviceMemory part(int first, int count) {
@@ -222,21 +231,35 @@ final class ExpertMessages implements ExpertDelivery {
     }
   }
 
-  private void transfer(
-      Operation what,
+  /** Sends rows of a memory to each other rank, and receives rows of each. */
+  private void exchange(
       DeviceMemory memory,
-      ExpertRoutes.Rows part,
       long rowBytes,
-      int peer,
+      IntFunction<ExpertRoutes.Rows> to,
+      IntFunction<ExpertRoutes.Rows> from,
       DeviceStream stream) {
-    if (part.count() > 0) {
-      long bytes = part.count() * rowBytes;
-      DeviceMemory its = memory.slice(part.first() * rowBytes, bytes);
+    GroupScope.run(
+        () -> {
+          for (int peer = 0; peer < sizes.nRanks(); peer++) {
+            if (peer != rank) {
+              transfer(Operation.SEND, part(memory, to.apply(peer), rowBytes), peer, stream);
+              transfer(Operation.RECV, part(memory, from.apply(peer), rowBytes), peer, stream);
+            }
+          }
+        });
+  }
+
+  private static DeviceMemory part(DeviceMemory memory, ExpertRoutes.Rows rows, long rowBytes) {
+    return memory.slice(rows.first() * rowBytes, rows.count() * rowBytes);
+  }
+
+  private void transfer(Operation what, DeviceMemory part, int peer, DeviceStream stream) {
+    if (part.size() > 0) {
       queue.call(
           CallShape.of(what, DataType.UINT8, RedOp.SUM, peer),
-          what == Operation.SEND ? its : null,
-          what == Operation.SEND ? null : its,
-          bytes,
+          what == Operation.SEND ? part : null,
+          what == Operation.SEND ? null : part,
+          part.size(),
           stream);
     }
   }
@@ -252,16 +275,7 @@ final class ExpertMessages implements ExpertDelivery {
           "pass a row for each that was received");
     }
     steps.gather(from, call.outputs, rows.allReceived(), outputs, stream);
-    GroupScope.run(
-        () -> {
-          for (int peer = 0; peer < sizes.nRanks(); peer++) {
-            long bytes = sizes.rowBytes();
-            transfer(Operation.SEND, outputs, routes.out(peer), bytes, peer, stream);
-            if (peer != rank) {
-              transfer(Operation.RECV, outputs, routes.back(peer), bytes, peer, stream);
-            }
-          }
-        });
+    exchange(outputs, sizes.rowBytes(), routes::out, routes::back, stream);
     if (result != null) {
       receiveCombine(result, stream);
     }

@@ -7,8 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.IntBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.kernel.ExpertSizes;
@@ -18,10 +21,10 @@ class ExpertRoutesTest {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
   @Test
-  void everyTokenTravelsOnceToARankAndEveryOutputBack() {
+  void everyTokenTravelsOnceToAHostAndEveryOutputBack() {
     Random random = new Random(SEED);
     for (int round = 0; round < 200; round++) {
-      int n = 1 + random.nextInt(5);
+      int n = 1 + random.nextInt(7);
       int local = 1 + random.nextInt(4);
       ExpertSizes sizes =
           new ExpertSizes(
@@ -42,6 +45,7 @@ class ExpertRoutesTest {
     private final int n;
     private final int stride;
     private final IntBuffer tables;
+    private final int[] hosts;
     private final List<ExpertRows> rows = new ArrayList<>();
     private final List<ExpertRoutes> routes = new ArrayList<>();
     private final String seed = "seed " + SEED;
@@ -57,10 +61,18 @@ class ExpertRoutesTest {
           tables.put(rank * stride + entry, random.nextInt(sizes.experts() + 1) - 1);
         }
       }
+      hosts = random.ints(n, 0, 3).toArray();
+      List<List<Integer>> layout =
+          IntStream.range(0, 3)
+              .mapToObj(
+                  host ->
+                      IntStream.range(0, n).filter(rank -> hosts[rank] == host).boxed().toList())
+              .filter(ranks -> !ranks.isEmpty())
+              .toList();
       for (int rank = 0; rank < n; rank++) {
         rows.add(new ExpertRows(sizes, rank));
         rows.get(rank).find(tables);
-        routes.add(new ExpertRoutes(sizes, rank));
+        routes.add(new ExpertRoutes(sizes, rank, layout));
         routes.get(rank).find(tables, rows.get(rank));
       }
     }
@@ -70,20 +82,35 @@ class ExpertRoutesTest {
     }
 
     void check() {
-      int[][] staging = new int[n][(int) sizes.rows() + n * sizes.maxTokens() + 1];
+      int[][] staging = new int[n][];
       for (int rank = 0; rank < n; rank++) {
+        staging[rank] = new int[(int) routes.get(rank).mostStaged()];
         Arrays.fill(staging[rank], -1);
         pack(rank, staging[rank]);
       }
       int[][] outputs = new int[n][];
       for (int rank = 0; rank < n; rank++) {
+        Set<Integer> abroad = new HashSet<>();
         for (int peer = 0; peer < n; peer++) {
           if (peer != rank) {
-            carry(
-                routes.get(rank).leaving(peer),
-                routes.get(peer).arriving(rank),
-                staging[rank],
-                staging[peer]);
+            ExpertRoutes.Rows sent = routes.get(rank).leaving(peer);
+            carry(sent, routes.get(peer).arriving(rank), staging[rank], staging[peer]);
+            for (int i = 0; i < sent.count() && hosts[peer] != hosts[rank]; i++) {
+              int token = staging[rank][sent.first() + i];
+              assertTrue(abroad.add(token * 10 + hosts[peer]), seed);
+            }
+          }
+        }
+      }
+      for (int rank = 0; rank < n; rank++) {
+        forward(rank, staging[rank]);
+      }
+      for (int rank = 0; rank < n; rank++) {
+        for (int peer = 0; peer < n; peer++) {
+          if (peer != rank) {
+            ExpertRoutes.Rows sent = routes.get(rank).forwarded(peer);
+            carry(sent, routes.get(peer).relayed(rank), staging[rank], staging[peer]);
+            assertTrue(sent.count() == 0 || hosts[peer] == hosts[rank], seed);
           }
         }
       }
@@ -117,7 +144,19 @@ class ExpertRoutesTest {
         assertEquals(-1, staging[targets.get(i)], seed);
         staging[targets.get(i)] = rank * 1000 + tokens.get(i);
       }
-      assertTrue(packed <= sizes.maxTokens() * Math.min(n, sizes.topK()), seed);
+      assertTrue(packed <= routes.get(rank).mostPacked(), seed);
+    }
+
+    private void forward(int rank, int[] staging) {
+      int count = routes.get(rank).forwarded();
+      IntBuffer from = IntBuffer.allocate(count);
+      IntBuffer to = IntBuffer.allocate(count);
+      routes.get(rank).listForwarded(tables, from, to);
+      assertEquals(0, from.remaining(), seed);
+      assertTrue(count <= routes.get(rank).mostForwarded(), seed);
+      for (int i = 0; i < count; i++) {
+        staging[to.get(i)] = staging[from.get(i)];
+      }
     }
 
     private void carry(ExpertRoutes.Rows from, ExpertRoutes.Rows to, int[] source, int[] target) {

@@ -59,6 +59,17 @@ public final class ExpertSteps {
     }
   }
 
+  /** Packs tokens that are forwarded; as {@link ExpertKernels.Steps#forward}. */
+  public void forward(Rows rows, DeviceMemory staging, DeviceStream stream) {
+    launcher.enter();
+    try {
+      KernelPlan plan = steps.forward(rows.items, rows.targets, rows.count);
+      launch(Operation.DISPATCH, plan, staging, staging, stream);
+    } finally {
+      launcher.leave();
+    }
+  }
+
   /**
    * Places received tokens; as {@link ExpertKernels.Steps#place}.
    *

@@ -16,6 +16,7 @@ import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
+import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.observe.OperationHooks;
@@ -283,6 +284,11 @@ public final class CommunicatorState {
 
   Bootstrap bootstrap() {
     return bootstrap;
+  }
+
+  /** The ranks by host. */
+  public HostLayout hosts() {
+    return HostLayout.of(members.peers());
   }
 
   Membership members() {

@@ -109,6 +109,14 @@ public interface ExpertKernels {
     KernelPlan pack(DeviceMemory tokens, DeviceMemory targets, long count);
 
     /**
+     * Rows of travelBytes to other rows of the same memory, the launch's buffers.
+     *
+     * @param from [count] the row to read for each
+     * @param targets [count] the row to write for each
+     */
+    KernelPlan forward(DeviceMemory from, DeviceMemory targets, long count);
+
+    /**
      * Received rows, the launch's receive buffer, of rows of travelBytes, its send buffer.
      *
      * @param from [count] the row to read for each

@@ -63,8 +63,9 @@ class ExpertsTest {
 
   @Test
   void ranksOfSeveralHosts() throws Exception {
-    try (Ranks ranks = Ranks.onHosts("aab", CommunicatorConfig.defaults())) {
-      rounds(ranks, new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true));
+    try (Ranks ranks = Ranks.onHosts("aabab", CommunicatorConfig.defaults())) {
+      rounds(ranks, new ExpertConfig(6, 128, 2, 10, DataType.BFLOAT16, true));
+      rounds(ranks, new ExpertConfig(9, 40, 4, 15, DataType.FLOAT16, false));
     }
   }
 

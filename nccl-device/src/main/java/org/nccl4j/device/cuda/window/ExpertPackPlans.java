@@ -17,6 +17,7 @@ final class ExpertPackPlans implements ExpertKernels.Steps {
   private final PlanContext context;
   private final ExpertSizes sizes;
   private final CudaKernelPlan pack;
+  private final CudaKernelPlan forward;
   private final CudaKernelPlan place;
   private final CudaKernelPlan gather;
   private final CudaKernelPlan add;
@@ -27,6 +28,7 @@ final class ExpertPackPlans implements ExpertKernels.Steps {
     long token = sizes.rowBytes();
     long travelling = sizes.travelBytes();
     pack = plan(sizes.fp8() ? "nccl4j_expert_fp8" : ROWS, token, travelling, sizes.wireBytes());
+    forward = plan(ROWS, travelling, travelling, travelling);
     place = plan(ROWS, travelling, sizes.wireBytes(), sizes.wireBytes());
     gather = plan(ROWS, token, token, token);
     add = plan("nccl4j_expert_sum", token, token, token);
@@ -66,6 +68,12 @@ final class ExpertPackPlans implements ExpertKernels.Steps {
   }
 
   @Override
+  public KernelPlan forward(DeviceMemory from, DeviceMemory targets, long count) {
+    forward.arguments().putLong(ExpertPackArguments.TARGETS, targets.address());
+    return with(forward, from, count);
+  }
+
+  @Override
   public KernelPlan place(DeviceMemory from, DeviceMemory scales, long count) {
     place.arguments().putLong(ExpertPackArguments.SCALES, sizes.fp8() ? scales.address() : 0);
     return with(place, from, count);
@@ -86,6 +94,7 @@ final class ExpertPackPlans implements ExpertKernels.Steps {
   @Override
   public void discard() {
     pack.discard();
+    forward.discard();
     place.discard();
     gather.discard();
     add.discard();

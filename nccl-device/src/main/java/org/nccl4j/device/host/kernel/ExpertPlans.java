@@ -30,6 +30,11 @@ final class ExpertPlans implements ExpertKernels.Steps {
   }
 
   @Override
+  public KernelPlan forward(DeviceMemory from, DeviceMemory targets, long count) {
+    return plan((send, recv) -> packer.forward(from, targets, count, send, recv));
+  }
+
+  @Override
   public KernelPlan place(DeviceMemory from, DeviceMemory scales, long count) {
     return plan((send, recv) -> packer.place(from, scales, count, send, recv));
   }

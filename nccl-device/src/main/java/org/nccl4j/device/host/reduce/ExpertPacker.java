@@ -25,6 +25,7 @@ public final class ExpertPacker {
   private final ByteBuffer row;
   private final ByteBuffer wire;
   private final ByteBuffer scales;
+  private final ByteBuffer travelling;
   private final float[] sums;
 
   /** The steps of one exchange. */
@@ -35,6 +36,7 @@ public final class ExpertPacker {
     row = buffer(sizes.rowBytes());
     wire = sizes.fp8() ? buffer(sizes.wireBytes()) : row;
     scales = buffer(sizes.scaleBytes());
+    travelling = buffer(sizes.travelBytes());
     sums = new float[sizes.hidden()];
   }
 
@@ -55,6 +57,17 @@ public final class ExpertPacker {
       long target = rows.getInt() * sizes.travelBytes();
       write(to, target, wire);
       write(to, target + sizes.wireBytes(), scales);
+    }
+  }
+
+  /** Copies packed rows. */
+  public void forward(
+      DeviceMemory items, DeviceMemory targets, long count, HostMemory from, HostMemory to) {
+    ByteBuffer sources = list(items, count);
+    ByteBuffer rows = list(targets, count);
+    for (int i = 0; i < count; i++) {
+      from.readLaunched(sources.getInt() * sizes.travelBytes(), travelling.clear());
+      write(to, rows.getInt() * sizes.travelBytes(), travelling);
     }
   }
 
