@@ -32,6 +32,10 @@ import org.nccl4j.it.perf.workload.Workload;
  */
 final class ExpertTimes {
   private static final int ROUNDS = 5;
+
+  /** Rounds before those that count, for the host's compiler. */
+  private static final int WARM_UP = 20;
+
   private static final int SMALL = 1024;
 
   private ExpertTimes() {}
@@ -199,7 +203,7 @@ final class ExpertTimes {
   /** Microseconds of a call by the host's clock. */
   private static double inARow(CudaStream stream, int calls, Consumer<CudaStream> call) {
     double[] times = new double[ROUNDS];
-    for (int round = -1; round < ROUNDS; round++) {
+    for (int round = calls > 1 ? -WARM_UP : -1; round < ROUNDS; round++) {
       long begin = System.nanoTime();
       for (int i = 0; i < calls; i++) {
         call.accept(stream);

@@ -127,6 +127,13 @@ class ExpertsGpuTest {
     }
   }
 
+  /** Processes that count as hosts of their own. */
+  @Test
+  void ranksInProcesses() throws Exception {
+    assumeTrue(Devices.cuda().list().size() >= ExpertRank.RANKS, "needs 2 GPUs");
+    ExpertRank.runAll(SEED, /* onGpus= */ true);
+  }
+
   /** Ranks on one host beside ranks on another. */
   @Test
   void severalRanksOfAHost() throws Exception {

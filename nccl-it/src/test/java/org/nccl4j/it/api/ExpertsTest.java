@@ -4,8 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -17,7 +15,6 @@ import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
 import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.api.Group;
-import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
@@ -71,22 +68,7 @@ class ExpertsTest {
 
   @Test
   void ranksInProcesses() throws Exception {
-    UniqueId id = UniqueId.create(ExpertRank.CONFIG);
-    List<Process> processes = new ArrayList<>();
-    try {
-      for (int rank = 0; rank < ExpertRank.RANKS; rank++) {
-        List<String> command = RankJvm.command();
-        command.addAll(List.of(ExpertRank.class.getName(), Integer.toString(rank)));
-        command.addAll(List.of(id.toString(), Long.toString(SEED)));
-        processes.add(new ProcessBuilder(command).inheritIO().start());
-      }
-      for (Process process : processes) {
-        assertTrue(process.waitFor(90, TimeUnit.SECONDS), "a rank does not end");
-        assertEquals(0, process.exitValue(), "seed " + SEED);
-      }
-    } finally {
-      processes.forEach(Process::destroyForcibly);
-    }
+    ExpertRank.runAll(SEED, /* onGpus= */ false);
   }
 
   @Test
