@@ -2,6 +2,8 @@ package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.IntFunction;
 import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.GroupScope;
@@ -44,6 +46,9 @@ final class ExpertMessages implements ExpertDelivery {
 
   /** Outputs that come back, and those that are returned. Grows when more are received. */
   private DeviceMemory outputs;
+
+  /** Memories that outputs had before, until the end. */
+  private final List<DeviceMemory> outgrown = new ArrayList<>();
 
   private ByteBuffer words = ExpertTables.buffer(0);
   private Lists call;
@@ -223,10 +228,13 @@ final class ExpertMessages implements ExpertDelivery {
     return lists.slice((long) first * Integer.BYTES, (long) count * Integer.BYTES);
   }
 
+  /** Makes room for outputs. To free the old would wait for all kernels on a GPU. */
   private void reserve(long bytes) {
     if (outputs.size() < bytes) {
-      DeviceMemory larger = buffers.received().device().allocate(bytes);
-      outputs.close();
+      long most = (sizes.entries() + sizes.rows()) * sizes.rowBytes();
+      DeviceMemory larger =
+          buffers.received().device().allocate(Math.max(bytes, Math.min(most, 2 * outputs.size())));
+      outgrown.add(outputs);
       outputs = larger;
     }
   }
@@ -292,6 +300,7 @@ final class ExpertMessages implements ExpertDelivery {
     steps.discard();
     staging.close();
     outputs.close();
+    outgrown.forEach(DeviceMemory::close);
     lists.close();
     tables.close();
   }
