@@ -1,10 +1,9 @@
 // The rows of received tokens, in the order of local expert, source rank, token and k. Every block finds those of
 // its own tokens from the tables of all ranks, and so waits for no other block of its rank.
 //
-// In an exchange of few entries each entry of a local expert becomes a key, of its expert and its place in the
-// tables. Its row is the number of lower keys. A warp takes its part of the tables once it has sent its tokens,
-// so that counting and sending overlap. Tables have all of their lines, so that no number of tokens has to be
-// known before.
+// An exchange of few entries: each entry of a local expert becomes a key, of its expert and its place in the
+// tables. Its row is the number of lower keys. A warp takes what has come of the tables once it has sent its
+// tokens, so counting and sending overlap.
 //
 // Of many entries each warp counts its part by expert, and the counts of the warps in front are added.
 #pragma once
@@ -19,17 +18,17 @@ constexpr u32 kNoExpert = 0xffff;
 constexpr u32 kPlacesHere = 1024;
 constexpr u32 kCells = 16 * NCCL4J_EXPERT_LOCAL;  // of experts and warps that count rows
 constexpr u32 kFewBits = 13;
-constexpr u32 kFew = 1u << kFewBits;  // the most places of entries with keys
+constexpr u32 kFew = 1u << kFewBits;  // the most entries of which keys are kept
 
 struct DispatchShared {
-  union alignas(16) {
+  union {
     u32 before[kCells];  // rows of an expert that a warp counts, then those of the warps in front
     u32 keys[kFew];
   };
   u32 first[NCCL4J_EXPERT_LOCAL];          // an expert's first row, from that of its 32 on
   u32 bases[NCCL4J_EXPERT_LOCAL / 32];     // rows of 32 experts
-  u32 entries[NCCL4J_EXPERT_RANKS + 1];    // entries of the ranks in front, each padded to whole warps
-  u32 counts[NCCL4J_EXPERT_RANKS];         // tokens of each rank; of few entries the most
+  u32 entries[NCCL4J_EXPERT_RANKS + 1];    // entries of the ranks in front; of many each padded to whole warps
+  u32 counts[NCCL4J_EXPERT_RANKS];         // tokens of each rank
   u32 kept;                                // keys
   u32 listed;
   nccl4jExpertPlace places[kPlacesHere];   // nccl4jExpertArguments.places, if there is room
@@ -52,10 +51,6 @@ __device__ __forceinline__ u32 placesOfSource(const nccl4jExpertArguments& a) {
 __device__ __forceinline__ void clear(const nccl4jExpertArguments& a, DispatchShared& s) {
   for (u32 i = threadIdx.x; i < a.listCapacity; i += blockDim.x) placesOf(a, s)[i] = {kNobody, kNobody};
   if (threadIdx.x == 0) s.kept = s.listed = 0;
-  // All lines of the arguments on their way into the constant cache at once, not one after the other.
-  constexpr u32 kCacheLine = 64;
-  if (threadIdx.x % 32 == 0 && threadIdx.x / 32 * kCacheLine < sizeof a)
-    asm volatile("" ::"r"(((const u32*)&a)[threadIdx.x / 32 * kCacheLine / 4]));
   __syncthreads();
 }
 
@@ -106,125 +101,100 @@ __device__ __forceinline__ u32 sumOfWarp(u32 x) {
   return x;
 }
 
-// Notes the row of an entry of this block, and lists it for combine with the entry's number among those of all
-// ranks.
-__device__ __forceinline__ void keepRow(const nccl4jExpertArguments& a, DispatchShared& s, u32 cell, u32 entry,
-                                        u32 row) {
+// Notes the row of an entry of this block, and lists it with its entry for combine.
+__device__ __forceinline__ void keepRow(const nccl4jExpertArguments& a, DispatchShared& s, u32 cell, u32 row) {
   if (row >= a.rows) row = kNobody;
   placesOf(a, s)[cell].ahead = row;
-  if (row != kNobody) listOf(a)[atomicAdd(&s.listed, 1u)] = (u64)row << 32 | entry;
-}
-
-// Lines of a rank's table behind the first, if it has all.
-__device__ __forceinline__ u32 linesOfRank(const nccl4jExpertArguments& a) { return linesOf(a.maxTokens * a.topK); }
-
-// True for an exchange whose entries get keys.
-__device__ __forceinline__ bool hasKeys(const nccl4jExpertArguments& a) {
-  return (u64)a.maxTokens * a.topK <= kFew && a.comm.nRanks * linesOfRank(a) * kLineEntries <= kFew &&
-         a.listCapacity <= kPlacesHere;
-}
-
-// The number of an entry's expert on this rank; not less than localExperts if it is another rank's, or none.
-__device__ __forceinline__ u32 localOf(const nccl4jExpertArguments& a, u64 experts, u32 entry) {
-  return (u32)(experts >> entry % kLineEntries * 16 & 0xffff) - a.comm.rank * a.localExperts;
+  if (row == kNobody) return;
+  const u32 ofSource = placesOfSource(a);
+  const u32 token = cell % ofSource / a.topK * gridDim.x + blockIdx.x;
+  const u32 entry = (cell / ofSource * a.maxTokens + token) * a.topK + cell % ofSource % a.topK;
+  listOf(a)[atomicAdd(&s.listed, 1u)] = (u64)row << 32 | entry;
 }
 
 // The key of a place among the entries of all ranks. That behind the last of an expert is the next expert's first.
 __device__ __forceinline__ u32 keyOf(u32 local, u32 place) { return (local << kFewBits) + place; }
 
-// Keeps the keys of this warp's entries. All lanes of a warp.
-__device__ __forceinline__ void keepKeys(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
-  const u32 lane = threadIdx.x % 32, ofRank = linesOfRank(a), lines = a.comm.nRanks * ofRank;
+// Keeps the keys of this warp's entries, and finds those of this block. All lanes of a warp. False if all ranks
+// have too many.
+__device__ __forceinline__ bool keepKeys(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
+  const u32 lane = threadIdx.x % 32, ofSource = placesOfSource(a);
+  // Every warp finds the same numbers, of the rank with the lane's number.
+  const u32 count = lane < (u32)a.comm.nRanks ? min(tables.count(lane), a.maxTokens) : 0;
+  const u32 its = count * a.topK, upTo = sumUpTo(its), linesUpTo = sumUpTo(linesOf(its));
+  if (lane < (u32)a.comm.nRanks) {
+    s.counts[lane] = count;
+    s.entries[lane + 1] = upTo;
+  }
+  if (lane == 0) s.entries[0] = 0;
+  if (__shfl_sync(~0u, upTo, 31) > kFew || a.listCapacity > kPlacesHere) return false;
+  const u32 lines = __shfl_sync(~0u, linesUpTo, 31);
   // The last warps first, as they have few tokens to send.
 #pragma unroll 1
   for (u32 first = (blockDim.x / 32 - 1 - threadIdx.x / 32) * 32; first < lines; first += blockDim.x) {
-    const u32 line = first + lane;
+    const u32 line = min(first + lane, lines - 1);
+    u32 source = 0;
+#pragma unroll 1
+    for (int r = 0; r + 1 < a.comm.nRanks; r++) source += line >= __shfl_sync(~0u, linesUpTo, r);
+    const u32 at = line - __shfl_sync(~0u, linesUpTo - linesOf(its), source);
+    const u32 ahead = __shfl_sync(~0u, upTo - its, source), end = __shfl_sync(~0u, its, source);
+    const u64 experts = tables.await(source, 1 + at, tables.look(source, 1 + at));
+    u32 entry = at * kLineEntries, token = entry / a.topK, k = entry % a.topK;
     u32 keys[kLineEntries], mine = 0;
-    u64 experts = 0;
-    if (line < lines) {
-      const u32 source = line / ofRank, at = 1 + line - source * ofRank;
-      experts = tables.await(source, at, tables.look(source, at));
-    }
 #pragma unroll
-    for (u32 h = 0; h < kLineEntries; h++) {
-      const u32 local = localOf(a, experts, h);
-      const bool here = line < lines && local < a.localExperts;
-      keys[h] = here ? keyOf(local, line * kLineEntries + h) : kNobody;
-      mine += here;
+    for (u32 h = 0; h < kLineEntries; h++, entry++, k++) {
+      if (k == a.topK) {
+        token++;
+        k = 0;
+      }
+      const u32 local = (u32)(experts >> 16 * h & 0xffff) - a.comm.rank * a.localExperts;
+      keys[h] = kNobody;
+      if (first + lane != line || entry >= end || local >= a.localExperts) continue;
+      keys[h] = keyOf(local, ahead + entry);
+      mine++;
+      const u32 cell = token / gridDim.x * a.topK + k;
+      // A cell out of range is of a table that changed after a wait had been given up.
+      if (token % gridDim.x == blockIdx.x && cell < ofSource) s.places[source * ofSource + cell].origin = keys[h];
     }
-    const u32 upTo = sumUpTo(mine);
+    const u32 mineUpTo = sumUpTo(mine);
     u32 to = 0;
-    if (lane == 31) to = atomicAdd(&s.kept, upTo);
-    to = __shfl_sync(~0u, to, 31) + upTo - mine;
+    if (lane == 31) to = atomicAdd(&s.kept, mineUpTo);
+    to = __shfl_sync(~0u, to, 31) + mineUpTo - mine;
 #pragma unroll
     for (u32 h = 0; h < kLineEntries; h++)
       if (keys[h] != kNobody && to < kFew) s.keys[to++] = keys[h];
   }
+  return true;
 }
 
 // The keys below one. All lanes of a warp.
 __device__ __forceinline__ u32 lowerKeys(const DispatchShared& s, u32 key) {
   const u32 kept = min(s.kept, kFew);
   u32 lower = 0;
-#pragma unroll 4
-  for (u32 i = threadIdx.x % 32 * 4; i < kept; i += 128) {
-    const uint4 four = *(const uint4*)(s.keys + i);
-    lower += (four.x < key) + (i + 1 < kept && four.y < key) + (i + 2 < kept && four.z < key) +
-             (i + 3 < kept && four.w < key);
-  }
+#pragma unroll 8
+  for (u32 i = threadIdx.x % 32; i < kept; i += 32) lower += s.keys[i] < key;
   return sumOfWarp(lower);
 }
 
-// What a warp finds by keys: the row of an entry of this block, or the rows of an expert from a rank.
-struct Query {
-  u32 key = kNobody, end = kNobody, entry = 0;
-
-  __device__ __forceinline__ Query(const nccl4jExpertArguments& a, Tables& tables, u32 item) {
-    const u32 cells = a.listCapacity, nRanks = a.comm.nRanks, ofRank = linesOfRank(a);
-    if (item < cells) {
-      const u32 ofSource = placesOfSource(a), source = item / ofSource, rest = item - source * ofSource;
-      const u32 round = rest / a.topK, token = blockIdx.x + round * gridDim.x;
-      if (token >= a.maxTokens) return;
-      const u32 its = token * a.topK + rest - round * a.topK, at = 1 + its / kLineEntries;
-      const u32 local = localOf(a, tables.await(source, at, tables.look(source, at)), its);
-      if (local < a.localExperts) key = keyOf(local, source * ofRank * kLineEntries + its);
-      entry = source * a.maxTokens * a.topK + its;
-    } else {
-      const u32 round = (item - cells) / nRanks, source = item - cells - round * nRanks;
-      entry = blockIdx.x + round * gridDim.x;
-      if (entry >= a.localExperts) return;
-      key = keyOf(entry, source * ofRank * kLineEntries);
-      end = keyOf(entry, (source + 1) * ofRank * kLineEntries);
-      entry = entry * nRanks + source;
-    }
-  }
-};
-
-// Finds the rows of this block's entries by their keys. Each block finds the counts of some experts. All threads.
-__device__ __forceinline__ void findRows(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
-  const u32 cells = a.listCapacity, nRanks = a.comm.nRanks;
-  const u32 items = cells + (a.localExperts + gridDim.x - 1) / gridDim.x * nRanks;
-  if (threadIdx.x < nRanks) s.counts[threadIdx.x] = a.maxTokens;
-  keepKeys(a, tables, s);
-  u32 item = threadIdx.x / 32;
-  Query query(a, tables, item < items ? item : cells + a.localExperts * nRanks);
-  __syncthreads();
+// Finds the rows of this block's entries by their keys. Each block finds the counts of some experts.
+__device__ __forceinline__ void findRows(const nccl4jExpertArguments& a, DispatchShared& s) {
+  const u32 lane = threadIdx.x % 32, cells = a.listCapacity, nRanks = a.comm.nRanks;
+  const u32 experts = blockIdx.x < a.localExperts ? (a.localExperts - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
 #pragma unroll 1
-  while (item < items) {
-    if (query.key != kNobody) {
-      const u32 row = lowerKeys(s, query.key);
-      const u32 end = item < cells ? 0 : lowerKeys(s, query.end);
-      if (threadIdx.x % 32 == 0) {
-        if (item < cells) {
-          keepRow(a, s, item, query.entry, row);
-        } else {
-          ((int*)a.counts)[query.entry] = end - row;
-          if (query.entry % nRanks == 0) ((int*)a.offsets)[query.entry / nRanks] = row;
-        }
-      }
+  for (u32 item = threadIdx.x / 32; item < cells + experts * nRanks; item += blockDim.x / 32) {
+    if (item < cells) {
+      const u32 key = s.places[item].origin;
+      if (key == kNobody) continue;
+      const u32 row = lowerKeys(s, key);
+      if (lane == 0) keepRow(a, s, item, row);
+    } else {
+      const u32 expert = blockIdx.x + (item - cells) / nRanks * gridDim.x, source = (item - cells) % nRanks;
+      const u32 first = lowerKeys(s, keyOf(expert, s.entries[source]));
+      const u32 end = lowerKeys(s, keyOf(expert, s.entries[source + 1]));
+      if (lane != 0) continue;
+      ((int*)a.counts)[expert * nRanks + source] = end - first;
+      if (source == 0) ((int*)a.offsets)[expert] = first;
     }
-    item += blockDim.x / 32;
-    if (item < items) query = Query(a, tables, item);
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) ((int*)a.offsets)[a.localExperts] = min(s.kept, kFew);
 }
@@ -284,7 +254,7 @@ __device__ __forceinline__ void countEntries(const nccl4jExpertArguments& a, Tab
     u32 local = kNobody;
     if (at.has(a, s, entry)) {
       const u64 experts = tables.await(source, 1 + entry / kLineEntries, line);
-      const u32 expert = localOf(a, experts, entry);
+      const u32 expert = (u32)(experts >> entry % kLineEntries * 16 & 0xffff) - a.comm.rank * a.localExperts;
       if (expert < a.localExperts) local = expert;
     }
     at.next(s);
@@ -331,26 +301,20 @@ __device__ __forceinline__ void addCounts(const nccl4jExpertArguments& a, Dispat
   }
 }
 
-// Finds the places of this block's entries, and each expert's first row.
+// Finds the places of this block's entries, and each expert's first row. The numbers of tokens are known.
 __device__ __forceinline__ void countMany(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  // Every warp finds the same numbers.
-  const u32 count = lane < (u32)a.comm.nRanks ? min(tables.count(lane), a.maxTokens) : 0;
-  const u32 upTo = sumUpTo((count * a.topK + 31) / 32 * 32);
-  if (lane < (u32)a.comm.nRanks) {
-    s.counts[lane] = count;
-    s.entries[lane + 1] = upTo;
-  }
-  if (lane == 0) s.entries[0] = 0;
-  __syncwarp();
-  const Entries entries(a, s, warp);
-  uint4 line{};
-  if (entries.isAny()) line = tables.look(entries.source, 1 + (entries.first(s) + lane) / kLineEntries);
+  const u32 its = lane < (u32)a.comm.nRanks ? s.counts[lane] * a.topK : 0;
+  const u32 upTo = sumUpTo((its + 31) / 32 * 32);
+  if (warp == 0 && lane < (u32)a.comm.nRanks) s.entries[lane + 1] = upTo;
   if (warp < counters(a))
     for (u32 i = lane; i < a.localExperts; i += 32) before(a, s, warp)[i] = 0;
   for (u32 i = threadIdx.x; i < a.localExperts * a.comm.nRanks; i += blockDim.x)
     if (i / a.comm.nRanks % gridDim.x == blockIdx.x) ((int*)a.counts)[i] = 0;
   __syncthreads();
+  const Entries entries(a, s, warp);
+  uint4 line{};
+  if (entries.isAny()) line = tables.look(entries.source, 1 + (entries.first(s) + lane) / kLineEntries);
   countEntries(a, tables, s, entries, line);
   __syncthreads();
   addCounts(a, s);
@@ -388,13 +352,10 @@ class Rows {
 
   // Notes and lists the rows of this block's entries.
   __device__ __forceinline__ void keep() const {
-    const u32 ofSource = placesOfSource(a_);
     for (u32 first = threadIdx.x / 32 * 32; first < a_.listCapacity; first += blockDim.x) {
       const u32 i = first + threadIdx.x % 32;
       const u32 mine = row(i < a_.listCapacity ? placesOf(a_, s_)[i] : nccl4jExpertPlace{kNobody, 0});
-      if (mine == kNobody) continue;
-      const u32 token = i % ofSource / a_.topK * gridDim.x + blockIdx.x;
-      keepRow(a_, s_, i, (i / ofSource * a_.maxTokens + token) * a_.topK + i % ofSource % a_.topK, mine);
+      if (mine != kNobody) keepRow(a_, s_, i, mine);
     }
   }
 
@@ -406,8 +367,8 @@ class Rows {
 
 // Finds the rows of this block's entries. All threads.
 __device__ __forceinline__ void countRows(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
-  if (hasKeys(a)) {
-    findRows(a, tables, s);
+  if (__syncthreads_and(keepKeys(a, tables, s))) {
+    findRows(a, s);
   } else {
     countMany(a, tables, s);
     const Rows rows(a, s);

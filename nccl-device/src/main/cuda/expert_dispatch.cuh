@@ -15,40 +15,34 @@ namespace experts {
 // Sends the number of tokens and the expert numbers, and keeps these and the weights for combine. Without the
 // line of an expert that does not exist: no rank takes this for a dispatch.
 __device__ __forceinline__ void sendTable(const nccl4jExpertArguments& a, u64 half, LineFlags flags) {
-  const u32 entries = a.tokenCount * a.topK, lines = 1 + (hasKeys(a) ? linesOfRank(a) : linesOf(entries));
+  const u32 entries = a.tokenCount * a.topK, lines = 1 + linesOf(entries);
   const u32 each = (lines + gridDim.x - 1) / gridDim.x, end = min(lines, (blockIdx.x + 1) * each);
   // All blocks send some, by their last warps, while the first load tokens: lines that come late would wait for
   // tokens on the links.
   const u32 thread = (blockDim.x / 32 - 1 - threadIdx.x / 32) * 32 + threadIdx.x % 32;
   for (u32 line = blockIdx.x * each + thread; line < end; line += blockDim.x) {
-    u64 data = 0;
+    u64 data = line == 0 ? a.tokenCount : 0;
     bool valid = true;
-    int its[kLineEntries];
-#pragma unroll
-    for (u32 h = 0; h < kLineEntries; h++) {
+    for (u32 h = 0; line > 0 && h < kLineEntries; h++) {
       const u32 entry = (line - 1) * kLineEntries + h;
-      its[h] = line > 0 && entry < entries ? ((const int*)a.experts)[entry] : -1;
-    }
-#pragma unroll
-    for (u32 h = 0; h < kLineEntries; h++) {
-      if (its[h] >= (int)a.nExperts || its[h] < -1) {
+      if (entry >= entries) break;
+      const int expert = ((const int*)a.experts)[entry];
+      if (expert >= (int)a.nExperts || expert < -1) {
         valid = false;
-        const u64 entry = (line - 1) * kLineEntries + h;
-        fail((nccl4jControl*)a.comm.control, a.comm.rank, 0, kInvalidExpert, entry << 32 | (u32)its[h]);
+        fail((nccl4jControl*)a.comm.control, a.comm.rank, 0, kInvalidExpert, (u64)entry << 32 | (u32)expert);
       }
-      data |= (u64)((u32)its[h] & kNoExpert) << 16 * h;
+      data |= (u64)((u32)expert & kNoExpert) << 16 * h;
     }
-    if (line == 0) data = a.tokenCount;
     const u64 at = a.tables + (half * a.comm.nRanks + a.comm.rank) * a.tableBytes + 16ull * line;
     for (int d = 0; valid && d < a.comm.nRanks; d++) {
       const int to = a.comm.rank + d < a.comm.nRanks ? a.comm.rank + d : a.comm.rank + d - a.comm.nRanks;
       storeLine(peer(a, to, at), data, flags);
     }
-#pragma unroll
-    for (u32 h = 0; h < kLineEntries; h++) {
+    for (u32 h = 0; line > 0 && h < kLineEntries; h++) {
       const u32 entry = (line - 1) * kLineEntries + h;
-      if (line == 0 || entry >= entries) continue;
-      ((int*)a.keptExperts)[entry] = its[h];
+      if (entry >= entries) break;
+      const u32 expert = (u32)(data >> 16 * h) & kNoExpert;
+      ((int*)a.keptExperts)[entry] = expert == kNoExpert ? -1 : (int)expert;
       ((float*)a.keptWeights)[entry] = ((const float*)a.weights)[entry];
     }
   }

@@ -26,8 +26,8 @@ enum nccl4jExpertPart { EXPERT_SEND = 1, EXPERT_RECEIVE = 2 };
 
 // The place of an entry among those of its expert.
 typedef struct {
-  uint32_t origin;  // of many entries the expert's number on this rank, and above 16 bits the warp that has
-                    // counted the entry; ~0 if the expert is another rank's
+  uint32_t origin;  // the entry's key; of many entries the expert's number on this rank, and above 16 bits the
+                    // warp that has counted the entry; ~0 if the expert is another rank's
   uint32_t ahead;   // the expert's entries in front of it that the warp has counted; then the entry's row, or ~0
 } nccl4jExpertPlace;
 
