@@ -14,6 +14,11 @@ public final class ExpertPlans implements ExpertKernels {
   private static final String DISPATCH = "nccl4j_dispatch";
   private static final String COMBINE = "nccl4j_combine";
   private static final int THREADS = 1024; // experts::kThreads
+
+  /** Threads of a block that has few rows, and mostly waits for them. */
+  private static final int FEW_THREADS = 512;
+
+  private static final int FEW_ROWS = 8192; // experts::kFew
   private static final int SEND = 1; // EXPERT_SEND
   private static final int RECEIVE = 2; // EXPERT_RECEIVE
 
@@ -68,7 +73,8 @@ public final class ExpertPlans implements ExpertKernels {
         context,
         arguments(sizes, form, memory),
         context.kernels().experts(sizes.type(), kernel),
-        new CudaKernelPlan.Shape(form.blocks(), THREADS, 0),
+        new CudaKernelPlan.Shape(
+            form.blocks(), sizes.rows() <= FEW_ROWS ? FEW_THREADS : THREADS, 0),
         new CudaKernelPlan.Needs(0, 0)); // callers know the sizes of a call
   }
 

@@ -79,7 +79,7 @@ class ExpertPlansTest extends AgainstFakeCuda {
       assertEquals(7, plan.arguments().getInt(ExpertArguments.TOKEN_COUNT));
       assertEquals(1, plan.arguments().getInt(ExpertArguments.WHOLE_LINES));
       communicator.launch(plan, tokens, null, ranks.streams.get(1));
-      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(10,1,1,1024,1,1,0,"));
+      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(10,1,1,512,1,1,0,"));
       Offheap arguments = new Offheap(ExpertArguments.SIZE);
       fake.fakeArguments(arguments.address());
       assertEquals(tokens.address(), arguments.getLong(KernelLayout.SEND));
