@@ -110,6 +110,7 @@ final class FakeExpertRanks {
       quantised.reduceScatter(data, data, COUNT / 2, DataType.BFLOAT16, RedOp.SUM, stream);
       exchange.dispatch(data, experts, experts, 7, stream);
       exchange.combine(exchange.received(), data, stream);
+      exchange.beginDispatch(data, experts, experts, 7, stream).receive(stream);
       stream.synchronize();
     }
   }

@@ -53,7 +53,9 @@ class FakeExpertsTest {
               "alltoall of %1$d uint8, %1$d bytes".formatted(second),
               "quantised_sum of 2048 bfloat16, 4096 bytes",
               "dispatch of 1792 bfloat16, 3584 bytes",
-              "combine of 1792 bfloat16, 3584 bytes"),
+              "combine of 1792 bfloat16, 3584 bytes",
+              "dispatch of 1792 bfloat16, 3584 bytes", // in two parts
+              "dispatch of 1792 bfloat16, 3584 bytes"),
           ran.output()
               .lines()
               .filter(line -> line.startsWith(prefix))
