@@ -5,7 +5,7 @@
 // The buffer needs no halves: between two combines every rank receives flags of a dispatch from all, which
 // they sent after the combine before. Without a dispatch between them, the ranks meet first.
 #pragma once
-#include "expert.cuh"
+#include "expert_sum.cuh"
 
 namespace nccl4j {
 namespace experts {
@@ -29,26 +29,19 @@ __device__ __forceinline__ bool returnRows(const nccl4jExpertArguments& a, u32 l
 // Adds the rows of this block's tokens.
 template <class T>
 __device__ __forceinline__ void addRows(const nccl4jExpertArguments& a) {
-  constexpr u32 kElements = 16 / sizeof(T);
   const u32 count = *(const u32*)a.keptCount, packs = a.rowBytes / 16;
   const u32 tokens = blockIdx.x < count ? (count - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
   const int* experts = (const int*)a.keptExperts;
   const float* weights = (const float*)a.keptWeights;
   for (u32 i = threadIdx.x; i < tokens * packs; i += blockDim.x) {
     const u32 token = blockIdx.x + i / packs * gridDim.x, at = i % packs * 16;
-    float sum[kElements] = {};
+    Sum<T> sum;
 #pragma unroll 8
     for (u32 k = 0; k < a.topK; k++) {
       const u32 entry = token * a.topK + k;
-      if (experts[entry] < 0) continue;
-      Elements<T> x;
-      x.pack = loadData(own(a, a.outputs + (u64)entry * a.rowBytes + at));
-      const float weight = weights[entry];
-      for (u32 e = 0; e < kElements; e++) sum[e] = __fadd_rn(sum[e], __fmul_rn(weight, (float)x.at[e]));
+      if (experts[entry] >= 0) sum.add(loadData(own(a, a.outputs + (u64)entry * a.rowBytes + at)), weights[entry]);
     }
-    Elements<T> result;
-    for (u32 e = 0; e < kElements; e++) result.at[e] = (T)sum[e];
-    storeData((char*)a.recv + (u64)token * a.rowBytes + at, result.pack);
+    storeData((char*)a.recv + (u64)token * a.rowBytes + at, sum.rounded());
   }
 }
 
@@ -58,12 +51,15 @@ __device__ __forceinline__ void combine(const nccl4jExpertArguments& a) {
   admitSuccessor();
   const u64 number = state(a)->combines + 1;
   const u32 listed = min((u64)state(a)->listed, (u64)a.listCapacity);
-  if (state(a)->kind == EXPERT_COMBINE) {
-    tellAll(a, a.beginFlags, number);
-    awaitAll(a, a.beginFlags, number);
+  if (a.parts & EXPERT_SEND) {
+    if (state(a)->kind == EXPERT_COMBINE) {
+      tellAll(a, a.beginFlags, number);
+      awaitAll(a, a.beginFlags, number);
+    }
+    if (__syncthreads_or(!returnRows(a, listed))) return;  // no rank takes what is missing for sent
+    tellAll(a, a.combineFlags, number);
   }
-  if (__syncthreads_or(!returnRows(a, listed))) return;  // no rank takes what is missing for sent
-  tellAll(a, a.combineFlags, number);
+  if (!(a.parts & EXPERT_RECEIVE)) return;
   awaitAll(a, a.combineFlags, number);
   addRows<T>(a);
   __syncthreads();

@@ -21,11 +21,14 @@ typedef struct {
   uint64_t pad;
 } nccl4jExpertState;
 
+// The parts of a call: nccl4jExpertArguments.parts. The second completes what the first has begun.
+enum nccl4jExpertPart { EXPERT_SEND = 1, EXPERT_RECEIVE = 2 };
+
 // The place of an entry among those of its expert.
 typedef struct {
-  uint32_t origin;  // the expert's number on this rank, and above 16 bits the warp that has counted the entry;
-                    // ~0 if the expert is another rank's
-  uint32_t ahead;   // the expert's entries in front of it that the warp has counted
+  uint32_t origin;  // the entry's key; of many entries the expert's number on this rank, and above 16 bits the
+                    // warp that has counted the entry; ~0 if the expert is another rank's
+  uint32_t ahead;   // the expert's entries in front of it that the warp has counted; then the entry's row, or ~0
 } nccl4jExpertPlace;
 
 typedef struct {
@@ -40,7 +43,7 @@ typedef struct {
   uint64_t combineFlags;  // likewise
   uint64_t beginFlags;    // likewise
   uint64_t tables;        // two halves, of each rank tableBytes: a line with its number of tokens, then lines
-                          // of two expert numbers
+                          // of four expert numbers
   uint64_t tableBytes;
   uint64_t tokens;        // two halves, of each rank maxTokens rows of stagedRow bytes: lines (expert_lines.cuh)
   uint64_t stagedRow;
@@ -67,7 +70,7 @@ typedef struct {
   uint32_t localExperts;
   uint32_t tokenCount;
   uint32_t wholeLines;    // 1 if the links keep 128 bytes whole that a warp stores at once
-  uint32_t pad;
+  uint32_t parts;         // of the call: nccl4jExpertPart
 } nccl4jExpertArguments;
 
 #endif

@@ -6,8 +6,7 @@
 // quad is quantised from the 32 packs that begin at the last whole group, so the lanes of line i have group i of
 // these, and line i carries its scale. Two quads may carry the same scale.
 #pragma once
-#include "block_scale.cuh"
-#include "expert.cuh"
+#include "expert_fp8.cuh"
 
 namespace nccl4j {
 namespace experts {
@@ -100,9 +99,7 @@ struct Source<T, Wire::SAME> {
 
 template <class T>
 struct Source<T, Wire::FP8> {
-  static constexpr u32 kMine = 16;
-  static constexpr u32 kPacks = kMine * sizeof(T) / 16;
-  static constexpr u32 kEach = 16 / sizeof(T);
+  static constexpr u32 kPacks = Fp8<T>::kPacks;
   static constexpr u32 kFlights = 4 / kPacks;
   Elements<T> x[kFlights][kPacks];
 
@@ -118,26 +115,11 @@ struct Source<T, Wire::FP8> {
   }
 
   __device__ __forceinline__ Piece piece(u32 f, u32 quad) {
-    u32 most = 0;
-#pragma unroll
-    for (u32 p = 0; p < kPacks; p++)
-#pragma unroll
-      for (u32 e = 0; e < kEach; e++) most = max(most, __float_as_uint((float)x[f][p].at[e]) & kMagnitude);
-#pragma unroll
-    for (u32 distance = 4; distance > 0; distance /= 2) most = max(most, __shfl_xor_sync(~0u, most, distance));
-    const BlockScale scale(most, kMostFp8);
-    u64 words[2] = {0, 0};
-#pragma unroll
-    for (u32 e = 0; e < kMine; e += 2) {
-      const float2 pair = {__fmul_rn((float)x[f][e / kEach].at[e % kEach], scale.factor),
-                           __fmul_rn((float)x[f][e / kEach].at[e % kEach + 1], scale.factor)};
-      words[e / 8] |= (u64)__nv_cvt_float2_to_fp8x2(pair, __NV_SATFINITE, __NV_E4M3) << e % 8 * 8;
-    }
-    if (!scale.finite) words[0] = words[1] = 0;
+    const Fp8<T> made(x[f]);
     // Of the packs of this lane's group this lane's line has others.
     const Lane lane;
     const u32 from = min(31u, lane.pack(quad) - firstGroup(quad) * kGroupPacks);
-    return {{shuffled(words[0], from), shuffled(words[1], from)}, scale.scale};
+    return {{shuffled(made.pack.lo, from), shuffled(made.pack.hi, from)}, made.scale};
   }
 };
 

@@ -49,7 +49,7 @@ final class ExpertAgreement {
 
   /** Throws on all ranks if one of them has an error. */
   static void reach(CommunicatorState state, ExpertConfig config, NcclException error) {
-    meet(state, new Part(config, new Form(0, false), problem(error)), error);
+    meet(state, new Part(config, Form.NONE, problem(error)), error);
   }
 
   private static String problem(NcclException error) {
@@ -106,7 +106,8 @@ final class ExpertAgreement {
                 in.readInt(),
                 DataType.values()[in.readInt()],
                 in.readBoolean());
-        return new Part(config, new Form(in.readInt(), in.readBoolean()), in.readUTF());
+        Form form = new Form(in.readInt(), in.readBoolean());
+        return new Part(config, form, in.readUTF());
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       }

@@ -1,5 +1,7 @@
 package org.nccl4j.api;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.ExpertSizes;
@@ -38,6 +40,24 @@ record ExpertBuffers(
       throw e;
     }
     return made;
+  }
+
+  /** Writes the counts and offsets of a dispatch from the host. */
+  void write(ExpertRows rows, int nRanks) {
+    ByteBuffer ints =
+        ByteBuffer.allocate((int) Math.max(counts.size(), offsets.size()))
+            .order(ByteOrder.nativeOrder());
+    for (int expert = 0; expert < rows.local(); expert++) {
+      for (int source = 0; source < nRanks; source++) {
+        ints.putInt(rows.received(expert, source));
+      }
+    }
+    counts.write(0, ints.flip());
+    ints.clear();
+    for (int expert = 0; expert < rows.local(); expert++) {
+      ints.putInt(rows.receivedFirst(expert, 0));
+    }
+    offsets.write(0, ints.putInt(rows.allReceived()).flip());
   }
 
   @Override

@@ -12,8 +12,8 @@ import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
- * Delivers tokens by kernels that store into the other ranks' windows. A call is one kernel in its
- * stream, and waits for nothing.
+ * Delivers tokens by kernels that store into the other ranks' windows. A call, or a part of one, is
+ * one kernel in its stream, and waits for nothing.
  */
 final class ExpertDirect implements ExpertDelivery {
   private final CommunicatorState state;
@@ -85,13 +85,24 @@ final class ExpertDirect implements ExpertDelivery {
       DeviceMemory experts,
       DeviceMemory weights,
       int count,
+      boolean whole,
       DeviceStream stream) {
-    calls.dispatch(tokens, experts, weights, count, stream);
+    calls.dispatch(tokens, experts, weights, count, whole, stream);
+  }
+
+  @Override
+  public void receiveDispatch(DeviceStream stream) {
+    calls.receiveDispatch(stream);
   }
 
   @Override
   public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
     calls.combine(outputs, outputs.size() / rowBytes, result, stream);
+  }
+
+  @Override
+  public void receiveCombine(DeviceMemory result, DeviceStream stream) {
+    calls.receiveCombine(result, stream);
   }
 
   /** A closed communicator has freed the window and the plans. */

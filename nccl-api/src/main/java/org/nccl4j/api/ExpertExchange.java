@@ -32,13 +32,21 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * <p>All ranks call dispatch and combine in the same order, also those that have no tokens. The
  * data are there when the call's stream has ended it. Where all ranks are GPUs that reach each
  * other's windows, a call is one kernel: it returns at once, and may be captured into a graph
- * ({@link #isCapturable}). Elsewhere it waits for what its stream was given before and for the
- * other ranks, so that ranks of one process need a thread each. It is refused in a {@link Group}.
+ * ({@link #isCapturable}). Elsewhere a dispatch waits for what its stream was given before and for
+ * the other ranks, so that ranks of one process need a thread each. Calls are refused in a {@link
+ * Group}.
+ *
+ * <p>A call may be made in two parts: {@link #beginDispatch} and {@link #beginCombine} send, and
+ * {@link ExpertReceive#receive} receives. Where calls are kernels, nothing of the exchange runs
+ * between the two kernels while data travel, so that a computation there has all multiprocessors.
+ * Elsewhere the first part waits for what the call waits for. One call can be open at a time: two
+ * batches that overlap take an exchange each.
  *
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class ExpertExchange implements AutoCloseable {
-  private static final Form NO_KERNELS = new Form(0, false);
+  private static final String DISPATCH = "dispatch";
+  private static final String COMBINE = "combine";
 
   private final CommunicatorState state;
   private final ExpertConfig config;
@@ -48,6 +56,9 @@ public final class ExpertExchange implements AutoCloseable {
 
   /** Tokens of the last dispatch, -1 before the first. */
   private int tokens = -1;
+
+  /** The call of which only the sending part was made, or null. */
+  private ExpertReceive open;
 
   private boolean closed;
 
@@ -71,7 +82,7 @@ public final class ExpertExchange implements AutoCloseable {
     Arguments.notNull(config, "sizes of the exchange with experts");
     ExpertSizes sizes = config.sizes(nRanks);
     ExpertBuffers buffers = null;
-    Form form = NO_KERNELS;
+    Form form = Form.NONE;
     NcclException lack = null;
     try {
       config.check(nRanks);
@@ -143,8 +154,8 @@ public final class ExpertExchange implements AutoCloseable {
    * @throws InvalidArgumentException for a memory that is too small or of another device, an
    *     invalid count, or an expert that does not exist; of the last a kernel fails the
    *     communicator
-   * @throws InvalidUsageException after close, in a group, and while the stream is captured unless
-   *     {@link #isCapturable}
+   * @throws InvalidUsageException while a call that was begun has not been received, after close,
+   *     in a group, and while the stream is captured unless {@link #isCapturable}
    */
   public void dispatch(
       DeviceMemory tokens,
@@ -152,8 +163,37 @@ public final class ExpertExchange implements AutoCloseable {
       DeviceMemory weights,
       int count,
       DeviceStream stream) {
-    String what = "dispatch";
+    dispatch(tokens, experts, weights, count, /* whole= */ true, stream);
+  }
+
+  /**
+   * The sending part of {@link #dispatch}, with the same arguments and errors. Ranks may differ in
+   * making a call in one part or in two.
+   *
+   * @return the receiving part. Until then {@link #received} and the other memories keep what the
+   *     dispatch before has brought
+   */
+  public ExpertReceive beginDispatch(
+      DeviceMemory tokens,
+      DeviceMemory experts,
+      DeviceMemory weights,
+      int count,
+      DeviceStream stream) {
+    dispatch(tokens, experts, weights, count, /* whole= */ false, stream);
+    open = new ExpertReceive(this, DISPATCH, null);
+    return open;
+  }
+
+  private void dispatch(
+      DeviceMemory tokens,
+      DeviceMemory experts,
+      DeviceMemory weights,
+      int count,
+      boolean whole,
+      DeviceStream stream) {
+    String what = DISPATCH;
     checkCall(what, stream);
+    checkReceived(what);
     if (count < 0 || count > config.maxTokens()) {
       throw wrong(
           what,
@@ -165,7 +205,7 @@ public final class ExpertExchange implements AutoCloseable {
     checkMemory(what, "tokens", tokens, count * rowBytes);
     checkMemory(what, "experts", experts, entries * Integer.BYTES);
     checkMemory(what, "weights", weights, entries * Float.BYTES);
-    delivery.dispatch(tokens, experts, weights, count, stream);
+    delivery.dispatch(tokens, experts, weights, count, whole, stream);
     this.tokens = count;
   }
 
@@ -178,19 +218,65 @@ public final class ExpertExchange implements AutoCloseable {
    * @param result [count][hidden] for the last dispatch's count; 0 for a token without experts
    * @throws InvalidArgumentException for a memory that is too small or of another device; of
    *     outputs with fewer rows than were received a kernel fails the communicator
-   * @throws InvalidUsageException before the first dispatch, after close, in a group, and while the
-   *     stream is captured unless {@link #isCapturable}
+   * @throws InvalidUsageException before the first dispatch, while a call that was begun has not
+   *     been received, after close, in a group, and while the stream is captured unless {@link
+   *     #isCapturable}
    */
   public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
-    String what = "combine";
+    checkCombine(outputs, result, stream);
+    delivery.combine(outputs, result, stream);
+  }
+
+  /**
+   * The sending part of {@link #combine}, with the same arguments and errors.
+   *
+   * @param result kept for the receiving part, which alone writes it
+   * @return the receiving part
+   */
+  public ExpertReceive beginCombine(
+      DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
+    checkCombine(outputs, result, stream);
+    delivery.combine(outputs, null, stream);
+    open = new ExpertReceive(this, COMBINE, result);
+    return open;
+  }
+
+  void receive(ExpertReceive part, DeviceStream stream) {
+    String what = part.call();
     checkCall(what, stream);
+    if (part != open) {
+      throw new InvalidUsageException(
+          ErrorId.USAGE, where(what) + "it was received", "receive once what was begun");
+    }
+    if (part.result() == null) {
+      delivery.receiveDispatch(stream);
+    } else {
+      checkMemory(what, "result", part.result(), 0);
+      delivery.receiveCombine(part.result(), stream);
+    }
+    open = null;
+  }
+
+  private void checkCombine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
+    String what = COMBINE;
+    checkCall(what, stream);
+    checkReceived(what);
     if (tokens < 0) {
       throw new InvalidUsageException(
           ErrorId.USAGE, where(what) + "nothing was dispatched", "call dispatch first");
     }
     checkMemory(what, "outputs", outputs, 0);
     checkMemory(what, "result", result, tokens * rowBytes);
-    delivery.combine(outputs, result, stream);
+  }
+
+  private void checkReceived(String what) {
+    if (open != null) {
+      throw new InvalidUsageException(
+          ErrorId.USAGE,
+          where(what) + "the last %s was begun and not received".formatted(open.call()),
+          "call receive of what begin%s returned first; a batch that overlaps takes an exchange of its own"
+              .formatted(open.call().equals(DISPATCH) ? "Dispatch" : "Combine"));
+    }
   }
 
   private void checkCall(String what, DeviceStream stream) {
@@ -244,7 +330,7 @@ public final class ExpertExchange implements AutoCloseable {
 
   /**
    * Frees this rank's memory. Call it after the streams' last use of {@link #received} and the
-   * other memories. Idempotent.
+   * other memories, and after what was begun has been received. Idempotent.
    */
   @Override
   public void close() {

@@ -1,9 +1,11 @@
 package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.IntBuffer;
-import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntFunction;
+import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
@@ -16,72 +18,67 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ExpertSizes;
-import org.nccl4j.device.kernel.QuantisedWork.Parts;
-import org.nccl4j.device.numeric.FloatFormat;
 import org.nccl4j.operation.Operation;
 
 /**
- * Delivers tokens with an all-gather of the expert numbers, and sends and receives of the rows of
- * each expert. Works on any device and between any ranks. The host finds the rows, packs and adds,
- * so a call waits for its stream and for the other ranks.
+ * Delivers tokens by sends and receives, between ranks that do not all reach each other's windows.
+ * The host gets the expert numbers of all ranks by an all-gather, and finds the rows. Kernels pack
+ * a token once for each rank of its host that gets it, and once for each other host. Sends and
+ * receives carry it, there a relay forwards it, and kernels put it into its rows. Each output
+ * travels straight back, and a kernel adds them. So the host touches no tokens of a GPU, and waits
+ * only in a dispatch.
  */
 final class ExpertMessages implements ExpertDelivery {
-  private static final FloatFormat FP8 = FloatFormat.of(DataType.FLOAT8_E4M3);
-
   private final OperationDispatcher queue;
+  private final ExpertSteps steps;
   private final ExpertSizes sizes;
   private final ExpertBuffers buffers;
+  private final int rank;
   private final ExpertRows rows;
-  private final FloatFormat format;
+  private final ExpertRoutes routes;
+  private final ExpertTables tables;
 
-  /** Own rows by expert, token and k: tokens on their way out, and outputs that came back. */
-  private final DeviceMemory packed;
+  /** Tokens in the form they travel in. */
+  private final DeviceMemory staging;
 
-  private final DeviceMemory packedScales;
-  private final DeviceMemory ownTable;
-  private final DeviceMemory allTables;
+  /** Lists and weights for the kernels. */
+  private final DeviceMemory lists;
 
-  private final ByteBuffer tables;
-  private final IntBuffer tableInts;
-  private final ByteBuffer ints;
-  private final ByteBuffer row;
-  private final ByteBuffer wire;
-  private final ByteBuffer scales;
-  private final float[] weights;
-  private final float[] sums;
+  /** Outputs that come back, and those that are returned. Grows when more are received. */
+  private DeviceMemory outputs;
+
+  /** Memories that outputs had before, until the end. */
+  private final List<DeviceMemory> outgrown = new ArrayList<>();
+
+  private ByteBuffer words = ExpertTables.buffer(0);
+  private Lists call;
   private int tokens;
 
   private ExpertMessages(
+      CommunicatorState state,
       OperationDispatcher queue,
       ExpertSizes sizes,
       ExpertBuffers buffers,
-      int rank,
+      ExpertSteps steps,
+      ExpertRoutes routes,
       DeviceMemory[] memory) {
     this.queue = queue;
+    this.steps = steps;
     this.sizes = sizes;
     this.buffers = buffers;
-    this.rows = new ExpertRows(sizes, rank);
-    this.format = FloatFormat.of(sizes.type());
-    packed = memory[0];
-    packedScales = memory[1];
-    ownTable = memory[2];
-    allTables = memory[3];
-    tables = buffer(allTables.size());
-    tableInts = tables.asIntBuffer();
-    ints =
-        buffer(
-            Math.max(ownTable.size(), Math.max(buffers.counts().size(), buffers.offsets().size())));
-    row = buffer(sizes.rowBytes());
-    wire = buffer(sizes.wireBytes());
-    scales = buffer(sizes.scaleBytes());
-    weights = new float[Math.toIntExact(sizes.entries())];
-    sums = new float[sizes.hidden()];
+    rank = state.rank();
+    this.routes = routes;
+    rows = new ExpertRows(sizes, rank);
+    staging = memory[0];
+    outputs = memory[1];
+    lists = memory[2];
+    tables = new ExpertTables(queue, sizes, memory[3], memory[4]);
   }
 
   /**
-   * Allocates what is needed besides the user's buffers, together with all other ranks.
+   * Prepares what is needed besides the user's buffers, together with all other ranks.
    *
-   * @throws NcclException on all ranks, if one of them lacks memory
+   * @throws NcclException on all ranks, if one of them lacks memory or kernels
    */
   static ExpertMessages create(
       CommunicatorState state,
@@ -89,17 +86,21 @@ final class ExpertMessages implements ExpertDelivery {
       ExpertConfig config,
       ExpertBuffers buffers) {
     ExpertSizes sizes = config.sizes(state.nRanks());
-    long entries = sizes.entries();
+    ExpertRoutes routes = new ExpertRoutes(sizes, state.rank(), state.hosts().ranks());
+    long listed = 2 * (routes.mostPacked() + routes.mostForwarded() + sizes.rows());
     DeviceMemory[] memory = {};
+    ExpertSteps steps = null;
     NcclException lack = null;
     try {
+      steps = state.expertSteps(sizes);
       memory =
           ExpertBuffers.allocateAll(
               state.device(),
-              entries * sizes.rowBytes(),
-              entries * sizes.scaleBytes(),
-              (1 + entries) * Integer.BYTES,
-              sizes.nRanks() * (1 + entries) * Integer.BYTES);
+              routes.mostStaged() * sizes.travelBytes(),
+              2 * sizes.entries() * sizes.rowBytes(),
+              (listed + 2 * sizes.entries()) * Integer.BYTES,
+              ExpertTables.ownBytes(sizes),
+              ExpertTables.allBytes(sizes));
     } catch (NcclException e) {
       lack = e;
     }
@@ -109,14 +110,24 @@ final class ExpertMessages implements ExpertDelivery {
       for (DeviceMemory each : memory) {
         each.close();
       }
+      if (steps != null) {
+        steps.discard();
+      }
       throw e;
     }
-    return new ExpertMessages(queue, sizes, buffers, state.rank(), memory);
+    return new ExpertMessages(state, queue, sizes, buffers, steps, routes, memory);
   }
 
-  private static ByteBuffer buffer(long bytes) {
-    return ByteBuffer.allocateDirect(Math.toIntExact(bytes)).order(ByteOrder.nativeOrder());
-  }
+  /** The lists of a dispatch and its combine, as parts of one memory. */
+  private record Lists(
+      DeviceMemory packed,
+      DeviceMemory packedTo,
+      DeviceMemory forwarded,
+      DeviceMemory forwardedTo,
+      DeviceMemory from,
+      DeviceMemory outputs,
+      DeviceMemory places,
+      DeviceMemory weights) {}
 
   @Override
   public boolean isCapturable() {
@@ -129,233 +140,168 @@ final class ExpertMessages implements ExpertDelivery {
       DeviceMemory experts,
       DeviceMemory factors,
       int count,
+      boolean whole,
       DeviceStream stream) {
-    stream.synchronize();
-    readExperts(experts, count);
-    ownTable.write(0, ints);
-    readWeights(factors, count);
+    IntBuffer all = tables.exchange(experts, factors, count, stream);
     tokens = count;
-    queue.call(
-        CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
-        ownTable,
-        allTables,
-        1 + sizes.entries(),
+    rows.find(all);
+    routes.find(all, rows);
+    list(all);
+    reserve(routes.outputs() * sizes.rowBytes());
+    steps.pack(
+        count,
+        from,
+        new ExpertSteps.Rows(call.packed, call.packedTo, routes.packed()),
+        staging,
         stream);
+    exchange(staging, sizes.travelBytes(), routes::leaving, routes::arriving, stream);
+    if (routes.forwarded() > 0) {
+      steps.forward(
+          new ExpertSteps.Rows(call.forwarded, call.forwardedTo, routes.forwarded()),
+          staging,
+          stream);
+    }
+    exchange(staging, sizes.travelBytes(), routes::forwarded, routes::relayed, stream);
+    if (whole) {
+      writeCounts();
+      place(stream);
+    }
+  }
+
+  @Override
+  public void receiveDispatch(DeviceStream stream) {
     stream.synchronize();
-    tables.clear();
-    allTables.read(0, tables);
-    rows.find(tableInts);
-    pack(from);
-    GroupScope.run(() -> exchangeTokens(stream));
     writeCounts();
-    stream.synchronize();
+    place(stream);
   }
 
-  /** Reads expert numbers into a table, and refuses those that do not exist. */
-  private void readExperts(DeviceMemory experts, int count) {
-    int entries = count * sizes.topK();
-    ints.clear();
-    ints.putInt(count).limit((1 + entries) * Integer.BYTES);
-    experts.read(0, ints);
-    ints.flip();
+  private void writeCounts() {
+    buffers.write(rows, sizes.nRanks());
+  }
+
+  private void place(DeviceStream stream) {
+    steps.place(
+        staging,
+        new ExpertSteps.Rows(call.from, buffers.scales(), rows.allReceived()),
+        buffers.received(),
+        stream);
+  }
+
+  /** Brings the lists to the device. Nothing launched before uses the old ones any more. */
+  private void list(IntBuffer all) {
+    int packed = routes.packed();
+    int forwarded = routes.forwarded();
+    int received = rows.allReceived();
+    int entries = tokens * sizes.topK();
+    int bytes = 2 * (packed + forwarded + received + entries) * Integer.BYTES;
+    if (words.capacity() < bytes) {
+      words = ExpertTables.buffer(Math.min(lists.size(), 2L * bytes));
+    }
+    words.clear().limit(bytes);
+    IntBuffer ints = words.asIntBuffer();
+    int toForward = 2 * packed;
+    int toReceive = toForward + 2 * forwarded;
+    int toReturn = toReceive + 2 * received;
+    routes.listPacked(all, ints.slice(0, packed), ints.slice(packed, packed));
+    routes.listForwarded(
+        all, ints.slice(toForward, forwarded), ints.slice(toForward + forwarded, forwarded));
+    routes.listReceived(
+        all, rows, ints.slice(toReceive, received), ints.slice(toReceive + received, received));
+    routes.listReturned(all, ints.slice(toReturn, entries));
     for (int entry = 0; entry < entries; entry++) {
-      int expert = ints.getInt((1 + entry) * Integer.BYTES);
-      if (expert < -1 || expert >= sizes.experts()) {
-        throw new InvalidArgumentException(
-            ErrorId.ARGUMENT,
-            "token %d has the expert %d as number %d of its experts"
-                .formatted(entry / sizes.topK(), expert, entry % sizes.topK()),
-            "pass 0 to %d, or -1 for no expert".formatted(sizes.experts() - 1));
-      }
+      ints.put(toReturn + entries + entry, Float.floatToRawIntBits(tables.weight(entry)));
+    }
+    lists.write(0, words);
+    call =
+        new Lists(
+            part(0, packed),
+            part(packed, packed),
+            part(toForward, forwarded),
+            part(toForward + forwarded, forwarded),
+            part(toReceive, received),
+            part(toReceive + received, received),
+            part(toReturn, entries),
+            part(toReturn + entries, entries));
+  }
+
+  private DeviceMemory part(int first, int count) {
+    return lists.slice((long) first * Integer.BYTES, (long) count * Integer.BYTES);
+  }
+
+  /** Makes room for outputs. To free the old would wait for all kernels on a GPU. */
+  private void reserve(long bytes) {
+    if (outputs.size() < bytes) {
+      long most = (sizes.entries() + sizes.rows()) * sizes.rowBytes();
+      DeviceMemory larger =
+          buffers.received().device().allocate(Math.max(bytes, Math.min(most, 2 * outputs.size())));
+      outgrown.add(outputs);
+      outputs = larger;
     }
   }
 
-  private void readWeights(DeviceMemory factors, int count) {
-    tables.clear().limit(count * sizes.topK() * Float.BYTES);
-    factors.read(0, tables);
-    for (int entry = 0; entry < count * sizes.topK(); entry++) {
-      weights[entry] = tables.getFloat(entry * Float.BYTES);
-    }
+  /** Sends rows of a memory to each other rank, and receives rows of each. */
+  private void exchange(
+      DeviceMemory memory,
+      long rowBytes,
+      IntFunction<ExpertRoutes.Rows> to,
+      IntFunction<ExpertRoutes.Rows> from,
+      DeviceStream stream) {
+    GroupScope.run(
+        () -> {
+          for (int peer = 0; peer < sizes.nRanks(); peer++) {
+            if (peer != rank) {
+              transfer(Operation.SEND, part(memory, to.apply(peer), rowBytes), peer, stream);
+              transfer(Operation.RECV, part(memory, from.apply(peer), rowBytes), peer, stream);
+            }
+          }
+        });
   }
 
-  /** Brings own tokens into the order of their experts, in the form that they are sent in. */
-  private void pack(DeviceMemory from) {
-    for (int token = 0; token < tokens; token++) {
-      boolean read = false;
-      for (int k = 0; k < sizes.topK(); k++) {
-        int place = rows.place(token * sizes.topK() + k);
-        if (place < 0) {
-          continue;
-        }
-        if (!read) {
-          from.read(token * sizes.rowBytes(), row.clear());
-          convert();
-          read = true;
-        }
-        packed.write(place * sizes.wireBytes(), (sizes.fp8() ? wire : row).rewind());
-        if (sizes.fp8()) {
-          packedScales.write((long) place * scales.capacity(), scales.rewind());
-        }
-      }
-    }
+  private static DeviceMemory part(DeviceMemory memory, ExpertRoutes.Rows rows, long rowBytes) {
+    return memory.slice(rows.first() * rowBytes, rows.count() * rowBytes);
   }
 
-  /** Makes the fp8 form of a token, in float32 arithmetic. */
-  private void convert() {
-    for (int group = 0; group < sizes.scales(); group++) {
-      int first = group * ExpertSizes.SCALED;
-      int most = 0;
-      for (int e = first; e < first + ExpertSizes.SCALED; e++) {
-        float magnitude = Math.abs((float) format.toDouble(bits(e)));
-        most = Math.max(most, Float.floatToIntBits(magnitude));
-      }
-      boolean finite = Parts.isFinite(most);
-      float greatest = Parts.greatest(most, Parts.MOST_FP8);
-      float factor = Parts.MOST_FP8 / greatest;
-      for (int e = first; e < first + ExpertSizes.SCALED; e++) {
-        float scaled = finite ? (float) format.toDouble(bits(e)) * factor : 0;
-        wire.put(e, (byte) FP8.fromDouble(scaled));
-      }
-      scales.putFloat(
-          group * Float.BYTES, finite ? Parts.scale(greatest, Parts.MOST_FP8) : Float.NaN);
-    }
-  }
-
-  private long bits(int element) {
-    return sizes.type().bytes() == Short.BYTES
-        ? row.getShort(element * Short.BYTES) & 0xffffL
-        : row.getInt(element * Integer.BYTES) & 0xffffffffL;
-  }
-
-  private void exchangeTokens(DeviceStream stream) {
-    own(Operation.SEND, packed, sizes.wireType(), sizes.hidden(), stream);
-    local(Operation.RECV, buffers.received(), sizes.wireType(), sizes.hidden(), stream);
-    if (sizes.fp8()) {
-      own(Operation.SEND, packedScales, DataType.FLOAT32, sizes.scales(), stream);
-      local(Operation.RECV, buffers.scales(), DataType.FLOAT32, sizes.scales(), stream);
-    }
-  }
-
-  /** Sends or receives the own rows of every expert. */
-  private void own(
-      Operation what, DeviceMemory memory, DataType type, int elements, DeviceStream stream) {
-    for (int expert = 0; expert < sizes.experts(); expert++) {
-      transfer(
-          what,
-          memory,
-          new Run(rows.sentFirst(expert), rows.sent(expert), expert / rows.local()),
-          type,
-          elements,
+  private void transfer(Operation what, DeviceMemory part, int peer, DeviceStream stream) {
+    if (part.size() > 0) {
+      queue.call(
+          CallShape.of(what, DataType.UINT8, RedOp.SUM, peer),
+          what == Operation.SEND ? part : null,
+          what == Operation.SEND ? null : part,
+          part.size(),
           stream);
     }
   }
 
-  /** Sends or receives the rows of the local experts. */
-  private void local(
-      Operation what, DeviceMemory memory, DataType type, int elements, DeviceStream stream) {
-    for (int expert = 0; expert < rows.local(); expert++) {
-      for (int peer = 0; peer < sizes.nRanks(); peer++) {
-        transfer(
-            what,
-            memory,
-            new Run(rows.receivedFirst(expert, peer), rows.received(expert, peer), peer),
-            type,
-            elements,
-            stream);
-      }
-    }
-  }
-
-  /** Rows of one expert for one rank. */
-  private record Run(int first, int count, int peer) {}
-
-  private void transfer(
-      Operation what,
-      DeviceMemory memory,
-      Run run,
-      DataType type,
-      int elements,
-      DeviceStream stream) {
-    if (run.count == 0) {
-      return;
-    }
-    long bytes = (long) elements * type.bytes();
-    DeviceMemory part = memory.slice(run.first * bytes, run.count * bytes);
-    queue.call(
-        CallShape.of(what, type, RedOp.SUM, run.peer),
-        what == Operation.SEND ? part : null,
-        what == Operation.SEND ? null : part,
-        (long) run.count * elements,
-        stream);
-  }
-
-  private void writeCounts() {
-    ints.clear();
-    for (int expert = 0; expert < rows.local(); expert++) {
-      for (int source = 0; source < sizes.nRanks(); source++) {
-        ints.putInt(rows.received(expert, source));
-      }
-    }
-    buffers.counts().write(0, ints.flip());
-    ints.clear();
-    for (int expert = 0; expert < rows.local(); expert++) {
-      ints.putInt(rows.receivedFirst(expert, 0));
-    }
-    buffers.offsets().write(0, ints.putInt(rows.allReceived()).flip());
-  }
-
   @Override
-  public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
+  public void combine(DeviceMemory from, DeviceMemory result, DeviceStream stream) {
     long needed = rows.allReceived() * sizes.rowBytes();
-    if (outputs.size() < needed) {
+    if (from.size() < needed) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "outputs of %d bytes for %d rows of %d"
-              .formatted(outputs.size(), rows.allReceived(), sizes.rowBytes()),
+              .formatted(from.size(), rows.allReceived(), sizes.rowBytes()),
           "pass a row for each that was received");
     }
-    stream.synchronize();
-    GroupScope.run(
-        () -> {
-          local(Operation.SEND, outputs, sizes.type(), sizes.hidden(), stream);
-          own(Operation.RECV, packed, sizes.type(), sizes.hidden(), stream);
-        });
-    stream.synchronize();
-    for (int token = 0; token < tokens; token++) {
-      add(token);
-      result.write(token * sizes.rowBytes(), row.rewind());
+    steps.gather(from, call.outputs, rows.allReceived(), outputs, stream);
+    exchange(outputs, sizes.rowBytes(), routes::out, routes::back, stream);
+    if (result != null) {
+      receiveCombine(result, stream);
     }
-  }
-
-  /** Adds a token's rows, times their weights, in float32 in the order of k; rounds once. */
-  private void add(int token) {
-    Arrays.fill(sums, 0);
-    for (int k = 0; k < sizes.topK(); k++) {
-      int entry = token * sizes.topK() + k;
-      if (rows.place(entry) < 0) {
-        continue;
-      }
-      packed.read(rows.place(entry) * sizes.rowBytes(), row.clear());
-      for (int e = 0; e < sums.length; e++) {
-        sums[e] += weights[entry] * (float) format.toDouble(bits(e));
-      }
-    }
-    for (int e = 0; e < sums.length; e++) {
-      long bits = format.fromDouble(sums[e]);
-      if (sizes.type().bytes() == Short.BYTES) {
-        row.putShort(e * Short.BYTES, (short) bits);
-      } else {
-        row.putInt(e * Integer.BYTES, (int) bits);
-      }
-    }
-    row.clear();
   }
 
   @Override
+  public void receiveCombine(DeviceMemory result, DeviceStream stream) {
+    steps.add(outputs, new ExpertSteps.Rows(call.places, call.weights, tokens), result, stream);
+  }
+
+  /** A closed communicator has freed the plans. */
+  @Override
   public void close() {
-    packed.close();
-    packedScales.close();
-    ownTable.close();
-    allTables.close();
+    steps.discard();
+    staging.close();
+    outputs.close();
+    outgrown.forEach(DeviceMemory::close);
+    lists.close();
+    tables.close();
   }
 }

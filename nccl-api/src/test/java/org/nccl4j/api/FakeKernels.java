@@ -8,6 +8,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -122,6 +124,11 @@ public class FakeKernels implements KernelCommunicator {
   @Override
   public KernelPlan prepare(WindowWork work) {
     return plan(work, null);
+  }
+
+  @Override
+  public ExpertKernels.Steps expertSteps(ExpertSizes sizes) {
+    throw new UnsupportedOperationException();
   }
 
   @Override

@@ -14,7 +14,8 @@ import org.nccl4j.operation.Operation;
 
 /**
  * One rank's dispatches and combines by kernels of one exchange with experts, launched in the order
- * of its operations. Their arguments were checked. Any thread.
+ * of its operations. Hooks see a call in two parts once; the flight recorder has both launches.
+ * Arguments were checked. Any thread.
  */
 public final class ExpertCalls {
   private final Launcher launcher;
@@ -45,19 +46,25 @@ public final class ExpertCalls {
     }
   }
 
-  /** Launches a dispatch; as {@link ExpertKernels.Plans#dispatch}. */
+  /** Launches a dispatch or its sending part; as {@link ExpertKernels.Plans#dispatch}. */
   public void dispatch(
       DeviceMemory tokens,
       DeviceMemory experts,
       DeviceMemory weights,
       int count,
+      boolean whole,
       DeviceStream stream) {
     Leases.begin(experts, weights); // the launch itself does not name them
     try {
       launcher.enter();
       try {
         elements = (long) count * sizes.hidden();
-        launch(Operation.DISPATCH, plans.dispatch(experts, weights, count), tokens, null, stream);
+        launch(
+            Operation.DISPATCH,
+            plans.dispatch(experts, weights, count, whole),
+            tokens,
+            null,
+            stream);
       } finally {
         launcher.leave();
       }
@@ -66,11 +73,35 @@ public final class ExpertCalls {
     }
   }
 
-  /** Launches a combine; as {@link ExpertKernels.Plans#combine}. */
+  /** Launches the receiving part; as {@link ExpertKernels.Plans#receiveDispatch}. */
+  public void receiveDispatch(DeviceStream stream) {
+    launcher.enter();
+    try {
+      record(Operation.DISPATCH, plans.receiveDispatch(), null, null, stream);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /**
+   * Launches a combine; as {@link ExpertKernels.Plans#combine}.
+   *
+   * @param result null for the sending part alone
+   */
   public void combine(DeviceMemory outputs, long rows, DeviceMemory result, DeviceStream stream) {
     launcher.enter();
     try {
-      launch(Operation.COMBINE, plans.combine(rows), outputs, result, stream);
+      launch(Operation.COMBINE, plans.combine(rows, result != null), outputs, result, stream);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /** Launches the receiving part; as {@link ExpertKernels.Plans#receiveCombine}. */
+  public void receiveCombine(DeviceMemory result, DeviceStream stream) {
+    launcher.enter();
+    try {
+      record(Operation.COMBINE, plans.receiveCombine(), null, result, stream);
     } finally {
       launcher.leave();
     }
@@ -82,9 +113,18 @@ public final class ExpertCalls {
       DeviceMemory send,
       DeviceMemory recv,
       DeviceStream stream) {
+    record(operation, plan, send, recv, stream);
+    launcher.tell(operation.key(), elements, sizes.type(), 0, stream);
+  }
+
+  private void record(
+      Operation operation,
+      KernelPlan plan,
+      DeviceMemory send,
+      DeviceMemory recv,
+      DeviceStream stream) {
     long shape = CallShape.of(operation, sizes.type(), RedOp.SUM, 0);
     launcher.launchOther(plan, send, recv, stream, shape, elements);
-    launcher.tell(operation.key(), elements, sizes.type(), 0, stream);
   }
 
   /** Gives the plans back. A communicator that has failed frees them when it is closed. */

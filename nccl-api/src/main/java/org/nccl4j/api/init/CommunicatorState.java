@@ -10,11 +10,13 @@ import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.api.group.ExpertCalls;
+import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
+import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.observe.OperationHooks;
@@ -265,6 +267,11 @@ public final class CommunicatorState {
     return ExpertCalls.prepare(engine().launcher(), kernels, sizes, form, memory);
   }
 
+  /** Prepares the steps of an exchange with experts; as {@link KernelCommunicator#expertSteps}. */
+  public ExpertSteps expertSteps(ExpertSizes sizes) {
+    return ExpertSteps.prepare(engine().launcher(), kernels(), sizes);
+  }
+
   /**
    * Gives every rank everybody's bytes in a call that all make, by rank.
    *
@@ -277,6 +284,11 @@ public final class CommunicatorState {
 
   Bootstrap bootstrap() {
     return bootstrap;
+  }
+
+  /** The ranks by host. */
+  public HostLayout hosts() {
+    return HostLayout.of(members.peers());
   }
 
   Membership members() {

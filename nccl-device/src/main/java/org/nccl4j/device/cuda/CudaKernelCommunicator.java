@@ -44,6 +44,7 @@ import org.nccl4j.device.cuda.window.DirectPlans;
 import org.nccl4j.device.cuda.window.ExpertPlans;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -261,6 +262,12 @@ final class CudaKernelCommunicator
   public KernelPlan prepare(WindowWork work) {
     checkUsable();
     return direct.prepare(work);
+  }
+
+  @Override
+  public ExpertKernels.Steps expertSteps(ExpertSizes sizes) {
+    checkUsable();
+    return new ExpertPlans(context).steps(sizes);
   }
 
   @Override

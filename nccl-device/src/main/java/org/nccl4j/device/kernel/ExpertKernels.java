@@ -20,7 +20,7 @@ public interface ExpertKernels {
   /** Bytes of a rank's own memory. */
   long ownBytes(ExpertSizes sizes, int blocks);
 
-  /** Prepares the kernels of one exchange. */
+  /** Prepares the kernels of one exchange between windows. */
   Plans prepare(ExpertSizes sizes, Form form, Memory memory);
 
   /**
@@ -31,6 +31,9 @@ public interface ExpertKernels {
    *     at once
    */
   record Form(int blocks, boolean wholeLines) {
+    /** The form without kernels. */
+    public static final Form NONE = new Form(0, false);
+
     /** Returns the form that suits both of two ranks. */
     public Form and(Form other) {
       return new Form(Math.min(blocks, other.blocks), wholeLines && other.wholeLines);
@@ -65,16 +68,76 @@ public interface ExpertKernels {
      *
      * @param experts int32 [count][topK], -1 for none
      * @param weights float32 [count][topK]
+     * @param whole false for the sending part alone, without waits for other ranks
      */
-    KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count);
+    KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count, boolean whole);
+
+    /** The receiving part of the last dispatch, which has only sent. */
+    KernelPlan receiveDispatch();
 
     /**
      * The combine of the last dispatch. The outputs are the launch's send buffer, the result its
      * receive buffer.
      *
      * @param rows that the outputs have room for
+     * @param whole false for the sending part alone
      */
-    KernelPlan combine(long rows);
+    KernelPlan combine(long rows, boolean whole);
+
+    /**
+     * The receiving part of the last combine, which has only sent. The result is the launch's
+     * receive buffer.
+     */
+    KernelPlan receiveCombine();
+
+    /** Gives back what the plans hold outside the heap. */
+    void discard();
+  }
+
+  /**
+   * The steps of an exchange by sends and receives, on this rank's memory alone. Lists are int32. A
+   * plan is launched before the next is asked for. By the thread that prepares and launches.
+   */
+  interface Steps {
+    /**
+     * Tokens, the launch's send buffer, in the form they travel in: rows of travelBytes in its
+     * receive buffer.
+     *
+     * @param tokens [count] the token of each
+     * @param targets [count] the row to write for each
+     */
+    KernelPlan pack(DeviceMemory tokens, DeviceMemory targets, long count);
+
+    /**
+     * Rows of travelBytes to other rows of the same memory, the launch's buffers.
+     *
+     * @param from [count] the row to read for each
+     * @param targets [count] the row to write for each
+     */
+    KernelPlan forward(DeviceMemory from, DeviceMemory targets, long count);
+
+    /**
+     * Received rows, the launch's receive buffer, of rows of travelBytes, its send buffer.
+     *
+     * @param from [count] the row to read for each
+     * @param scales of the received rows
+     */
+    KernelPlan place(DeviceMemory from, DeviceMemory scales, long count);
+
+    /**
+     * Outputs, the launch's send buffer, one after the other, to rows of its receive buffer.
+     *
+     * @param targets [count] the row to write for each
+     */
+    KernelPlan gather(DeviceMemory targets, long count);
+
+    /**
+     * Sums of outputs, the launch's send buffer; the result is its receive buffer.
+     *
+     * @param places [tokens][topK] the row of each output, -1 for none
+     * @param weights float32 [tokens][topK]
+     */
+    KernelPlan add(DeviceMemory places, DeviceMemory weights, long tokens);
 
     /** Gives back what the plans hold outside the heap. */
     void discard();

@@ -18,6 +18,9 @@ public record ExpertSizes(
   /** Elements that have one scale. */
   public static final int SCALED = 128;
 
+  /** Kernels move as many bytes at once. */
+  private static final int UNIT = 16;
+
   /** Experts of a rank. */
   public int localExperts() {
     return experts / nRanks;
@@ -56,5 +59,10 @@ public record ExpertSizes(
   /** Bytes of a token's scales. */
   public long scaleBytes() {
     return (long) scales() * Float.BYTES;
+  }
+
+  /** Bytes of a token as sends and receives carry it: its scales lie behind its elements. */
+  public long travelBytes() {
+    return wireBytes() + (scaleBytes() + UNIT - 1) / UNIT * UNIT;
   }
 }

@@ -72,6 +72,13 @@ public interface KernelCommunicator extends AutoCloseable {
   /** Prepares an operation straight between the buffers of the ranks, which are all in the team. */
   KernelPlan prepare(WindowWork work);
 
+  /**
+   * Prepares the steps of an exchange with experts by sends and receives.
+   *
+   * @throws NcclException if this device has no kernels for them
+   */
+  ExpertKernels.Steps expertSteps(ExpertSizes sizes);
+
   /** Returns the kernels that bring tokens to experts; empty if this device has none. */
   default Optional<ExpertKernels> expertKernels() {
     return Optional.empty();

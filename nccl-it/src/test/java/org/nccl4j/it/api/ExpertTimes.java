@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.function.Consumer;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
@@ -24,17 +25,24 @@ import org.nccl4j.it.perf.workload.Workload;
 
 /**
  * Times of dispatch and combine on all GPUs, and of all-to-alls of as many rows: {@code ExpertTimes
- * [LIBNCCL] [TOKENS HIDDEN TOPK EXPERTS]}. With a libnccl.so.2 also those of libnccl, on plain
- * memory and on symmetric windows. Calls lie in a graph; the median of five launches counts. Every
- * token has topK different experts. Run by hand; {@link ExpertsGpuTest} checks.
+ * [hosts] [LIBNCCL] [TOKENS HIDDEN TOPK EXPERTS]}. With a libnccl.so.2 also those of libnccl, on
+ * plain memory and on symmetric windows. Calls lie in a graph; the median of five launches counts.
+ * With "hosts" every GPU counts as a host of its own, and the host's clock measures calls in a row.
+ * Every token has topK different experts. Run by hand; {@link ExpertsGpuTest} checks.
  */
 final class ExpertTimes {
   private static final int ROUNDS = 5;
+
+  /** Rounds before those that count, for the host's compiler. */
+  private static final int WARM_UP = 20;
+
   private static final int SMALL = 1024;
 
   private ExpertTimes() {}
 
-  public static void main(String[] arguments) throws Exception {
+  public static void main(String[] all) throws Exception {
+    boolean hosts = all.length > 0 && all[0].equals("hosts");
+    String[] arguments = Arrays.copyOfRange(all, hosts ? 1 : 0, all.length);
     boolean compares = arguments.length > 0 && !arguments[0].matches("\\d+");
     Libnccl libnccl = compares ? Libnccl.load(arguments[0]) : null;
     int[] sizes =
@@ -42,12 +50,17 @@ final class ExpertTimes {
     int hidden = sizes.length > 1 ? sizes[1] : 7168;
     int topK = sizes.length > 2 ? sizes[2] : 8;
     int experts = sizes.length > 3 ? sizes[3] : 256;
-    try (Ranks ranks = new Ranks(Communicator.initAll(List.copyOf(Devices.cuda().list())))) {
+    List<CudaDevice> devices = Devices.cuda().list();
+    try (Ranks ranks =
+        hosts
+            ? Ranks.onHosts(
+                "abcdefgh".substring(0, devices.size()), devices, CommunicatorConfig.defaults())
+            : new Ranks(Communicator.initAll(List.copyOf(devices)))) {
       for (int tokens : sizes.length > 0 ? new int[] {sizes[0]} : new int[] {128, 4096}) {
         for (boolean fp8 : new boolean[] {true, false}) {
           ExpertConfig config =
               new ExpertConfig(tokens, hidden, topK, experts, DataType.BFLOAT16, fp8);
-          ranks.run((comm, stream) -> times(comm, (CudaStream) stream, config));
+          ranks.run((comm, stream) -> times(comm, (CudaStream) stream, config, hosts));
           if (compares) {
             String id = libnccl.uniqueId();
             ranks.run(
@@ -74,11 +87,12 @@ final class ExpertTimes {
     return config.maxTokens() <= SMALL ? 20 : 5;
   }
 
-  private static void times(Communicator comm, CudaStream stream, ExpertConfig config) {
+  private static void times(
+      Communicator comm, CudaStream stream, ExpertConfig config, boolean hosts) {
     CudaDevice device = (CudaDevice) comm.device();
     int tokens = config.maxTokens();
     long rows = (long) tokens * config.topK();
-    int calls = calls(config);
+    int calls = hosts && tokens > SMALL ? 1 : calls(config);
     try (ExpertExchange exchange = comm.expertExchange(config);
         DeviceMemory from = device.allocate(2L * tokens * config.hidden());
         DeviceMemory experts = device.allocate(4 * rows);
@@ -90,10 +104,16 @@ final class ExpertTimes {
       experts.write(0, experts(config, new Random(comm.rank())));
       comm.registerWindow(send);
       comm.registerWindow(recv);
+      Times times = hosts ? ExpertTimes::inARow : ExpertTimes::time;
       double dispatch =
-          time(stream, calls, s -> exchange.dispatch(from, experts, weights, tokens, s));
+          times.of(stream, calls, s -> exchange.dispatch(from, experts, weights, tokens, s));
+      double parts =
+          times.of(
+              stream,
+              calls,
+              s -> exchange.beginDispatch(from, experts, weights, tokens, s).receive(s));
       double both =
-          time(
+          times.of(
               stream,
               calls,
               s -> {
@@ -101,13 +121,14 @@ final class ExpertTimes {
                 exchange.combine(outputs, result, s);
               });
       double all =
-          time(
+          times.of(
               stream,
               calls,
               s -> comm.allToAll(send, recv, bytes(config) / comm.nRanks(), DataType.UINT8, s));
       if (comm.rank() == 0) {
         System.out.printf(
-            "%d tokens of %d, top-%d of %d, %s: dispatch %.1f us, combine %.1f us, all-to-all of"
+            "%d tokens of %d, top-%d of %d, %s: dispatch %.1f us, in two parts %.1f us,"
+                + " combine %.1f us, all-to-all of"
                 + " %d bytes %.1f us%n",
             tokens,
             config.hidden(),
@@ -115,6 +136,7 @@ final class ExpertTimes {
             config.experts(),
             config.fp8() ? "fp8" : "bf16",
             dispatch,
+            parts,
             both - dispatch,
             bytes(config),
             all);
@@ -173,7 +195,27 @@ final class ExpertTimes {
     return numbers.flip();
   }
 
-  /** Microseconds of a call. */
+  /** A way to measure microseconds of a call. */
+  private interface Times {
+    double of(CudaStream stream, int calls, Consumer<CudaStream> call);
+  }
+
+  /** Microseconds of a call by the host's clock. */
+  private static double inARow(CudaStream stream, int calls, Consumer<CudaStream> call) {
+    double[] times = new double[ROUNDS];
+    for (int round = calls > 1 ? -WARM_UP : -1; round < ROUNDS; round++) {
+      long begin = System.nanoTime();
+      for (int i = 0; i < calls; i++) {
+        call.accept(stream);
+      }
+      stream.synchronize();
+      times[Math.max(0, round)] = (System.nanoTime() - begin) / 1e3 / calls;
+    }
+    Arrays.sort(times);
+    return times[ROUNDS / 2];
+  }
+
+  /** Microseconds of a call in a graph. */
   private static double time(CudaStream stream, int calls, Consumer<CudaStream> call) {
     stream.beginCapture();
     for (int i = 0; i < calls; i++) {

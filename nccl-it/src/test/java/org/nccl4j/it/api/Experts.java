@@ -9,6 +9,7 @@ import java.util.Random;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
+import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -30,6 +31,7 @@ final class Experts {
   private final int[][] experts;
   private final float[][] weights;
   private final float[][] tokens;
+  private boolean inParts;
 
   /** Draws a round. */
   private Experts(ExpertConfig config, Communicator comm, Random random) {
@@ -82,6 +84,8 @@ final class Experts {
     try (ExpertExchange exchange = comm.expertExchange(config)) {
       for (int round = 0; round < rounds; round++) {
         Experts drawn = new Experts(config, comm, random);
+        // Ranks differ in the parts that they call.
+        drawn.inParts = (round + comm.rank()) % 2 == 1;
         drawn.dispatch(exchange, stream);
         for (int again = 0; again < round % 3; again++) {
           drawn.combine(exchange, stream, random);
@@ -127,8 +131,14 @@ final class Experts {
     try (DeviceMemory send = memory(elements(tokens[me]));
         DeviceMemory to = memory(numbers);
         DeviceMemory weighted = memory(factors)) {
-      exchange.dispatch(send, to, weighted, counts[me], stream);
-      stream.synchronize();
+      if (inParts) {
+        ExpertReceive part = exchange.beginDispatch(send, to, weighted, counts[me], stream);
+        stream.synchronize();
+        receive(part);
+      } else {
+        exchange.dispatch(send, to, weighted, counts[me], stream);
+        stream.synchronize();
+      }
     }
     int rows = rows(me);
     int hidden = config.hidden();
@@ -157,6 +167,14 @@ final class Experts {
     assertArrayEquals(
         rowsExpected.array(), bytes(exchange.received(), rowsExpected.capacity()), "rows");
     assertArrayEquals(scales.array(), bytes(exchange.scales(), scales.capacity()), "scales");
+  }
+
+  /** Receives by a stream of its own. */
+  private void receive(ExpertReceive part) {
+    try (DeviceStream other = comm.device().createStream()) {
+      part.receive(other);
+      other.synchronize();
+    }
   }
 
   private int rows(int rank) {
@@ -228,8 +246,14 @@ final class Experts {
     try (DeviceMemory from = memory(elements(outputs));
         DeviceMemory result = comm.device().allocate(expected.length + 64)) {
       result.fill(POISON);
-      exchange.combine(from, result, stream);
-      stream.synchronize();
+      if (inParts) {
+        ExpertReceive part = exchange.beginCombine(from, result, stream);
+        stream.synchronize();
+        receive(part);
+      } else {
+        exchange.combine(from, result, stream);
+        stream.synchronize();
+      }
       assertArrayEquals(expected, bytes(result, expected.length), "result");
       for (byte beyond : bytes(result.slice(expected.length, 64), 64)) {
         assertEquals(POISON, beyond);

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -104,7 +105,7 @@ class ExpertsGpuTest {
     }
   }
 
-  /** Between hosts, as these ranks say they are, the host packs and adds. */
+  /** Between hosts, as these ranks say they are, kernels pack, place and add. */
   @Test
   void ranksOfSeveralHosts() throws Exception {
     try (Ranks ranks = Ranks.onHosts("ab", Devices.cuda().list(), CommunicatorConfig.defaults())) {
@@ -115,7 +116,35 @@ class ExpertsGpuTest {
               assertTrue(!exchange.isCapturable());
             }
           });
-      rounds(ranks, 3, new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true));
+      rounds(
+          ranks,
+          6,
+          new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true),
+          new ExpertConfig(33, 1152, 3, 8, DataType.FLOAT32, true),
+          new ExpertConfig(7, 12, 2, 18, DataType.FLOAT32, false),
+          new ExpertConfig(200, 1032, 4, 260, DataType.FLOAT16, false),
+          new ExpertConfig(150, 640, 40, 16, DataType.BFLOAT16, true));
+    }
+  }
+
+  /** Processes that count as hosts of their own. */
+  @Test
+  void ranksInProcesses() throws Exception {
+    assumeTrue(Devices.cuda().list().size() >= ExpertRank.RANKS, "needs 2 GPUs");
+    ExpertRank.runAll(SEED, /* onGpus= */ true);
+  }
+
+  /** Two hosts of two ranks each, as these say, so that a relay forwards tokens. */
+  @Test
+  void severalRanksOfAHost() throws Exception {
+    List<? extends Device> devices = Devices.cuda().list();
+    assumeTrue(devices.size() > 3, "needs 4 GPUs");
+    try (Ranks ranks = Ranks.onHosts("aabb", devices, CommunicatorConfig.defaults())) {
+      rounds(
+          ranks,
+          4,
+          new ExpertConfig(33, 1152, 3, 16, DataType.BFLOAT16, true),
+          new ExpertConfig(50, 1032, 4, 12, DataType.FLOAT16, false));
     }
   }
 
@@ -138,8 +167,13 @@ class ExpertsGpuTest {
                 DeviceMemory result = device.allocate(4L * most * hidden)) {
               assertTrue(exchange.isCapturable());
               stream.beginCapture();
-              exchange.dispatch(tokens, experts, weights, most, stream);
-              exchange.combine(exchange.received(), result, stream);
+              if (comm.rank() == 0) { // the parts of the others' calls
+                exchange.beginDispatch(tokens, experts, weights, most, stream).receive(stream);
+                exchange.beginCombine(exchange.received(), result, stream).receive(stream);
+              } else {
+                exchange.dispatch(tokens, experts, weights, most, stream);
+                exchange.combine(exchange.received(), result, stream);
+              }
               try (CudaGraph graph = stream.endCapture()) {
                 Random random = new Random(SEED + comm.rank());
                 for (int replay = 0; replay < 5; replay++) {

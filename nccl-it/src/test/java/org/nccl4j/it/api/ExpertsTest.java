@@ -4,8 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -15,8 +13,8 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
+import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.api.Group;
-import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
@@ -62,29 +60,15 @@ class ExpertsTest {
 
   @Test
   void ranksOfSeveralHosts() throws Exception {
-    try (Ranks ranks = Ranks.onHosts("aab", CommunicatorConfig.defaults())) {
-      rounds(ranks, new ExpertConfig(6, 128, 2, 6, DataType.BFLOAT16, true));
+    try (Ranks ranks = Ranks.onHosts("aabab", CommunicatorConfig.defaults())) {
+      rounds(ranks, new ExpertConfig(6, 128, 2, 10, DataType.BFLOAT16, true));
+      rounds(ranks, new ExpertConfig(9, 40, 4, 15, DataType.FLOAT16, false));
     }
   }
 
   @Test
   void ranksInProcesses() throws Exception {
-    UniqueId id = UniqueId.create(ExpertRank.CONFIG);
-    List<Process> processes = new ArrayList<>();
-    try {
-      for (int rank = 0; rank < ExpertRank.RANKS; rank++) {
-        List<String> command = RankJvm.command();
-        command.addAll(List.of(ExpertRank.class.getName(), Integer.toString(rank)));
-        command.addAll(List.of(id.toString(), Long.toString(SEED)));
-        processes.add(new ProcessBuilder(command).inheritIO().start());
-      }
-      for (Process process : processes) {
-        assertTrue(process.waitFor(90, TimeUnit.SECONDS), "a rank does not end");
-        assertEquals(0, process.exitValue(), "seed " + SEED);
-      }
-    } finally {
-      processes.forEach(Process::destroyForcibly);
-    }
+    ExpertRank.runAll(SEED, /* onGpus= */ false);
   }
 
   @Test
@@ -133,6 +117,36 @@ class ExpertsTest {
               exchange.close();
               exchange.close();
               refused("closed", () -> exchange.dispatch(tokens, experts, weights, 4, stream));
+            }
+          });
+    }
+  }
+
+  @Test
+  void aCallInPartsIsReceivedOnceAndBeforeTheNext() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (ExpertExchange exchange = comm.expertExchange(sizes(4));
+                DeviceMemory tokens = Devices.host().allocate(4 * 32);
+                DeviceMemory experts = Devices.host().allocate(4 * 8);
+                DeviceMemory outputs = Devices.host().allocate(16 * 32)) {
+              ExpertReceive first = exchange.beginDispatch(tokens, experts, experts, 4, stream);
+              String open = "the last dispatch was begun and not received";
+              refused(open, () -> exchange.dispatch(tokens, experts, experts, 4, stream));
+              refused(open, () -> exchange.beginDispatch(tokens, experts, experts, 4, stream));
+              refused(open, () -> exchange.combine(outputs, tokens, stream));
+              refused("group", () -> Group.run(() -> first.receive(stream)));
+              first.receive(stream);
+              refused("it was received", () -> first.receive(stream));
+              ExpertReceive second = exchange.beginCombine(outputs, tokens, stream);
+              String of = "the last combine was begun and not received";
+              refused(of, () -> exchange.dispatch(tokens, experts, experts, 4, stream));
+              refused(of, () -> exchange.beginCombine(outputs, tokens, stream));
+              refused("it was received", () -> first.receive(stream));
+              second.receive(stream);
+              refused("it was received", () -> second.receive(stream));
+              exchange.combine(outputs, tokens, stream);
             }
           });
     }

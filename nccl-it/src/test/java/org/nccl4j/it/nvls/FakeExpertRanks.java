@@ -2,11 +2,14 @@ package org.nccl4j.it.nvls;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.device.DataType;
@@ -31,13 +34,19 @@ final class FakeExpertRanks {
 
   private FakeExpertRanks() {}
 
-  /** Arguments: "create" to create the exchange alone and print errors; or none. */
+  /**
+   * Arguments: "create" to create the exchange alone and print errors; "hosts" for an exchange
+   * alone whose ranks are on several hosts; or none.
+   */
   public static void main(String[] arguments) throws Exception {
-    List<Communicator> ranks = Communicator.initAll(List.copyOf(Devices.cuda().list()));
+    boolean onHosts = List.of(arguments).contains("hosts");
+    List<Communicator> ranks =
+        onHosts ? onHosts() : Communicator.initAll(List.copyOf(Devices.cuda().list()));
     ranks.get(0).device().allocate(MARK_BYTES).close();
     List<Thread> threads = new ArrayList<>();
     for (Communicator rank : ranks) {
-      threads.add(new Thread(arguments.length > 0 ? () -> create(rank) : () -> launch(rank)));
+      Runnable all = onHosts ? () -> exchange(rank) : () -> launch(rank);
+      threads.add(new Thread(List.of(arguments).contains("create") ? () -> create(rank) : all));
     }
     threads.forEach(Thread::start);
     for (Thread thread : threads) {
@@ -50,6 +59,34 @@ final class FakeExpertRanks {
       }
     }
     ranks.forEach(Communicator::close);
+  }
+
+  private static List<Communicator> onHosts() {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .with("NCCL_SOCKET_IFNAME", "lo")
+            .with("NCCL_P2P_DISABLE", "1"); // else the process's own memory would connect them
+    List<? extends Device> devices = Devices.cuda().list();
+    UniqueId id = UniqueId.create(config);
+    List<CompletableFuture<Communicator>> joining = new ArrayList<>();
+    for (int rank = 0; rank < devices.size(); rank++) {
+      joining.add(
+          Communicator.initRankAsync(
+              devices.size(), id, rank, devices.get(rank), config.with("NCCL_HOSTID", "" + rank)));
+    }
+    return joining.stream().map(CompletableFuture::join).toList();
+  }
+
+  private static void exchange(Communicator comm) {
+    Device device = comm.device();
+    try (DeviceStream stream = device.createStream();
+        DeviceMemory data = device.allocate(8L * COUNT);
+        DeviceMemory experts = device.allocate(4L * SIZES.maxTokens() * SIZES.topK());
+        ExpertExchange exchange = comm.expertExchange(SIZES)) {
+      exchange.dispatch(data, experts, experts, 7, stream);
+      exchange.combine(exchange.received(), data, stream);
+      stream.synchronize();
+    }
   }
 
   private static void create(Communicator comm) {
@@ -73,6 +110,7 @@ final class FakeExpertRanks {
       quantised.reduceScatter(data, data, COUNT / 2, DataType.BFLOAT16, RedOp.SUM, stream);
       exchange.dispatch(data, experts, experts, 7, stream);
       exchange.combine(exchange.received(), data, stream);
+      exchange.beginDispatch(data, experts, experts, 7, stream).receive(stream);
       stream.synchronize();
     }
   }

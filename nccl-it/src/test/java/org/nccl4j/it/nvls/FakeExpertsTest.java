@@ -53,6 +53,39 @@ class FakeExpertsTest {
               "alltoall of %1$d uint8, %1$d bytes".formatted(second),
               "quantised_sum of 2048 bfloat16, 4096 bytes",
               "dispatch of 1792 bfloat16, 3584 bytes",
+              "combine of 1792 bfloat16, 3584 bytes",
+              "dispatch of 1792 bfloat16, 3584 bytes", // in two parts
+              "dispatch of 1792 bfloat16, 3584 bytes"),
+          ran.output()
+              .lines()
+              .filter(line -> line.startsWith(prefix))
+              .map(line -> line.substring(prefix.length()))
+              .toList(),
+          ran.output());
+    }
+  }
+
+  /** The host moves expert numbers and weights alone. */
+  @Test
+  void betweenHostsKernelsPackPlaceAndAdd() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    Ran ran =
+        FakeGpuProcess.in(folder)
+            .run(
+                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "auto"),
+                FakeExpertRanks.class,
+                "hosts");
+    int created = ran.calls().indexOf("cuMemAlloc_v2(" + FakeExpertRanks.MARK_BYTES + ")");
+    List<String> later = ran.calls().subList(created, ran.calls().size());
+    assertEquals(List.of(), later.stream().filter(call -> call.startsWith(LOAD)).toList());
+    for (int rank = 0; rank < 2; rank++) {
+      String prefix = "rank %d: ".formatted(rank);
+      assertEquals(
+          List.of(
+              "all_gather of 33 int32, 132 bytes",
+              "dispatch of 1792 bfloat16, 3584 bytes",
+              "dispatch of 1792 bfloat16, 3584 bytes",
+              "combine of 1792 bfloat16, 3584 bytes",
               "combine of 1792 bfloat16, 3584 bytes"),
           ran.output()
               .lines()

@@ -25,7 +25,13 @@ record KernelFamily(String file, List<String> kernels) {
       List.of("nccl4j_nvls", "nccl4j_nvls_window", "nccl4j_nvls_ll");
 
   private static final List<String> EXPERTS =
-      List.of("nccl4j_dispatch", "nccl4j_dispatch_fp8", "nccl4j_combine");
+      List.of(
+          "nccl4j_dispatch",
+          "nccl4j_dispatch_fp8",
+          "nccl4j_combine",
+          "nccl4j_expert_rows",
+          "nccl4j_expert_fp8",
+          "nccl4j_expert_sum");
 
   private static final KernelFamily COPIES =
       new KernelFamily(

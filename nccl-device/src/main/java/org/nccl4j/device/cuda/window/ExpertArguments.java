@@ -36,6 +36,7 @@ final class ExpertArguments {
   static final int LOCAL_EXPERTS = 288;
   static final int TOKEN_COUNT = 292;
   static final int WHOLE_LINES = 296;
+  static final int PARTS = 300;
   static final int SIZE = 304;
 
   private ExpertArguments() {}

@@ -20,10 +20,14 @@ final class ExpertLayout {
 
   private static final int ALIGNMENT = 128;
 
-  /** Bytes of a line of a table, and of a line of a token, of which so many are the token's. */
+  /** Bytes of a line of a table, and its entries. */
   private static final int LINE_BYTES = 16;
 
+  private static final int LINE_ENTRIES = 4;
+
+  /** Bytes of a line of a token, of which so many are the token's. */
   private static final int TOKEN_LINE = 128;
+
   private static final int LINE_DATA = 7 * 16;
 
   final long dispatchFlags;
@@ -49,7 +53,7 @@ final class ExpertLayout {
 
   ExpertLayout(ExpertSizes sizes, int blocks) {
     long flags = (long) Long.BYTES * RANKS * blocks;
-    tableBytes = aligned(LINE_BYTES * (1 + (sizes.entries() + 1) / 2));
+    tableBytes = aligned(LINE_BYTES * (1 + (sizes.entries() + LINE_ENTRIES - 1) / LINE_ENTRIES));
     stagedRow = (sizes.wireBytes() + LINE_DATA - 1) / LINE_DATA * TOKEN_LINE;
     dispatchFlags = take(flags);
     combineFlags = take(flags);

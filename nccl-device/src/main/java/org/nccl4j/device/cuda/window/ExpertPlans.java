@@ -15,6 +15,13 @@ public final class ExpertPlans implements ExpertKernels {
   private static final String COMBINE = "nccl4j_combine";
   private static final int THREADS = 1024; // experts::kThreads
 
+  /** Threads of a block that has few rows, and mostly waits for them. */
+  private static final int FEW_THREADS = 512;
+
+  private static final int FEW_ROWS = 8192; // experts::kFew
+  private static final int SEND = 1; // EXPERT_SEND
+  private static final int RECEIVE = 2; // EXPERT_RECEIVE
+
   /** More blocks were not faster on 132 multiprocessors, for 128 tokens and for 4096. */
   private static final int MOST_BLOCKS = 128;
 
@@ -48,6 +55,11 @@ public final class ExpertPlans implements ExpertKernels {
     return new ExpertLayout(sizes, blocks).ownBytes;
   }
 
+  /** Prepares the steps of an exchange by sends and receives. */
+  public Steps steps(ExpertSizes sizes) {
+    return new ExpertPackPlans(context, sizes);
+  }
+
   @Override
   public Plans prepare(ExpertSizes sizes, Form form, Memory memory) {
     return new Prepared(
@@ -61,7 +73,8 @@ public final class ExpertPlans implements ExpertKernels {
         context,
         arguments(sizes, form, memory),
         context.kernels().experts(sizes.type(), kernel),
-        new CudaKernelPlan.Shape(form.blocks(), THREADS, 0),
+        new CudaKernelPlan.Shape(
+            form.blocks(), sizes.rows() <= FEW_ROWS ? FEW_THREADS : THREADS, 0),
         new CudaKernelPlan.Needs(0, 0)); // callers know the sizes of a call
   }
 
@@ -109,19 +122,35 @@ public final class ExpertPlans implements ExpertKernels {
   private record Prepared(CudaKernelPlan dispatch, CudaKernelPlan combine, long mostRows)
       implements Plans {
     @Override
-    public KernelPlan dispatch(DeviceMemory experts, DeviceMemory weights, int count) {
+    public KernelPlan dispatch(
+        DeviceMemory experts, DeviceMemory weights, int count, boolean whole) {
       dispatch
           .arguments()
           .putLong(ExpertArguments.EXPERTS, experts.address())
           .putLong(ExpertArguments.WEIGHTS, weights.address())
           .putInt(ExpertArguments.TOKEN_COUNT, count);
-      return dispatch;
+      return with(dispatch, whole ? SEND | RECEIVE : SEND);
     }
 
     @Override
-    public KernelPlan combine(long rows) {
+    public KernelPlan receiveDispatch() {
+      return with(dispatch, RECEIVE);
+    }
+
+    @Override
+    public KernelPlan combine(long rows, boolean whole) {
       combine.arguments().putLong(ExpertArguments.SENT_ROWS, Math.min(rows, mostRows));
-      return combine;
+      return with(combine, whole ? SEND | RECEIVE : SEND);
+    }
+
+    @Override
+    public KernelPlan receiveCombine() {
+      return with(combine, RECEIVE);
+    }
+
+    private static KernelPlan with(CudaKernelPlan plan, int parts) {
+      plan.arguments().putInt(ExpertArguments.PARTS, parts);
+      return plan;
     }
 
     @Override

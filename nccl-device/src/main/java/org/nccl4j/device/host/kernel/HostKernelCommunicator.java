@@ -35,6 +35,8 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.BlockQuantiser;
 import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ExpertKernels;
+import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -240,6 +242,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           default -> new WindowKernels(work, space, arrivals, scratch);
         };
     return new KernelSerializer.Plan(turns, ends, kernel);
+  }
+
+  @Override
+  public ExpertKernels.Steps expertSteps(ExpertSizes sizes) {
+    return new ExpertPlans(turns, ends, sizes);
   }
 
   @Override

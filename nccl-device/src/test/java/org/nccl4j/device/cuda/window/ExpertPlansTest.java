@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.window;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -27,6 +28,8 @@ class ExpertPlansTest extends AgainstFakeCuda {
   @Test
   void argumentsLieWhereTheHeaderSays() throws Exception {
     LayoutTest.compare(ExpertArguments.class, "expert_layout.h", "nccl4jExpertArguments");
+    LayoutTest.compare(
+        ExpertPackArguments.class, "expert_pack_layout.h", "nccl4jExpertPackArguments");
     String limits =
         "printf(\"%d %d %d %d %d\", NCCL4J_EXPERT_RANKS, NCCL4J_EXPERT_LOCAL,"
             + " NCCL4J_EXPERT_GROUP, (int)sizeof(nccl4jExpertState), (int)sizeof(nccl4jExpertPlace));";
@@ -46,7 +49,7 @@ class ExpertPlansTest extends AgainstFakeCuda {
     ExpertLayout layout = new ExpertLayout(SIZES, 4);
     assertEquals(8 * 32 * 4, layout.combineFlags - layout.dispatchFlags);
     assertEquals(3 * 128, layout.stagedRow, "lines of 112 elements");
-    assertTrue(layout.tableBytes >= 16 * (1 + 15));
+    assertTrue(layout.tableBytes >= 16 * (1 + 8));
     assertEquals(2 * 2 * 10 * layout.stagedRow, layout.outputs - layout.tokens, 127);
     assertEquals(30 * 512, layout.windowBytes - layout.outputs);
     assertEquals(2 * 3 * 3, layout.listCapacity);
@@ -72,11 +75,11 @@ class ExpertPlansTest extends AgainstFakeCuda {
                   windows.sends.get(1), own, other, other, other.slice(64, 64), other));
       DeviceMemory tokens = other.slice(512, 4096);
       DeviceMemory experts = other.slice(128, 128);
-      CudaKernelPlan plan = (CudaKernelPlan) plans.dispatch(experts, other, 7);
+      CudaKernelPlan plan = (CudaKernelPlan) plans.dispatch(experts, other, 7, /* whole= */ false);
       assertEquals(7, plan.arguments().getInt(ExpertArguments.TOKEN_COUNT));
       assertEquals(1, plan.arguments().getInt(ExpertArguments.WHOLE_LINES));
       communicator.launch(plan, tokens, null, ranks.streams.get(1));
-      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(10,1,1,1024,1,1,0,"));
+      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(10,1,1,512,1,1,0,"));
       Offheap arguments = new Offheap(ExpertArguments.SIZE);
       fake.fakeArguments(arguments.address());
       assertEquals(tokens.address(), arguments.getLong(KernelLayout.SEND));
@@ -86,7 +89,43 @@ class ExpertPlansTest extends AgainstFakeCuda {
       assertEquals(
           windows.sends.get(1).peers().get(1).address(),
           first + arguments.getLong(ExpertArguments.STRIDE));
+      assertEquals(1, plan.arguments().getInt(ExpertArguments.PARTS));
+      assertSame(plan, plans.receiveDispatch());
+      assertEquals(2, plan.arguments().getInt(ExpertArguments.PARTS));
+      plan = (CudaKernelPlan) plans.combine(9, /* whole= */ true);
+      assertEquals(3, plan.arguments().getInt(ExpertArguments.PARTS));
       plans.discard();
+    }
+  }
+
+  @Test
+  void stepsGetTheirListsAndTheSizesOfTheirRows() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(1, Duration.ofSeconds(3));
+        DeviceMemory memory = ranks.devices.get(0).allocate(1 << 16)) {
+      var communicator = ranks.communicators().get(0);
+      ExpertKernels.Steps steps = communicator.expertSteps(SIZES);
+      DeviceMemory list = memory.slice(256, 256);
+      CudaKernelPlan plan = (CudaKernelPlan) steps.pack(list, memory, 5);
+      assertEquals(512, plan.arguments().getLong(ExpertPackArguments.FROM));
+      assertEquals(256 + 16, plan.arguments().getLong(ExpertPackArguments.TO));
+      assertEquals(256, plan.arguments().getInt(ExpertPackArguments.ROW_BYTES));
+      assertEquals(2, plan.arguments().getInt(ExpertPackArguments.GROUPS));
+      plan = (CudaKernelPlan) steps.gather(list, 6);
+      assertEquals(0, plan.arguments().getLong(ExpertPackArguments.ITEMS));
+      assertEquals(512, plan.arguments().getLong(ExpertPackArguments.TO));
+      plan = (CudaKernelPlan) steps.add(list, memory, 7);
+      assertEquals(memory.address(), plan.arguments().getLong(ExpertPackArguments.WEIGHTS));
+      assertEquals(3, plan.arguments().getInt(ExpertPackArguments.TOP_K));
+      plan = (CudaKernelPlan) steps.place(list, memory, 8);
+      assertEquals(memory.address(), plan.arguments().getLong(ExpertPackArguments.SCALES));
+      assertEquals(8, plan.arguments().getLong(ExpertPackArguments.COUNT));
+      communicator.launch(plan, memory, memory, ranks.streams.get(0));
+      Offheap arguments = new Offheap(ExpertPackArguments.SIZE);
+      fake.fakeArguments(arguments.address());
+      assertEquals(list.address(), arguments.getLong(ExpertPackArguments.ITEMS));
+      assertEquals(memory.address(), arguments.getLong(KernelLayout.RECV));
+      steps.discard();
     }
   }
 
