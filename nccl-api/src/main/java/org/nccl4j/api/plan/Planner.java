@@ -243,7 +243,8 @@ public final class Planner {
         algorithm.needsSend(operation) ? from.view() : null,
         algorithm.needsRecv(operation) ? to.view() : null,
         rules.ctas.limit(costs.channels(operation, choice, bytes), few, bytes),
-        rules.ctas.mostOfDevice(few, bytes));
+        rules.ctas.mostOfDevice(few, bytes),
+        rules.ctas.sparing());
   }
 
   /**

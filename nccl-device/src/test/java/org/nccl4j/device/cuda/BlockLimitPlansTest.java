@@ -132,7 +132,8 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
         windows.sends.get(0),
         windows.recvs.get(0),
         0,
-        most);
+        most,
+        /* apart= */ false);
   }
 
   @Test
@@ -168,7 +169,16 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     assertFalse(comesEarly(MOST));
   }
 
+  @Test
+  void aWorkMayAskForBlocksThatDoNotComeEarly() {
+    assertFalse(comesEarly(LARGE, /* apart= */ true));
+  }
+
   private boolean comesEarly(int count) {
+    return comesEarly(count, /* apart= */ false);
+  }
+
+  private boolean comesEarly(int count, boolean apart) {
     fake.fakeReset();
     WindowWork work =
         new WindowWork(
@@ -180,7 +190,9 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
             count,
             windows.sends.get(0),
             windows.recvs.get(0),
-            16);
+            16,
+            0,
+            apart);
     plan = communicator.prepare(work);
     communicator.launch(plan, windows.send.get(0), windows.recv.get(0), ranks.streams.get(0));
     String launch =

@@ -249,7 +249,7 @@ public final class DirectPlans implements AutoCloseable {
   /** The same for a kernel that may begin before the one in front has ended, else 0. */
   private int early(WindowWork work) {
     long whole = work.count() * work.type().bytes() * work.operation().wholes(space.size());
-    return whole < LEAST_APART ? together(work) : 0;
+    return work.apart() || whole >= LEAST_APART ? 0 : together(work);
   }
 
   private static int threads(WindowWork work, long bytes) {
