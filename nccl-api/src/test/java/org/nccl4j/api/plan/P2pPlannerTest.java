@@ -31,4 +31,10 @@ class P2pPlannerTest {
       assertEquals(Protocol.SIMPLE, protocol(few, operation, 640 << 10));
     }
   }
+
+  @Test
+  void sparingSendsHaveFewBlocks() {
+    CtaLimits sparing = new CtaLimits(1, 64, 64, /* sparing= */ true);
+    assertEquals(Protocol.SIMPLE, protocol(sparing, Operation.SEND, 8 << 20));
+  }
 }
