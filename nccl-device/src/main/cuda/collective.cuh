@@ -106,6 +106,7 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
   u64 head = 0;
   setFan(fan, a, channel, head, 0);
   setFactor<T>(factor, a);
+  shared.open();
   __syncthreads();
   if (warp < kWorkerWarps) {
     simple::work<T>(shared, a.op, a.comm.nRanks, factor, threadIdx.x);

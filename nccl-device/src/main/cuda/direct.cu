@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(direct::kThreads, kWindowBlocks)
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(direct::kThreads, kWindowBlocks)
+extern "C" __global__ void __launch_bounds__(direct::kThreads, 1)
     nccl4j_direct_beside(const __grid_constant__ nccl4jBesideArguments a) {
 #ifdef FAMILY_COPY
   direct::copyBeside(a);

@@ -17,7 +17,10 @@ constexpr u64 kCame = 256;     // 64 times the other rank's launch number, plus 
 constexpr u64 kTheirs = 384;   // two in turn: above the kernel's number, below the other's launch
 constexpr u64 kArrived = 416;  // number of the last kernel whose engine copies have all arrived
 constexpr u64 kPace = 448;     // nanoseconds per MiB until the kernel should start its last bytes
+constexpr u64 kGiven = 464;    // the other rank's last launch whose sums have all arrived
+constexpr u64 kSummed = 480;   // 64 times the launch number, plus its copies that all blocks have summed
 constexpr u64 kUnits = 512;    // for each mover: above the kernel's number, below the arrived units
+constexpr u64 kBlocks = 704;   // for each of 64 copies: blocks that have summed it
 
 __device__ __forceinline__ bool leads() { return blockIdx.x == 0 && threadIdx.x == 0; }
 
@@ -54,22 +57,29 @@ __device__ __forceinline__ void awaitEngine(const nccl4jBesideArguments& m, u64 
     if (patience.exhausted(1 - a.comm.rank, blockIdx.x, 0, value)) break;
 }
 
+// The copy of the other rank's engines that begins at an offset.
+__device__ __forceinline__ u64 copyBytes(const nccl4jBesideArguments& m, u64 at) {
+  const u64 rest = m.engineBytes - at;
+  if (m.most <= m.chunk) return min((u64)m.chunk, rest);
+  return rest < 2 * m.chunk ? rest : min((u64)m.most, rest / 2 & ~127ull);
+}
+
 // Copies a range by some of the blocks.
+template <int UNROLL>
 __device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin, u64 end,
                                           Share share) {
-  constexpr int kUnroll = 4;
   const WholePacks packs = wholePacks((u64)to, begin, end);
   const bool inPhase = (((u64)to ^ (u64)from) & 15) == 0;
   const u64 threads = (u64)share.blocks * blockDim.x;
   const u64 thread = (u64)share.block * blockDim.x + threadIdx.x;
   if (inPhase) {
-    for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 16 * kUnroll * threads) {
-      Pack x[kUnroll];
+    for (u64 at = packs.begin + 16 * thread; at < packs.end; at += 16 * UNROLL * threads) {
+      Pack x[UNROLL];
 #pragma unroll
-      for (int u = 0; u < kUnroll; u++)
+      for (int u = 0; u < UNROLL; u++)
         if (at + 16 * u * threads < packs.end) x[u] = loadData(from + at + 16 * u * threads);
 #pragma unroll
-      for (int u = 0; u < kUnroll; u++)
+      for (int u = 0; u < UNROLL; u++)
         if (at + 16 * u * threads < packs.end) storeData(to + at + 16 * u * threads, x[u]);
     }
   } else {
@@ -110,8 +120,10 @@ __device__ __forceinline__ void awaitEnded(const nccl4jBesideArguments& m, u64 g
 
 // All-gather and all-to-all. The kernel moves some of the other rank's data at the begin and at the end,
 // and this rank's own data in between. With separate phases, two kernels act as one, and engines or a
-// kernel with more blocks move all the data between them.
+// kernel with more blocks move all the data between them. With eight packs in flight a block copies as much as a
+// multiprocessor stores, and takes the registers of a whole one: two blocks on one would copy no more.
 __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
+  constexpr int kUnroll = 8;
   const nccl4jDirectArguments& a = m.direct;
   begin();
   const u32 number = epoch(a);
@@ -124,14 +136,14 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
     const char* given = (const char*)a.send + (gathers ? 0 : other * a.bytes);
     char* there = recvOf(a, other) + rank * a.bytes;
     const u64 tail = m.number != 0 ? m.engineBytes + m.head : a.bytes;
-    copyRange(there, given, m.number != 0 ? m.engineBytes : 0, tail, allBlocks());
+    copyRange<kUnroll>(there, given, m.number != 0 ? m.engineBytes : 0, tail, allBlocks());
     const char* mine = (const char*)a.send + (gathers ? 0 : rank * a.bytes);
     char* place = (char*)a.recv + rank * a.bytes;
-    if (mine != place) copyRange(place, mine, 0, a.bytes, allBlocks());
+    if (mine != place) copyRange<kUnroll>(place, mine, 0, a.bytes, allBlocks());
     if (tail < a.bytes) {
       if (threadIdx.x == 0) awaitTail(m, go);
       __syncthreads();
-      copyRange(there, given, tail, a.bytes, allBlocks());
+      copyRange<kUnroll>(there, given, tail, a.bytes, allBlocks());
     }
   }
   if (m.phases == BESIDE_MOVE) return;
@@ -147,8 +159,23 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   finish(a, number);
 }
 
-// All-reduce. The other rank's engines copy its data of this rank's half to the place of the result. The
-// kernel loads the last bytes from the other rank meanwhile, and stores the sums to both ranks.
+// Tells the stream that gives sums to the other rank that a copy is summed, once all blocks have told so. The
+// stores of a block come before its count, and all blocks' before the last one's word.
+__device__ __forceinline__ void tellSummed(const nccl4jBesideArguments& m, u32 copies) {
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  u32* count = (u32*)own(m.direct, m.engine + kBlocks) + copies;
+  fenceSystem();
+  if (atomicAdd(count, 1u) + 1 < gridDim.x) return;
+  *count = 0;
+  fenceSystem();
+  storeFlagRelease(own(m.direct, m.engine + kSummed), 64 * m.number + copies);
+}
+
+// All-reduce. The other rank's engines copy its data of this rank's half to the place of the result. The kernel
+// sums each copy there. It stores the sums to both ranks, or this rank's engines give them to the other rank: then
+// few blocks are enough, since they touch this rank's memory alone. The kernel loads the last bytes from the other
+// rank meanwhile, and stores their sums to both ranks.
 template <class T>
 __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   __shared__ u32 shared;
@@ -160,32 +187,43 @@ __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   if (threadIdx.x == 0) shared = theirNumber(m, number);
   __syncthreads();
   const u32 theirs = shared;
+  const bool gives = m.gives && m.number != 0;
   const u64 all = a.bytes, half = min(all, (all / 2 + 15) / 16 * 16);  // as in two-shot
   const u64 first = rank == 1 ? half : 0, last = rank == 0 ? half : all;
-  const u64 brought = m.engineBytes, chunk = m.chunk;
-  const u64 cut = theirs != 0 ? min(last, first + brought) : first;
+  const u64 cut = theirs != 0 ? min(last, first + m.engineBytes) : first;
   const Places places = placesOf(a.send, a.recv);
   char *here = (char*)a.recv, *there = recvOf(a, 1 - rank);
-  auto add = [&](u64 begin, u64 end, const char* came) {
+  auto add = [&](u64 begin, u64 end, const char* came, bool both) {
     combineBoth<T>(
         a, allBlocks(), begin, end, places,
         [&](int r) { return r == rank ? (const char*)a.send : came; },
         [&](u64 at, Pack x) {
           storeData(here + at, x);
-          storeData(there + at, x);
+          if (both) storeData(there + at, x);
         },
         [&](u64 at, u64 x, u32 bytes) {
           storeElements<T>(here + at, x, bytes);
-          storeElements<T>(there + at, x, bytes);
+          if (both) storeElements<T>(there + at, x, bytes);
         });
   };
-  add(cut, last, sendOf(a, 1 - rank));
-  u32 chunks = 0;
-  for (u64 at = first; at < cut; at += chunk) {
-    chunks++;
-    if (threadIdx.x == 0) awaitEngine(m, kCame, 64 * theirs + chunks);
+  add(cut, last, sendOf(a, 1 - rank), true);
+  u32 copies = 0;
+  for (u64 at = first, size; at < cut; at += size) {
+    copies++;
+    size = min(cut - at, copyBytes(m, at - first));
+    if (threadIdx.x == 0) awaitEngine(m, kCame, 64 * theirs + copies);
     __syncthreads();
-    add(at, min(cut, at + chunk), here);
+    add(at, at + size, here, !gives);
+    if (gives) tellSummed(m, copies);
+  }
+  // Without copies of the other rank the kernel has stored all sums itself. The engines give them again, since
+  // the other rank waits for them.
+  if (copies == 0 && gives) tellSummed(m, 63);
+  if (leads()) {
+    if (m.gives && theirs != 0) awaitEngine(m, kGiven, theirs);
+    if (gives) awaitEngine(m, kEnded, m.number);
+    // Also if blocks did not tell of all copies, after a failure: the stream must not wait forever.
+    if (gives) storeFlagRelease(own(a, m.engine + kSummed), 64 * m.number + 63);
   }
   meetAtEnd(a, number);
   finish(a, number);

@@ -49,13 +49,14 @@ typedef struct {
   nccl4jDirectArguments direct;  // begins as those of the other direct kernels
   uint64_t engine;       // offset in the library's own window: words that streams wait for and write
   uint64_t engineBytes;  // first bytes, which engines move
-  uint64_t chunk;        // bytes of a copy; in a reduce-scatter, whose copies shrink, of the smallest
+  uint64_t chunk;        // bytes of the smallest copy
+  uint64_t most;         // bytes of the largest copy; if that is not the smallest, copies shrink
   uint64_t head;         // following bytes, which an all-gather's kernel moves at once
   uint64_t unit;         // bytes that a mover of a reduce-scatter moves between reports
   uint32_t number;       // of this launch among launches with engines, from 1; 0 if it has none
   uint32_t phases;       // nccl4jBesidePhases
   uint32_t movers;       // the first blocks of a reduce-scatter
-  uint32_t pad;
+  uint32_t gives;        // 1 if engines also bring an all-reduce's sums to the other rank
 } nccl4jBesideArguments;
 
 #endif

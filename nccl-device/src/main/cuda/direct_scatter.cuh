@@ -24,12 +24,6 @@ __device__ __forceinline__ u32 awaitNext(const nccl4jBesideArguments& m, bool co
   }
 }
 
-// The copy of the other rank's engines that begins at an offset.
-__device__ __forceinline__ u64 copyBytes(const nccl4jBesideArguments& m, u64 at) {
-  const u64 rest = m.engineBytes - at;
-  return rest < 2 * m.chunk ? rest : rest / 2 & ~127ull;
-}
-
 // Combines a range on some blocks, with data that the other rank has sent or still has.
 template <class T>
 __device__ __forceinline__ void addRange(const nccl4jDirectArguments& a, Share share, u64 begin, u64 end,
@@ -54,7 +48,7 @@ __device__ __forceinline__ void moveUnits(const nccl4jBesideArguments& m, u32 nu
   char *there = recvOf(a, other), *word = peer(a, other, m.engine + kUnits + 8 * blockIdx.x);
   u64 moved = (u64)number << 32;
   for (u64 at = brought + blockIdx.x * unit; at < all; at += unit * m.movers) {
-    copyRange(there, given, at, min(all, at + unit), {0, 1});
+    copyRange<4>(there, given, at, min(all, at + unit), {0, 1});
     moved++;
     __syncthreads();
     if (threadIdx.x == 0) storeWordRelease(word, moved);

@@ -18,8 +18,8 @@ __device__ __forceinline__ Share allBlocks() { return {blockIdx.x, gridDim.x}; }
 constexpr u32 kFewBlocks = 32;
 
 // Combines the ranks' packs in their order. N is the number of ranks where it is known, else 0. ANYWHERE: the
-// ranks' packs may begin at any address.
-template <class T, int N, int UNROLL, bool ANYWHERE = false, class From, class To>
+// ranks' packs may begin at any address. ENDS: few blocks load the last packs at once too, which takes registers.
+template <class T, int N, int UNROLL, bool ANYWHERE = false, bool ENDS = true, class From, class To>
 __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Share share, u64 begin,
                                              u64 end, From from, To to) {
   const Touch touch = touchFor<T>(a.op);
@@ -28,17 +28,21 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
   const Inside inside = insideMean<T>(a.op, n);
   const u64 step = 16ull * share.blocks * blockDim.x;
   u64 at = begin + 16ull * (share.block * blockDim.x + threadIdx.x);
-  // Of two ranks. All packs are loaded before the first is combined, so more fit in registers.
-  auto both = [&](auto unrolled) {
+  // Of two ranks. All packs are loaded before the first is combined, so more fit in registers. PART: some packs may
+  // lie behind the end. One by one, each would cost a memory latency.
+  auto both = [&](auto unrolled, auto part) {
     constexpr int U = decltype(unrolled)::value;
-    for (; at + (U - 1) * step < end; at += U * step) {
+    constexpr bool PART = decltype(part)::value;
+    for (; at + (PART ? 0 : (U - 1) * step) < end; at += U * step) {
       Pack x[2][U];
 #pragma unroll
       for (int r = 0; r < 2; r++)
 #pragma unroll
-        for (int u = 0; u < U; u++) x[r][u] = loadData(from(r) + at + u * step);
+        for (int u = 0; u < U; u++)
+          if (!PART || at + u * step < end) x[r][u] = loadData(from(r) + at + u * step);
 #pragma unroll
       for (int u = 0; u < U; u++) {
+        if (PART && at + u * step >= end) continue;
         Accumulator<T, 2> sum;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -100,8 +104,15 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
       }
     }
   };
-  if constexpr (N == 2)
-    if (share.blocks <= kFewBlocks) both(std::integral_constant<int, 2 * UNROLL>());
+  if constexpr (N == 2) {
+    if (share.blocks <= kFewBlocks) {
+      both(std::integral_constant<int, 2 * UNROLL>(), std::false_type());
+      if constexpr (ENDS) {
+        both(std::integral_constant<int, UNROLL>(), std::true_type());
+        return;
+      }
+    }
+  }
   if constexpr (UNROLL > 1) loop(std::integral_constant<int, UNROLL>());
   loop(std::integral_constant<int, 1>());
 }
@@ -173,7 +184,7 @@ __device__ __forceinline__ void combineBoth(const nccl4jDirectArguments& a, Shar
                                             ToWord toWord) {
   const WholePacks packs = places.inPhase ? wholePacks(places.target, begin, end) : WholePacks{begin, begin};
   constexpr bool kSmall = sizeof(T) == 1;
-  combinePacks<T, kSmall ? 0 : 2, kSmall ? 1 : 4>(a, share, packs.begin, packs.end, from, toPack);
+  combinePacks<T, kSmall ? 0 : 2, kSmall ? 1 : 4, false, false>(a, share, packs.begin, packs.end, from, toPack);
   combineEdges<T>(a, share, begin, end, packs, places.inPhase ? sizeof(T) : 8, from, toWord);
 }
 

@@ -106,6 +106,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       continue;
     if (WORKS != P2pWorks::FLAGGED && work.protocol == SIMPLE) {
       __shared__ SimpleShared shared;
+      shared.open();
       __syncthreads();
       u32 slice = a.comm.simpleSlot / NCCL4J_CHANNELS;
       if (warp < kWorkerWarps) {

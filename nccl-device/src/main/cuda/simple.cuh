@@ -5,12 +5,13 @@
 // and describes the next step while the workers run this one. The posting warp makes finished steps
 // visible (the fence takes a round trip to the peer) and posts tails and heads.
 //
-// Descriptions lie in a ring of four in shared memory. For step k the scheduler tells the workers
-// through barrier ready[k & 1], the workers tell the poster through done[k & 1], and the poster
-// tells the scheduler at once, before it posts, through free[k & 1]. The scheduler waits for
-// that before it describes step k + 2. So no barrier serves two steps at once, and the poster, which is at
-// most two steps behind, still finds its description. The poster waits for nothing else: while the
+// Descriptions lie in a ring of eight in shared memory. For step k the scheduler tells the workers
+// through barrier ready[k & 3], the workers count the warps that are done with it, and the poster
+// tells the scheduler at once, before it posts, through free[k & 3]. The scheduler waits for
+// that before it describes step k + 4. So no barrier serves two steps at once, and the poster, which is at
+// most four steps behind, still finds its description. The poster waits for nothing else: while the
 // scheduler waits for a peer's data, the poster must still post the data that the peer waits for.
+// A fence takes longer than a step of a message, so the poster posts all finished steps after one.
 #pragma once
 #include "reduce.cuh"
 #include "step.cuh"
@@ -36,16 +37,43 @@ struct MoveDescription {
   u32 part[kMaxFan];
 };
 
+constexpr u32 kStepsAhead = 4;  // most steps that are described and not free
+
 struct SimpleShared {
-  MoveDescription moves[4];
+  MoveDescription moves[2 * kStepsAhead];
+  u32 done;  // workers' warps, counted once for each step that they are done with
+
+  // Called by all threads, before a barrier.
+  __device__ __forceinline__ void open() {
+    if (threadIdx.x == 0) done = 0;
+  }
+
+  __device__ __forceinline__ MoveDescription& of(u32 step) { return moves[step % (2 * kStepsAhead)]; }
 };
 
 namespace simple {
 
-constexpr int kReady = 1, kDone = 3, kFree = 5;
+constexpr int kReady = 1, kFree = kReady + kStepsAhead;  // barriers
 constexpr int kReadyThreads = 32 * (kWorkerWarps + 1);
-constexpr int kDoneThreads = 32 * (kWorkerWarps + 1);
 constexpr int kFreeThreads = 64;
+
+__device__ __forceinline__ int place(u32 step) { return step % kStepsAhead; }
+
+// A warp of the workers is done with a step.
+__device__ __forceinline__ void tellDone(SimpleShared& shared) {
+  __syncwarp();
+  if (threadIdx.x % 32 != 0) return;
+  __threadfence_block();
+  atomicAdd(&shared.done, 1u);
+}
+
+// True once all warps are done with a step. All threads of the posting warp.
+__device__ __forceinline__ bool isDone(const SimpleShared& shared, u32 step) {
+  const u32 found = __shfl_sync(~0u, *(const volatile u32*)&shared.done, 0);
+  if ((int)(found - (step + 1) * kWorkerWarps) < 0) return false;
+  __threadfence_block();
+  return true;
+}
 
 // Combines words of all sources. load(x, s) sets x to those of source s.
 template <class T, int N, class Load>
@@ -251,8 +279,8 @@ template <class T, bool MESSAGES = false>
 __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, const Factor<T>& factor,
                                      int thread) {
   for (u32 k = 0;; k++) {
-    barrierSync(kReady + (k & 1), kReadyThreads);
-    const MoveDescription& m = shared.moves[k & 3];
+    barrierSync(kReady + place(k), kReadyThreads);
+    const MoveDescription& m = shared.of(k);
     bool end = m.end;
     if (!end) {
       if (m.kind == STEP_REDUCE)
@@ -260,7 +288,7 @@ __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, c
       else
         copyPairs<T>(m, thread);
     }
-    barrierArrive(kDone + (k & 1), kDoneThreads);
+    tellDone(shared);
     if (end) return;
   }
 }
@@ -277,30 +305,43 @@ __device__ __forceinline__ u64 unlikeWord(u32 wanted, u32 found) {
 __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4jCommunicator& comm,
                                      int channel, u32 signature, int lane) {
   u64 sent = 0, received = 0;
-  for (u32 k = 0;; k++) {
-    barrierSync(kDone + (k & 1), kDoneThreads);
-    const MoveDescription& m = shared.moves[k & 3];
-    if (m.end) break;
-    barrierArrive(kFree + (k & 1), kFreeThreads);
-    u32 recvMask = m.recvMask, sendMask = m.sendMask;
-    const bool compares = recvMask >> lane & 1 && received == 0;
-    u32 call = 0;
-    if (compares) call = loadControl(callOf(fan.recvData[lane], channel, fan.received[lane]));
-    if (sendMask >> lane & 1 && sent == 0)
-      storeControl(callOf(fan.sendData[lane], channel, fan.sent[lane]), callWord(fan.sent[lane], signature));
-    if (sendMask != 0) fenceSystem();
-    if (sendMask >> lane & 1) {
-      sent++;
-      storeWordRelaxed(tailOf(fan.sendData[lane], channel), fan.sent[lane] + sent);
+  bool ends = false;
+  for (u32 k = 0; !ends;) {
+    while (!isDone(shared, k)) {
     }
-    if (recvMask >> lane & 1) {
-      received++;
-      storeWordRelaxed((void*)fan.recvCredit[lane], fan.received[lane] + received);
-    }
-    const bool unsaid = call == 0 && fan.carried[lane] & 2;  // the network carries no notes
-    if (compares && !unsaid && call != callWord(fan.received[lane], signature))
-      Patience::refuse((nccl4jControl*)comm.control, fan.rank[lane], channel,
-                       unlikeWord(callWord(fan.received[lane], signature), call));
+    const u32 most = k + kStepsAhead;
+    u64 ready = sent;
+    bool sends = false;
+    do {
+      const MoveDescription& m = shared.of(k);
+      ends = m.end;
+      if (ends) break;
+      const u32 recvMask = m.recvMask, sendMask = m.sendMask;
+      __syncwarp();
+      barrierArrive(kFree + place(k), kFreeThreads);
+      if (recvMask >> lane & 1) {
+        if (received == 0) {
+          const u32 call = loadControl(callOf(fan.recvData[lane], channel, fan.received[lane]));
+          const u32 wanted = callWord(fan.received[lane], signature);
+          const bool unsaid = call == 0 && fan.carried[lane] & 2;  // the network carries no notes
+          if (!unsaid && call != wanted)
+            Patience::refuse((nccl4jControl*)comm.control, fan.rank[lane], channel, unlikeWord(wanted, call));
+        }
+        received++;
+        storeWordRelaxed((void*)fan.recvCredit[lane], fan.received[lane] + received);
+      }
+      if (sendMask >> lane & 1) {
+        if (ready == 0)
+          storeControl(callOf(fan.sendData[lane], channel, fan.sent[lane]), callWord(fan.sent[lane], signature));
+        ready++;
+      }
+      sends |= sendMask != 0;
+      __syncwarp();
+      k++;
+    } while (k < most && isDone(shared, k));
+    if (sends) fenceSystem();
+    if (ready != sent) storeWordRelaxed(tailOf(fan.sendData[lane], channel), fan.sent[lane] + ready);
+    sent = ready;
   }
   if (sent | received) {
     nccl4jSteps* steps = (nccl4jSteps*)fan.steps[lane];
@@ -364,24 +405,34 @@ class SimplePrimitives {
       if (lane_ == 0) next = loadControl(noteOf(fan_.recvData[0], channel_, received_));
       tell(__shfl_sync(~0u, next, 0));
     }
-    if (k_ >= 2) barrierSync(simple::kFree + (k_ & 1), simple::kFreeThreads);
+    if (k_ >= kStepsAhead) awaitFree(k_);
     describe(step, recv, send);
     if (recv) received_++;
     if (send) sent_++;
-    __syncwarp();
-    barrierArrive(simple::kReady + (k_ & 1), simple::kReadyThreads);
-    k_++;
+    tellReady();
   }
 
+  // Ends the workers, and waits until every step is free.
   __device__ void finish() {
-    if (k_ >= 2) barrierSync(simple::kFree + (k_ & 1), simple::kFreeThreads);
-    if (lane_ == 0) shared_.moves[k_ & 3].end = 1;
-    __syncwarp();
-    barrierArrive(simple::kReady + (k_ & 1), simple::kReadyThreads);
-    if (k_ >= 1) barrierSync(simple::kFree + ((k_ - 1) & 1), simple::kFreeThreads);
+    const u32 steps = k_;
+    if (steps >= kStepsAhead) awaitFree(steps);
+    if (lane_ == 0) shared_.of(steps).end = 1;
+    tellReady();
+    for (u32 k = steps >= kStepsAhead ? steps - kStepsAhead + 1 : 0; k < steps; k++) awaitFree(k);
   }
 
  private:
+  // The step, or the one before it that has its place.
+  __device__ __forceinline__ void awaitFree(u32 step) {
+    barrierSync(simple::kFree + simple::place(step), simple::kFreeThreads);
+  }
+
+  __device__ __forceinline__ void tellReady() {
+    __syncwarp();
+    barrierArrive(simple::kReady + simple::place(k_), simple::kReadyThreads);
+    k_++;
+  }
+
   __device__ bool waitData() {
     while (tail_ <= received_) {
       tail_ = loadWordAcquire(tailOf(fan_.recvData[lane_], channel_));
@@ -401,7 +452,7 @@ class SimplePrimitives {
   }
 
   __device__ void describe(const Step& step, bool recv, bool send) {
-    MoveDescription& m = shared_.moves[k_ & 3];
+    MoveDescription& m = shared_.of(k_);
     u32 below = (1u << lane_) - 1;
     u64 from = recv ? (u64)place_.at(fan_.recvData[lane_], received_) : 0;
     u64 to = send ? (u64)place_.at(fan_.sendData[lane_], sent_) : 0;

@@ -376,6 +376,11 @@ public enum Algorithm {
         || needs == Needs.MULTICAST_WINDOWS;
   }
 
+  /** True if copy engines carry the data. */
+  public boolean needsCopyEngines() {
+    return needs == Needs.COPY_ENGINES;
+  }
+
   /** True if the NVSwitch reduces, between connections. */
   public boolean isNvls() {
     return needs == Needs.MULTICAST;

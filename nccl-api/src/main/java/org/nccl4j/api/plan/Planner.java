@@ -97,7 +97,7 @@ public final class Planner {
     this.rules = rules;
     this.nvls = place.nvls;
     Nvls given = nvls.place();
-    this.costs = ranks.costs(given);
+    this.costs = rules.ctas.costs(ranks.costs(given), ranks.nRanks());
     this.selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     this.nvlsIsSettled = given == null || given.isMade();
     this.messages =
@@ -242,8 +242,9 @@ public final class Planner {
         count,
         algorithm.needsSend(operation) ? from.view() : null,
         algorithm.needsRecv(operation) ? to.view() : null,
-        rules.ctas.limit(costs.channels(operation, choice, bytes), few, bytes),
-        rules.ctas.mostOfDevice(few, bytes));
+        rules.ctas.limit(costs.channels(operation, choice, bytes), few, /* slots= */ false, bytes),
+        rules.ctas.mostOfDevice(few, /* slots= */ false, bytes),
+        rules.ctas.sparing());
   }
 
   /**
@@ -329,7 +330,8 @@ public final class Planner {
         ? wanted
         : Math.min(
             ranks.spread().channels(),
-            rules.ctas.limit(wanted, costs.fewestChannels(operation, choice, bytes), bytes));
+            rules.ctas.limit(
+                wanted, costs.fewestChannels(operation, choice, bytes), hasSlots(choice), bytes));
   }
 
   private long wholeBytes(long shape, long count) {
@@ -361,7 +363,7 @@ public final class Planner {
       kernels.attach(made.get());
       return choice;
     }
-    costs = ranks.costs(null);
+    costs = rules.ctas.costs(ranks.costs(null), ranks.nRanks());
     selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     return choose.get();
   }
@@ -422,16 +424,33 @@ public final class Planner {
     String text =
         operation.isCollective()
             ? selector.explain(operation, whole, type)
+                + blocks(operation, choice(operation, count, type), whole)
             : messages.explain(operation);
-    return windows.arePossible(operation)
-        ? text
-            + selector.explainWindows(operation, whole)
-            + "  chosen with windows: %s, out of place%n"
-                .formatted(
-                    choiceInWindows(operation, count, type)
-                        .map(AlgorithmChoice::toString)
-                        .orElse("as without"))
-        : text;
+    if (!windows.arePossible(operation)) {
+      return text;
+    }
+    Optional<AlgorithmChoice> direct = choiceInWindows(operation, count, type);
+    return text
+        + selector.explainWindows(operation, whole)
+        + "  chosen with windows: %s, out of place%n"
+            .formatted(direct.map(AlgorithmChoice::toString).orElse("as without"))
+        + direct.map(choice -> blocks(operation, choice, whole)).orElse("");
+  }
+
+  /** The blocks of a choice, as a line to read; none on devices without blocks. */
+  private String blocks(Operation operation, AlgorithmChoice choice, long bytes) {
+    boolean engines = choice.algorithm().needsCopyEngines(); // their kernels have their own number
+    return rules.ctas.equals(CtaLimits.NONE)
+        ? ""
+        : rules.ctas.explain(
+            engines ? 0 : costs.channels(operation, choice, bytes),
+            costs.fewestChannels(operation, choice, bytes),
+            hasSlots(choice),
+            bytes);
+  }
+
+  private static boolean hasSlots(AlgorithmChoice choice) {
+    return !choice.algorithm().isBetweenWindows() && choice.protocol() == Protocol.SIMPLE;
   }
 
   /** The algorithm and protocol of an operation over connections. */

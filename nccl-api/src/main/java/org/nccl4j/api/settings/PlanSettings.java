@@ -30,11 +30,13 @@ public final class PlanSettings {
           0,
           0,
           3,
-          "With 1 (NCCL's EFFICIENCY), collectives take the fewest blocks within 3 % of the best"
-              + " time, and at most 32 where that was not measured; with 0, only those of 4 MiB and"
-              + " more for which it was measured. With 2 (ZERO), copy engines execute operations on"
-              + " windows that only move data, without a kernel, and sends and receives of 1 MiB"
-              + " and more of any memory, with kernels of one thread between the copies; 3 is both."
+          "With 0, collectives of 4 MiB and more take the fewest blocks within 3 % of the least time,"
+              + " where these were measured. With 1 (NCCL's EFFICIENCY), operations of all sizes"
+              + " take few: at most 12 blocks between windows, which start only after the operation"
+              + " in front has ended, and 24 channels over connections; large ones then take up to a"
+              + " third longer. With 2 (ZERO), copy engines execute operations on windows that only"
+              + " move data, without a kernel, and sends and receives of 1 MiB and more of any"
+              + " memory, with kernels of one thread between the copies; 3 is both."
               + " NCCL_ALGO has precedence.");
 
   public static final Setting<String> NCCL_TUNER_PLUGIN =

@@ -19,6 +19,8 @@ import org.nccl4j.operation.Operation;
  * @param recv the window that the receive buffer lies in; null likewise
  * @param blocks blocks of the kernel, the same on all ranks; 0 leaves it to the device
  * @param mostBlocks that the device may take then, likewise; 0 for as many as it has use for
+ * @param apart whether blocks come only after the kernel in front has ended, and so never keep as
+ *     many multiprocessors again
  */
 public record WindowWork(
     Operation operation,
@@ -30,7 +32,8 @@ public record WindowWork(
     WindowView send,
     WindowView recv,
     int blocks,
-    int mostBlocks) {
+    int mostBlocks,
+    boolean apart) {
   /** Checks that all ranks call the operation, and that the algorithm goes between windows. */
   public WindowWork {
     if (!operation.isOfAllRanks() || !algorithm.isBetweenWindows()) {
@@ -50,7 +53,7 @@ public record WindowWork(
       WindowView send,
       WindowView recv,
       int blocks) {
-    this(operation, algorithm, type, op, root, count, send, recv, blocks, 0);
+    this(operation, algorithm, type, op, root, count, send, recv, blocks, 0, /* apart= */ false);
   }
 
   /** Returns the number of blocks, limited to the most that this work may take. */

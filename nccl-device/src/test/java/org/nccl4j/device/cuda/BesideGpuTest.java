@@ -11,8 +11,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -34,9 +34,10 @@ class BesideGpuTest {
           Operation.REDUCE_SCATTER,
           Operation.ALL_REDUCE);
 
-  /** Enough for several chunks of each kind. */
-  @Test
-  void severalChunks() {
+  /** Enough for several chunks of each kind, by as many blocks as are useful, and by few. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 12})
+  void severalChunks(int blocks) {
     Random random = new Random(11);
     int most = 192 << 20;
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
@@ -51,7 +52,9 @@ class BesideGpuTest {
             DataType.FLOAT32,
             RedOp.SUM,
             count,
-            random);
+            random,
+            0,
+            blocks);
       }
     }
   }
@@ -86,10 +89,11 @@ class BesideGpuTest {
   /**
    * Many after each other, each with the sums of the one before, on two ranks of which none, one or
    * both capture it into a graph; little, which kernels move there, and more, which engines copy.
+   * Of few blocks engines also give the sums.
    */
   @ParameterizedTest
-  @ValueSource(ints = {3_000_000, 26_000_000})
-  void oneRankMayCaptureAndTheOtherNot(int count) {
+  @CsvSource({"3000000, 0", "26000000, 0", "3000000, 8", "26000000, 12"})
+  void oneRankMayCaptureAndTheOtherNot(int count, int blocks) {
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, 8L * count)) {
       for (int rank = 0; rank < 2; rank++) {
@@ -101,12 +105,12 @@ class BesideGpuTest {
           CudaStream stream = ranks.streams.get(rank);
           if ((round >> rank & 1) != 0) {
             stream.beginCapture();
-            sumAndExchange(ranks, windows, rank, count);
+            sumAndExchange(ranks, windows, rank, count, blocks);
             CudaGraph graph = stream.endCapture();
             graph.launch(stream);
             graphs.add(graph);
           } else {
-            sumAndExchange(ranks, windows, rank, count);
+            sumAndExchange(ranks, windows, rank, count, blocks);
           }
         }
         ranks.synchronize();
@@ -124,13 +128,20 @@ class BesideGpuTest {
   private final List<CudaGraph> graphs = new ArrayList<>();
 
   /** The sum of the send buffers into the receive buffers, and from there half each to both. */
-  private static void sumAndExchange(GpuRanks ranks, DirectRanks windows, int rank, int count) {
-    launch(ranks, windows, rank, Operation.ALL_REDUCE, count, false);
-    launch(ranks, windows, rank, Operation.ALL_GATHER, count / 2, true);
+  private static void sumAndExchange(
+      GpuRanks ranks, DirectRanks windows, int rank, int count, int blocks) {
+    launch(ranks, windows, rank, Operation.ALL_REDUCE, count, blocks, false);
+    launch(ranks, windows, rank, Operation.ALL_GATHER, count / 2, blocks, true);
   }
 
   private static void launch(
-      GpuRanks ranks, DirectRanks windows, int rank, Operation operation, int count, boolean back) {
+      GpuRanks ranks,
+      DirectRanks windows,
+      int rank,
+      Operation operation,
+      int count,
+      int blocks,
+      boolean back) {
     var communicator = ranks.communicators.get(rank);
     var send = back ? windows.recvs : windows.sends;
     var recv = back ? windows.sends : windows.recvs;
@@ -144,7 +155,9 @@ class BesideGpuTest {
             count,
             Algorithm.COPY_ENGINE.needsSend(operation) ? send.get(rank) : null,
             recv.get(rank),
-            0);
+            0,
+            blocks,
+            /* apart= */ false);
     List<DeviceMemory> from = back ? windows.recv : windows.send;
     List<DeviceMemory> to = back ? windows.send : windows.recv;
     communicator.launch(
@@ -159,12 +172,13 @@ class BesideGpuTest {
     return data.flip();
   }
 
-  @Test
-  void aMissingRankIsATimeoutAndTheStreamBesideEnds() {
+  @ParameterizedTest
+  @ValueSource(ints = {0, 12})
+  void aMissingRankIsATimeoutAndTheStreamBesideEnds(int blocks) {
     for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER)) {
       try (GpuRanks ranks = new GpuRanks(2, Duration.ofMillis(300));
           DirectRanks windows = new DirectRanks(ranks, 8 << 20)) {
-        launch(ranks, windows, 0, operation, 1 << 20, false);
+        launch(ranks, windows, 0, operation, 1 << 20, blocks, false);
         var error = assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
         assertTrue(error.problem().contains("of rank 1"), error.problem());
       }

@@ -132,7 +132,8 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
         windows.sends.get(0),
         windows.recvs.get(0),
         0,
-        most);
+        most,
+        /* apart= */ false);
   }
 
   @Test
@@ -151,9 +152,9 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     assertEquals(32, plan.blocks());
     assertEquals("8", launched(Operation.ALL_GATHER, 8));
     assertEquals("8", launched(Operation.ALL_REDUCE, 8));
-    assertEquals("64", launched(Operation.REDUCE_SCATTER, 0));
-    assertEquals(20, movers());
-    assertEquals("8", launched(Operation.REDUCE_SCATTER, 8));
+    assertEquals("32", launched(Operation.REDUCE_SCATTER, 0));
+    assertEquals(10, movers());
+    assertEquals("12", launched(Operation.REDUCE_SCATTER, 12));
     assertEquals(2, movers());
     assertEquals("2", launched(Operation.REDUCE_SCATTER, 2), "one moves and one combines");
     assertEquals(1, movers());
@@ -168,7 +169,16 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     assertFalse(comesEarly(MOST));
   }
 
+  @Test
+  void aWorkMayAskForBlocksThatDoNotComeEarly() {
+    assertFalse(comesEarly(LARGE, /* apart= */ true));
+  }
+
   private boolean comesEarly(int count) {
+    return comesEarly(count, /* apart= */ false);
+  }
+
+  private boolean comesEarly(int count, boolean apart) {
     fake.fakeReset();
     WindowWork work =
         new WindowWork(
@@ -180,7 +190,9 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
             count,
             windows.sends.get(0),
             windows.recvs.get(0),
-            16);
+            16,
+            0,
+            apart);
     plan = communicator.prepare(work);
     communicator.launch(plan, windows.send.get(0), windows.recv.get(0), ranks.streams.get(0));
     String launch =
@@ -213,8 +225,25 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     launched(Operation.REDUCE_SCATTER, 0);
     long most = engineBytes();
     launched(Operation.REDUCE_SCATTER, 8);
-    assertEquals(2, movers());
-    assertTrue(engineBytes() > most, engineBytes() + " of engines, by 64 blocks " + most);
+    assertEquals(1, movers());
+    assertTrue(engineBytes() > most, engineBytes() + " of engines, by 32 blocks " + most);
+  }
+
+  /**
+   * With few blocks engines also bring the sums to the other rank, each as the kernel tells of it.
+   */
+  @Test
+  void sumsOfFewBlocksAreGivenByEngines() {
+    fake.fakeReset();
+    launched(Operation.ALL_REDUCE, 0);
+    assertEquals(1, copies());
+    fake.fakeReset();
+    launched(Operation.ALL_REDUCE, 12);
+    assertEquals(2, copies());
+  }
+
+  private long copies() {
+    return fake.fakeRecord().lines().filter(line -> line.startsWith("cuMemcpyAsync(")).count();
   }
 
   private long engineBytes() {

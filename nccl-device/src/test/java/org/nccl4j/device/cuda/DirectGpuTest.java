@@ -185,7 +185,8 @@ class DirectGpuTest {
               kind.way.needsSend(kind.operation) ? send.get(rank) : null,
               kind.way.needsRecv(kind.operation) ? windows.recvs.get(rank) : null,
               blocks,
-              mostBlocks);
+              mostBlocks,
+              /* apart= */ mostBlocks != 0);
       communicator.launch(
           communicator.prepare(work), sends.get(rank), recvs.get(rank), ranks.streams.get(rank));
     }

@@ -19,8 +19,14 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
   /** From here on operations take few blocks also by default, where that was measured. */
   private static final long LARGE = 4 << 20;
 
-  /** Most blocks of sparing operations for which the fewest were not measured. */
-  private static final int SPARING_BLOCKS = 32;
+  /**
+   * Most blocks of sparing operations between windows, of which each fills a tenth of the links,
+   * and of lines.
+   */
+  private static final int SPARING_BLOCKS = 12;
+
+  /** Most channels of sparing operations in Simple, through slots, and of sends and receives. */
+  private static final int SPARING_CHANNELS = 24;
 
   /** Limits of operations that take the blocks of the best time. */
   public CtaLimits(int fewest, int most, int ofSends) {
@@ -36,6 +42,15 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
         sparing);
   }
 
+  /** A model's costs within these limits. */
+  public CostModel costs(CostModel model, int nRanks) {
+    int blocks = sparing ? Math.min(most, SPARING_BLOCKS) : most;
+    int channels = sparing ? Math.min(most, SPARING_CHANNELS) : most;
+    return Math.min(blocks, channels) >= FewBlocksCosts.MANY
+        ? model
+        : new FewBlocksCosts(model, nRanks, Math.max(fewest, blocks), Math.max(fewest, channels));
+  }
+
   /** A number of blocks within the limits; 0, which leaves it to the device, stays. */
   public int limit(int blocks) {
     return blocks == 0 ? 0 : Math.min(most, Math.max(fewest, blocks));
@@ -46,11 +61,33 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
    *
    * @param best of the best time; 0 leaves it to the device
    * @param few that take hardly longer; 0 if they were not measured
+   * @param slots whether the operation goes through slots: over connections in Simple
    * @param bytes of the whole data
    */
-  public int limit(int best, int few, long bytes) {
-    int spared = spared(few, bytes);
+  public int limit(int best, int few, boolean slots, long bytes) {
+    int spared = spared(few, slots, bytes);
     return limit(best == 0 || spared == 0 ? best : Math.min(best, spared));
+  }
+
+  /** The number of blocks and its reason, as a line to read; the arguments as above. */
+  public String explain(int best, int few, boolean slots, long bytes) {
+    int blocks = limit(best, few, slots, bytes);
+    int spared = spared(few, slots, bytes);
+    boolean fewer = spared != 0 && (best == 0 || spared < best);
+    String number = blocks == 0 ? "as the device chooses" : Integer.toString(blocks);
+    int most = mostOfDevice(few, slots, bytes);
+    if (blocks == 0 && most != 0) {
+      number += ", at most " + most;
+    }
+    String reason =
+        fewer
+            ? sparing
+                ? "few, as NCCL_CTA_POLICY asks for"
+                : "the fewest within 3 % of the least time"
+            : "for the least time";
+    boolean limited = blocks == 0 ? !fewer && most != 0 : blocks != (fewer ? spared : best);
+    return "  blocks: %s (%s%s)%n"
+        .formatted(number, reason, limited ? ", within NCCL_MIN_CTAS and NCCL_MAX_CTAS" : "");
   }
 
   /** Most blocks where the device chooses their number; 0 for no limit. */
@@ -59,16 +96,17 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
   }
 
   /** Most blocks where the device chooses their number, likewise; the arguments as above. */
-  public int mostOfDevice(int few, long bytes) {
-    int spared = spared(few, bytes);
+  public int mostOfDevice(int few, boolean slots, long bytes) {
+    int spared = spared(few, slots, bytes);
     return spared == 0 ? mostOfDevice() : limit(spared);
   }
 
-  private int spared(int few, long bytes) {
-    if (!sparing && bytes < LARGE) {
-      return 0;
+  private int spared(int few, boolean slots, long bytes) {
+    if (!sparing) {
+      return bytes < LARGE ? 0 : few;
     }
-    return few == 0 && sparing ? SPARING_BLOCKS : few;
+    int most = slots ? SPARING_CHANNELS : SPARING_BLOCKS;
+    return few == 0 ? most : Math.min(few, most);
   }
 
   /**
@@ -77,7 +115,8 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
    * @param messages to and from other ranks that a rank has at a time, at most
    */
   public int channels(int messages) {
-    int share = mostOfDevice() == 0 ? Integer.MAX_VALUE : Math.max(1, most / messages);
+    int all = sparing ? Math.min(most, SPARING_CHANNELS) : most;
+    int share = all >= ConnectionLayout.CHANNELS ? Integer.MAX_VALUE : Math.max(1, all / messages);
     int limit = Math.min(share, ofSends);
     return limit >= ConnectionLayout.CHANNELS ? 0 : limit;
   }

@@ -1,8 +1,13 @@
 package org.nccl4j.api.plan.algorithm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** The effect of limits of blocks on each kind of plan. */
 class CtaLimitsTest {
@@ -41,29 +46,88 @@ class CtaLimitsTest {
   @Test
   void largeOperationsTakeFewBlocksWhereTheseWereMeasured() {
     CtaLimits limits = new CtaLimits(1, 64, 64);
-    assertEquals(16, limits.limit(64, 16, 4 << 20));
-    assertEquals(64, limits.limit(64, 16, (4 << 20) - 1), "small ones take the best");
-    assertEquals(64, limits.limit(128, 0, 1 << 30), "nothing was measured");
-    assertEquals(8, limits.limit(8, 16, 1 << 30), "the best are fewer");
-    assertEquals(16, limits.mostOfDevice(16, 1 << 30));
-    assertEquals(0, limits.mostOfDevice(0, 1 << 30));
+    assertEquals(16, limits.limit(64, 16, false, 4 << 20));
+    assertEquals(64, limits.limit(64, 16, false, (4 << 20) - 1), "small ones take the best");
+    assertEquals(64, limits.limit(128, 0, false, 1 << 30), "nothing was measured");
+    assertEquals(8, limits.limit(8, 16, false, 1 << 30), "the best are fewer");
+    assertEquals(16, limits.mostOfDevice(16, false, 1 << 30));
+    assertEquals(0, limits.mostOfDevice(0, false, 1 << 30));
   }
 
   @Test
   void sparingOperationsOfAllSizesTakeFewBlocks() {
     CtaLimits sparing = new CtaLimits(1, 64, 64, /* sparing= */ true);
-    assertEquals(16, sparing.limit(64, 16, 1));
-    assertEquals(32, sparing.limit(64, 0, 1));
-    assertEquals(1, sparing.limit(1, 0, 1));
-    assertEquals(0, sparing.limit(0, 0, 1), "left to the device, which takes at most as many");
-    assertEquals(32, sparing.mostOfDevice(0, 1));
+    assertEquals(8, sparing.limit(64, 8, /* slots= */ false, 1));
+    assertEquals(12, sparing.limit(64, 16, /* slots= */ false, 1));
+    assertEquals(12, sparing.limit(64, 0, /* slots= */ false, 1));
+    assertEquals(24, sparing.limit(64, 48, /* slots= */ true, 1));
+    assertEquals(24, sparing.limit(64, 0, /* slots= */ true, 1));
+    assertEquals(1, sparing.limit(1, 0, /* slots= */ false, 1));
+    assertEquals(
+        0, sparing.limit(0, 0, false, 1), "left to the device, which takes at most as many");
+    assertEquals(12, sparing.mostOfDevice(0, /* slots= */ false, 1));
+    assertEquals(12, sparing.channels(SENDRECV));
   }
 
   @Test
   void theUsersLimitsComeFirst() {
-    assertEquals(4, new CtaLimits(1, 4, 64).limit(64, 16, 1 << 30));
-    assertEquals(4, new CtaLimits(1, 4, 64).mostOfDevice(16, 1 << 30));
-    assertEquals(48, new CtaLimits(48, 64, 64).limit(64, 16, 1 << 30));
-    assertEquals(48, new CtaLimits(48, 64, 64).mostOfDevice(16, 1 << 30));
+    assertEquals(4, new CtaLimits(1, 4, 64).limit(64, 16, false, 1 << 30));
+    assertEquals(4, new CtaLimits(1, 4, 64).mostOfDevice(16, false, 1 << 30));
+    assertEquals(48, new CtaLimits(48, 64, 64).limit(64, 16, false, 1 << 30));
+    assertEquals(48, new CtaLimits(48, 64, 64).mostOfDevice(16, false, 1 << 30));
+  }
+
+  @Test
+  void theNumberComesWithItsReason() {
+    CtaLimits limits = new CtaLimits(1, 64, 64);
+    assertEquals(
+        "  blocks: 64 (for the least time)%n".formatted(), limits.explain(64, 0, false, 8));
+    assertEquals(
+        "  blocks: 16 (the fewest within 3 %% of the least time)%n".formatted(),
+        limits.explain(64, 16, false, 4 << 20));
+    assertEquals(
+        "  blocks: as the device chooses (for the least time)%n".formatted(),
+        limits.explain(0, 0, false, 8));
+    assertEquals(
+        ("  blocks: as the device chooses, at most 8 (for the least time, within NCCL_MIN_CTAS and"
+                + " NCCL_MAX_CTAS)%n")
+            .formatted(),
+        new CtaLimits(1, 8, 64).explain(0, 0, false, 8));
+    assertEquals(
+        "  blocks: 24 (few, as NCCL_CTA_POLICY asks for)%n".formatted(),
+        new CtaLimits(1, 64, 64, /* sparing= */ true).explain(64, 48, true, 8));
+  }
+
+  @Test
+  void costsOfFewBlocksAvoidWhatNeedsMany() {
+    CostModel base =
+        GpuWindowCosts.of("NVIDIA H200", 2, 1 << 20)
+            .over(
+                MeasuredCosts.find("NVIDIA H200", 2)
+                    .orElseThrow()
+                    .over(new GpuCostModel(2, /* reach= */ true, /* nvlink= */ true)),
+                true);
+    assertSame(base, new CtaLimits(1, 64, 64).costs(base, 2));
+    CostModel sparing = new CtaLimits(1, 64, 64, /* sparing= */ true).costs(base, 2);
+    assertTrue(
+        lines(base, 1 << 20) < oneShot(base, 1 << 20)
+            && lines(sparing, 1 << 20) > oneShot(sparing, 1 << 20),
+        "lines carry a third of the bytes");
+    assertTrue(lines(sparing, 1 << 10) < oneShot(sparing, 1 << 10));
+    long large = 256 << 20;
+    assertTrue(
+        sparing.microseconds(Operation.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE, large)
+            > sparing.microseconds(
+                Operation.ALL_REDUCE, Algorithm.DIRECT_TWO_SHOT, Protocol.SIMPLE, large),
+        "rings need more channels");
+  }
+
+  private static double lines(CostModel costs, long bytes) {
+    return costs.microseconds(Operation.REDUCE_SCATTER, Algorithm.DIRECT_LL, Protocol.LL, bytes);
+  }
+
+  private static double oneShot(CostModel costs, long bytes) {
+    return costs.microseconds(
+        Operation.REDUCE_SCATTER, Algorithm.DIRECT_ONE_SHOT, Protocol.SIMPLE, bytes);
   }
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.copy;
 
 import java.util.function.IntFunction;
+import java.util.function.Supplier;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -16,7 +17,8 @@ import org.nccl4j.operation.Operation;
 /**
  * An operation of two ranks by copy engines and a kernel beside them: {@code direct_beside.cuh}.
  * The kernel goes into the user's stream, the copies into one beside it, where they wait for the
- * kernel's word. While the stream is captured, whose graph would write the same words again, what
+ * kernel's word. Of few blocks of an all-reduce engines also bring the sums to the other rank, in a
+ * second stream. While the stream is captured, whose graph would write the same words again, what
  * only moves data is moved between two halves of the kernel, by engines or, if it is little, by a
  * kernel of more blocks, and what reduces is done by the kernel alone; the other rank need not
  * capture too. Kernels do all likewise where all streams share one queue to the GPU: the other rank
@@ -24,7 +26,26 @@ import org.nccl4j.operation.Operation;
  */
 public final class CopyEngineOverlapPlan implements CudaPlan {
   private static final int MOVING_BLOCKS = 32;
+
+  /** Blocks that copy this rank's own data of a large all-gather as fast as engines the other's. */
+  private static final int MOVING_BLOCKS_OF_LARGE = 10;
+
+  private static final long LARGE_PART = 64 << 20;
+
+  /** Blocks that combine a reduce-scatter's copies within 2 % of the least time. */
+  private static final int SCATTERING_BLOCKS = 32;
+
+  private static final int SCATTERING_BLOCKS_OF_LARGE = 48;
+  private static final long LARGE_SCATTER = 256 << 20;
+
   private static final int REDUCING_BLOCKS = 64;
+
+  /**
+   * So many blocks of an all-reduce store sums to both ranks. Of fewer, engines give them to the
+   * other rank: that is a tenth slower, and six blocks sum as fast as copies come.
+   */
+  private static final int LEAST_STORING_BLOCKS = 32;
+
   private static final int BEGIN = 1; // BESIDE_BEGIN
   private static final int END = 2;
   private static final int MOVE = 4;
@@ -38,6 +59,11 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private static final int MOST_CHUNKS = 32;
 
   private static final long LEAST_CHUNK = 16 << 20;
+
+  /** Bytes of the largest and smallest copies whose sums engines give; a copy begins late. */
+  private static final long MOST_GIVEN = 32 << 20;
+
+  private static final long LEAST_GIVEN = 3 << 20;
 
   /**
    * Most bytes that an all-reduce's kernel loads from the other rank: the links' idle time as a
@@ -64,13 +90,25 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private static final long LEAST_LAST_CHUNK = 3 << 20;
   private static final long MOST_LAST_CHUNK = 6 << 20;
 
+  /**
+   * Fewer blocks than these combine a reduce-scatter's copies no faster than they come, and so must
+   * not wait long for the first, and move little.
+   */
+  private static final int LEAST_FAST_BLOCKS = 24;
+
+  private static final long MOST_OF_FEW = 16 << 20;
+
   private static final int GO = 0; // kGo and so on
   private static final int ENDED = 128;
   private static final int CAME = 256;
+  private static final int GIVEN = 464;
+  private static final int SUMMED = 480;
 
   private final PlanContext owner;
   private final Operation operation;
   private final InternalStreams sides;
+  private final Supplier<InternalStreams> giving;
+  private final boolean gives; // engines bring an all-reduce's sums to the other rank
   private final boolean byKernels;
   private final Launches launches;
   private final CudaKernelPlan kernel;
@@ -80,6 +118,10 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
 
   private final CopyAddresses routes;
   private final Moved moved;
+
+  /** Of this rank's part: what the other rank's engines bring, and this rank's give back summed. */
+  private final Moved brought;
+
   private final int other;
   private final int rank;
   private final long bytes;
@@ -91,6 +133,11 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private final long sendOffset;
 
   private final long recvOffset;
+
+  /** The same for the sums of this rank's part. */
+  private final long sumOffset;
+
+  private final long sumRecvOffset;
 
   /** Addresses of the words here and there. */
   private final long here;
@@ -112,42 +159,56 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
    * both compute it.
    *
    * @param bytes that engines move, the first
-   * @param chunk of a copy; of a reduce-scatter, whose copies become smaller, the least
+   * @param chunk of the smallest copy
+   * @param most of the largest; if that is not the smallest, copies become smaller
    * @param head what the kernel of an all-gather moves at its begin
    * @param movers blocks of a reduce-scatter that move units, at most half of them
    */
-  private record Moved(long bytes, long chunk, long head, int movers) {
+  private record Moved(long bytes, long chunk, long most, long head, int movers) {
     static Moved of(Operation operation, long all, int blocks) {
-      if (operation == Operation.REDUCE_SCATTER && blocks < 2) {
-        return new Moved(0, 1, 0, 1); // no block to combine while one moves: the kernel loads all
-      }
       return switch (operation) {
-        case REDUCE_SCATTER -> {
-          int movers = Math.max(1, Math.min(MOVERS, blocks / 3)); // the others combine
-          long beside = Math.min(all / 2, (all * 3 / 8 + BESIDE_SCATTER) * movers / MOVERS);
-          long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
-          yield new Moved((all - beside) & -128, chunk, 0, movers);
-        }
+        case REDUCE_SCATTER -> ofScatter(all, blocks);
         case ALL_REDUCE -> {
           long bytes = (all - Math.min(MOST_BESIDE, all / 4)) & -128;
-          long chunk = Math.max(LEAST_CHUNK, (bytes / MOST_CHUNKS + 127) & -128);
-          yield new Moved(bytes, chunk, 0, 0);
+          boolean gives = blocks < LEAST_STORING_BLOCKS;
+          long most = Math.max(gives ? MOST_GIVEN : LEAST_CHUNK, even(bytes));
+          yield new Moved(bytes, gives ? LEAST_GIVEN : most, most, 0, 0);
         }
         default -> {
           long head = Math.min(MOST_HEAD, all / 4) & -128;
           long bytes = (all - head - Math.min(MOST_TAIL, all / 8)) & -128;
-          yield new Moved(bytes, bytes, head, 0);
+          yield new Moved(bytes, bytes, bytes, head, 0);
         }
       };
     }
 
-    /** Bytes of the copy that begins somewhere. */
+    private static Moved ofScatter(long all, int blocks) {
+      if (blocks < 2) {
+        return new Moved(
+            0, 1, 1, 0, 1); // no block to combine while one moves: the kernel loads all
+      }
+      boolean few = blocks < LEAST_FAST_BLOCKS;
+      // The others combine.
+      int movers = Math.max(1, Math.min(MOVERS, blocks / (few ? 6 : 3)));
+      long beside = Math.min(all / 2, (all * 3 / 8 + BESIDE_SCATTER) * movers / MOVERS);
+      long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
+      long bytes = (all - beside) & -128;
+      long most = few ? Math.max(MOST_OF_FEW, even(bytes)) : Math.max(bytes, 2 * chunk);
+      return new Moved(bytes, chunk, most, 0, movers);
+    }
+
+    /** Bytes of each of the most copies. */
+    private static long even(long bytes) {
+      return (bytes / MOST_CHUNKS + 127) & -128;
+    }
+
+    /** Bytes of the copy that begins somewhere: copyBytes in the kernel. */
     long next(long at) {
       long rest = bytes - at;
-      if (movers == 0) {
-        return Math.min(rest, chunk);
+      if (most <= chunk) {
+        return Math.min(chunk, rest);
       }
-      return rest < 2 * chunk ? rest : rest / 2 & -128;
+      return rest < 2 * chunk ? rest : Math.min(most, rest / 2 & -128);
     }
   }
 
@@ -156,22 +217,29 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
    *
    * @param kernels makes nccl4j_direct_beside of so many blocks, with the arguments that all direct
    *     kernels have
+   * @param giving the streams that give sums to the other rank, made when they are needed
    * @param words offset of the words in the library's own window
    */
   public CopyEngineOverlapPlan(
-      CopyPlan.Move move, Launches launches, IntFunction<CudaKernelPlan> kernels, long words) {
+      CopyPlan.Move move,
+      Supplier<InternalStreams> giving,
+      Launches launches,
+      IntFunction<CudaKernelPlan> kernels,
+      long words) {
     SymmetricSpace space = move.space();
     WindowWork work = move.work();
     this.owner = move.owner();
     this.operation = work.operation();
     this.sides = move.sides();
+    this.giving = giving;
     this.launches = launches;
     this.routes = new CopyAddresses(work, space);
     this.rank = space.place();
     this.other = 1 - rank;
     this.bytes = work.count() * work.type().bytes();
     boolean reduces = operation.reduces();
-    int blocks = work.limit(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
+    int blocks = work.limit(blocks(operation, bytes));
+    this.gives = operation == Operation.ALL_REDUCE && blocks < LEAST_STORING_BLOCKS;
     this.kernel = kernels.apply(blocks);
     this.byKernels = owner.hasOneQueue();
     this.mover =
@@ -183,17 +251,29 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
     this.sendOffset = parted ? first(other) : other * bytes;
     long flat = work.recv().peers().get(other).address() - work.recv().address();
     this.recvOffset = flat + (parted ? first(other) : 0);
+    this.sumOffset = first(rank);
+    this.sumRecvOffset = flat + first(rank);
     this.here = space.resources().peers().get(rank).address() + words;
     this.there = space.resources().peers().get(other).address() + words;
-    Moved theirs = Moved.of(operation, part(rank), blocks);
+    this.brought = Moved.of(operation, part(rank), blocks);
     kernel
         .arguments()
         .putLong(BesideArguments.ENGINE, words)
-        .putLong(BesideArguments.ENGINE_BYTES, theirs.bytes)
-        .putLong(BesideArguments.CHUNK, theirs.chunk)
-        .putLong(BesideArguments.HEAD, theirs.head)
+        .putLong(BesideArguments.ENGINE_BYTES, brought.bytes)
+        .putLong(BesideArguments.CHUNK, brought.chunk)
+        .putLong(BesideArguments.MOST, brought.most)
+        .putLong(BesideArguments.HEAD, brought.head)
         .putLong(BesideArguments.UNIT, UNIT)
-        .putInt(BesideArguments.MOVERS, theirs.movers);
+        .putInt(BesideArguments.MOVERS, brought.movers)
+        .putInt(BesideArguments.GIVES, gives ? 1 : 0);
+  }
+
+  private static int blocks(Operation operation, long bytes) {
+    return switch (operation) {
+      case ALL_REDUCE -> REDUCING_BLOCKS;
+      case REDUCE_SCATTER -> bytes < LARGE_SCATTER ? SCATTERING_BLOCKS : SCATTERING_BLOCKS_OF_LARGE;
+      default -> bytes < LARGE_PART ? MOVING_BLOCKS : MOVING_BLOCKS_OF_LARGE;
+    };
   }
 
   /** Returns the offset of a rank's part of an all-reduce, as in the kernel. */
@@ -248,6 +328,9 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
       int number = launches.next();
       launch(kernel, number, BEGIN | END, send, recv, stream);
       copy(number, send, recv);
+      if (gives) {
+        give(number, recv);
+      }
     }
   }
 
@@ -293,6 +376,22 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
     if (operation != Operation.ALL_REDUCE) {
       DriverLibrary.streamWrite(stream, here + ENDED, number, false, gpu);
     }
+  }
+
+  /** Copies sums to the other rank, as the kernel tells of them. */
+  private void give(int number, long recv) {
+    Gpu gpu = owner.gpu();
+    long stream = giving.get().eager().handle();
+    int chunks = 0;
+    long size;
+    for (long at = 0; at < brought.bytes; at += size) {
+      size = brought.next(at);
+      chunks++;
+      DriverLibrary.streamWait(stream, here + SUMMED, 64 * number + chunks, false, gpu);
+      copy(recv + sumRecvOffset + at, recv + sumOffset + at, size, stream);
+    }
+    DriverLibrary.streamWrite(stream, there + GIVEN, number, false, gpu);
+    DriverLibrary.streamWrite(stream, here + ENDED, number, false, gpu);
   }
 
   private void copy(long target, long source, long size, long stream) {

@@ -57,6 +57,7 @@ public final class DirectPlans implements AutoCloseable {
   private final CopyEngineOverlapPlan.Launches launches = new CopyEngineOverlapPlan.Launches();
   private InternalStreams sides; // null before the first
   private InternalStreams waitingSides;
+  private InternalStreams givingSides;
 
   public DirectPlans(PlanContext context, SymmetricSpace space) {
     this.context = context;
@@ -110,7 +111,18 @@ public final class DirectPlans implements AutoCloseable {
       waitingSides = new InternalStreams(context.gpu(), GpuStream::waiting);
     }
     return new CopyEngineOverlapPlan(
-        move(work, waitingSides), launches, blocks -> besideKernel(work, blocks), layout.engine());
+        move(work, waitingSides),
+        this::givingSides,
+        launches,
+        blocks -> besideKernel(work, blocks),
+        layout.engine());
+  }
+
+  private InternalStreams givingSides() {
+    if (givingSides == null) {
+      givingSides = new InternalStreams(context.gpu(), GpuStream::waiting);
+    }
+    return givingSides;
   }
 
   private CudaKernelPlan besideKernel(WindowWork work, int blocks) {
@@ -168,6 +180,9 @@ public final class DirectPlans implements AutoCloseable {
     }
     if (waitingSides != null) {
       waitingSides.close();
+    }
+    if (givingSides != null) {
+      givingSides.close();
     }
   }
 
@@ -242,14 +257,16 @@ public final class DirectPlans implements AutoCloseable {
    * Returns the number of blocks per processor, as in the launch bounds in direct.cu and nvls.cu.
    */
   private static int together(WindowWork work) {
-    boolean small = work.algorithm() == Algorithm.DIRECT_LL || !work.operation().reduces();
+    boolean small =
+        work.algorithm() == Algorithm.DIRECT_LL
+            || (!work.operation().reduces() && work.algorithm() != Algorithm.COPY_ENGINE);
     return small && !work.algorithm().isMulticast() ? 2 : 1;
   }
 
   /** The same for a kernel that may begin before the one in front has ended, else 0. */
   private int early(WindowWork work) {
     long whole = work.count() * work.type().bytes() * work.operation().wholes(space.size());
-    return whole < LEAST_APART ? together(work) : 0;
+    return work.apart() || whole >= LEAST_APART ? 0 : together(work);
   }
 
   private static int threads(WindowWork work, long bytes) {

@@ -126,7 +126,7 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
   @CsvSource({
     "ALL_GATHER, 32 128 32",
     "ALL_TO_ALL, 32 128 32",
-    "REDUCE_SCATTER, 64",
+    "REDUCE_SCATTER, 32",
     "ALL_REDUCE, 64"
   })
   void whereStreamsShareOneQueueKernelsDoAll(Operation operation, String blocks) {

@@ -51,18 +51,29 @@ class DirectPlansTest extends AgainstFakeCuda {
   @Test
   void argumentsBesideEnginesLieWhereTheHeaderSays() throws Exception {
     String[] names = {
-      "engine", "engineBytes", "chunk", "head", "unit", "number", "phases", "movers"
+      "engine",
+      "engineBytes",
+      "chunk",
+      "most",
+      "head",
+      "unit",
+      "number",
+      "phases",
+      "movers",
+      "gives"
     };
     List<Integer> ours =
         List.of(
             BesideArguments.ENGINE,
             BesideArguments.ENGINE_BYTES,
             BesideArguments.CHUNK,
+            BesideArguments.MOST,
             BesideArguments.HEAD,
             BesideArguments.UNIT,
             BesideArguments.NUMBER,
             BesideArguments.PHASES,
             BesideArguments.MOVERS,
+            BesideArguments.GIVES,
             BesideArguments.SIZE);
     StringBuilder body = new StringBuilder();
     for (String name : names) {
