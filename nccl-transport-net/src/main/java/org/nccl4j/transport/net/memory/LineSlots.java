@@ -117,8 +117,10 @@ final class LineSlots {
     long second = (step + 1 + ((data.getLong(from) & 0xffff) << 16) & DATA) << 32;
     for (int line = 0; line < lines; line++) {
       long both = data.getLong(from + (line + 1) * HALF);
-      StepWords.storeRelease(data, to + line * LINE, both & DATA | first);
+      // The call's half first: a kernel takes a line that has the step's half alone for another
+      // call's, and this thread may lose its core between the two.
       StepWords.storeRelease(data, to + line * LINE + HALF, both >>> 32 | second);
+      StepWords.storeRelease(data, to + line * LINE, both & DATA | first);
     }
   }
 

@@ -3,12 +3,15 @@ package org.nccl4j.transport.net.memory;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -153,5 +156,37 @@ class LineSlotsTest {
       boolean message = at >= messageAt(2) && at < messageAt(2) + SIMPLE_PART;
       assertTrue(line || message || there.get(at) == 0, "at " + at);
     }
+  }
+
+  /** A kernel would take a line that has the step's half alone for one of another call. */
+  @Test
+  void aLineWithTheStepsHalfHasTheCallsToo() throws InterruptedException {
+    int steps = 400_000;
+    int slots = ConnectionLayout.STEPS;
+    for (int slot = 0; slot < slots; slot++) {
+      there.putLong(messageAt(slot), SIGNATURE).putLong(messageAt(slot) + 8, 0);
+    }
+    AtomicReference<String> torn = new AtomicReference<>();
+    AtomicBoolean over = new AtomicBoolean();
+    Thread kernel =
+        new Thread(
+            () -> {
+              while (!over.get()) {
+                for (int slot = 0; slot < slots; slot++) {
+                  int found = (int) (StepWords.loadAcquire(there, lineAt(slot, 0)) >>> 32);
+                  int call = (int) (StepWords.loadAcquire(there, lineAt(slot, 0) + 8) >>> 32);
+                  if (found != 0 && call - found - (SIGNATURE << 16) < 0) {
+                    torn.set("step %x has the call's half of %x".formatted(found, call));
+                  }
+                }
+              }
+            });
+    kernel.start();
+    for (long step = 0; step < steps; step++) {
+      receiver.unpack(step, 16);
+    }
+    over.set(true);
+    kernel.join();
+    assertNull(torn.get());
   }
 }
