@@ -88,6 +88,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask) {
   if (a->qp_state == IBV_QPS_INIT) {
     say("init pkey=%d port=%d access=%d", a->pkey_index, a->port_num, a->qp_access_flags);
     if (a->port_num < 1 || a->port_num > ports || !(a->qp_access_flags & IBV_ACCESS_REMOTE_WRITE)) return EINVAL;
+    q->port = a->port_num;
   }
   if (a->qp_state == IBV_QPS_RTR) {
     if (q->state != IBV_QPS_INIT || !(mask & IBV_QP_AV) || a->ah_attr.port_num > ports) return EINVAL;

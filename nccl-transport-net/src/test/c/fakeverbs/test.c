@@ -9,6 +9,8 @@ void fake_reset(void) {
   fail_call[0] = 0;
   wc_status = 0;
   lost_from = 0;
+  chaos = 0;
+  break_in = 0;
   pthread_mutex_unlock(&lock);
 }
 
@@ -60,6 +62,28 @@ void fake_complete_with(int status, int after) { wc_status = status; wc_after = 
 
 /* Writes of more bytes than this are lost on the way; 0: none are. */
 void fake_lose_from(long bytes) { lost_from = bytes; }
+
+/* A port is down, or up again: nothing passes it, and its state says so. */
+void fake_set_down(int device, int port, int down) {
+  pthread_mutex_lock(&lock);
+  if (down) devices[device].down |= 1u << port;
+  else devices[device].down &= ~(1u << port);
+  pthread_mutex_unlock(&lock);
+}
+
+/* One of so many sends breaks its queue pair: nothing, half or all of it arrives, by chance; 0: none. */
+void fake_chaos(int one_of, long seed) {
+  pthread_mutex_lock(&lock);
+  chaos = one_of;
+  chance = seed * 0x9e3779b97f4a7c15UL + 1;
+  pthread_mutex_unlock(&lock);
+}
+
+/* The send after so many breaks its queue pair; nothing (0), half (1) or all (2) of it arrives. */
+void fake_break(int after, int arrives) { break_in = after + 1; break_arrives = arrives; }
+
+/* True once that has happened. */
+int fake_broke(void) { return break_in == 0; }
 
 /* A device reports an event about an element. */
 void fake_event(int device, int type, long element) {

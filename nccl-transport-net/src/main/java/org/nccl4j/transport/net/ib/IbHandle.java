@@ -16,7 +16,7 @@ import org.nccl4j.transport.net.ib.device.IbSettings;
  * The address of a listener for a sender: at most 128 bytes.
  *
  * <pre>
- *   0  "nib2"
+ *   0  "nib3"
  *   4  session, 8 bytes: which listener is meant
  *  12  TCP port, 2 bytes
  *  14  queue pairs that the listener wants, 1 byte
@@ -31,7 +31,7 @@ import org.nccl4j.transport.net.ib.device.IbSettings;
  */
 record IbHandle(long session, int port, int queuePairs, List<InetAddress> addresses) {
   static final int MAX_QUEUE_PAIRS = IbSettings.MAX_QUEUE_PAIRS;
-  private static final int MAGIC = 0x6e696232;
+  private static final int MAGIC = 0x6e696233;
 
   byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(NetListener.HANDLE_BYTES);

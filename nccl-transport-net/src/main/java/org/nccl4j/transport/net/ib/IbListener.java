@@ -17,6 +17,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 
 /**
@@ -29,7 +30,8 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
   private static final int MOST_STRANGERS = 64;
 
   private final IbSettings settings;
-  private final LocalQpInfo local;
+  private final LocalPorts ports;
+  private final LinkWatch watch;
   private final int rank;
   private final NetContext context;
   private final IbHandle handle;
@@ -48,12 +50,14 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
   IbListener(
       NetContext context,
       IbSettings settings,
-      LocalQpInfo local,
+      LocalPorts ports,
+      LinkWatch watch,
       IbHandle handle,
       ServerSocketChannel server,
       OpenConnections opened) {
     this.settings = settings;
-    this.local = local;
+    this.ports = ports;
+    this.watch = watch;
     this.handle = handle;
     this.port = new Listener(server, this, MOST_STRANGERS, System::nanoTime);
     this.opened = opened;
@@ -137,9 +141,11 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
     ControlConnection link = accepted;
     try {
       if (receiver == null) {
-        receiver = new IbReceiver(settings, local, sender.queuePairs().length, sender.split());
+        receiver =
+            new IbReceiver(
+                settings, ports, sender.queuePairs().length, sender.split(), rank, watch);
         receiver.connectPairs(link, sender);
-        link.sendEnd(receiver.describe(rank));
+        link.sendEnd(receiver.describe());
       }
       if (!link.flush() || !link.receiveReady()) {
         return null;
@@ -152,6 +158,7 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
           e);
     }
     done = true;
+    receiver.begin();
     IbReceiver connected = receiver;
     receiver = null;
     accepted = null;

@@ -6,6 +6,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
@@ -21,6 +22,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.ib.device.GidChoice;
 import org.nccl4j.transport.net.ib.device.IbDevices;
 import org.nccl4j.transport.net.ib.device.IbPort;
@@ -33,6 +35,10 @@ final class IbNet implements Net {
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final int MOST_BYTES = 1 << 30;
   private static final double LATENCY_MICROS = 1.0;
+
+  /** Time between two looks at a connection that nobody polls. */
+  private static final Duration IDLE_LOOK = Duration.ofMillis(100);
+
   private static final List<Path> PEER_MEMORY =
       List.of(
           Path.of("/sys/module/nvidia_peermem"),
@@ -41,6 +47,7 @@ final class IbNet implements Net {
   private final NetContext context;
   private final IbSettings settings;
   private final OpenConnections opened = new OpenConnections();
+  private final LinkWatch watch;
   private List<LocalQpInfo> ends;
   private List<NetDevice> devices;
   private boolean closed;
@@ -48,6 +55,7 @@ final class IbNet implements Net {
   IbNet(NetContext context) {
     this.context = context;
     settings = IbSettings.of(context);
+    watch = new LinkWatch("nccl4j-ib-watch", settings.failOver(), IDLE_LOOK, () -> {});
   }
 
   @Override
@@ -98,7 +106,7 @@ final class IbNet implements Net {
         (int) Math.min(port.maxMessage(), MOST_BYTES));
   }
 
-  private LocalQpInfo end(int device) {
+  private LocalPorts end(int device) {
     if (closed) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,
@@ -112,7 +120,7 @@ final class IbNet implements Net {
           "there is no InfiniBand device %d; there are %d".formatted(device, ends.size()),
           "pass an index into devices()");
     }
-    return ends.get(device);
+    return new LocalPorts(ends, device);
   }
 
   @Override
@@ -122,9 +130,9 @@ final class IbNet implements Net {
 
   @Override
   public NetListener listen(int device) {
-    LocalQpInfo local = end(device);
+    LocalPorts ports = end(device);
     try {
-      List<InetAddress> addresses = ControlAddresses.of(context, local.gid());
+      List<InetAddress> addresses = ControlAddresses.of(context, ports.get(device).gid());
       ServerSocketChannel server =
           ListeningSocket.open(
               "InfiniBand's control channel",
@@ -134,7 +142,7 @@ final class IbNet implements Net {
       IbHandle handle =
           new IbHandle(
               RANDOM.nextLong(), ListeningSocket.port(server), settings.queuePairs(), addresses);
-      return opened.add(new IbListener(context, settings, local, handle, server, opened));
+      return opened.add(new IbListener(context, settings, ports, watch, handle, server, opened));
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.PORT,
@@ -146,16 +154,17 @@ final class IbNet implements Net {
 
   @Override
   public NetSender connect(int device, byte[] handle) {
-    LocalQpInfo local = end(device);
+    LocalPorts ports = end(device);
     IbHandle to = IbHandle.decode(handle);
     int pairs = Math.max(settings.queuePairs(), to.queuePairs());
     ControlDialer dialer = new ControlDialer(to, context);
-    return opened.add(new IbSender(settings, local, pairs, context.rank(), dialer));
+    return opened.add(new IbSender(settings, ports, pairs, context.rank(), watch, dialer));
   }
 
   @Override
   public void close() {
     closed = true;
+    watch.close();
     opened.close();
   }
 }

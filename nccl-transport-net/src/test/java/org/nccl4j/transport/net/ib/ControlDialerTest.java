@@ -117,7 +117,7 @@ class ControlDialerTest {
 
   private static RemoteQpInfo end(int rank) {
     return new RemoteQpInfo(
-        rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", new int[] {17});
+        rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", 0, 0, new int[] {17});
   }
 
   private ControlDialer dialer(InetAddress... addresses) {

@@ -77,6 +77,21 @@ public final class AsyncEvents {
     }
   }
 
+  /** True if the device is dead. */
+  public boolean isFatal() {
+    return fatal != null;
+  }
+
+  /** True if a port is known to be down. */
+  public boolean isDown(int port) {
+    return downSince.containsKey(port);
+  }
+
+  /** A port is up, as the device says now. */
+  void isUp(int port) {
+    downSince.remove(port);
+  }
+
   /** Forgets a queue whose handle may come to mean another. */
   public void forget(long queue) {
     deadQueues.remove(queue);
