@@ -122,10 +122,7 @@ class IbFailOverTest extends WithFakeVerbs {
     twoPorts(false);
     try (IbLink link =
         new IbLink(
-            "NCCL_IB_RESILIENCY_PORT_START_DELAY",
-            "1",
-            "NCCL_IB_RESILIENCY_PORT_RECOVERY",
-            "0")) {
+            "NCCL_IB_RESILIENCY_PORT_START_DELAY", "1", "NCCL_IB_RESILIENCY_PORT_RECOVERY", "0")) {
       port(FIRST, 1, true);
       awaitMoves(link, 1);
       port(FIRST, 1, false);
@@ -296,8 +293,7 @@ class IbFailOverTest extends WithFakeVerbs {
       fake.fake_lose_from(1500);
       NetRequest lost = link.send(out, 0, 1 << 16, 1);
       String text =
-          assertThrows(NcclException.class, () -> IbLink.await(() -> lost.test(null)))
-              .getMessage();
+          assertThrows(NcclException.class, () -> IbLink.await(() -> lost.test(null))).getMessage();
       assertTrue(text.contains("suspect the MTU"), text);
     }
   }
