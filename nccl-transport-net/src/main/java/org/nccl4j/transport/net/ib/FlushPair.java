@@ -1,5 +1,6 @@
 package org.nccl4j.transport.net.ib;
 
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.RegistrationCache;
 import org.nccl4j.transport.net.ib.verbs.NativeBlock;

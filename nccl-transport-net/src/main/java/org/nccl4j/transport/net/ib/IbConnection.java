@@ -17,6 +17,9 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.failover.Turn;
+import org.nccl4j.transport.net.ib.control.ControlConnection;
+import org.nccl4j.transport.net.ib.control.MoveMessage;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbPort;
 import org.nccl4j.transport.net.ib.device.IbSettings;
@@ -84,8 +87,8 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     this.rank = rank;
     this.watch = watch;
     patienceNanos = (long) (settings.patienceSeconds() * 1e9);
-    queues = open(ports.home());
-    held = queues;
+    held = open(ports.home());
+    queues = held;
   }
 
   /** New queue pairs at a port. */
@@ -99,9 +102,16 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     return at.describe(rank, isSplit(), offered, port);
   }
 
-  /** Returns the information of the queue pairs in use at first. */
+  /** Returns the information of the queue pairs in use, or of the last ones. */
   final RemoteQpInfo describe() {
-    return describe(queues, ports.home());
+    return describe(held, ports.home());
+  }
+
+  /** Talks with the other end over another control connection from now on. */
+  final void talkOver(ControlConnection other) {
+    link.close();
+    link = other;
+    link.goOn();
   }
 
   /** True if messages are split over the queue pairs. */

@@ -2,27 +2,27 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 import java.net.InetAddress;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
-import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.ib.control.ControlAddresses;
+import org.nccl4j.transport.net.ib.control.ControlDialer;
+import org.nccl4j.transport.net.ib.control.ControlPort;
+import org.nccl4j.transport.net.ib.control.IbHandle;
 import org.nccl4j.transport.net.ib.device.GidChoice;
 import org.nccl4j.transport.net.ib.device.IbDevices;
 import org.nccl4j.transport.net.ib.device.IbPort;
@@ -32,7 +32,6 @@ import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** InfiniBand and RoCE for one communicator. Called by one thread at a time. */
 final class IbNet implements Net {
-  private static final SecureRandom RANDOM = new SecureRandom();
   private static final int MOST_BYTES = 1 << 30;
   private static final double LATENCY_MICROS = 1.0;
 
@@ -48,6 +47,7 @@ final class IbNet implements Net {
   private final IbSettings settings;
   private final OpenConnections opened = new OpenConnections();
   private final LinkWatch watch;
+  private volatile ControlPort port;
   private List<LocalQpInfo> ends;
   private List<NetDevice> devices;
   private boolean closed;
@@ -55,7 +55,7 @@ final class IbNet implements Net {
   IbNet(NetContext context) {
     this.context = context;
     settings = IbSettings.of(context);
-    watch = new LinkWatch("nccl4j-ib-watch", settings.failOver(), IDLE_LOOK, () -> {});
+    watch = new LinkWatch("nccl4j-ib-watch", settings.failOver(), IDLE_LOOK, this::pollPort);
   }
 
   @Override
@@ -130,19 +130,14 @@ final class IbNet implements Net {
 
   @Override
   public NetListener listen(int device) {
-    LocalPorts ports = end(device);
+    LocalPorts at = end(device);
     try {
-      List<InetAddress> addresses = ControlAddresses.of(context, ports.get(device).gid());
-      ServerSocketChannel server =
-          ListeningSocket.open(
-              "InfiniBand's control channel",
-              /* host= */ null,
-              context.get(Settings.NCCL4J_BOOTSTRAP_PORTS));
-      server.configureBlocking(false);
-      IbHandle handle =
-          new IbHandle(
-              RANDOM.nextLong(), ListeningSocket.port(server), settings.queuePairs(), addresses);
-      return opened.add(new IbListener(context, settings, ports, watch, handle, server, opened));
+      List<InetAddress> addresses = ControlAddresses.of(context, at.get(device).gid());
+      if (port == null) {
+        port = new ControlPort(context);
+      }
+      IbHandle handle = port.await(settings.queuePairs(), addresses);
+      return opened.add(new IbListener(settings, at, context.rank(), watch, handle, port, opened));
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.PORT,
@@ -152,13 +147,29 @@ final class IbNet implements Net {
     }
   }
 
+  private void pollPort() {
+    ControlPort open = port;
+    if (open != null) {
+      open.poll();
+      if (open.hasGuests()) {
+        watch.haveGuests();
+      }
+    }
+  }
+
   @Override
   public NetSender connect(int device, byte[] handle) {
     LocalPorts ports = end(device);
     IbHandle to = IbHandle.decode(handle);
     int pairs = Math.max(settings.queuePairs(), to.queuePairs());
-    ControlDialer dialer = new ControlDialer(to, context);
-    return opened.add(new IbSender(settings, ports, pairs, context.rank(), watch, dialer));
+    return opened.add(
+        new IbSender(
+            settings,
+            ports,
+            pairs,
+            context.rank(),
+            watch,
+            place -> new ControlDialer(to, place, context)));
   }
 
   @Override
@@ -166,5 +177,8 @@ final class IbNet implements Net {
     closed = true;
     watch.close();
     opened.close();
+    if (port != null) {
+      port.close();
+    }
   }
 }

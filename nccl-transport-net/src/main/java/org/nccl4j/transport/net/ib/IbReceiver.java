@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import java.time.Duration;
+import java.util.function.Supplier;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
@@ -12,6 +13,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.ib.control.ControlConnection;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
@@ -24,6 +26,8 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   private static final long ANNOUNCEMENT = -1;
 
   private final boolean split;
+  private final Supplier<ControlConnection> redialled;
+  private final Runnable forget;
   private final WorkRequests chain = new WorkRequests(1);
   private final Request[] requests = new Request[ClearToSend.SLOTS];
   private long next = 1;
@@ -90,8 +94,21 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     }
   }
 
+  /**
+   * An end without a connection.
+   *
+   * @param redialled takes a control connection that the sender has dialled in place of the first
+   * @param forget has the sender's dialling refused
+   */
   IbReceiver(
-      IbSettings settings, LocalPorts ports, int pairs, boolean split, int rank, LinkWatch watch) {
+      IbSettings settings,
+      LocalPorts ports,
+      int pairs,
+      boolean split,
+      int rank,
+      LinkWatch watch,
+      Supplier<ControlConnection> redialled,
+      Runnable forget) {
     super(
         settings,
         ports,
@@ -103,6 +120,8 @@ final class IbReceiver extends IbConnection implements NetReceiver {
         rank,
         watch);
     this.split = split;
+    this.redialled = redialled;
+    this.forget = forget;
     for (int slot = 0; slot < ClearToSend.SLOTS; slot++) {
       requests[slot] = new Request(slot);
     }
@@ -233,7 +252,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
 
   @Override
   Move newMove(Duration bound) {
-    return new ReceiverMove(this, bound);
+    return new ReceiverMove(this, bound, redialled);
   }
 
   @Override
@@ -291,6 +310,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
 
   @Override
   void closeOwn() {
+    forget.run();
     if (flush != null) {
       flush.close();
     }

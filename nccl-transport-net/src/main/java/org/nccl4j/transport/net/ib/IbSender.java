@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import java.time.Duration;
+import java.util.function.IntFunction;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
@@ -10,6 +11,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.ib.control.ControlDialer;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
@@ -34,8 +37,16 @@ final class IbSender extends IbConnection implements NetSender {
   private final SentAgain sentAgain = new SentAgain();
   private volatile SenderMove move;
   private int nextRequest;
+  private final IntFunction<ControlDialer> dialers;
   private final ControlDialer dialer;
   private boolean connected;
+
+  /** True if a message cannot be sent for now. */
+  private boolean waits;
+
+  /** Time at which the watch first saw that; 0 if it has not. */
+  private long waitsSince;
+
   private long head = 1;
 
   /** A send under way. */
@@ -78,14 +89,18 @@ final class IbSender extends IbConnection implements NetSender {
     }
   }
 
-  /** Begins to connect; the dialer is then this connection's. */
+  /**
+   * Begins to connect.
+   *
+   * @param dialers a dialer that begins with the address of a place, counted from 0
+   */
   IbSender(
       IbSettings settings,
       LocalPorts ports,
       int pairs,
       int rank,
       LinkWatch watch,
-      ControlDialer dialer) {
+      IntFunction<ControlDialer> dialers) {
     super(
         settings,
         ports,
@@ -99,8 +114,8 @@ final class IbSender extends IbConnection implements NetSender {
     for (int slot = 0; slot < ClearToSend.SLOTS; slot++) {
       awaited[slot] = slot + 1;
     }
-    this.dialer = dialer;
-    dialer.introduce(describe());
+    this.dialers = dialers;
+    this.dialer = redial(0);
   }
 
   @Override
@@ -147,7 +162,11 @@ final class IbSender extends IbConnection implements NetSender {
     try {
       Request request = queues == null ? null : begin(from, offset, bytes, tag, note);
       if (request == null) {
+        waits = true;
         progress();
+      } else {
+        waits = false;
+        waitsSince = 0;
       }
       return request;
     } finally {
@@ -341,6 +360,13 @@ final class IbSender extends IbConnection implements NetSender {
     return moves == null ? TakeOvers.NONE : moves.takeOvers();
   }
 
+  /** Begins to dial a control connection, at first to the address of a place. */
+  ControlDialer redial(int place) {
+    ControlDialer begun = dialers.apply(place);
+    begun.introduce(describe());
+    return begun;
+  }
+
   /** Sends nothing over a queue pair, which completes once the other end has seen it. */
   void postTest(QueuePair pair, RemoteQpInfo there) {
     pair.post(chain.begin().write(0, 0, 0, there.memory(), there.remoteKey(), NOBODY, true));
@@ -379,6 +405,14 @@ final class IbSender extends IbConnection implements NetSender {
       }
     }
     return bytes;
+  }
+
+  /** Returns the time since which nothing can be sent, as the watch has seen it; 0 for none. */
+  long waitsSince() {
+    if (waits && waitsSince == 0) {
+      waitsSince = System.nanoTime();
+    }
+    return waitsSince;
   }
 
   @Override

@@ -5,7 +5,9 @@ import java.time.Duration;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
-import org.nccl4j.transport.net.ib.MoveMessage.Kind;
+import org.nccl4j.transport.net.ib.control.MoveMessage;
+import org.nccl4j.transport.net.ib.control.MoveMessage.Kind;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 
 /**
  * One end's part in the move of a connection to other queue pairs, at the same port or another one.

@@ -6,6 +6,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.OpenDevice;

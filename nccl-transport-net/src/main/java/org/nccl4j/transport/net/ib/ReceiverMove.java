@@ -1,18 +1,25 @@
 package org.nccl4j.transport.net.ib;
 
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.time.Duration;
+import java.util.function.Supplier;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.transport.net.ib.MoveMessage.Kind;
+import org.nccl4j.transport.net.ib.control.ControlConnection;
+import org.nccl4j.transport.net.ib.control.MoveMessage;
+import org.nccl4j.transport.net.ib.control.MoveMessage.Kind;
 
 /** The receiver's part in a move: asks for it, makes queue pairs where the sender wants them. */
 final class ReceiverMove extends Move {
   private final IbReceiver receiver;
+  private final Supplier<ControlConnection> redialled;
+  private ControlConnection arrived;
   private int epoch;
 
-  ReceiverMove(IbReceiver receiver, Duration bound) {
+  ReceiverMove(IbReceiver receiver, Duration bound, Supplier<ControlConnection> redialled) {
     super(receiver, bound);
     this.receiver = receiver;
+    this.redialled = redialled;
   }
 
   @Override
@@ -23,11 +30,51 @@ final class ReceiverMove extends Move {
   @Override
   void step(long now) {
     checkTime(now);
+    takeRedialled();
+  }
+
+  /** Goes on over another control connection, whose sender begins its move anew. */
+  private void takeRedialled() {
+    ControlConnection next = redialled.get();
+    if (next != null) {
+      close(arrived);
+      arrived = next;
+    }
+    if (arrived == null) {
+      return;
+    }
+    try {
+      if (arrived.receiveEnd() != null) {
+        arrived.sendEnd(end.describe());
+        drop();
+        end.talkOver(arrived);
+        arrived = null;
+        if (isBroken()) {
+          broken(cause());
+        }
+      }
+    } catch (IOException e) {
+      close(arrived);
+      arrived = null;
+    }
+  }
+
+  private static void close(ControlConnection connection) {
+    if (connection != null) {
+      connection.close();
+    }
+  }
+
+  @Override
+  void close() {
+    super.close();
+    close(arrived);
   }
 
   @Override
   void take(MoveMessage message, long now) {
     switch (message.kind()) {
+      case PING -> end.link().send(MoveMessage.of(Kind.PONG));
       case OFFER -> answer(message);
       case SWITCH -> {
         if (fresh != null && message.epoch() == epoch) {

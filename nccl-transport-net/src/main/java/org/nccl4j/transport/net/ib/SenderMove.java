@@ -9,8 +9,11 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.transport.net.ib.MoveMessage.Kind;
 import org.nccl4j.transport.net.ib.PathChoice.Path;
+import org.nccl4j.transport.net.ib.control.ControlDialer;
+import org.nccl4j.transport.net.ib.control.MoveMessage;
+import org.nccl4j.transport.net.ib.control.MoveMessage.Kind;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 
 /**
  * The sender's part in a move: chooses the ports, tests the new queue pairs, and returns to the
@@ -23,6 +26,9 @@ final class SenderMove extends Move {
   private static final long TEST_NANOS = 250_000_000;
 
   private static final int MOST_DOUBLINGS = 4;
+
+  /** Time for an answer, after which another control connection is dialled. */
+  private static final long ANSWER_NANOS = 1_000_000_000;
 
   /** Doublings of the time before a return. */
   private static final int MOST_RETURN_DOUBLINGS = 10;
@@ -48,6 +54,10 @@ final class SenderMove extends Move {
   private long nextChoice;
   private int epoch;
   private int tested;
+  private ControlDialer dialer;
+  private int redials;
+  private long askedAt;
+  private long heardAt;
   private long activeThere = -1;
   private int moves;
   private long returnAt;
@@ -69,6 +79,7 @@ final class SenderMove extends Move {
 
   @Override
   void broken(NcclException why) {
+    hangUp();
     drop();
     stage = Stage.NONE;
     nextChoice = 0;
@@ -83,13 +94,73 @@ final class SenderMove extends Move {
           choose(now);
         } else if (isReturnDue(now)) {
           offer(home, now);
+        } else {
+          checkControl(now);
         }
       }
       case TESTING -> test(now);
       case OFFERED, SWITCHED -> {
-        // The receiver's thread answers soon, or the time limit ends this.
+        if (now - stageSince > ANSWER_NANOS) {
+          redial(now);
+        }
       }
     }
+  }
+
+  /** The control connection may have gone over a port that is down. */
+  private void redial(long now) {
+    if (!isBroken()) {
+      reject("no answer", now);
+      return;
+    }
+    if (dial()) {
+      drop();
+      stage = Stage.NONE;
+      nextChoice = now;
+    }
+  }
+
+  /** Goes on with another control connection; true once it is in use. */
+  private boolean dial() {
+    if (dialer == null) {
+      dialer = sender.redial(++redials);
+    }
+    if (!dialer.step()) {
+      return false;
+    }
+    end.talkOver(dialer.link());
+    dialer = null;
+    return true;
+  }
+
+  /**
+   * A receiver whose port is down cannot say so if the control connection goes over that port. So a
+   * sender that waits for announcements for long asks whether it is heard, and dials another.
+   */
+  private void checkControl(long now) {
+    long since = sender.waitsSince();
+    if (since == 0 || now - since < ANSWER_NANOS) {
+      askedAt = 0;
+      hangUp();
+    } else if (askedAt == 0 || askedAt - heardAt < 0 && now - askedAt > ANSWER_NANOS) {
+      askedAt = now;
+      end.link().send(MoveMessage.of(Kind.PING));
+    } else if (askedAt - heardAt >= 0 && now - askedAt > ANSWER_NANOS && dial()) {
+      askedAt = 0;
+    }
+  }
+
+  private void hangUp() {
+    if (dialer != null) {
+      dialer.close();
+      dialer = null;
+    }
+  }
+
+  @Override
+  void close() {
+    super.close();
+    hangUp();
   }
 
   private void choose(long now) {
@@ -145,6 +216,7 @@ final class SenderMove extends Move {
         end.remote().rank(),
         why);
     choice.failed(wanted);
+    hangUp();
     drop();
     stage = Stage.NONE;
     nextChoice = now;
@@ -156,6 +228,10 @@ final class SenderMove extends Move {
 
   @Override
   void take(MoveMessage message, long now) {
+    heardAt = now;
+    if (message.kind() == Kind.PONG) {
+      return;
+    }
     if (message.kind() == Kind.ASK) {
       activeThere = message.active();
       asked(message);
@@ -197,6 +273,7 @@ final class SenderMove extends Move {
   }
 
   private void answered(RemoteQpInfo there, long now) {
+    hangUp();
     try {
       fresh.connect(there);
       for (QueuePair pair : fresh.pairs) {
@@ -240,12 +317,12 @@ final class SenderMove extends Move {
       plan(
           new RemoteException(
               ErrorId.CONNECTION,
-              "port %s, at which the connection was made, is up again"
-                  .formatted(fresh.local.port().name()),
+              "the ports that the connection was made at are up again",
               "see the first error of %s, which has not answered"
                   .formatted(end.remote().describe())));
     }
     stage = Stage.SWITCHED;
+    stageSince = now;
     say(Kind.SWITCH, epoch, wanted.there(), cause().problem(), null);
   }
 
@@ -255,6 +332,7 @@ final class SenderMove extends Move {
     long nanos = nanos(now);
     tookOver(now);
     long again = sender.resume(position.next(), position.waiting());
+    hangUp();
     stage = Stage.NONE;
     current = wanted;
     choice.forget();

@@ -25,6 +25,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.control.IbHandle;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Each failure names its cause and remedy, and leaves nothing behind. */

@@ -28,7 +28,7 @@ import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 class RandomPortsTest extends WithFakeVerbs {
   private static final int SEEDS = Integer.getInteger("nccl4j.rounds", 200);
   private static final long FIRST_SEED = Long.getLong("nccl4j.seed", 1);
-  private static final int GROUPS = 40;
+  private static final int GROUPS = 30;
   private static final int UNDER_WAY = 6;
   private static final int ROOM = 3000;
   private static final int MOST_MESSAGES = 8;

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -27,7 +27,7 @@ import org.nccl4j.device.HotPath;
  * <p>Signatures are of the handshake: none can be forged, nor said again to another connection or
  * in the other direction. All of it goes by TLS where the user has set that.
  */
-final class ControlConnection implements AutoCloseable {
+public final class ControlConnection implements AutoCloseable {
   private static final byte GOODBYE = 2;
 
   private final ByteChannel channel;
@@ -39,25 +39,25 @@ final class ControlConnection implements AutoCloseable {
   private ByteBuffer out = ByteBuffer.allocate(0);
 
   /** Over a connection whose ends know each other. */
-  ControlConnection(PendingHandshake proved) {
+  public ControlConnection(PendingHandshake proved) {
     this.channel = proved.channel();
     this.handshake = proved.handshake();
   }
 
   /** Begins to send a description of this end. */
-  void sendEnd(RemoteQpInfo end) {
+  public void sendEnd(RemoteQpInfo end) {
     byte[] message = end.encode();
     out = ByteBuffer.allocate(message.length + Handshake.PROOF_BYTES);
     out.put(message).put(handshake.sign(message)).flip();
   }
 
   /** Begins to send a byte that says that this end is ready. */
-  void sendReady() {
+  public void sendReady() {
     out = ByteBuffer.wrap(new byte[] {1});
   }
 
   /** Sends more of what has begun, and says whether all is sent. */
-  boolean flush() throws IOException {
+  public boolean flush() throws IOException {
     if (out.hasRemaining()) {
       channel.write(out);
     }
@@ -69,7 +69,7 @@ final class ControlConnection implements AutoCloseable {
    *
    * @throws java.net.ProtocolException if it does not know the secret
    */
-  RemoteQpInfo receiveEnd() throws IOException {
+  public RemoteQpInfo receiveEnd() throws IOException {
     if (!fill(RemoteQpInfo.BYTES + Handshake.PROOF_BYTES)) {
       return null;
     }
@@ -82,7 +82,7 @@ final class ControlConnection implements AutoCloseable {
   }
 
   /** True if the other end has said that it is ready. */
-  boolean receiveReady() throws IOException {
+  public boolean receiveReady() throws IOException {
     if (!fill(1)) {
       return false;
     }
@@ -91,7 +91,7 @@ final class ControlConnection implements AutoCloseable {
   }
 
   /** Says that this end closes in order: all that it had to send has been received. */
-  void sayGoodbye() {
+  public void sayGoodbye() {
     try {
       if (flush()) {
         channel.write(ByteBuffer.wrap(new byte[] {GOODBYE}));
@@ -102,7 +102,7 @@ final class ControlConnection implements AutoCloseable {
   }
 
   /** Begins to send a message, behind those that are being sent. */
-  void send(MoveMessage message) {
+  public void send(MoveMessage message) {
     byte[] bytes = message.encode();
     ByteBuffer all = ByteBuffer.allocate(out.remaining() + bytes.length + Handshake.PROOF_BYTES);
     out = all.put(out).put(bytes).put(handshake.sign(bytes)).flip();
@@ -110,7 +110,7 @@ final class ControlConnection implements AutoCloseable {
   }
 
   /** Sends more of what has begun. */
-  void goOn() {
+  public void goOn() {
     try {
       flush();
     } catch (IOException e) {
@@ -119,7 +119,7 @@ final class ControlConnection implements AutoCloseable {
   }
 
   /** Takes the other end's next message; null if none has come. */
-  MoveMessage poll() {
+  public MoveMessage poll() {
     if (goodbye || over) {
       return null;
     }
@@ -161,12 +161,12 @@ final class ControlConnection implements AutoCloseable {
   }
 
   /** True if the other end has closed or died without a goodbye, as far as {@link #poll} knows. */
-  boolean isOver() {
+  public boolean isOver() {
     return over;
   }
 
   /** True if the other end has closed in order. */
-  boolean hasGoodbye() {
+  public boolean hasGoodbye() {
     return goodbye;
   }
 

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -37,7 +37,7 @@ import org.nccl4j.transport.net.ib.verbs.Gid;
  * @param port the place of this one among them
  * @param queuePairs their numbers
  */
-record RemoteQpInfo(
+public record RemoteQpInfo(
     int rank,
     int lid,
     int mtu,
@@ -50,16 +50,16 @@ record RemoteQpInfo(
     int ports,
     int port,
     int[] queuePairs) {
-  static final int BYTES = 108 + Integer.BYTES * IbHandle.MAX_QUEUE_PAIRS;
+  public static final int BYTES = 108 + Integer.BYTES * IbHandle.MAX_QUEUE_PAIRS;
   private static final int NAME_BYTES = 64;
   private static final int SPLIT = 1;
   private static final int ETHERNET = 2;
 
-  long subnetPrefix() {
+  public long subnetPrefix() {
     return ByteBuffer.wrap(gid).getLong();
   }
 
-  byte[] encode() {
+  public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(BYTES);
     int flags = (split ? SPLIT : 0) | (ethernet ? ETHERNET : 0);
     out.putInt(rank).putShort((short) lid).put((byte) mtu).put((byte) flags).put(gid);
@@ -78,7 +78,7 @@ record RemoteQpInfo(
    *
    * @throws RemoteException if they say nothing sensible
    */
-  static RemoteQpInfo decode(byte[] bytes) {
+  public static RemoteQpInfo decode(byte[] bytes) {
     ByteBuffer in = ByteBuffer.wrap(bytes);
     int rank = in.getInt();
     int lid = in.getShort() & 0xffff;
@@ -114,7 +114,7 @@ record RemoteQpInfo(
   }
 
   /** Returns the information for people. */
-  String describe() {
+  public String describe() {
     return "rank %d (%s, GID %s)".formatted(rank, portName, Gid.text(gid));
   }
 

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
@@ -30,7 +30,7 @@ import java.nio.charset.StandardCharsets;
  * @param reason for people
  * @param end the queue pairs of the end that says it; null if it has none to say
  */
-record MoveMessage(
+public record MoveMessage(
     Kind kind,
     int epoch,
     int port,
@@ -40,7 +40,7 @@ record MoveMessage(
     String reason,
     RemoteQpInfo end) {
   /** The steps. */
-  enum Kind {
+  public enum Kind {
     /** The receiver asks the sender for other queue pairs. */
     ASK,
     /** The sender has made queue pairs and asks for some at a port. */
@@ -52,16 +52,25 @@ record MoveMessage(
     /** The sender uses the old ones no more, and has found the new ones to work. */
     SWITCH,
     /** The receiver uses the new ones, and says what it has. */
-    POSITION
+    POSITION,
+    /** The sender waits for announcements, and asks whether the receiver hears it. */
+    PING,
+    /** It does. */
+    PONG
   }
 
-  static final int BYTES = 192 + RemoteQpInfo.BYTES;
+  /** A message without anything else to say. */
+  public static MoveMessage of(Kind kind) {
+    return new MoveMessage(kind, 0, 0, 0, 0, 0, "", null);
+  }
+
+  public static final int BYTES = 192 + RemoteQpInfo.BYTES;
   private static final int FIRST = 16;
   private static final int REASON = 32;
   private static final int REASON_BYTES = 160;
   private static final int END = 192;
 
-  byte[] encode() {
+  public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(BYTES);
     out.put((byte) (FIRST + kind.ordinal())).put((byte) port).put((byte) (end == null ? 0 : 1));
     out.put((byte) 0).putInt(epoch).putLong(active).putLong(next).putLong(waiting);
@@ -74,7 +83,7 @@ record MoveMessage(
   }
 
   /** The message of these bytes. */
-  static MoveMessage decode(byte[] bytes) throws ProtocolException {
+  public static MoveMessage decode(byte[] bytes) throws ProtocolException {
     ByteBuffer in = ByteBuffer.wrap(bytes);
     int kind = in.get() - FIRST;
     if (kind < 0 || kind >= Kind.values().length) {
