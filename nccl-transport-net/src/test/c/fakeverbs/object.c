@@ -31,6 +31,12 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int ac
   return registered(pd, address, bytes);
 }
 
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova, unsigned int access) {
+  say("relaxed bytes=%zu", bytes);
+  if (iova != (uint64_t)address || !(access & IBV_ACCESS_RELAXED_ORDERING)) { errno = EINVAL; return NULL; }
+  return ibv_reg_mr(pd, address, bytes, access & ~IBV_ACCESS_RELAXED_ORDERING);
+}
+
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access) {
   say("dmabuf offset=%lu bytes=%zu iova=%lu fd=%d access=%d", offset, bytes, iova, fd, access);
   if (record("ibv_reg_dmabuf_mr")) return NULL;

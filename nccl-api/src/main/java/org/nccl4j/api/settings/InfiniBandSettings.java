@@ -87,6 +87,15 @@ public final class InfiniBandSettings {
           1_000_000,
           "The time before a connection returns to its first port, in ms; doubled for each move.");
 
+  public static final Setting<Integer> NCCL_IB_PCI_RELAXED_ORDERING =
+      Setting.number(
+          "NCCL_IB_PCI_RELAXED_ORDERING",
+          2,
+          0,
+          2,
+          "Lets PCI Express write received data in another order than they came in, which is faster"
+              + " on some hosts. 0: never; 1 and 2: if libibverbs and the adapter can.");
+
   public static final Setting<Boolean> NCCL_DMABUF_ENABLE =
       Setting.flag(
           "NCCL_DMABUF_ENABLE",
@@ -114,6 +123,7 @@ public final class InfiniBandSettings {
           NCCL_IB_QPS_PER_CONNECTION,
           NCCL_IB_SPLIT_DATA_ON_QPS,
           NCCL_IB_PKEY,
+          NCCL_IB_PCI_RELAXED_ORDERING,
           NCCL_IB_RESILIENCY_PORT_FAILOVER,
           NCCL_IB_RESILIENCY_PORT_RECOVERY,
           NCCL_IB_RESILIENCY_PORT_START_DELAY,

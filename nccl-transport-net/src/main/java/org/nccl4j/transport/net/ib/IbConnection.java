@@ -430,7 +430,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   final void adopt(PortQueues others) {
     boolean moves = others.device != held.device;
     if (moves) {
-      memories.prepare(others.device.cache());
+      memories.prepare(others.device.cache(), settings.relaxed());
     }
     stop();
     if (moves) {
@@ -514,7 +514,9 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     takeTurn();
     try {
       RegistrationCache cache = held.device.cache();
-      return memories.add(new IbMemory(memory, cache.register(memory.address(), memory.size())));
+      return memories.add(
+          new IbMemory(
+              memory, cache.register(memory.address(), memory.size(), settings.relaxed())));
     } finally {
       turn.leave();
     }
@@ -532,7 +534,9 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     takeTurn();
     try {
       RegistrationCache.Region region =
-          held.device.cache().registerDmaBuf(fd, offset, memory.size(), memory.address());
+          held.device
+              .cache()
+              .registerDmaBuf(fd, offset, memory.size(), memory.address(), settings.relaxed());
       boolean movable = move != null && ports.spanDevices();
       OwnedFd kept = movable ? Descriptors.duplicate(fd) : null;
       return memories.add(new IbMemory(memory, region, kept, offset));

@@ -21,11 +21,11 @@ final class IbMemories {
    *
    * @throws org.nccl4j.device.NcclException if it does not take one of them; then it has none
    */
-  void prepare(RegistrationCache cache) {
+  void prepare(RegistrationCache cache, boolean relaxed) {
     open.removeIf(IbMemory::isClosed);
     boolean all = false;
     try {
-      open.forEach(memory -> memory.prepare(cache));
+      open.forEach(memory -> memory.prepare(cache, relaxed));
       all = true;
     } finally {
       if (!all) {

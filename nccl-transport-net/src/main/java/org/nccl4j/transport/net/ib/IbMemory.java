@@ -65,11 +65,11 @@ final class IbMemory implements NetMemory {
    *
    * @throws org.nccl4j.device.NcclException if the device does not take it
    */
-  void prepare(RegistrationCache cache) {
+  void prepare(RegistrationCache cache, boolean relaxed) {
     if (byAddress) {
-      next = cache.register(memory.address(), memory.size());
+      next = cache.register(memory.address(), memory.size(), relaxed);
     } else if (dmaBuf != null) {
-      next = cache.registerDmaBuf(dmaBuf.value(), offset, memory.size(), memory.address());
+      next = cache.registerDmaBuf(dmaBuf.value(), offset, memory.size(), memory.address(), relaxed);
     } else {
       throw new SystemErrorException(
           ErrorId.INFINIBAND,

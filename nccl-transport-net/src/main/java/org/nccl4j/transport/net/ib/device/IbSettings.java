@@ -26,6 +26,8 @@ import org.nccl4j.device.InvalidArgumentException;
  *     over; zero for no fail-over, and if NCCL_IB_RESILIENCY_PORT_FAILOVER=0
  * @param returns NCCL_IB_RESILIENCY_PORT_RECOVERY: whether a connection returns to its first port
  * @param returnDelayNanos NCCL_IB_RESILIENCY_PORT_START_DELAY: time before the first return
+ * @param relaxed NCCL_IB_PCI_RELAXED_ORDERING: whether PCI Express may write received data in
+ *     another order than they came in
  * @param library NCCL_IBVERBS_LIB: file name or path of libibverbs
  */
 public record IbSettings(
@@ -43,6 +45,7 @@ public record IbSettings(
     Duration failOver,
     boolean returns,
     long returnDelayNanos,
+    boolean relaxed,
     String library) {
   /** Largest number of queue pairs: a handle and a description of an end have room for as many. */
   public static final int MAX_QUEUE_PAIRS = 128;
@@ -70,6 +73,7 @@ public record IbSettings(
             : Duration.ZERO,
         values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_RECOVERY),
         1_000_000L * values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_START_DELAY),
+        values.get(InfiniBandSettings.NCCL_IB_PCI_RELAXED_ORDERING) != 0,
         values.get(InfiniBandSettings.NCCL_IBVERBS_LIB));
   }
 
