@@ -292,7 +292,10 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
       }
     }
     hear(now);
-    if (!link.isOver()) {
+    if (queues == null && link.hasGoodbye()) {
+      throw fail(move.cause());
+    }
+    if (!link.isOver() || move != null && move.isDialling()) {
       overSince = 0;
     } else if (queues == null) {
       throw fail(gone());
@@ -347,7 +350,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     boolean hopeless =
         move == null
             || link.hasGoodbye()
-            || link.isOver()
+            || link.isOver() && !move.isDialling()
             || held.device.events().isFatal() && !ports.spanDevices();
     if (hopeless) {
       throw fail(error);

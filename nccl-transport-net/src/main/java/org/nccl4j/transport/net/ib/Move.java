@@ -62,6 +62,9 @@ abstract class Move {
   /** The queue pairs in use have ended. */
   abstract void broken(NcclException why);
 
+  /** True while another control connection is dialled, so that the end of this one is no error. */
+  abstract boolean isDialling();
+
   /** The queue pairs in use are broken by an error. */
   final void begin(NcclException why) {
     long now = System.nanoTime();

@@ -33,6 +33,11 @@ final class ReceiverMove extends Move {
     takeRedialled();
   }
 
+  @Override
+  boolean isDialling() {
+    return arrived != null;
+  }
+
   /** Goes on over another control connection, whose sender begins its move anew. */
   private void takeRedialled() {
     ControlConnection next = redialled.get();

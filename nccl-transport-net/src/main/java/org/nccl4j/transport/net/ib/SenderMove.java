@@ -79,7 +79,6 @@ final class SenderMove extends Move {
 
   @Override
   void broken(NcclException why) {
-    hangUp();
     drop();
     stage = Stage.NONE;
     nextChoice = 0;
@@ -88,6 +87,9 @@ final class SenderMove extends Move {
   @Override
   void step(long now) {
     checkTime(now);
+    if (dialer != null) {
+      dial(now);
+    }
     switch (stage) {
       case NONE -> {
         if (isBroken()) {
@@ -101,36 +103,45 @@ final class SenderMove extends Move {
       case TESTING -> test(now);
       case OFFERED, SWITCHED -> {
         if (now - stageSince > ANSWER_NANOS) {
-          redial(now);
+          if (isBroken()) {
+            beginToDial();
+          } else {
+            reject("no answer", now);
+          }
         }
       }
     }
   }
 
-  /** The control connection may have gone over a port that is down. */
-  private void redial(long now) {
-    if (!isBroken()) {
-      reject("no answer", now);
-      return;
-    }
-    if (dial()) {
-      drop();
-      stage = Stage.NONE;
-      nextChoice = now;
-    }
-  }
-
-  /** Goes on with another control connection; true once it is in use. */
-  private boolean dial() {
+  /**
+   * Begins to dial another control connection: this one may go over a port that is down. That is
+   * not given up, even if an answer comes: the receiver may have left this one for the other.
+   */
+  private void beginToDial() {
     if (dialer == null) {
       dialer = sender.redial(++redials);
     }
+  }
+
+  /** Goes on over the other control connection, whose receiver knows nothing of a move. */
+  private void dial(long now) {
     if (!dialer.step()) {
-      return false;
+      return;
     }
     end.talkOver(dialer.link());
     dialer = null;
-    return true;
+    askedAt = 0;
+    if (stage != Stage.NONE && !isBroken()) {
+      reject("the receiver has been dialled again", now);
+    }
+    drop();
+    stage = Stage.NONE;
+    nextChoice = now;
+  }
+
+  @Override
+  boolean isDialling() {
+    return dialer != null;
   }
 
   /**
@@ -141,26 +152,20 @@ final class SenderMove extends Move {
     long since = sender.waitsSince();
     if (since == 0 || now - since < ANSWER_NANOS) {
       askedAt = 0;
-      hangUp();
     } else if (askedAt == 0 || askedAt - heardAt < 0 && now - askedAt > ANSWER_NANOS) {
       askedAt = now;
       end.link().send(MoveMessage.of(Kind.PING));
-    } else if (askedAt - heardAt >= 0 && now - askedAt > ANSWER_NANOS && dial()) {
-      askedAt = 0;
-    }
-  }
-
-  private void hangUp() {
-    if (dialer != null) {
-      dialer.close();
-      dialer = null;
+    } else if (askedAt - heardAt >= 0 && now - askedAt > ANSWER_NANOS) {
+      beginToDial();
     }
   }
 
   @Override
   void close() {
     super.close();
-    hangUp();
+    if (dialer != null) {
+      dialer.close();
+    }
   }
 
   private void choose(long now) {
@@ -216,7 +221,6 @@ final class SenderMove extends Move {
         end.remote().rank(),
         why);
     choice.failed(wanted);
-    hangUp();
     drop();
     stage = Stage.NONE;
     nextChoice = now;
@@ -273,7 +277,6 @@ final class SenderMove extends Move {
   }
 
   private void answered(RemoteQpInfo there, long now) {
-    hangUp();
     try {
       fresh.connect(there);
       for (QueuePair pair : fresh.pairs) {
@@ -332,7 +335,6 @@ final class SenderMove extends Move {
     long nanos = nanos(now);
     tookOver(now);
     long again = sender.resume(position.next(), position.waiting());
-    hangUp();
     stage = Stage.NONE;
     current = wanted;
     choice.forget();
