@@ -17,8 +17,8 @@ import java.nio.charset.StandardCharsets;
  *   8  active ports, 8 bytes
  *  16  next group, 8 bytes
  *  24  waiting groups, 8 bytes
- *  32  reason, 160 bytes of UTF-8, zeros behind it
- * 192  RemoteQpInfo
+ *  32  reason, 320 bytes of UTF-8, zeros behind it
+ * 352  RemoteQpInfo
  * </pre>
  *
  * @param kind the step
@@ -64,11 +64,11 @@ public record MoveMessage(
     return new MoveMessage(kind, 0, 0, 0, 0, 0, "", null);
   }
 
-  public static final int BYTES = 192 + RemoteQpInfo.BYTES;
+  public static final int BYTES = 352 + RemoteQpInfo.BYTES;
   private static final int FIRST = 16;
   private static final int REASON = 32;
-  private static final int REASON_BYTES = 160;
-  private static final int END = 192;
+  private static final int REASON_BYTES = 320;
+  private static final int END = 352;
 
   public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(BYTES);
