@@ -126,7 +126,8 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   /** Both ends are ready. */
   final void begin() {
-    if (!settings.failOver().isZero() && remote.ports() > 0 && ports.home() < ports.count()) {
+    boolean known = ports.home() < ports.count() && remote.port() < remote.ports();
+    if (!settings.failOver().isZero() && known) {
       move = newMove(settings.failOver());
       watch.add(this);
     }

@@ -98,6 +98,10 @@ public record MoveMessage(
     long waiting = in.getLong();
     String text = new String(bytes, REASON, REASON_BYTES, StandardCharsets.UTF_8);
     int length = text.indexOf(0);
+    boolean needsEnd = Kind.values()[kind] == Kind.OFFER || Kind.values()[kind] == Kind.ANSWER;
+    if (needsEnd && !hasEnd) {
+      throw new ProtocolException("it names no queue pairs");
+    }
     byte[] end = new byte[RemoteQpInfo.BYTES];
     in.position(END).get(end);
     return new MoveMessage(
