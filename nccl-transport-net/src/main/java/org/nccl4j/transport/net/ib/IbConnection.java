@@ -299,7 +299,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     if (!link.isOver() || move != null && move.isDialling()) {
       overSince = 0;
     } else if (queues == null) {
-      throw fail(gone());
+      throw fail(move.failure(gone().problem()));
     } else if (overSince == 0) {
       // Data that the other end sent before it closed may still be on the way.
       overSince = now;

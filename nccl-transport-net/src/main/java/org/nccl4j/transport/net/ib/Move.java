@@ -108,10 +108,17 @@ abstract class Move {
    */
   final void checkTime(long now) {
     if (cause != null && now - since > bound.toNanos()) {
-      throw cause.within(
-          cause.problem() + "; no queue pair has taken over within " + Patience.text(bound));
+      throw failure("no queue pair has taken over within " + Patience.text(bound));
     }
   }
+
+  /** The first error of a connection that has no queue pairs, with the reason to give it up. */
+  final NcclException failure(String last) {
+    return cause.within(cause.problem() + otherReason() + "; " + last);
+  }
+
+  /** What the other end says is wrong there, behind a semicolon; empty if it has said nothing. */
+  abstract String otherReason();
 
   /** The new queue pairs are in use. */
   final void tookOver(long now) {

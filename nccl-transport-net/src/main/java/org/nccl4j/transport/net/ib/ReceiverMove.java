@@ -24,7 +24,12 @@ final class ReceiverMove extends Move {
 
   @Override
   void broken(NcclException why) {
-    say(Kind.ASK, epoch, 0, why.problem(), null);
+    say(Kind.ASK, epoch, 0, "%s (%s)".formatted(why.problem(), why.remedy()), null);
+  }
+
+  @Override
+  String otherReason() {
+    return "";
   }
 
   @Override

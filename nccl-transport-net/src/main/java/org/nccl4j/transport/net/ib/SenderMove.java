@@ -56,6 +56,7 @@ final class SenderMove extends Move {
   private int tested;
   private ControlDialer dialer;
   private int redials;
+  private String otherReason = "";
   private long askedAt;
   private long heardAt;
   private long activeThere = -1;
@@ -267,13 +268,21 @@ final class SenderMove extends Move {
 
   /** The receiver cannot use the queue pairs. Once the sender has broken too, it knows. */
   private void asked(MoveMessage ask) {
-    if (!isBroken()) {
+    String reason = "%s: %s".formatted(end.remote().describe(), ask.reason());
+    if (isBroken()) {
+      otherReason = "; " + reason;
+    } else {
       begin(
           new RemoteException(
               ErrorId.CONNECTION,
-              "%s: %s".formatted(end.remote().describe(), ask.reason()),
+              reason,
               "see that rank's first error, its cables and its kernel's log (dmesg)"));
     }
+  }
+
+  @Override
+  String otherReason() {
+    return otherReason;
   }
 
   private void answered(RemoteQpInfo there, long now) {
@@ -338,6 +347,7 @@ final class SenderMove extends Move {
     stage = Stage.NONE;
     current = wanted;
     choice.forget();
+    otherReason = "";
     moves++;
     returnAt = 0;
     if (!current.equals(home) && end.settings.returns()) {
