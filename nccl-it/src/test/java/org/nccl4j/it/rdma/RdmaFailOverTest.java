@@ -33,6 +33,7 @@ class RdmaFailOverTest {
     List<String> moves =
         result.output().lines().filter(line -> line.contains("has taken over")).toList();
     assertTrue(!moves.isEmpty(), result.output());
+    moves.forEach(System.out::println); // for docs/benchmarks/rdma.md
     return moves;
   }
 

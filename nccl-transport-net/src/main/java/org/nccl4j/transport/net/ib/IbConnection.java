@@ -159,6 +159,14 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     return held.local.port().name() + " to " + held.remote().portName();
   }
 
+  /** Returns that the port of the path is down, with the remedy; empty if it is up. */
+  final String portTrouble() {
+    return ports.isActive(settings, ports.all().indexOf(held.local))
+        ? ""
+        : "port %s is down (see its cable and switch, and ip link set up)"
+            .formatted(held.local.port().name());
+  }
+
   /** True if the queue pairs in use have moved data, or the last ones had. */
   final boolean hasProgressed() {
     return progressed;

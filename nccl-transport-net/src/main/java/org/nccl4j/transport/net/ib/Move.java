@@ -2,6 +2,8 @@ package org.nccl4j.transport.net.ib;
 
 import java.lang.System.Logger;
 import java.time.Duration;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
@@ -32,6 +34,7 @@ import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
  */
 abstract class Move {
   static final Logger LOG = DebugLog.of("NET");
+  private static final long TROUBLE_NANOS = 100_000_000;
 
   final IbConnection end;
   private final Duration bound;
@@ -45,6 +48,13 @@ abstract class Move {
   /** The error of those before, in case that the new ones move nothing either. */
   private NcclException before;
 
+  /** What is wrong at the other end; empty if it has said nothing. */
+  private String otherReason = "";
+
+  /** True if the other end knows that this one's port is down. */
+  private boolean told;
+
+  private long lookedAt;
   private long since;
   private long tookOverAt;
 
@@ -114,11 +124,31 @@ abstract class Move {
 
   /** The first error of a connection that has no queue pairs, with the reason to give it up. */
   final NcclException failure(String last) {
-    return cause.within(cause.problem() + otherReason() + "; " + last);
+    String here = end.portTrouble();
+    String there = otherReason.isEmpty() ? "" : end.remote().describe() + ": " + otherReason;
+    return cause.within(
+        Stream.of(cause.problem(), here, there, last)
+            .filter(text -> !text.isEmpty())
+            .collect(Collectors.joining("; ")));
   }
 
-  /** What the other end says is wrong there, behind a semicolon; empty if it has said nothing. */
-  abstract String otherReason();
+  /** The other end has said what is wrong there. */
+  final void heard(MoveMessage ask) {
+    otherReason = ask.reason();
+  }
+
+  /** Tells the other end once that this one's port is down. */
+  final void tellTrouble(int epoch, long now) {
+    if (cause == null || told || now - lookedAt < TROUBLE_NANOS) {
+      return;
+    }
+    lookedAt = now;
+    String trouble = end.portTrouble();
+    if (!trouble.isEmpty()) {
+      told = true;
+      say(Kind.ASK, epoch, 0, trouble, null);
+    }
+  }
 
   /** The new queue pairs are in use. */
   final void tookOver(long now) {
@@ -126,6 +156,8 @@ abstract class Move {
     fresh = null;
     before = cause;
     cause = null;
+    otherReason = "";
+    told = false;
     tookOverAt = now;
   }
 

@@ -28,13 +28,9 @@ final class ReceiverMove extends Move {
   }
 
   @Override
-  String otherReason() {
-    return "";
-  }
-
-  @Override
   void step(long now) {
     checkTime(now);
+    tellTrouble(epoch, now);
     takeRedialled();
   }
 
@@ -84,6 +80,7 @@ final class ReceiverMove extends Move {
   @Override
   void take(MoveMessage message, long now) {
     switch (message.kind()) {
+      case ASK -> heard(message);
       case PING -> end.link().send(MoveMessage.of(Kind.PONG));
       case OFFER -> answer(message);
       case SWITCH -> {

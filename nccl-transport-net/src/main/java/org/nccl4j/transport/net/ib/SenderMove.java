@@ -56,7 +56,6 @@ final class SenderMove extends Move {
   private int tested;
   private ControlDialer dialer;
   private int redials;
-  private String otherReason = "";
   private long askedAt;
   private long heardAt;
   private long activeThere = -1;
@@ -88,6 +87,7 @@ final class SenderMove extends Move {
   @Override
   void step(long now) {
     checkTime(now);
+    tellTrouble(epoch, now);
     if (dialer != null) {
       dial(now);
     }
@@ -268,21 +268,15 @@ final class SenderMove extends Move {
 
   /** The receiver cannot use the queue pairs. Once the sender has broken too, it knows. */
   private void asked(MoveMessage ask) {
-    String reason = "%s: %s".formatted(end.remote().describe(), ask.reason());
     if (isBroken()) {
-      otherReason = "; " + reason;
+      heard(ask);
     } else {
       begin(
           new RemoteException(
               ErrorId.CONNECTION,
-              reason,
+              "%s: %s".formatted(end.remote().describe(), ask.reason()),
               "see that rank's first error, its cables and its kernel's log (dmesg)"));
     }
-  }
-
-  @Override
-  String otherReason() {
-    return otherReason;
   }
 
   private void answered(RemoteQpInfo there, long now) {
@@ -347,7 +341,6 @@ final class SenderMove extends Move {
     stage = Stage.NONE;
     current = wanted;
     choice.forget();
-    otherReason = "";
     moves++;
     returnAt = 0;
     if (!current.equals(home) && end.settings.returns()) {

@@ -51,14 +51,7 @@ public final class AsyncEvents {
    * @throws NcclException if the device, or one of these queues, is no more, or the port is down
    */
   public void check(long[] queues, int port, long patienceNanos) {
-    synchronized (this) {
-      while (descriptor.readable() && verbs.asyncEvent(context, event)) {
-        int type = event.getInt(ASYNC_EVENT_TYPE);
-        long element = event.getLong(0);
-        verbs.acknowledge(event);
-        take(type, element);
-      }
-    }
+    read();
     NcclException error = fatal;
     for (int i = 0; error == null && !deadQueues.isEmpty() && i < queues.length; i++) {
       error = deadQueues.get(queues[i]);
@@ -74,6 +67,16 @@ public final class AsyncEvents {
               .formatted(device, port, (System.nanoTime() - since) / 1e9),
           "see its cable and switch, and ip link set up; raise NCCL_IB_TIMEOUT or"
               + " NCCL_IB_RETRY_CNT to wait longer");
+    }
+  }
+
+  /** Takes the events that are there, and logs them. */
+  synchronized void read() {
+    while (descriptor.readable() && verbs.asyncEvent(context, event)) {
+      int type = event.getInt(ASYNC_EVENT_TYPE);
+      long element = event.getLong(0);
+      verbs.acknowledge(event);
+      take(type, element);
     }
   }
 

@@ -114,6 +114,7 @@ public final class OpenDevice implements AutoCloseable {
    * @throws NcclException if the device does not say
    */
   public boolean isActive(int port) {
+    events.read();
     if (events.isFatal()) {
       return false;
     }
