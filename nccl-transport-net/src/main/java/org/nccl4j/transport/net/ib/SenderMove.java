@@ -22,6 +22,9 @@ import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 final class SenderMove extends Move {
   private static final long CHOICE_NANOS = 20_000_000;
 
+  /** Time before ports are looked at again if none is up: asking devices takes time. */
+  private static final long NONE_UP_NANOS = 100_000_000;
+
   /** Time for the first test of a path; doubled for each test that has failed. */
   private static final long TEST_NANOS = 250_000_000;
 
@@ -178,6 +181,7 @@ final class SenderMove extends Move {
     if (best == null) {
       // The receiver says with its answer which of its ports are up: one may be up again.
       activeThere = -1;
+      nextChoice = now + NONE_UP_NANOS;
     } else {
       offer(best, now);
     }
