@@ -23,6 +23,7 @@ struct fake_gid { uint8_t raw[16]; uint32_t type; };
 struct fake_device {
   struct ibv_device device;
   int state, layer, mtu, ports, lid;
+  unsigned down;
   int events[2];
   struct fake_gid gids[GIDS];
 };
@@ -33,7 +34,7 @@ struct fake_waiting { struct ibv_wc wc; struct fake_waiting *next; };
 
 struct fake_qp {
   struct ibv_qp qp;
-  int state, receives;
+  int state, receives, port;
   uint32_t peer;
   struct ibv_ah_attr path;
   uint64_t receive_ids[4096];
@@ -54,6 +55,9 @@ static char fail_call[64];
 static int fail_errno, fail_after;
 static int wc_status, wc_after;
 static uint64_t lost_from;
+static uint64_t chance;
+static unsigned chaos;
+static int break_in, break_arrives;
 
 #include "fakeverbs/test.c"
 #include "fakeverbs/record.c"

@@ -33,14 +33,28 @@ static void deliver(struct fake_qp *q) {
   }
 }
 
+static int passes(struct fake_qp *q) {
+  return q && q->state >= IBV_QPS_RTR && q->state != IBV_QPS_ERR && !(((struct fake_device *)q->qp.context->device)->down >> q->port & 1);
+}
+
+static unsigned draw(unsigned of) {
+  chance ^= chance << 13;
+  chance ^= chance >> 7;
+  chance ^= chance << 17;
+  return (unsigned)(chance >> 11) % of;
+}
+
 static int one_send(struct fake_qp *q, struct ibv_send_wr *wr, uint32_t bytes) {
   struct fake_qp *peer = q->peer >= 0x100000 && q->peer < 0x100000 + QPS ? qps[q->peer - 0x100000] : NULL;
   uint64_t there = wr->wr.rdma.remote_addr;
-  if (!peer || peer->state < IBV_QPS_RTR || !leads(&q->path, q->qp.context->device, peer->qp.context->device) || (lost_from && bytes >= lost_from)) return IBV_WC_RETRY_EXC_ERR;
+  int broken = chaos && draw(chaos) == 0, arrives = broken ? draw(3) : 2;
+  if (break_in && --break_in == 0) broken = 1, arrives = break_arrives;
+  if (!passes(peer) || !passes(q) || arrives == 0 || !leads(&q->path, q->qp.context->device, peer->qp.context->device) || (lost_from && bytes >= lost_from)) return IBV_WC_RETRY_EXC_ERR;
   if (bytes && !known(wr->sg_list->addr, bytes, wr->sg_list->lkey, 0)) return IBV_WC_LOC_PROT_ERR;
   if (bytes && !known(there, bytes, wr->wr.rdma.rkey, 1)) return IBV_WC_REM_ACCESS_ERR;
   if (wr->opcode == IBV_WR_RDMA_READ) memcpy((void *)wr->sg_list->addr, (void *)there, bytes);
-  else if (bytes) memcpy((void *)there, (void *)wr->sg_list->addr, bytes);
+  else if (bytes) memcpy((void *)there, (void *)wr->sg_list->addr, arrives == 1 ? bytes / 2 : bytes);
+  if (arrives == 1) return IBV_WC_RETRY_EXC_ERR;
   if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
     struct fake_waiting *w = calloc(1, sizeof *w);
     w->wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
@@ -52,7 +66,7 @@ static int one_send(struct fake_qp *q, struct ibv_send_wr *wr, uint32_t bytes) {
     peer->waiting_end = &w->next;
     deliver(peer);
   }
-  return IBV_WC_SUCCESS;
+  return broken ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
 }
 
 static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {

@@ -56,7 +56,7 @@ int ibv_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port_
   struct ibv_port_attr *a = (void *)compat;
   struct fake_device *d = (void *)c->device;
   memset(a, 0, 48);
-  a->state = d->state;
+  a->state = d->down >> port & 1 ? IBV_PORT_DOWN : d->state;
   a->max_mtu = IBV_MTU_4096;
   a->active_mtu = d->mtu;
   a->gid_tbl_len = GIDS;

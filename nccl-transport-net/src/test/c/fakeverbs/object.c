@@ -31,6 +31,12 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int ac
   return registered(pd, address, bytes);
 }
 
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova, unsigned int access) {
+  say("relaxed bytes=%zu", bytes);
+  if (iova != (uint64_t)address || !(access & IBV_ACCESS_RELAXED_ORDERING)) { errno = EINVAL; return NULL; }
+  return ibv_reg_mr(pd, address, bytes, access & ~IBV_ACCESS_RELAXED_ORDERING);
+}
+
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access) {
   say("dmabuf offset=%lu bytes=%zu iova=%lu fd=%d access=%d", offset, bytes, iova, fd, access);
   if (record("ibv_reg_dmabuf_mr")) return NULL;
@@ -88,6 +94,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask) {
   if (a->qp_state == IBV_QPS_INIT) {
     say("init pkey=%d port=%d access=%d", a->pkey_index, a->port_num, a->qp_access_flags);
     if (a->port_num < 1 || a->port_num > ports || !(a->qp_access_flags & IBV_ACCESS_REMOTE_WRITE)) return EINVAL;
+    q->port = a->port_num;
   }
   if (a->qp_state == IBV_QPS_RTR) {
     if (q->state != IBV_QPS_INIT || !(mask & IBV_QP_AV) || a->ah_attr.port_num > ports) return EINVAL;

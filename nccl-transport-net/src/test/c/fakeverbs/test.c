@@ -9,6 +9,8 @@ void fake_reset(void) {
   fail_call[0] = 0;
   wc_status = 0;
   lost_from = 0;
+  chaos = 0;
+  break_in = 0;
   pthread_mutex_unlock(&lock);
 }
 
@@ -23,7 +25,9 @@ int fake_add_device(const char *name, int transport, int state, int layer, int m
   d->mtu = mtu;
   d->ports = 1;
   d->lid = layer == IBV_LINK_LAYER_INFINIBAND ? 7 + device_count : 0;
-  if (pipe(d->events) != 0 || fcntl(d->events[0], F_SETFL, O_NONBLOCK) != 0) abort();
+  if (pipe(d->events) != 0) abort();
+  for (int i = 0; i < 2; i++)
+    if (fcntl(d->events[i], F_SETFL, O_NONBLOCK) != 0) abort();
   return device_count++;
 }
 
@@ -61,13 +65,35 @@ void fake_complete_with(int status, int after) { wc_status = status; wc_after = 
 /* Writes of more bytes than this are lost on the way; 0: none are. */
 void fake_lose_from(long bytes) { lost_from = bytes; }
 
-/* A device reports an event about an element. */
+/* A port is down, or up again: nothing passes it, and its state says so. */
+void fake_set_down(int device, int port, int down) {
+  pthread_mutex_lock(&lock);
+  if (down) devices[device].down |= 1u << port;
+  else devices[device].down &= ~(1u << port);
+  pthread_mutex_unlock(&lock);
+}
+
+/* One of so many sends breaks its queue pair: nothing, half or all of it arrives, by chance; 0: none. */
+void fake_chaos(int one_of, long seed) {
+  pthread_mutex_lock(&lock);
+  chaos = one_of;
+  chance = seed * 0x9e3779b97f4a7c15UL + 1;
+  pthread_mutex_unlock(&lock);
+}
+
+/* The send after so many breaks its queue pair; nothing (0), half (1) or all (2) of it arrives. */
+void fake_break(int after, int arrives) { break_in = after + 1; break_arrives = arrives; }
+
+/* True once that has happened. */
+int fake_broke(void) { return break_in == 0; }
+
+/* A device reports an event about an element; one that nobody reads from forgets what is too much. */
 void fake_event(int device, int type, long element) {
   struct ibv_async_event e;
   memset(&e, 0, sizeof e);
   e.element.qp = (void *)element;
   e.event_type = type;
-  if (write(devices[device].events[1], &e, sizeof e) != sizeof e) abort();
+  if (write(devices[device].events[1], &e, sizeof e) != sizeof e && errno != EAGAIN) abort();
 }
 
 /* Everything that was made and not yet destroyed. */

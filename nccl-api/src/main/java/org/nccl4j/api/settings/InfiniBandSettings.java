@@ -65,6 +65,37 @@ public final class InfiniBandSettings {
   public static final Setting<Integer> NCCL_IB_PKEY =
       Setting.number("NCCL_IB_PKEY", 0, 0, 65535, "The index of the partition key.");
 
+  public static final Setting<Boolean> NCCL_IB_RESILIENCY_PORT_FAILOVER =
+      Setting.flag(
+          "NCCL_IB_RESILIENCY_PORT_FAILOVER",
+          true,
+          "Lets other queue pairs, at the same port or another one, take over from broken ones"
+              + " within NCCL4J_NET_FAILOVER_TIMEOUT. NCCL's default is 0.");
+
+  public static final Setting<Boolean> NCCL_IB_RESILIENCY_PORT_RECOVERY =
+      Setting.flag(
+          "NCCL_IB_RESILIENCY_PORT_RECOVERY",
+          true,
+          "Lets a connection return to the port that it was made at once that is up again. NCCL's"
+              + " default is 0.");
+
+  public static final Setting<Integer> NCCL_IB_RESILIENCY_PORT_START_DELAY =
+      Setting.number(
+          "NCCL_IB_RESILIENCY_PORT_START_DELAY",
+          200,
+          1,
+          1_000_000,
+          "The time before a connection returns to its first port, in ms; doubled for each move.");
+
+  public static final Setting<Integer> NCCL_IB_PCI_RELAXED_ORDERING =
+      Setting.number(
+          "NCCL_IB_PCI_RELAXED_ORDERING",
+          2,
+          0,
+          2,
+          "Lets PCI Express write received data in another order than they came in, which is faster"
+              + " on some hosts. 0: never; 1 and 2: if libibverbs and the adapter can.");
+
   public static final Setting<Boolean> NCCL_DMABUF_ENABLE =
       Setting.flag(
           "NCCL_DMABUF_ENABLE",
@@ -92,6 +123,10 @@ public final class InfiniBandSettings {
           NCCL_IB_QPS_PER_CONNECTION,
           NCCL_IB_SPLIT_DATA_ON_QPS,
           NCCL_IB_PKEY,
+          NCCL_IB_PCI_RELAXED_ORDERING,
+          NCCL_IB_RESILIENCY_PORT_FAILOVER,
+          NCCL_IB_RESILIENCY_PORT_RECOVERY,
+          NCCL_IB_RESILIENCY_PORT_START_DELAY,
           NCCL_DMABUF_ENABLE,
           NCCL_IBVERBS_LIB);
 

@@ -80,15 +80,21 @@ public final class IbProbe {
 
   private static void message(
       NetSender sender, NetReceiver receiver, NetMemory from, NetMemory to, int bytes) {
-    NetRequest receive =
-        receiver.irecv(1, new NetMemory[] {to}, new long[1], new int[] {bytes}, new int[] {1});
+    NetMemory[] memories = {to};
+    int[] sizes = {bytes};
+    int[] tags = {1};
+    NetRequest[] receive = new NetRequest[1];
     NetRequest[] send = new NetRequest[1];
     boolean[] ended = new boolean[2];
     await(
         () -> {
+          receive[0] =
+              receive[0] == null
+                  ? receiver.irecv(1, memories, new long[1], sizes, tags)
+                  : receive[0];
           send[0] = send[0] == null ? sender.isend(from, 0, bytes, 1) : send[0];
           ended[0] = ended[0] || send[0] != null && send[0].test(null);
-          ended[1] = ended[1] || receive.test(null);
+          ended[1] = ended[1] || receive[0] != null && receive[0].test(null);
           return ended[0] && ended[1];
         });
   }

@@ -99,7 +99,8 @@ class RdmaBadInputTest {
     assertSays(
         throughTheSwitch("ip link set " + plug + " down"),
         "device " + device + " reported for port 1: port error",
-        "error InfiniBand: port " + device + ":1 has been down for",
+        "port " + device + ":1 is down",
+        "no queue pair has taken over within 10",
         "ip link set up");
   }
 

@@ -52,6 +52,11 @@ final class ClearToSend {
     return slot * SLOT_BYTES;
   }
 
+  /** Returns the last group in a slot before a group; 0 or less if there was none. */
+  static long latest(int slot, long before) {
+    return before - 1 - Math.floorMod(before - 2 - slot, (long) SLOTS);
+  }
+
   /** Returns the offset of a slot's sizes from the queue's begin. */
   static int sizesOffset(int slot) {
     return QUEUE_BYTES + slot * SIZES_SLOT_BYTES;
@@ -82,6 +87,20 @@ final class ClearToSend {
   @HotPath
   boolean arrivedAcquire(int slot, int i, long sequence) {
     return block.getLongAcquire(entry(slot, i) + SEQUENCE) == sequence;
+  }
+
+  /** Has no entry count as arrived. */
+  void forget() {
+    for (int slot = 0; slot < SLOTS; slot++) {
+      for (int i = 0; i < MAX_RECEIVES; i++) {
+        block.putLong(entry(slot, i) + SEQUENCE, 0);
+      }
+    }
+  }
+
+  /** Changes the key of an entry of the image. */
+  void putKey(int slot, int i, int key) {
+    block.putInt(entry(slot, i) + KEY, key);
   }
 
   long remoteAddress(int slot, int i) {

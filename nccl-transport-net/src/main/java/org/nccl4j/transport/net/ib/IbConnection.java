@@ -2,148 +2,276 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
+import java.time.Duration;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.failover.Turn;
+import org.nccl4j.transport.net.ib.control.ControlConnection;
+import org.nccl4j.transport.net.ib.control.MoveMessage;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbPort;
 import org.nccl4j.transport.net.ib.device.IbSettings;
-import org.nccl4j.transport.net.ib.device.OpenDevice;
 import org.nccl4j.transport.net.ib.device.RegistrationCache;
+import org.nccl4j.transport.net.ib.verbs.Descriptors;
+import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
-/** The common part of both ends of a connection. Owned by one thread at a time. */
-abstract class IbConnection implements NetConnection, OpenConnections.Part {
+/**
+ * The common part of both ends of a connection. Used by one thread at a time, and looked after by
+ * the communicator's {@link LinkWatch}: the one that has the turn owns all of it.
+ */
+abstract class IbConnection implements NetConnection, OpenConnections.Part, LinkWatch.Watched {
   private static final int IDLE_POLLS_BETWEEN_LOOKS = 32;
   private static final long LOOK_NANOS = 1_000_000;
   private static final long GRACE_NANOS = 200_000_000;
+  private static final long PORT_LOOK_NANOS = 50_000_000;
 
   /** Settings of the connection. */
   final IbSettings settings;
 
-  final LocalQpInfo local;
-  final OpenDevice device;
-  final CompletionQueue queue;
-  final QueuePair[] pairs;
+  final LocalPorts ports;
+  final int rank;
+  final ClearToSend table = new ClearToSend();
+  final Turn turn = new Turn();
 
-  private long[] handles;
-  private final List<IbMemory> memories = new ArrayList<>();
-  private ControlConnection link;
-  private RemoteQpInfo remote;
-  private NcclException broken;
+  /** The queue pairs in use; null while those that were are broken and no others are there. */
+  PortQueues queues;
+
+  /** The queues with whose device the memory is registered. */
+  private PortQueues held;
+
+  private final LinkWatch watch;
+  private final PortQueues.Size size;
+  private final IbMemories memories = new IbMemories();
   private final long patienceNanos;
+  private ControlConnection link;
+
+  /** Null where nothing can take over. */
+  private Move move;
+
+  private RemoteQpInfo remote;
+  private NcclException failure;
   private int idlePolls;
   private long lookedAt;
+  private long askedPortsAt;
   private long overSince;
   private boolean smallOnesArrived;
-  private boolean closed;
 
-  /** Opens the device and makes so many queue pairs, each for so many sends and receives. */
+  private String leftPath = "";
+
+  /** True if the queue pairs in use have moved data. */
+  private boolean progressed;
+
+  /** True while there are no queue pairs to use, and others may take over. */
+  private volatile boolean broken;
+
+  private volatile boolean closed;
+
+  /** Opens the device of the home port and makes queue pairs. */
   IbConnection(
-      IbSettings settings, LocalQpInfo local, int pairs, int sends, int receives, int entries) {
+      IbSettings settings, LocalPorts ports, PortQueues.Size size, int rank, LinkWatch watch) {
     this.settings = settings;
-    this.local = local;
-    this.pairs = new QueuePair[pairs];
+    this.ports = ports;
+    this.size = size;
+    this.rank = rank;
+    this.watch = watch;
     patienceNanos = (long) (settings.patienceSeconds() * 1e9);
-    device = OpenDevice.of(settings, local.port().device());
-    CompletionQueue made = null;
-    boolean complete = false;
-    try {
-      made = new CompletionQueue(device, entries);
-      for (int i = 0; i < pairs; i++) {
-        this.pairs[i] = new QueuePair(device, made, sends, receives);
-      }
-      complete = true;
-    } finally {
-      if (!complete) {
-        closePairs();
-        if (made != null) {
-          made.close();
-        }
-        device.close();
-      }
-    }
-    queue = made;
-    handles = new long[pairs + 1];
-    handles[pairs] = made.handle();
-    for (int i = 0; i < pairs; i++) {
-      handles[i] = this.pairs[i].handle();
-    }
+    held = open(ports.home());
+    queues = held;
   }
 
-  /** Has what is reported of one more queue pair count as this connection's, until it closes. */
-  final void watch(QueuePair another) {
-    handles = Arrays.copyOf(handles, handles.length + 1);
-    handles[handles.length - 1] = another.handle();
+  /** New queue pairs at a port. */
+  final PortQueues open(int port) {
+    return new PortQueues(settings, ports.get(port), size, table);
   }
 
-  /** Returns the information that this end sends to the other. */
-  final RemoteQpInfo describe(int rank, boolean split, long memory, int remoteKey) {
-    int[] numbers = new int[pairs.length];
-    for (int i = 0; i < numbers.length; i++) {
-      numbers[i] = pairs[i].number();
-    }
-    return new RemoteQpInfo(
-        rank,
-        local.port().lid(),
-        local.port().mtu(),
-        split,
-        local.port().ethernet(),
-        local.gid().address(),
-        memory,
-        remoteKey,
-        local.port().name(),
-        numbers);
+  /** Returns the information that this end sends to the other of queue pairs at a port. */
+  final RemoteQpInfo describe(PortQueues at, int port) {
+    int offered = settings.failOver().isZero() ? 0 : ports.count();
+    return at.describe(rank, isSplit(), offered, port);
   }
+
+  /** Returns the information of the queue pairs in use, or of the last ones. */
+  final RemoteQpInfo describe() {
+    return describe(held, ports.home());
+  }
+
+  /** Talks with the other end over another control connection from now on. */
+  final void talkOver(ControlConnection other) {
+    link.close();
+    link = other;
+    link.goOn();
+  }
+
+  /** True if messages are split over the queue pairs. */
+  abstract boolean isSplit();
 
   /** Connects the queue pairs to the other end's. */
   final void connectPairs(ControlConnection over, RemoteQpInfo other) {
     link = over;
     remote = other;
-    if (other.queuePairs().length != pairs.length) {
-      throw new RemoteException(
-          ErrorId.PROTOCOL,
-          "%s has %d queue pairs for a connection of %d"
-              .formatted(other.describe(), other.queuePairs().length, pairs.length),
-          "run the same version of nccl4j on all ranks");
-    }
-    for (int i = 0; i < pairs.length; i++) {
-      pairs[i].connect(settings, local, other, other.queuePairs()[i]);
+    queues.connect(other);
+  }
+
+  /** Both ends are ready. */
+  final void begin() {
+    boolean known = ports.home() < ports.count() && remote.port() < remote.ports();
+    if (!settings.failOver().isZero() && known) {
+      move = newMove(settings.failOver());
+      watch.add(this);
     }
   }
+
+  /** Returns this end's part in moves. */
+  abstract Move newMove(Duration bound);
 
   final RemoteQpInfo remote() {
     return remote;
   }
 
-  /** Takes the completions. A waiting thread calls it over and over. */
+  final ControlConnection link() {
+    return link;
+  }
+
+  /** Returns the path that was in use before, for people. */
+  final String leftPath() {
+    return leftPath;
+  }
+
+  /** Returns the path in use, for people. */
+  final String path() {
+    return held.path();
+  }
+
+  /** Returns the names of the path's ports. */
+  final String portNames() {
+    return held.local.port().name() + " to " + held.remote().portName();
+  }
+
+  /** Returns that the port of the path is down, with the remedy; empty if it is up. */
+  final String portTrouble() {
+    return ports.isActive(settings, ports.all().indexOf(held.local))
+        ? ""
+        : "port %s is down (see its cable and switch, and ip link set up)"
+            .formatted(held.local.port().name());
+  }
+
+  /** True if the queue pairs in use have moved data, or the last ones had. */
+  final boolean hasProgressed() {
+    return progressed;
+  }
+
+  /** Data have moved. */
+  @HotPath
+  final void progressed() {
+    progressed = true;
+  }
+
+  // --- Progress, by the thread that has the turn ---
+
+  /**
+   * Takes the completions, if it is this thread's turn. A waiting thread calls it over and over.
+   */
+  @HotPath
+  final void poll() {
+    if (turn.enter()) {
+      try {
+        progress();
+      } finally {
+        turn.leave();
+      }
+    }
+  }
+
+  /** Takes the completions. */
   @HotPath
   final void progress() {
-    if (broken != null) {
-      throw broken.again();
+    if (failure != null) {
+      throw failure.again();
     }
-    int count = queue.poll();
-    for (int i = 0; i < count; i++) {
-      if (queue.status(i) != WC_SUCCESS) {
-        throw fail(failure(queue.status(i), queue.vendorError(i), queue.id(i)));
-      }
-      completed(queue.opcode(i), queue.id(i), queue.immediate(i));
+    if (queues == null) {
+      return;
     }
+    int count = takeCompletions();
     if (count > 0) {
       idlePolls = 0;
       overSince = 0;
-      smallOnesArrived = true;
-    } else if (++idlePolls >= IDLE_POLLS_BETWEEN_LOOKS) {
+    } else if (++idlePolls >= IDLE_POLLS_BETWEEN_LOOKS && queues != null) {
       idlePolls = 0;
       look(System.nanoTime());
+    }
+  }
+
+  private int takeCompletions() {
+    try {
+      CompletionQueue from = queues.completions;
+      int count = from.poll();
+      int bad = -1;
+      for (int i = 0; i < count; i++) {
+        if (from.status(i) == WC_SUCCESS) {
+          smallOnesArrived = true;
+          completed(from.opcode(i), from.id(i), from.immediate(i));
+        } else if (bad < 0) {
+          bad = i;
+        }
+      }
+      if (bad >= 0) {
+        failed(from.status(bad), from.vendorError(bad));
+      }
+      return count;
+    } catch (SystemErrorException e) {
+      broke(e);
+      return 0;
+    }
+  }
+
+  private void failed(int status, int vendorError) {
+    NcclException error = failure(status, vendorError);
+    if (isOfPath(status)) {
+      broke(error);
+    } else {
+      throw fail(error);
+    }
+  }
+
+  /** True if an error may be the path's, not that of what was asked for. */
+  private static boolean isOfPath(int status) {
+    return switch (status) {
+      case WC_LOC_LEN_ERR, WC_LOC_PROT_ERR, WC_REM_ACCESS_ERR, WC_REM_OP_ERR -> false;
+      default -> true;
+    };
+  }
+
+  /**
+   * Posts a chain. What an error keeps from being sent is sent by others, if these may take over.
+   */
+  @HotPath
+  final void post(int pair, WorkRequests chain) {
+    try {
+      queues.pairs[pair].post(chain);
+    } catch (SystemErrorException e) {
+      broke(e);
+    }
+  }
+
+  /** Posts a receive, as {@link #post}. */
+  @HotPath
+  final void postReceive(int pair, long id) {
+    try {
+      queues.pairs[pair].postReceive(id);
+    } catch (SystemErrorException e) {
+      broke(e);
     }
   }
 
@@ -155,43 +283,213 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
 
   /** Looks, about once a millisecond, for what no completion tells. */
   private void look(long now) {
-    if (now - lookedAt < LOOK_NANOS) {
+    if (now - lookedAt >= LOOK_NANOS) {
+      lookedAt = now;
+      lookAround(now);
+    }
+  }
+
+  private void lookAround(long now) {
+    if (queues != null) {
+      try {
+        queues.check(patienceNanos);
+        if (queues.isDown()) {
+          leaveDownPort(now);
+        }
+      } catch (SystemErrorException e) {
+        broke(e);
+      }
+    }
+    hear(now);
+    if (queues == null && link.hasGoodbye()) {
+      throw fail(move.cause());
+    }
+    if (!link.isOver() || move != null && move.isDialling()) {
+      overSince = 0;
+    } else if (queues == null) {
+      throw fail(move.failure(gone().problem()));
+    } else if (overSince == 0) {
+      // Data that the other end sent before it closed may still be on the way.
+      overSince = now;
+    } else if (now - overSince > GRACE_NANOS) {
+      throw fail(gone());
+    }
+  }
+
+  /** Does not wait for a port to come up again if there is another one. */
+  private void leaveDownPort(long now) {
+    if (move == null || ports.count() == 1 || now - askedPortsAt < PORT_LOOK_NANOS) {
       return;
     }
-    lookedAt = now;
-    try {
-      device.events().check(handles, local.port().port(), patienceNanos);
-    } catch (NcclException e) {
-      throw fail(e);
+    askedPortsAt = now;
+    long others = ports.active(settings);
+    if (others != 0 && queues.isDown()) {
+      broke(
+          new SystemErrorException(
+              ErrorId.INFINIBAND,
+              "port %s is down".formatted(queues.local.port().name()),
+              "see its cable and switch, and ip link set up"));
     }
-    if (overSince == 0) {
-      // Data that the other end sent before it closed may still be on the way.
-      overSince = link.isOver() ? now : 0;
-    } else if (now - overSince > GRACE_NANOS) {
-      throw fail(
-          new RemoteException(
-              ErrorId.CONNECTION,
-              "%s has closed its InfiniBand connection to %s, or died"
-                  .formatted(remote.describe(), local.port().name()),
-              "see that rank's first error"));
+  }
+
+  private void hear(long now) {
+    for (MoveMessage each = link.poll(); each != null; each = link.poll()) {
+      if (move != null) {
+        move.take(each, now);
+      }
+    }
+  }
+
+  private RemoteException gone() {
+    return new RemoteException(
+        ErrorId.CONNECTION,
+        "%s has closed its InfiniBand connection to %s, or died"
+            .formatted(remote.describe(), held.local.port().name()),
+        "see that rank's first error");
+  }
+
+  // --- Fail-over ---
+
+  /**
+   * Takes an error of the queue pairs in use: others take over.
+   *
+   * @throws NcclException the error if none can
+   */
+  final void broke(NcclException error) {
+    boolean hopeless =
+        move == null
+            || link.hasGoodbye()
+            || link.isOver() && !move.isDialling()
+            || held.device.events().isFatal() && !ports.spanDevices();
+    if (hopeless) {
+      throw fail(error);
+    }
+    move.begin(error);
+    watch.wake();
+  }
+
+  @Override
+  public final boolean look() {
+    if (closed || !turn.enter()) {
+      return broken;
+    }
+    try {
+      if (!closed && failure == null) {
+        long now = System.nanoTime();
+        link.goOn();
+        progress();
+        lookAround(now);
+        move.step(now);
+        return queues == null || goOn() || move.isUnderWay();
+      }
+    } catch (NcclException e) {
+      if (failure == null) {
+        fail(e);
+      }
+    } finally {
+      turn.leave();
+    }
+    return broken;
+  }
+
+  @Override
+  public final boolean isUnderWay() {
+    return false;
+  }
+
+  /** Ends the queue pairs in use. What has come until now counts. */
+  final void stop() {
+    if (queues == null) {
+      return;
+    }
+    PortQueues old = queues;
+    queues = null;
+    leftPath = old.path();
+    broken = true;
+    drain(old);
+    old.stop();
+    drain(old);
+    stopped();
+  }
+
+  private void drain(PortQueues old) {
+    try {
+      for (int count = old.completions.poll(); count > 0; count = old.completions.poll()) {
+        for (int i = 0; i < count; i++) {
+          if (old.completions.status(i) == WC_SUCCESS) {
+            completed(
+                old.completions.opcode(i), old.completions.id(i), old.completions.immediate(i));
+          }
+        }
+      }
+    } catch (SystemErrorException e) {
+      // Of what this queue does not tell, the other end says whether it has it.
+      return;
+    }
+  }
+
+  /** The queue pairs in use have ended. */
+  abstract void stopped();
+
+  /** Goes on with what no request waits for; true if some of it is left. */
+  abstract boolean goOn();
+
+  /**
+   * Registers the memory with the device of other queues, and ends the ones in use.
+   *
+   * @throws NcclException if the device does not take it; nothing has changed then
+   */
+  final void adopt(PortQueues others) {
+    boolean moves = others.device != held.device;
+    if (moves) {
+      memories.prepare(others.device.cache(), settings.relaxed());
+    }
+    stop();
+    if (moves) {
+      memories.move();
+    }
+    PortQueues old = held;
+    held = others;
+    old.close();
+  }
+
+  /** Uses queues that have been adopted. */
+  final void use(PortQueues others) {
+    queues = others;
+    progressed = false;
+    broken = false;
+    overSince = 0;
+  }
+
+  /** Gives up queues that will not be used. */
+  final void release(PortQueues others) {
+    if (others == held) {
+      others.stop();
+    } else {
+      others.close();
     }
   }
 
   private NcclException fail(NcclException error) {
-    broken = error;
+    failure = error;
+    broken = false;
+    if (move != null) {
+      link.close(); // so that the other end need not wait for this one
+    }
     return error;
   }
 
-  private NcclException failure(int status, int vendorError, long id) {
-    String name = device.verbs().statusName(status);
-    String trouble = device.events().trouble();
-    int mtu = IbPort.mtuBytes(Math.min(local.port().mtu(), remote.mtu()));
+  private NcclException failure(int status, int vendorError) {
+    LocalQpInfo local = held.local;
+    String name = held.device.verbs().statusName(status);
+    String trouble = held.device.events().trouble();
+    int mtu = IbPort.mtuBytes(Math.min(local.port().mtu(), held.remote().mtu()));
     String problem =
         "InfiniBand: a transfer between %s (GID %s) and %s failed: %s (status %d, vendor %d)%s"
             .formatted(
                 local.port().name(),
                 local.gid(),
-                remote.describe(),
+                held.remote().describe(),
                 name,
                 status,
                 vendorError,
@@ -209,7 +507,8 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
                       + " the"
                       + " network takes (ip link set mtu), ports are at %d and %d bytes. Else see"
                           .formatted(
-                              IbPort.mtuBytes(local.port().mtu()), IbPort.mtuBytes(remote.mtu()))
+                              IbPort.mtuBytes(held.local.port().mtu()),
+                              IbPort.mtuBytes(held.remote().mtu()))
                   : "see")
               + " that the other rank is alive, that the two GIDs reach each other (ping), and that"
               + " UDP port 4791 is open for RoCE; raise NCCL_IB_TIMEOUT or NCCL_IB_RETRY_CNT on a"
@@ -224,7 +523,15 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
   @Override
   public final NetMemory register(DeviceMemory memory) {
     checkOpen();
-    return keep(memory, device.cache().register(memory.address(), memory.size()));
+    takeTurn();
+    try {
+      RegistrationCache cache = held.device.cache();
+      return memories.add(
+          new IbMemory(
+              memory, cache.register(memory.address(), memory.size(), settings.relaxed())));
+    } finally {
+      turn.leave();
+    }
   }
 
   @Override
@@ -236,14 +543,26 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
           "dma-buf %d with offset %d cannot be registered".formatted(fd, offset),
           "pass an open dma-buf and where the memory begins in it");
     }
-    return keep(memory, device.cache().registerDmaBuf(fd, offset, memory.size(), memory.address()));
+    takeTurn();
+    try {
+      RegistrationCache.Region region =
+          held.device
+              .cache()
+              .registerDmaBuf(fd, offset, memory.size(), memory.address(), settings.relaxed());
+      boolean movable = move != null && ports.spanDevices();
+      OwnedFd kept = movable ? Descriptors.duplicate(fd) : null;
+      return memories.add(new IbMemory(memory, region, kept, offset));
+    } finally {
+      turn.leave();
+    }
   }
 
-  private IbMemory keep(DeviceMemory memory, RegistrationCache.Region region) {
-    IbMemory made = new IbMemory(memory, region);
-    memories.removeIf(IbMemory::isClosed);
-    memories.add(made);
-    return made;
+  /** Takes the turn once the watch gives it back, which is soon. */
+  final void takeTurn() {
+    if (!turn.enterSoon()) {
+      throw new InternalErrorException(
+          "an InfiniBand connection is kept by another thread", "report this with jstack's output");
+    }
   }
 
   /** The memory of a message, which has to be one of this device's and to hold it. */
@@ -288,14 +607,6 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
     }
   }
 
-  private void closePairs() {
-    for (QueuePair pair : pairs) {
-      if (pair != null) {
-        pair.close();
-      }
-    }
-  }
-
   /** True if the other end need not mind that this one closes. */
   abstract boolean endsInOrder();
 
@@ -304,21 +615,31 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
 
   @Override
   public final void close() {
-    if (closed) {
-      return;
+    watch.remove(this);
+    boolean mine = turn.enterSoon();
+    try {
+      if (!closed) {
+        closed = true;
+        end();
+      }
+    } finally {
+      if (mine) {
+        turn.leave();
+      }
     }
-    closed = true;
-    if (link != null && broken == null && endsInOrder()) {
+  }
+
+  private void end() {
+    if (link != null && failure == null && endsInOrder()) {
       link.sayGoodbye();
     }
-    closePairs();
-    closeOwn();
-    queue.close();
-    memories.forEach(IbMemory::close);
-    for (long handle : handles) {
-      device.events().forget(handle);
+    if (move != null) {
+      move.close();
     }
-    device.close();
+    held.stop();
+    closeOwn();
+    memories.close();
+    held.close();
     if (link != null) {
       link.close();
     }

@@ -2,38 +2,36 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 import java.lang.System.Logger;
-import java.nio.channels.ServerSocketChannel;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
-import org.nccl4j.api.wire.Handshake;
-import org.nccl4j.api.wire.Listener;
-import org.nccl4j.api.wire.PendingHandshake;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.ib.control.ControlConnection;
+import org.nccl4j.transport.net.ib.control.ControlPort;
+import org.nccl4j.transport.net.ib.control.IbHandle;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 
 /**
- * Waits for one sender over TCP, until it is closed at the creation's end or deadline. Strangers
- * cannot block the sender: with too many connections, those without a proof are closed, the oldest
- * first, and a sender among them connects again. Owned by one thread at a time.
+ * Waits for one sender over TCP, until it is closed at the creation's end or deadline. Owned by one
+ * thread at a time.
  */
-final class IbListener implements NetListener, OpenConnections.Part, Listener.Acceptor {
+final class IbListener implements NetListener, OpenConnections.Part {
   private static final Logger LOG = DebugLog.of("NET");
-  private static final int MOST_STRANGERS = 64;
 
   private final IbSettings settings;
-  private final LocalQpInfo local;
+  private final LocalPorts ports;
+  private final LinkWatch watch;
   private final int rank;
-  private final NetContext context;
   private final IbHandle handle;
-  private final Listener port;
+  private final ControlPort port;
   private final OpenConnections opened;
 
   /** Connections that know the secret and have not sent their end's information. */
@@ -46,19 +44,20 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
   private boolean closed;
 
   IbListener(
-      NetContext context,
       IbSettings settings,
-      LocalQpInfo local,
+      LocalPorts ports,
+      int rank,
+      LinkWatch watch,
       IbHandle handle,
-      ServerSocketChannel server,
+      ControlPort port,
       OpenConnections opened) {
     this.settings = settings;
-    this.local = local;
+    this.ports = ports;
+    this.rank = rank;
+    this.watch = watch;
     this.handle = handle;
-    this.port = new Listener(server, this, MOST_STRANGERS, System::nanoTime);
+    this.port = port;
     this.opened = opened;
-    rank = context.rank();
-    this.context = context;
   }
 
   @Override
@@ -87,29 +86,11 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
     return finish();
   }
 
-  @Override
-  public Handshake handshake() {
-    return Handshake.server(context.secret(), Handshake.Service.INFINIBAND);
-  }
-
-  @Override
-  public PendingHandshake.Channels channels() {
-    return socket -> context.controlChannel(socket, /* dialed= */ false);
-  }
-
-  @Override
-  public int awaited() {
-    return 1;
-  }
-
-  @Override
-  public boolean admit(PendingHandshake proved) {
-    return proved.handshake().request().getLong() == handle.session()
-        && arrivals.add(new ControlConnection(proved));
-  }
-
   /** Accepts the first that has told its end. */
   private void hear() {
+    for (ControlConnection each = port.next(handle); each != null; each = port.next(handle)) {
+      arrivals.add(each);
+    }
     for (Iterator<ControlConnection> each = arrivals.iterator();
         each.hasNext() && accepted == null; ) {
       ControlConnection link = each.next();
@@ -137,9 +118,18 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
     ControlConnection link = accepted;
     try {
       if (receiver == null) {
-        receiver = new IbReceiver(settings, local, sender.queuePairs().length, sender.split());
+        receiver =
+            new IbReceiver(
+                settings,
+                ports,
+                sender.queuePairs().length,
+                sender.split(),
+                rank,
+                watch,
+                () -> port.next(handle),
+                () -> port.forget(handle));
         receiver.connectPairs(link, sender);
-        link.sendEnd(receiver.describe(rank));
+        link.sendEnd(receiver.describe());
       }
       if (!link.flush() || !link.receiveReady()) {
         return null;
@@ -152,6 +142,7 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
           e);
     }
     done = true;
+    receiver.begin();
     IbReceiver connected = receiver;
     receiver = null;
     accepted = null;
@@ -186,6 +177,8 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
     if (accepted != null) {
       accepted.close();
     }
-    port.close();
+    if (!done) {
+      port.forget(handle); // else its receiver may be dialled again
+    }
   }
 }

@@ -2,25 +2,27 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 import java.net.InetAddress;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.SecureRandom;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
-import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.ib.control.ControlAddresses;
+import org.nccl4j.transport.net.ib.control.ControlDialer;
+import org.nccl4j.transport.net.ib.control.ControlPort;
+import org.nccl4j.transport.net.ib.control.IbHandle;
 import org.nccl4j.transport.net.ib.device.GidChoice;
 import org.nccl4j.transport.net.ib.device.IbDevices;
 import org.nccl4j.transport.net.ib.device.IbPort;
@@ -30,9 +32,12 @@ import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** InfiniBand and RoCE for one communicator. Called by one thread at a time. */
 final class IbNet implements Net {
-  private static final SecureRandom RANDOM = new SecureRandom();
   private static final int MOST_BYTES = 1 << 30;
   private static final double LATENCY_MICROS = 1.0;
+
+  /** Time between two looks at a connection that nobody polls. */
+  private static final Duration IDLE_LOOK = Duration.ofMillis(100);
+
   private static final List<Path> PEER_MEMORY =
       List.of(
           Path.of("/sys/module/nvidia_peermem"),
@@ -41,6 +46,8 @@ final class IbNet implements Net {
   private final NetContext context;
   private final IbSettings settings;
   private final OpenConnections opened = new OpenConnections();
+  private final LinkWatch watch;
+  private volatile ControlPort port;
   private List<LocalQpInfo> ends;
   private List<NetDevice> devices;
   private boolean closed;
@@ -48,6 +55,7 @@ final class IbNet implements Net {
   IbNet(NetContext context) {
     this.context = context;
     settings = IbSettings.of(context);
+    watch = new LinkWatch("nccl4j-ib-watch", settings.failOver(), IDLE_LOOK, this::pollPort);
   }
 
   @Override
@@ -98,7 +106,7 @@ final class IbNet implements Net {
         (int) Math.min(port.maxMessage(), MOST_BYTES));
   }
 
-  private LocalQpInfo end(int device) {
+  private LocalPorts end(int device) {
     if (closed) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,
@@ -112,7 +120,7 @@ final class IbNet implements Net {
           "there is no InfiniBand device %d; there are %d".formatted(device, ends.size()),
           "pass an index into devices()");
     }
-    return ends.get(device);
+    return new LocalPorts(ends, device);
   }
 
   @Override
@@ -122,19 +130,14 @@ final class IbNet implements Net {
 
   @Override
   public NetListener listen(int device) {
-    LocalQpInfo local = end(device);
+    LocalPorts at = end(device);
     try {
-      List<InetAddress> addresses = ControlAddresses.of(context, local.gid());
-      ServerSocketChannel server =
-          ListeningSocket.open(
-              "InfiniBand's control channel",
-              /* host= */ null,
-              context.get(Settings.NCCL4J_BOOTSTRAP_PORTS));
-      server.configureBlocking(false);
-      IbHandle handle =
-          new IbHandle(
-              RANDOM.nextLong(), ListeningSocket.port(server), settings.queuePairs(), addresses);
-      return opened.add(new IbListener(context, settings, local, handle, server, opened));
+      List<InetAddress> addresses = ControlAddresses.of(context, at.get(device).gid());
+      if (port == null) {
+        port = new ControlPort(context);
+      }
+      IbHandle handle = port.await(settings.queuePairs(), addresses);
+      return opened.add(new IbListener(settings, at, context.rank(), watch, handle, port, opened));
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.PORT,
@@ -144,18 +147,38 @@ final class IbNet implements Net {
     }
   }
 
+  private void pollPort() {
+    ControlPort open = port;
+    if (open != null) {
+      open.poll();
+      if (open.hasGuests()) {
+        watch.haveGuests();
+      }
+    }
+  }
+
   @Override
   public NetSender connect(int device, byte[] handle) {
-    LocalQpInfo local = end(device);
+    LocalPorts ports = end(device);
     IbHandle to = IbHandle.decode(handle);
     int pairs = Math.max(settings.queuePairs(), to.queuePairs());
-    ControlDialer dialer = new ControlDialer(to, context);
-    return opened.add(new IbSender(settings, local, pairs, context.rank(), dialer));
+    return opened.add(
+        new IbSender(
+            settings,
+            ports,
+            pairs,
+            context.rank(),
+            watch,
+            place -> new ControlDialer(to, place, context)));
   }
 
   @Override
   public void close() {
     closed = true;
+    watch.close();
     opened.close();
+    if (port != null) {
+      port.close();
+    }
   }
 }

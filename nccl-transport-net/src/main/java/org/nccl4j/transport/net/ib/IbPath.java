@@ -4,6 +4,7 @@ import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.verbs.Gid;
 import org.nccl4j.transport.net.ib.verbs.NativeBlock;

@@ -2,6 +2,8 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
+import java.time.Duration;
+import java.util.function.Supplier;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
@@ -10,8 +12,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.ib.control.ControlConnection;
 import org.nccl4j.transport.net.ib.device.IbSettings;
-import org.nccl4j.transport.net.ib.device.RegistrationCache;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /**
@@ -23,16 +26,17 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   private static final long ANNOUNCEMENT = -1;
 
   private final boolean split;
-  private final ClearToSend image = new ClearToSend();
-  private final RegistrationCache.Region imageRegion;
+  private final Supplier<ControlConnection> redialled;
+  private final Runnable forget;
   private final WorkRequests chain = new WorkRequests(1);
   private final Request[] requests = new Request[ClearToSend.SLOTS];
   private long next = 1;
-  private FlushPair flush;
+  private Flushes flush;
 
   /** A group of receives under way. */
   private final class Request implements NetRequest {
     private final int slot;
+    private final IbMemory[] into = new IbMemory[ClearToSend.MAX_RECEIVES];
     private final int[] received = new int[ClearToSend.MAX_RECEIVES];
     private boolean used;
     private int count;
@@ -46,23 +50,34 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     @Override
     @HotPath
     public boolean test(int[] sizes) {
-      if (remaining > 0) {
-        progress();
+      if (!turn.enter()) {
+        return false;
+      }
+      try {
+        if (remaining > 0) {
+          progress();
+        }
         if (remaining > 0) {
           return false;
         }
+        used = false;
+        if (sizes != null) {
+          System.arraycopy(received, 0, sizes, 0, count);
+        }
+        return true;
+      } finally {
+        turn.leave();
       }
-      used = false;
-      if (sizes != null) {
-        System.arraycopy(received, 0, sizes, 0, count);
-      }
-      return true;
     }
 
     @Override
     @HotPath
     public int note() {
       return note;
+    }
+
+    private boolean isWaiting() {
+      return used && remaining > 0;
     }
 
     private void ended(int immediate) {
@@ -72,39 +87,49 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       }
       if (--remaining == 0 && !Immediate.hasSize(immediate)) {
         for (int i = 0; i < count; i++) {
-          received[i] = image.size(slot, i);
+          received[i] = table.size(slot, i);
         }
-        note = count == 1 ? image.note(slot) : 0;
+        note = count == 1 ? table.note(slot) : 0;
       }
     }
   }
 
-  IbReceiver(IbSettings settings, LocalQpInfo local, int pairs, boolean split) {
+  /**
+   * An end without a connection.
+   *
+   * @param redialled takes a control connection that the sender has dialled in place of the first
+   * @param forget has the sender's dialling refused
+   */
+  IbReceiver(
+      IbSettings settings,
+      LocalPorts ports,
+      int pairs,
+      boolean split,
+      int rank,
+      LinkWatch watch,
+      Supplier<ControlConnection> redialled,
+      Runnable forget) {
     super(
         settings,
-        local,
-        pairs,
-        2 * ClearToSend.SLOTS,
-        ClearToSend.SLOTS,
-        ClearToSend.SLOTS * (split ? pairs : 1) + 2 * ClearToSend.SLOTS);
+        ports,
+        new PortQueues.Size(
+            pairs,
+            2 * ClearToSend.SLOTS,
+            ClearToSend.SLOTS,
+            ClearToSend.SLOTS * (split ? pairs : 1) + 2 * ClearToSend.SLOTS),
+        rank,
+        watch);
     this.split = split;
+    this.redialled = redialled;
+    this.forget = forget;
     for (int slot = 0; slot < ClearToSend.SLOTS; slot++) {
       requests[slot] = new Request(slot);
     }
-    RegistrationCache.Region region = null;
-    try {
-      region = device.cache().register(image.address(), ClearToSend.BYTES);
-    } finally {
-      if (region == null) {
-        close();
-      }
-    }
-    imageRegion = region;
   }
 
-  /** Returns the information that this end sends to the sender. */
-  RemoteQpInfo describe(int rank) {
-    return describe(rank, split, image.address(), imageRegion.remoteKey());
+  @Override
+  boolean isSplit() {
+    return split;
   }
 
   @Override
@@ -117,46 +142,62 @@ final class IbReceiver extends IbConnection implements NetReceiver {
           "a group of %d receives".formatted(n),
           "receive 1 to 8 messages in a group");
     }
-    int slot = (int) ((next - 1) % ClearToSend.SLOTS);
-    Request request = requests[slot];
-    if (request.used) {
-      progress();
+    if (!turn.enter()) {
       return null;
     }
+    try {
+      Request request = requests[(int) ((next - 1) % ClearToSend.SLOTS)];
+      if (request.used || queues == null) {
+        progress();
+        return null;
+      }
+      begin(request, n, memories, offsets, bytes, tags);
+      return request;
+    } finally {
+      turn.leave();
+    }
+  }
+
+  private void begin(
+      Request request, int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
     for (int i = 0; i < n; i++) {
       IbMemory to = checked(memories[i], offsets[i], bytes[i]);
-      image.put(
-          slot, i, n, next, to.memory().address() + offsets[i], to.remoteKey(), bytes[i], tags[i]);
+      request.into[i] = to;
+      long address = to.memory().address() + offsets[i];
+      table.put(request.slot, i, n, next, address, to.remoteKey(), bytes[i], tags[i]);
     }
     request.used = true;
     request.count = n;
-    request.remaining = split ? pairs.length : 1;
-    if (split) {
-      for (QueuePair pair : pairs) {
-        pair.postReceive(slot);
-      }
-    } else {
-      pairs[(int) ((next - 1) % pairs.length)].postReceive(slot);
-    }
-    announce(slot, n);
-    next++;
-    return request;
+    announce(request, next++);
   }
 
-  /** Writes a slot to the sender, always through the first queue pair: slots arrive in order. */
-  private void announce(int slot, int n) {
-    int at = ClearToSend.slotOffset(slot);
+  /**
+   * Posts what the sender will end, and writes a slot to the sender, always through the first queue
+   * pair: slots arrive in order.
+   */
+  private void announce(Request request, long group) {
+    int pairs = queues.pairs.length;
+    request.remaining = split ? pairs : 1;
+    for (int i = 0; i < pairs && queues != null; i++) {
+      if (split || i == (group - 1) % pairs) {
+        postReceive(i, request.slot);
+      }
+    }
+    if (queues == null) {
+      return;
+    }
+    int at = ClearToSend.slotOffset(request.slot);
     chain
         .begin()
         .write(
-            image.address() + at,
-            n * ClearToSend.ENTRY_BYTES,
-            imageRegion.localKey(),
-            remote().memory() + at,
-            remote().remoteKey(),
+            table.address() + at,
+            request.count * ClearToSend.ENTRY_BYTES,
+            queues.tableKey(),
+            queues.remote().memory() + at,
+            queues.remote().remoteKey(),
             ANNOUNCEMENT,
-            next % ANNOUNCEMENTS_BETWEEN_SIGNALS == 0);
-    pairs[0].post(chain);
+            group % ANNOUNCEMENTS_BETWEEN_SIGNALS == 0);
+    post(0, chain);
   }
 
   @Override
@@ -175,15 +216,19 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   /** Flushes what was written up to a byte of some memory. */
   @HotPath
   NetRequest flush(IbMemory received, long offset) {
-    if (flush == null) {
-      connectFlush();
+    takeTurn();
+    try {
+      if (flush == null) {
+        beginFlushes();
+      }
+      return flush.begin(received, offset);
+    } finally {
+      turn.leave();
     }
-    return flush.begin(received.memory().address() + offset, received.remoteKey());
   }
 
-  /** Connects the pair of the first flush. */
-  private void connectFlush() {
-    flush = new FlushPair(this);
+  private void beginFlushes() {
+    flush = new Flushes(this);
   }
 
   @Override
@@ -196,9 +241,59 @@ final class IbReceiver extends IbConnection implements NetReceiver {
             "%s ended a receive that is not under way".formatted(remote().describe()),
             "run the same version of nccl4j on all ranks");
       }
+      progressed();
       requests[slot].ended(immediate);
     } else if (opcode == WC_RDMA_READ) {
       flush.completed((int) id);
+    }
+  }
+
+  // --- Fail-over ---
+
+  @Override
+  Move newMove(Duration bound) {
+    return new ReceiverMove(this, bound, redialled);
+  }
+
+  @Override
+  void stopped() {
+    if (flush != null) {
+      flush.stop();
+    }
+  }
+
+  @Override
+  boolean goOn() {
+    return false;
+  }
+
+  /** Returns the number of the next group. */
+  long next() {
+    return next;
+  }
+
+  /** Returns a bit for each slot whose last group has not come whole. */
+  long waiting() {
+    long waiting = 0;
+    for (Request request : requests) {
+      waiting |= request.isWaiting() ? 1L << request.slot : 0;
+    }
+    return waiting;
+  }
+
+  /** Goes on over other queue pairs: announces again, with the keys of their device. */
+  void resume() {
+    for (long group = Math.max(1, next - ClearToSend.SLOTS); group < next; group++) {
+      Request request = requests[(int) ((group - 1) % ClearToSend.SLOTS)];
+      if (request.isWaiting() && queues != null) {
+        for (int i = 0; i < request.count; i++) {
+          table.putKey(request.slot, i, request.into[i].remoteKey());
+        }
+        announce(request, group);
+      }
+    }
+    if (flush != null) {
+      flush.resume();
     }
   }
 
@@ -215,11 +310,9 @@ final class IbReceiver extends IbConnection implements NetReceiver {
 
   @Override
   void closeOwn() {
+    forget.run();
     if (flush != null) {
       flush.close();
-    }
-    if (imageRegion != null) {
-      imageRegion.close();
     }
   }
 }

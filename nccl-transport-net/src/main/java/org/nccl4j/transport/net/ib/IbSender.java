@@ -1,14 +1,19 @@
 package org.nccl4j.transport.net.ib;
 
+import java.time.Duration;
+import java.util.function.IntFunction;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.ib.control.ControlDialer;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.IbSettings;
-import org.nccl4j.transport.net.ib.device.RegistrationCache;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /**
@@ -19,17 +24,29 @@ import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 final class IbSender extends IbConnection implements NetSender {
   private static final int REQUESTS = 128;
   private static final int SPLIT_UNIT = 128;
+  private static final int SENDS = 2 * REQUESTS + 2 * ClearToSend.SLOTS + 8;
+
+  /** Identifies a write that no request waits for. */
+  private static final long NOBODY = -1;
 
   private final boolean split;
-  private final ClearToSend clear = new ClearToSend();
-  private final RegistrationCache.Region clearRegion;
   private final WorkRequests chain = new WorkRequests(2);
   private final Request[] requests = new Request[REQUESTS];
   private final long[] awaited = new long[ClearToSend.SLOTS];
   private final int[] taken = new int[ClearToSend.SLOTS];
+  private final SentAgain sentAgain = new SentAgain();
+  private volatile SenderMove move;
   private int nextRequest;
+  private final IntFunction<ControlDialer> dialers;
   private final ControlDialer dialer;
   private boolean connected;
+
+  /** True if a message cannot be sent for now. */
+  private boolean waits;
+
+  /** Time at which the watch first saw that; 0 if it has not. */
+  private long waitsSince;
+
   private long head = 1;
 
   /** A send under way. */
@@ -37,8 +54,13 @@ final class IbSender extends IbConnection implements NetSender {
     private final int index;
     private boolean used;
     private int remaining;
+    private IbMemory from;
+    private long offset;
     private int bytes;
     private int note;
+    private long group;
+    private int place;
+    private boolean last;
 
     private Request(int index) {
       this.index = index;
@@ -47,25 +69,44 @@ final class IbSender extends IbConnection implements NetSender {
     @Override
     @HotPath
     public boolean test(int[] sizes) {
-      if (remaining > 0) {
-        progress();
+      if (!turn.enter()) {
+        return false;
       }
-      if (remaining == 0) {
-        used = false;
+      try {
+        if (isUnderWay()) {
+          sendAgain();
+          progress();
+        }
+        used = isUnderWay();
+        return !used;
+      } finally {
+        turn.leave();
       }
-      return remaining == 0;
+    }
+
+    private boolean isUnderWay() {
+      return used && remaining > 0;
     }
   }
 
-  /** Begins to connect; the dialer is then this connection's. */
-  IbSender(IbSettings settings, LocalQpInfo local, int pairs, int rank, ControlDialer dialer) {
+  /**
+   * Begins to connect.
+   *
+   * @param dialers a dialer that begins with the address of a place, counted from 0
+   */
+  IbSender(
+      IbSettings settings,
+      LocalPorts ports,
+      int pairs,
+      int rank,
+      LinkWatch watch,
+      IntFunction<ControlDialer> dialers) {
     super(
         settings,
-        local,
-        pairs,
-        2 * REQUESTS + 8,
-        1,
-        settings.split() ? REQUESTS * pairs + 8 : REQUESTS + 8);
+        ports,
+        new PortQueues.Size(pairs, SENDS, 1, (settings.split() ? SENDS * pairs : SENDS) + pairs),
+        rank,
+        watch);
     split = settings.split() && pairs > 1;
     for (int i = 0; i < REQUESTS; i++) {
       requests[i] = new Request(i);
@@ -73,17 +114,13 @@ final class IbSender extends IbConnection implements NetSender {
     for (int slot = 0; slot < ClearToSend.SLOTS; slot++) {
       awaited[slot] = slot + 1;
     }
-    RegistrationCache.Region region = null;
-    try {
-      region = device.cache().register(clear.address(), ClearToSend.BYTES);
-    } finally {
-      if (region == null) {
-        close();
-      }
-    }
-    clearRegion = region;
-    this.dialer = dialer;
-    dialer.introduce(describe(rank, split, clear.address(), region.remoteKey()));
+    this.dialers = dialers;
+    this.dialer = redial(0);
+  }
+
+  @Override
+  boolean isSplit() {
+    return split;
   }
 
   @Override
@@ -95,6 +132,9 @@ final class IbSender extends IbConnection implements NetSender {
         dialer.sayReady();
       }
       connected = dialer.isReadySaid();
+      if (connected) {
+        begin();
+      }
     }
     return connected;
   }
@@ -116,9 +156,28 @@ final class IbSender extends IbConnection implements NetSender {
   public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
     checkOpen();
     IbMemory from = checked(memory, offset, bytes);
+    if (!turn.enter()) {
+      return null;
+    }
+    try {
+      Request request = queues == null ? null : begin(from, offset, bytes, tag, note);
+      if (request == null) {
+        waits = true;
+        progress();
+      } else {
+        waits = false;
+        waitsSince = 0;
+      }
+      return request;
+    } finally {
+      turn.leave();
+    }
+  }
+
+  private Request begin(IbMemory from, long offset, int bytes, int tag, int note) {
+    sendAgain();
     Request request = free();
-    if (request == null) {
-      progress();
+    if (request == null || queues == null) {
       return null;
     }
     for (long group = head; group < head + ClearToSend.SLOTS; group++) {
@@ -126,17 +185,21 @@ final class IbSender extends IbConnection implements NetSender {
       if (awaited[slot] != group) {
         continue;
       }
-      if (!hasArrived(slot, group)) {
-        break;
+      if (sentAgain.isDue(slot) || !hasArrived(slot, group)) {
+        return null;
       }
       int place = place(slot, tag);
       if (place >= 0) {
+        request.from = from;
+        request.offset = offset;
+        request.bytes = bytes;
         request.note = note;
-        send(request, from, offset, bytes, group, slot, place);
+        request.group = group;
+        request.place = place;
+        send(request, slot);
         return request;
       }
     }
-    progress();
     return null;
   }
 
@@ -156,17 +219,17 @@ final class IbSender extends IbConnection implements NetSender {
   }
 
   private boolean hasArrived(int slot, long group) {
-    if (!clear.arrivedAcquire(slot, 0, group)) {
+    if (!table.arrivedAcquire(slot, 0, group)) {
       return false;
     }
-    int count = clear.count(slot);
+    int count = table.count(slot);
     if (count < 1 || count > ClearToSend.MAX_RECEIVES) {
       throw new InternalErrorException(
           "%s announces a group of %d receives".formatted(remote().describe(), count),
           "run the same version of nccl4j on all ranks");
     }
     for (int i = 1; i < count; i++) {
-      if (!clear.arrivedAcquire(slot, i, group)) {
+      if (!table.arrivedAcquire(slot, i, group)) {
         return false;
       }
     }
@@ -174,91 +237,96 @@ final class IbSender extends IbConnection implements NetSender {
   }
 
   private int place(int slot, int tag) {
-    int count = clear.count(slot);
+    int count = table.count(slot);
     for (int i = 0; i < count; i++) {
-      if (clear.tag(slot, i) == tag && (taken[slot] & 1 << i) == 0) {
+      if (table.tag(slot, i) == tag && (taken[slot] & 1 << i) == 0) {
         return i;
       }
     }
     return -1;
   }
 
-  private void send(
-      Request request, IbMemory from, long offset, int bytes, long group, int slot, int place) {
-    if (bytes > clear.capacity(slot, place)) {
+  private void send(Request request, int slot) {
+    int place = request.place;
+    if (request.bytes > table.capacity(slot, place)) {
       throw new InvalidUsageException(
           ErrorId.CALLS_DIFFER,
           "a message of %d bytes with tag %d is sent to a receive of %d bytes at %s"
               .formatted(
-                  bytes, clear.tag(slot, place), clear.capacity(slot, place), remote().describe()),
+                  request.bytes,
+                  table.tag(slot, place),
+                  table.capacity(slot, place),
+                  remote().describe()),
           "receive at least as many bytes as are sent");
     }
-    int count = clear.count(slot);
+    int count = table.count(slot);
     taken[slot] |= 1 << place;
-    clear.putSize(slot, place, bytes);
+    table.putSize(slot, place, request.bytes);
     if (count == 1) {
-      clear.putNote(slot, request.note);
+      table.putNote(slot, request.note);
     }
-    boolean last = taken[slot] == (1 << count) - 1;
+    request.last = taken[slot] == (1 << count) - 1;
     request.used = true;
-    request.bytes = bytes;
-    request.remaining = 0;
-    int pairs = this.pairs.length;
-    if (split) {
-      int share = (bytes / pairs + SPLIT_UNIT) / SPLIT_UNIT * SPLIT_UNIT;
-      for (int i = 0; i < pairs; i++) {
-        int begin = (int) Math.min((long) i * share, bytes);
-        int length = Math.min(share, bytes - begin);
-        post(request, from, offset, begin, length, slot, place, i, last, i == 0);
-      }
-    } else {
-      int pair = (int) ((group - 1) % pairs);
-      post(request, from, offset, 0, bytes, slot, place, pair, last, true);
-    }
-    if (last) {
+    if (request.last) {
       finish(slot);
+    }
+    write(request, slot);
+  }
+
+  /** Writes a message to its place. An error on the way leaves it under way, to be sent again. */
+  private void write(Request request, int slot) {
+    int pairs = queues.pairs.length;
+    if (!split) {
+      request.remaining = request.bytes > 0 || request.last ? 1 : 0;
+      if (request.remaining > 0) {
+        writePiece(request, slot, (int) ((request.group - 1) % pairs), 0, request.bytes, true);
+      }
+      return;
+    }
+    int share = (request.bytes / pairs + SPLIT_UNIT) / SPLIT_UNIT * SPLIT_UNIT;
+    int pieces = request.bytes / share + (request.bytes % share == 0 ? 0 : 1);
+    request.remaining = request.last ? pairs : pieces;
+    for (int i = 0; i < (request.last ? pairs : pieces) && queues != null; i++) {
+      int begin = (int) Math.min((long) i * share, request.bytes);
+      writePiece(request, slot, i, begin, Math.min(share, request.bytes - begin), i == 0);
     }
   }
 
-  private void post(
-      Request request,
-      IbMemory from,
-      long offset,
-      int begin,
-      int length,
-      int slot,
-      int place,
-      int pair,
-      boolean last,
-      boolean withSizes) {
-    if (length == 0 && !last) {
-      return;
-    }
-    long local = from.memory().address() + offset + begin;
-    long there = clear.remoteAddress(slot, place) + begin;
-    int key = clear.remoteKey(slot, place);
+  private void writePiece(
+      Request request, int slot, int pair, int begin, int length, boolean withSizes) {
+    long local = request.from.memory().address() + request.offset + begin;
+    long there = table.remoteAddress(slot, request.place) + begin;
+    int localKey = request.from.localKey();
+    int key = table.remoteKey(slot, request.place);
     chain.begin();
-    if (last) {
-      boolean inImmediate = clear.count(slot) == 1 && Immediate.holds(request.bytes, request.note);
-      if (!inImmediate && withSizes) {
-        int at = ClearToSend.sizesOffset(slot);
-        chain.write(
-            clear.address() + at,
-            ClearToSend.SIZES_SLOT_BYTES,
-            clearRegion.localKey(),
-            remote().memory() + at,
-            remote().remoteKey(),
-            request.index,
-            false);
-      }
-      int immediate =
-          inImmediate ? Immediate.of(slot, request.bytes, request.note) : Immediate.ofSlot(slot);
-      chain.writeImmediate(local, length, from.localKey(), there, key, request.index, immediate);
+    if (request.last) {
+      int immediate = immediate(slot, withSizes);
+      chain.writeImmediate(local, length, localKey, there, key, request.index, immediate);
     } else {
-      chain.write(local, length, from.localKey(), there, key, request.index, true);
+      chain.write(local, length, localKey, there, key, request.index, true);
     }
-    pairs[pair].post(chain);
-    request.remaining++;
+    post(pair, chain);
+  }
+
+  /** The immediate that ends a slot's group, behind its sizes if it does not hold them. */
+  private int immediate(int slot, boolean withSizes) {
+    int bytes = table.size(slot, 0);
+    int note = table.note(slot);
+    if (table.count(slot) == 1 && Immediate.holds(bytes, note)) {
+      return Immediate.of(slot, bytes, note);
+    }
+    if (withSizes) {
+      int at = ClearToSend.sizesOffset(slot);
+      chain.write(
+          table.address() + at,
+          ClearToSend.SIZES_SLOT_BYTES,
+          queues.tableKey(),
+          queues.remote().memory() + at,
+          queues.remote().remoteKey(),
+          NOBODY,
+          false);
+    }
+    return Immediate.ofSlot(slot);
   }
 
   /** The slot's group is sent: its next one is the group after a whole round. */
@@ -272,7 +340,127 @@ final class IbSender extends IbConnection implements NetSender {
 
   @Override
   void completed(int opcode, long id, int immediate) {
-    requests[(int) id].remaining--;
+    if (id != NOBODY) {
+      progressed();
+      requests[(int) id].remaining--;
+    }
+  }
+
+  // --- Fail-over ---
+
+  @Override
+  Move newMove(Duration bound) {
+    move = new SenderMove(this, bound);
+    return move;
+  }
+
+  @Override
+  public TakeOvers takeOvers() {
+    SenderMove moves = move;
+    return moves == null ? TakeOvers.NONE : moves.takeOvers();
+  }
+
+  /** Begins to dial a control connection, at first to the address of a place. */
+  ControlDialer redial(int place) {
+    ControlDialer begun = dialers.apply(place);
+    begun.introduce(describe());
+    return begun;
+  }
+
+  /** Sends nothing over a queue pair, which completes once the other end has seen it. */
+  void postTest(QueuePair pair, RemoteQpInfo there) {
+    pair.post(chain.begin().write(0, 0, 0, there.memory(), there.remoteKey(), NOBODY, true));
+  }
+
+  @Override
+  void stopped() {
+    table.forget();
+  }
+
+  /**
+   * Goes on over other queue pairs.
+   *
+   * @param next the receiver's next group
+   * @param waiting a bit for each slot whose last group it does not have whole
+   * @return the bytes that are sent again
+   */
+  long resume(long next, long waiting) {
+    sentAgain.begin();
+    for (int slot = 0; slot < ClearToSend.SLOTS; slot++) {
+      long latest = ClearToSend.latest(slot, next);
+      boolean sent = latest == awaited[slot] - ClearToSend.SLOTS;
+      boolean begun = latest == awaited[slot] && taken[slot] != 0;
+      if ((waiting >>> slot & 1) != 0 && (sent || begun)) {
+        sentAgain.add(slot, latest);
+      }
+    }
+    long bytes = 0;
+    for (Request request : requests) {
+      if (request.isUnderWay()) {
+        if (sentAgain.isGroup(slot(request.group), request.group)) {
+          bytes += request.bytes;
+        } else {
+          request.remaining = 0; // the receiver has it
+        }
+      }
+    }
+    return bytes;
+  }
+
+  /** Returns the time since which nothing can be sent, as the watch has seen it; 0 for none. */
+  long waitsSince() {
+    if (waits && waitsSince == 0) {
+      waitsSince = System.nanoTime();
+    }
+    return waitsSince;
+  }
+
+  @Override
+  boolean goOn() {
+    sendAgain();
+    return sentAgain.first() >= 0;
+  }
+
+  /** Sends the groups again that the receiver has announced again. */
+  private void sendAgain() {
+    for (int slot = sentAgain.first(); slot >= 0 && queues != null; slot = sentAgain.next(slot)) {
+      if (hasArrived(slot, sentAgain.group(slot))) {
+        sendAgain(slot, sentAgain.take(slot));
+      }
+    }
+  }
+
+  private void sendAgain(int slot, long group) {
+    Request last = null;
+    for (Request request : requests) {
+      if (request.isUnderWay() && request.group == group && queues != null) {
+        if (request.last) {
+          last = request;
+        } else {
+          write(request, slot);
+        }
+      }
+    }
+    if (last != null && queues != null) {
+      write(last, slot);
+    } else if (last == null && awaited[slot] != group) {
+      endAgain(slot, group);
+    }
+  }
+
+  /** Ends a group whose data have arrived, but not their end. */
+  private void endAgain(int slot, long group) {
+    int pairs = queues == null ? 0 : queues.pairs.length;
+    for (int i = 0; i < pairs && queues != null; i++) {
+      if (split || i == (group - 1) % pairs) {
+        chain.begin();
+        int immediate = immediate(slot, !split || i == 0);
+        long there = table.remoteAddress(slot, 0);
+        int key = table.remoteKey(slot, 0);
+        chain.writeImmediate(0, 0, 0, there, key, NOBODY, immediate);
+        post(i, chain);
+      }
+    }
   }
 
   @Override
@@ -300,9 +488,6 @@ final class IbSender extends IbConnection implements NetSender {
   void closeOwn() {
     if (dialer != null) {
       dialer.close();
-    }
-    if (clearRegion != null) {
-      clearRegion.close();
     }
   }
 }

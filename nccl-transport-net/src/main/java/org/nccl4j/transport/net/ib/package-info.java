@@ -6,8 +6,9 @@
  * TCP, a sender dials; both prove that they know the communicator's secret and tell each other
  * their queue pairs. From then on everything goes by RDMA over reliable connections: the receiver
  * writes where messages may go into the sender's memory (ClearToSend), the sender writes the
- * message there and ends it by a write with immediate (Immediate). The TCP connection stays open,
- * for each end to see the other go.
+ * message there and ends it by a write with immediate (Immediate). The TCP connection stays open
+ * (ib.control), for each end to see the other go, and to make other queue pairs (PortQueues) in
+ * place of broken ones (Move).
  *
  * <p>Verbs alone calls libibverbs; structures are laid out as VerbsLayout says.
  */

@@ -25,6 +25,10 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.PendingHandshake;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.ib.control.ControlConnection;
+import org.nccl4j.transport.net.ib.control.ControlDialer;
+import org.nccl4j.transport.net.ib.control.IbHandle;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 
 /** Control connections come about with slow and crowded listeners, and tell strangers nothing. */
 @Timeout(60)
@@ -117,12 +121,12 @@ class ControlDialerTest {
 
   private static RemoteQpInfo end(int rank) {
     return new RemoteQpInfo(
-        rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", new int[] {17});
+        rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", 0, 0, new int[] {17});
   }
 
   private ControlDialer dialer(InetAddress... addresses) {
     IbHandle handle = new IbHandle(SESSION, server.socket().getLocalPort(), 1, List.of(addresses));
-    ControlDialer dialer = keep(new ControlDialer(handle, new Patient(), () -> now));
+    ControlDialer dialer = keep(new ControlDialer(handle, 0, new Patient(), () -> now));
     dialer.introduce(end(0));
     return dialer;
   }

@@ -25,10 +25,12 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.control.IbHandle;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Each failure names its cause and remedy, and leaves nothing behind. */
 class IbFaultTest extends WithRoce {
+  private static final String[] WITHOUT = {"NCCL4J_NET_FAILOVER_TIMEOUT", "0"};
   private static final int ENOMEM = 12;
   private static final int ENETUNREACH = 101;
   private static final int ENOTSUP = 95;
@@ -92,7 +94,7 @@ class IbFaultTest extends WithRoce {
 
   @Test
   void aPathThatTakesOnlySmallPackets() {
-    try (IbLink link = new IbLink();
+    try (IbLink link = new IbLink(WITHOUT);
         DeviceMemory memory = IbLink.memory(1 << 16)) {
       NetMemory from = link.sender.register(memory);
       NetMemory to = link.receiver.register(memory);
@@ -113,7 +115,7 @@ class IbFaultTest extends WithRoce {
 
   @Test
   void aTransferThatFailsNamesTheLinkThatWentDownBefore() {
-    try (IbLink link = new IbLink();
+    try (IbLink link = new IbLink(WITHOUT);
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory from = link.sender.register(memory);
       NetMemory to = link.receiver.register(memory);
@@ -135,8 +137,9 @@ class IbFaultTest extends WithRoce {
 
   @Test
   void aPortThatStaysDownForLongerThanPacketsAreRetried() {
-    try (IbLink link = new IbLink("NCCL_IB_TIMEOUT", "1", "NCCL_IB_RETRY_CNT", "0");
-        IbLink patient = new IbLink();
+    try (IbLink link =
+            new IbLink("NCCL_IB_TIMEOUT", "1", "NCCL_IB_RETRY_CNT", "0", WITHOUT[0], WITHOUT[1]);
+        IbLink patient = new IbLink(WITHOUT);
         DeviceMemory memory = IbLink.memory(4096)) {
       NetRequest waiting = link.receive(link.receiver.register(memory), 0, 64, 1);
       NetRequest other = patient.receive(patient.receiver.register(memory), 0, 64, 1);
@@ -169,8 +172,8 @@ class IbFaultTest extends WithRoce {
   @ParameterizedTest
   @CsvSource({"0, CQ error", "1, work queue catastrophic", "2, invalid request", "3, access"})
   void aQueueThatDiesConcernsItsConnectionAlone(int type, String name) {
-    try (IbLink healthy = new IbLink();
-        IbLink link = new IbLink();
+    try (IbLink healthy = new IbLink(WITHOUT);
+        IbLink link = new IbLink(WITHOUT);
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory to = link.receiver.register(memory);
       NetRequest waiting = link.receive(to, 0, 64, 1);
@@ -187,7 +190,7 @@ class IbFaultTest extends WithRoce {
 
   @Test
   void theQueueOfFlushesIsItsConnections() {
-    try (IbLink link = new IbLink();
+    try (IbLink link = new IbLink(WITHOUT);
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory to = link.receiver.register(memory);
       NetRequest flush = ((IbReceiver) link.receiver).flush((IbMemory) to, 0);
@@ -203,7 +206,7 @@ class IbFaultTest extends WithRoce {
   @ParameterizedTest
   @CsvSource({"11, LID change", "18, GID table change"})
   void anAddressThatChangesIsNamedOnceATransferFails(int type, String name) {
-    try (IbLink link = new IbLink();
+    try (IbLink link = new IbLink(WITHOUT);
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory from = link.sender.register(memory);
       NetRequest waiting = link.receive(link.receiver.register(memory), 0, 64, 1);
@@ -211,7 +214,7 @@ class IbFaultTest extends WithRoce {
       IbLink.await(
           () -> {
             waiting.test(null);
-            return ((IbConnection) link.sender).device.events().trouble().contains(name);
+            return ((IbConnection) link.sender).queues.device.events().trouble().contains(name);
           });
       fake.fake_complete_with(VerbsLayout.WC_RETRY_EXC_ERR, 0);
       NetRequest lost = link.send(from, 0, 64, 1);
@@ -224,7 +227,7 @@ class IbFaultTest extends WithRoce {
   @ParameterizedTest
   @CsvSource({"post_send", "post_recv", "poll_cq"})
   void aFunctionOfTheContextThatFails(String call) {
-    try (IbLink link = new IbLink();
+    try (IbLink link = new IbLink(WITHOUT);
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory to = link.receiver.register(memory);
       fake.fake_fail(call, ENOMEM, 0);

@@ -53,8 +53,13 @@ final class IbLink implements AutoCloseable {
         NetMemory in = receiver.register(target)) {
       NetRequest receive = receive(in, 0, bytes, 3);
       NetRequest send = send(out, 0, bytes, 3);
-      await(() -> receive.test(null));
-      await(() -> send.test(null));
+      boolean[] ended = new boolean[2];
+      await(
+          () -> {
+            ended[0] = ended[0] || receive.test(null);
+            ended[1] = ended[1] || send.test(null);
+            return ended[0] && ended[1];
+          });
       return Arrays.equals(patternBytes(bytes, 5), read(target, 0, bytes));
     }
   }
@@ -100,9 +105,21 @@ final class IbLink implements AutoCloseable {
     return request[0];
   }
 
+  /** Begins to receive as soon as that can be. */
   NetRequest receive(NetMemory memory, long offset, int bytes, int tag) {
-    return receiver.irecv(
+    return receive(
         1, new NetMemory[] {memory}, new long[] {offset}, new int[] {bytes}, new int[] {tag});
+  }
+
+  /** Begins to receive a group as soon as that can be. */
+  NetRequest receive(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
+    NetRequest[] request = new NetRequest[1];
+    await(
+        () -> {
+          request[0] = receiver.irecv(n, memories, offsets, bytes, tags);
+          return request[0] != null;
+        });
+    return request[0];
   }
 
   static DeviceMemory memory(int bytes) {

@@ -12,6 +12,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
@@ -38,6 +40,23 @@ class IbMemoryTest extends WithRoce {
       assertEquals(before + 1, fake.fake_live(), "still used by the third");
       other.close();
       assertEquals(before, fake.fake_live());
+    }
+  }
+
+  /** The table of announcements is looked at word by word, so its order is kept. */
+  @ParameterizedTest
+  @CsvSource({"0, false", "1, true", "2, true"})
+  void theOrderOfMessagesIsRelaxedAndThatOfAnnouncementsIsNot(String value, boolean relaxed) {
+    try (IbLink link = new IbLink("NCCL_IB_PCI_RELAXED_ORDERING", value);
+        DeviceMemory memory = IbLink.memory(1 << 20)) {
+      assertEquals(0, FakeVerbs.calls(fake, "relaxed").size());
+      link.receiver.register(memory);
+      link.receiver.registerDmaBuf(memory, 17, 0);
+      List<String> expected = relaxed ? List.of("relaxed bytes=" + (1 << 20)) : List.of();
+      assertEquals(expected, FakeVerbs.calls(fake, "relaxed"));
+      String access = relaxed ? "access=1048583" : "access=7";
+      assertTrue(FakeVerbs.calls(fake, "dmabuf").get(1).endsWith(access));
+      assertTrue(link.moves(1000));
     }
   }
 

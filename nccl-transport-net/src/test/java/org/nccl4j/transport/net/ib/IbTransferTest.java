@@ -79,7 +79,7 @@ class IbTransferTest extends WithRoce {
           order.add(i);
         }
         Collections.shuffle(order, random);
-        NetRequest receive = link.receiver.irecv(n, memories, offsets, bytes, tags);
+        NetRequest receive = link.receive(n, memories, offsets, bytes, tags);
         assertNotNull(receive);
         int[] sent = new int[n];
         List<NetRequest> sends = new ArrayList<>();
@@ -157,7 +157,9 @@ class IbTransferTest extends WithRoce {
       for (int i = 0; i < ClearToSend.SLOTS; i++) {
         receives.add(link.receive(to, 0, 64, 7));
       }
-      assertNull(link.receive(to, 0, 64, 7), "all slots are used");
+      assertNull(
+          link.receiver.irecv(1, new NetMemory[] {to}, new long[1], new int[] {64}, new int[] {7}),
+          "all slots are used");
       assertNull(link.sender.isend(from, 0, 64, 8), "another tag");
       for (int round = 0; round < 3 * ClearToSend.SLOTS; round++) {
         NetRequest send = link.send(from, 0, 64, 7);

@@ -7,5 +7,7 @@ package org.nccl4j.transport.net.ib.bind;
 public interface DescriptorFunctions {
   int poll(long descriptors, long count, int milliseconds);
 
+  int fcntl(int descriptor, int command, int argument);
+
   String strerror(int error);
 }

@@ -39,6 +39,8 @@ public interface VerbsFunctions {
 
   long ibv_reg_mr(long domain, long address, long bytes, int access);
 
+  long ibv_reg_mr_iova2(long domain, long address, long bytes, long iova, int access);
+
   long ibv_reg_dmabuf_mr(long domain, long offset, long bytes, long iova, int fd, int access);
 
   int ibv_dereg_mr(long region);

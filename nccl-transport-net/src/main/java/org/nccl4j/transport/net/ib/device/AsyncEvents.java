@@ -51,14 +51,7 @@ public final class AsyncEvents {
    * @throws NcclException if the device, or one of these queues, is no more, or the port is down
    */
   public void check(long[] queues, int port, long patienceNanos) {
-    synchronized (this) {
-      while (descriptor.readable() && verbs.asyncEvent(context, event)) {
-        int type = event.getInt(ASYNC_EVENT_TYPE);
-        long element = event.getLong(0);
-        verbs.acknowledge(event);
-        take(type, element);
-      }
-    }
+    read();
     NcclException error = fatal;
     for (int i = 0; error == null && !deadQueues.isEmpty() && i < queues.length; i++) {
       error = deadQueues.get(queues[i]);
@@ -75,6 +68,31 @@ public final class AsyncEvents {
           "see its cable and switch, and ip link set up; raise NCCL_IB_TIMEOUT or"
               + " NCCL_IB_RETRY_CNT to wait longer");
     }
+  }
+
+  /** Takes the events that are there, and logs them. */
+  synchronized void read() {
+    while (descriptor.readable() && verbs.asyncEvent(context, event)) {
+      int type = event.getInt(ASYNC_EVENT_TYPE);
+      long element = event.getLong(0);
+      verbs.acknowledge(event);
+      take(type, element);
+    }
+  }
+
+  /** True if the device is dead. */
+  public boolean isFatal() {
+    return fatal != null;
+  }
+
+  /** True if a port is known to be down. */
+  public boolean isDown(int port) {
+    return downSince.containsKey(port);
+  }
+
+  /** A port is up, as the device says now. */
+  void isUp(int port) {
+    downSince.remove(port);
   }
 
   /** Forgets a queue whose handle may come to mean another. */

@@ -1,6 +1,8 @@
 package org.nccl4j.transport.net.ib.device;
 
+import java.time.Duration;
 import org.nccl4j.api.settings.InfiniBandSettings;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -20,6 +22,12 @@ import org.nccl4j.device.InvalidArgumentException;
  * @param split NCCL_IB_SPLIT_DATA_ON_QPS: each message over all queue pairs, not one after the
  *     other
  * @param pkeyIndex NCCL_IB_PKEY: index of the partition key
+ * @param failOver NCCL4J_NET_FAILOVER_TIMEOUT: longest time in which other queue pairs may take
+ *     over; zero for no fail-over, and if NCCL_IB_RESILIENCY_PORT_FAILOVER=0
+ * @param returns NCCL_IB_RESILIENCY_PORT_RECOVERY: whether a connection returns to its first port
+ * @param returnDelayNanos NCCL_IB_RESILIENCY_PORT_START_DELAY: time before the first return
+ * @param relaxed NCCL_IB_PCI_RELAXED_ORDERING: whether PCI Express may write received data in
+ *     another order than they came in
  * @param library NCCL_IBVERBS_LIB: file name or path of libibverbs
  */
 public record IbSettings(
@@ -34,6 +42,10 @@ public record IbSettings(
     int queuePairs,
     boolean split,
     int pkeyIndex,
+    Duration failOver,
+    boolean returns,
+    long returnDelayNanos,
+    boolean relaxed,
     String library) {
   /** Largest number of queue pairs: a handle and a description of an end have room for as many. */
   public static final int MAX_QUEUE_PAIRS = 128;
@@ -56,6 +68,12 @@ public record IbSettings(
         values.get(InfiniBandSettings.NCCL_IB_QPS_PER_CONNECTION),
         values.get(InfiniBandSettings.NCCL_IB_SPLIT_DATA_ON_QPS),
         values.get(InfiniBandSettings.NCCL_IB_PKEY),
+        values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_FAILOVER)
+            ? values.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT)
+            : Duration.ZERO,
+        values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_RECOVERY),
+        1_000_000L * values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_START_DELAY),
+        values.get(InfiniBandSettings.NCCL_IB_PCI_RELAXED_ORDERING) != 0,
         values.get(InfiniBandSettings.NCCL_IBVERBS_LIB));
   }
 

@@ -1,11 +1,14 @@
 package org.nccl4j.transport.net.ib.device;
 
+import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
+
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /**
@@ -103,6 +106,25 @@ public final class OpenDevice implements AutoCloseable {
   /** Returns the device's error events. */
   public AsyncEvents events() {
     return events;
+  }
+
+  /**
+   * True if a port is up now, and the device alive.
+   *
+   * @throws NcclException if the device does not say
+   */
+  public boolean isActive(int port) {
+    events.read();
+    if (events.isFatal()) {
+      return false;
+    }
+    NativeBlock attributes = new NativeBlock(PORT_ATTR_BYTES);
+    verbs.queryPort(context, port, attributes);
+    boolean active = attributes.getInt(PORT_ATTR_STATE) == PORT_ACTIVE;
+    if (active) {
+      events.isUp(port);
+    }
+    return active;
   }
 
   @Override

@@ -23,13 +23,15 @@ public final class RegistrationCache {
     private final long bytes;
     private final int localKey;
     private final int remoteKey;
+    private final boolean relaxed;
     private final boolean cached;
     private int users = 1;
 
-    private Region(long handle, long start, long bytes, boolean cached) {
+    private Region(long handle, long start, long bytes, boolean relaxed, boolean cached) {
       this.handle = handle;
       this.start = start;
       this.bytes = bytes;
+      this.relaxed = relaxed;
       this.cached = cached;
       localKey = verbs.localKey(handle);
       remoteKey = verbs.remoteKey(handle);
@@ -70,18 +72,27 @@ public final class RegistrationCache {
   }
 
   /** A registration that holds a range of addresses: one that there is, or a new one. */
-  public synchronized Region register(long address, long bytes) {
+  public Region register(long address, long bytes) {
+    return register(address, bytes, false);
+  }
+
+  /**
+   * A registration as by the other method.
+   *
+   * @param relaxed whether PCI Express may write the data in another order than they came in
+   */
+  public synchronized Region register(long address, long bytes, boolean relaxed) {
     long start = address & -PAGE;
     long length = (address + Math.max(bytes, 1) + PAGE - 1 & -PAGE) - start;
     for (Region before : byStart.headMap(start, true).descendingMap().values()) {
-      if (before.holds(start, length)) {
+      if (before.relaxed == relaxed && before.holds(start, length)) {
         before.users++;
         return before;
       }
     }
-    long handle = verbs.registerMemory(domain, start, length, device);
+    long handle = verbs.registerMemory(domain, start, length, relaxed, device);
     // A longer registration that begins at the same page replaces the shorter one.
-    Region region = new Region(handle, start, length, true);
+    Region region = new Region(handle, start, length, relaxed, true);
     byStart.put(start, region);
     return region;
   }
@@ -89,9 +100,10 @@ public final class RegistrationCache {
   /**
    * A registration by dma-buf; not shared, since its descriptor may come to mean something else.
    */
-  public synchronized Region registerDmaBuf(int fd, long offset, long bytes, long address) {
-    long handle = verbs.registerDmaBuf(domain, fd, offset, bytes, address, device);
-    return new Region(handle, address, bytes, false);
+  public synchronized Region registerDmaBuf(
+      int fd, long offset, long bytes, long address, boolean relaxed) {
+    long handle = verbs.registerDmaBuf(domain, fd, offset, bytes, address, relaxed, device);
+    return new Region(handle, address, bytes, relaxed, false);
   }
 
   /** Returns the number of registrations that can be shared now. */

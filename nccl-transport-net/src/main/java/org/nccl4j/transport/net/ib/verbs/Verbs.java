@@ -22,6 +22,7 @@ import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
  */
 public final class Verbs {
   private static final Map<String, Verbs> LOADED = new ConcurrentHashMap<>();
+  private static final int ACCESS = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ;
   private static final int ENOSYS = 38;
   private static final int ENOTSUP = 95;
   private static final int EPROTONOSUPPORT = 93;
@@ -146,10 +147,16 @@ public final class Verbs {
     zero(library.ibv_dealloc_pd(domain), "ibv_dealloc_pd", "report this defect");
   }
 
-  /** Registers memory for local use and for remote reads and writes. */
-  public long registerMemory(long domain, long address, long bytes, String where) {
-    int access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ;
-    long region = library.ibv_reg_mr(domain, address, bytes, access);
+  /**
+   * Registers memory for local use and for remote reads and writes.
+   *
+   * @param relaxed whether writes may arrive in another order than they were sent in
+   */
+  public long registerMemory(long domain, long address, long bytes, boolean relaxed, String where) {
+    long region =
+        relaxed
+            ? registerRelaxed(domain, address, bytes)
+            : library.ibv_reg_mr(domain, address, bytes, ACCESS);
     if (region == 0) {
       int errno = errno();
       throw failed(
@@ -163,10 +170,20 @@ public final class Verbs {
     return region;
   }
 
+  /** An adapter or a kernel that cannot relax the order keeps it. */
+  private long registerRelaxed(long domain, long address, long bytes) {
+    try {
+      return library.ibv_reg_mr_iova2(
+          domain, address, bytes, address, ACCESS | ACCESS_RELAXED_ORDERING);
+    } catch (UnsatisfiedLinkError e) {
+      return library.ibv_reg_mr(domain, address, bytes, ACCESS); // before rdma-core 28
+    }
+  }
+
   /** Registers memory of a device by its dma-buf, or says that it cannot be done: 0. */
   public long registerDmaBuf(
-      long domain, int fd, long offset, long bytes, long iova, String where) {
-    int access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ;
+      long domain, int fd, long offset, long bytes, long iova, boolean relaxed, String where) {
+    int access = relaxed ? ACCESS | ACCESS_RELAXED_ORDERING : ACCESS;
     long region;
     try {
       region = library.ibv_reg_dmabuf_mr(domain, offset, bytes, iova, fd, access);

@@ -153,6 +153,7 @@ public final class VerbsLayout {
   public static final int ACCESS_LOCAL_WRITE = 1;
   public static final int ACCESS_REMOTE_WRITE = 2;
   public static final int ACCESS_REMOTE_READ = 4;
+  public static final int ACCESS_RELAXED_ORDERING = 1 << 20;
 
   public static final int WC_SUCCESS = 0;
   public static final int WC_LOC_LEN_ERR = 1;

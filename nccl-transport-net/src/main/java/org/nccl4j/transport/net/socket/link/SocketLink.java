@@ -2,8 +2,6 @@ package org.nccl4j.transport.net.socket.link;
 
 import java.io.IOException;
 import java.lang.System.Logger.Level;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
@@ -21,6 +19,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.socket.silence.MovedException;
 import org.nccl4j.transport.net.socket.silence.Silence;
 
@@ -91,19 +90,6 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private static final int LOOKS_WITH_RECEIVER = 16;
   private static final int LOOKS_ALONE = 4;
 
-  /** Longest turn: no turn waits for anything. */
-  private static final Duration LONGEST_TURN = Duration.ofSeconds(5);
-
-  private static final VarHandle TURN;
-
-  static {
-    try {
-      TURN = MethodHandles.lookup().findVarHandle(SocketLink.class, "turn", int.class);
-    } catch (ReflectiveOperationException e) {
-      throw new ExceptionInInitializerError(e);
-    }
-  }
-
   /** Null if messages carry no sums. */
   final MessageSum sums;
 
@@ -119,8 +105,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private final ByteBuffer ack;
   private final ByteBuffer acks;
 
-  /** 1 while a thread has the turn, else 0. */
-  private volatile int turn;
+  private final Turn turn = new Turn();
 
   private volatile Reader receiver;
   private volatile DataSockets lanes;
@@ -222,17 +207,17 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   @HotPath
   boolean enter() {
-    return turn == 0 && TURN.compareAndSet(this, 0, 1);
+    return turn.enter();
   }
 
   @HotPath
   void leave() {
-    TURN.setRelease(this, 0);
+    turn.leave();
   }
 
   /** Takes the turn as soon as its owner leaves; false if the owner keeps it for too long. */
   boolean enterSoon() {
-    return Patience.until(this::enter, LONGEST_TURN);
+    return turn.enterSoon();
   }
 
   /** The socket, or null while there is none to read or write. */

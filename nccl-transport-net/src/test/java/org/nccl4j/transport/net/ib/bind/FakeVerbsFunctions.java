@@ -14,6 +14,14 @@ public interface FakeVerbsFunctions {
 
   void fake_lose_from(long bytes);
 
+  void fake_set_down(int device, int port, int down);
+
+  void fake_chaos(int oneOf, long seed);
+
+  void fake_break(int after, int arrives);
+
+  int fake_broke();
+
   void fake_event(int device, int type, long element);
 
   void fake_set_ports(int device, int ports);

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -6,6 +6,7 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedChannelException;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.PendingHandshake;
+import org.nccl4j.device.HotPath;
 
 /**
  * The TCP connection over which two ends tell each other their queue pairs, and which stays open so
@@ -19,41 +20,44 @@ import org.nccl4j.api.wire.PendingHandshake;
  *   RemoteQpInfo, signature         --&gt;
  *                                   &lt;--    RemoteQpInfo, signature
  *   a byte: it is ready             --&gt;
+ *   MoveMessage, signature          &lt;-&gt;    MoveMessage, signature    (any time, any number)
+ *   a byte: goodbye                 --&gt;
  * </pre>
  *
  * <p>Signatures are of the handshake: none can be forged, nor said again to another connection or
  * in the other direction. All of it goes by TLS where the user has set that.
  */
-final class ControlConnection implements AutoCloseable {
+public final class ControlConnection implements AutoCloseable {
   private static final byte GOODBYE = 2;
 
   private final ByteChannel channel;
   private final Handshake handshake;
   private final ByteBuffer in =
-      ByteBuffer.allocateDirect(RemoteQpInfo.BYTES + Handshake.PROOF_BYTES);
+      ByteBuffer.allocateDirect(MoveMessage.BYTES + Handshake.PROOF_BYTES);
   private boolean goodbye;
+  private boolean over;
   private ByteBuffer out = ByteBuffer.allocate(0);
 
   /** Over a connection whose ends know each other. */
-  ControlConnection(PendingHandshake proved) {
+  public ControlConnection(PendingHandshake proved) {
     this.channel = proved.channel();
     this.handshake = proved.handshake();
   }
 
   /** Begins to send a description of this end. */
-  void sendEnd(RemoteQpInfo end) {
+  public void sendEnd(RemoteQpInfo end) {
     byte[] message = end.encode();
     out = ByteBuffer.allocate(message.length + Handshake.PROOF_BYTES);
     out.put(message).put(handshake.sign(message)).flip();
   }
 
   /** Begins to send a byte that says that this end is ready. */
-  void sendReady() {
+  public void sendReady() {
     out = ByteBuffer.wrap(new byte[] {1});
   }
 
   /** Sends more of what has begun, and says whether all is sent. */
-  boolean flush() throws IOException {
+  public boolean flush() throws IOException {
     if (out.hasRemaining()) {
       channel.write(out);
     }
@@ -65,7 +69,7 @@ final class ControlConnection implements AutoCloseable {
    *
    * @throws java.net.ProtocolException if it does not know the secret
    */
-  RemoteQpInfo receiveEnd() throws IOException {
+  public RemoteQpInfo receiveEnd() throws IOException {
     if (!fill(RemoteQpInfo.BYTES + Handshake.PROOF_BYTES)) {
       return null;
     }
@@ -78,32 +82,92 @@ final class ControlConnection implements AutoCloseable {
   }
 
   /** True if the other end has said that it is ready. */
-  boolean receiveReady() throws IOException {
-    return fill(1);
+  public boolean receiveReady() throws IOException {
+    if (!fill(1)) {
+      return false;
+    }
+    in.clear();
+    return true;
   }
 
   /** Says that this end closes in order: all that it had to send has been received. */
-  void sayGoodbye() {
+  public void sayGoodbye() {
     try {
-      channel.write(ByteBuffer.wrap(new byte[] {GOODBYE}));
+      if (flush()) {
+        channel.write(ByteBuffer.wrap(new byte[] {GOODBYE}));
+      }
     } catch (IOException e) {
       return; // the other end is gone already, and hears nothing
     }
   }
 
-  /** True if the other end has closed or died without a goodbye. */
-  boolean isOver() {
-    if (goodbye) {
-      return false;
+  /** Begins to send a message, behind those that are being sent. */
+  public void send(MoveMessage message) {
+    byte[] bytes = message.encode();
+    ByteBuffer all = ByteBuffer.allocate(out.remaining() + bytes.length + Handshake.PROOF_BYTES);
+    out = all.put(out).put(bytes).put(handshake.sign(bytes)).flip();
+    goOn();
+  }
+
+  /** Sends more of what has begun. */
+  public void goOn() {
+    try {
+      flush();
+    } catch (IOException e) {
+      over = !goodbye;
+    }
+  }
+
+  /** Takes the other end's next message; null if none has come. */
+  public MoveMessage poll() {
+    if (goodbye || over) {
+      return null;
     }
     try {
-      in.clear().limit(1);
-      int read = channel.read(in);
-      goodbye = read > 0;
-      return read < 0;
+      return hasMessage() ? take() : null;
     } catch (IOException e) {
-      return true;
+      over = true;
+      return null;
     }
+  }
+
+  /** True if a message has come whole. */
+  @HotPath
+  private boolean hasMessage() throws IOException {
+    if (in.position() == 0) {
+      in.limit(1);
+      int read = channel.read(in);
+      over = read < 0;
+      if (read <= 0) {
+        return false;
+      }
+      if (in.get(0) == GOODBYE) {
+        goodbye = true;
+        return false;
+      }
+      in.limit(MoveMessage.BYTES + Handshake.PROOF_BYTES);
+    }
+    over = channel.read(in) < 0;
+    return !in.hasRemaining();
+  }
+
+  private MoveMessage take() throws IOException {
+    byte[] message = new byte[MoveMessage.BYTES];
+    byte[] signature = new byte[Handshake.PROOF_BYTES];
+    in.flip().get(message).get(signature);
+    in.clear();
+    handshake.verify(message, signature);
+    return MoveMessage.decode(message);
+  }
+
+  /** True if the other end has closed or died without a goodbye, as far as {@link #poll} knows. */
+  public boolean isOver() {
+    return over;
+  }
+
+  /** True if the other end has closed in order. */
+  public boolean hasGoodbye() {
+    return goodbye;
   }
 
   /** Reads until there are so many bytes; then they can be taken from the begin of the buffer. */

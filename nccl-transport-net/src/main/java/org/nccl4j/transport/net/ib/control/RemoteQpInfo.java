@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -19,7 +19,9 @@ import org.nccl4j.transport.net.ib.verbs.Gid;
  *  32  its remote key, 4 bytes
  *  36  number of queue pairs, 4 bytes
  *  40  name of the port, 64 bytes of UTF-8, zeros behind it
- * 104  numbers of the queue pairs, 4 bytes each, 128 of them
+ * 104  number of its host's ports that the connection may use, 1 byte; 0: it has no fail-over
+ * 105  which of them it is, 1 byte
+ * 108  numbers of the queue pairs, 4 bytes each, 128 of them
  * </pre>
  *
  * @param rank who it is
@@ -31,9 +33,11 @@ import org.nccl4j.transport.net.ib.verbs.Gid;
  * @param memory where the other end writes: a sender's clear-to-send queue, a receiver's sizes
  * @param remoteKey the key for that
  * @param portName for people
+ * @param ports number of ports that can take over from one another there; 0: it has no fail-over
+ * @param port the place of this one among them
  * @param queuePairs their numbers
  */
-record RemoteQpInfo(
+public record RemoteQpInfo(
     int rank,
     int lid,
     int mtu,
@@ -43,24 +47,26 @@ record RemoteQpInfo(
     long memory,
     int remoteKey,
     String portName,
+    int ports,
+    int port,
     int[] queuePairs) {
-  static final int BYTES = 104 + Integer.BYTES * IbHandle.MAX_QUEUE_PAIRS;
+  public static final int BYTES = 108 + Integer.BYTES * IbHandle.MAX_QUEUE_PAIRS;
   private static final int NAME_BYTES = 64;
   private static final int SPLIT = 1;
   private static final int ETHERNET = 2;
 
-  long subnetPrefix() {
+  public long subnetPrefix() {
     return ByteBuffer.wrap(gid).getLong();
   }
 
-  byte[] encode() {
+  public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(BYTES);
     int flags = (split ? SPLIT : 0) | (ethernet ? ETHERNET : 0);
     out.putInt(rank).putShort((short) lid).put((byte) mtu).put((byte) flags).put(gid);
     out.putLong(memory).putInt(remoteKey).putInt(queuePairs.length);
     byte[] name = portName.getBytes(StandardCharsets.UTF_8);
     out.put(name, 0, Math.min(name.length, NAME_BYTES));
-    out.position(104);
+    out.position(104).put((byte) ports).put((byte) port).position(108);
     for (int number : queuePairs) {
       out.putInt(number);
     }
@@ -72,7 +78,7 @@ record RemoteQpInfo(
    *
    * @throws RemoteException if they say nothing sensible
    */
-  static RemoteQpInfo decode(byte[] bytes) {
+  public static RemoteQpInfo decode(byte[] bytes) {
     ByteBuffer in = ByteBuffer.wrap(bytes);
     int rank = in.getInt();
     int lid = in.getShort() & 0xffff;
@@ -92,6 +98,9 @@ record RemoteQpInfo(
           "run the same version of nccl4j on all ranks");
     }
     in.position(104);
+    int ports = in.get() & 0xff;
+    int port = in.get() & 0xff;
+    in.position(108);
     int[] queuePairs = new int[count];
     for (int i = 0; i < count; i++) {
       queuePairs[i] = in.getInt();
@@ -101,11 +110,11 @@ record RemoteQpInfo(
     boolean split = (flags & SPLIT) != 0;
     boolean ethernet = (flags & ETHERNET) != 0;
     return new RemoteQpInfo(
-        rank, lid, mtu, split, ethernet, gid, memory, remoteKey, portName, queuePairs);
+        rank, lid, mtu, split, ethernet, gid, memory, remoteKey, portName, ports, port, queuePairs);
   }
 
   /** Returns the information for people. */
-  String describe() {
+  public String describe() {
     return "rank %d (%s, GID %s)".formatted(rank, portName, Gid.text(gid));
   }
 

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -18,7 +18,7 @@ import org.nccl4j.device.RemoteException;
  * peer that proves that it knows the secret, and only then tells this end. It goes on until it is
  * closed, unless every address says no for good. Never blocks. Owned by one thread at a time.
  */
-final class ControlDialer implements AutoCloseable {
+public final class ControlDialer implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NET");
 
   private enum Stage {
@@ -35,15 +35,16 @@ final class ControlDialer implements AutoCloseable {
   private Stage stage = Stage.CONNECTING;
   private RemoteQpInfo remote;
 
-  ControlDialer(IbHandle handle, NetContext context) {
-    this(handle, context, System::nanoTime);
+  /** Begins with the handle's address at a place. */
+  public ControlDialer(IbHandle handle, int place, NetContext context) {
+    this(handle, place, context, System::nanoTime);
   }
 
   /** Creates a dialer as the other constructor does, with a clock in nanoseconds. */
-  ControlDialer(IbHandle handle, NetContext context, LongSupplier clock) {
+  public ControlDialer(IbHandle handle, int place, NetContext context, LongSupplier clock) {
     dialer =
         new Dialer(
-            handle.socketAddresses(),
+            handle.socketAddresses(place),
             socket -> context.controlChannel(socket, /* dialed= */ true),
             clock);
     session = handle.sessionBytes();
@@ -51,7 +52,7 @@ final class ControlDialer implements AutoCloseable {
   }
 
   /** Sets the queue pair information that the listener receives. */
-  void introduce(RemoteQpInfo end) {
+  public void introduce(RemoteQpInfo end) {
     own = end;
   }
 
@@ -60,7 +61,7 @@ final class ControlDialer implements AutoCloseable {
    *
    * @throws RemoteException if no address leads to it, nor ever will
    */
-  boolean step() {
+  public boolean step() {
     while (stage != Stage.DONE) {
       try {
         if (!advance()) {
@@ -128,21 +129,21 @@ final class ControlDialer implements AutoCloseable {
         dialer.next());
   }
 
-  ControlConnection link() {
+  public ControlConnection link() {
     return link;
   }
 
-  RemoteQpInfo remote() {
+  public RemoteQpInfo remote() {
     return remote;
   }
 
   /** Begins to tell the listener that this end is ready. */
-  void sayReady() {
+  public void sayReady() {
     link.sendReady();
   }
 
   /** True if the listener has been told that this end is ready. */
-  boolean isReadySaid() {
+  public boolean isReadySaid() {
     try {
       return link.flush();
     } catch (IOException e) {

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -16,7 +16,7 @@ import org.nccl4j.transport.net.ib.device.IbSettings;
  * The address of a listener for a sender: at most 128 bytes.
  *
  * <pre>
- *   0  "nib2"
+ *   0  "nib3"
  *   4  session, 8 bytes: which listener is meant
  *  12  TCP port, 2 bytes
  *  14  queue pairs that the listener wants, 1 byte
@@ -29,11 +29,11 @@ import org.nccl4j.transport.net.ib.device.IbSettings;
  * @param queuePairs how many queue pairs it wants at least
  * @param addresses where it can be reached, best first
  */
-record IbHandle(long session, int port, int queuePairs, List<InetAddress> addresses) {
-  static final int MAX_QUEUE_PAIRS = IbSettings.MAX_QUEUE_PAIRS;
-  private static final int MAGIC = 0x6e696232;
+public record IbHandle(long session, int port, int queuePairs, List<InetAddress> addresses) {
+  public static final int MAX_QUEUE_PAIRS = IbSettings.MAX_QUEUE_PAIRS;
+  private static final int MAGIC = 0x6e696233;
 
-  byte[] encode() {
+  public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(NetListener.HANDLE_BYTES);
     out.putInt(MAGIC).putLong(session).putShort((short) port).put((byte) queuePairs);
     int countAt = out.position();
@@ -55,7 +55,7 @@ record IbHandle(long session, int port, int queuePairs, List<InetAddress> addres
    *
    * @throws InvalidUsageException if they are no handle
    */
-  static IbHandle decode(byte[] handle) {
+  public static IbHandle decode(byte[] handle) {
     try {
       ByteBuffer in = ByteBuffer.wrap(handle);
       if (in.getInt() == MAGIC && handle.length <= NetListener.HANDLE_BYTES) {
@@ -88,12 +88,16 @@ record IbHandle(long session, int port, int queuePairs, List<InetAddress> addres
   }
 
   /** The session as a handshake's request. */
-  byte[] sessionBytes() {
+  public byte[] sessionBytes() {
     return ByteBuffer.allocate(Long.BYTES).putLong(session).array();
   }
 
-  /** The addresses with the port. */
-  List<InetSocketAddress> socketAddresses() {
-    return addresses.stream().map(address -> new InetSocketAddress(address, port)).toList();
+  /** The addresses with the port, in turn, from the one at a place on. */
+  public List<InetSocketAddress> socketAddresses(int place) {
+    List<InetSocketAddress> turned = new ArrayList<>();
+    for (int i = 0; i < addresses.size(); i++) {
+      turned.add(new InetSocketAddress(addresses.get((place + i) % addresses.size()), port));
+    }
+    return turned;
   }
 }

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.ib.control;
 
 import java.net.InetAddress;
 import java.net.UnknownHostException;
@@ -15,13 +15,13 @@ import org.nccl4j.transport.net.ib.verbs.Gid;
  * The addresses of control connections, which are TCP: the RoCE address itself, which the other
  * rank has to reach anyway, then this host's interfaces, loopback last.
  */
-final class ControlAddresses {
+public final class ControlAddresses {
   private static final int MOST = 4;
 
   private ControlAddresses() {}
 
   /** Addresses to be reached at, best first. */
-  static List<InetAddress> of(NetContext context, Gid gid) throws UnknownHostException {
+  public static List<InetAddress> of(NetContext context, Gid gid) throws UnknownHostException {
     Set<InetAddress> addresses = new LinkedHashSet<>();
     if (gid.type() == Gid.Type.ROCE_V2 && !gid.isLinkLocal()) {
       addresses.add(InetAddress.getByAddress(gid.address()));

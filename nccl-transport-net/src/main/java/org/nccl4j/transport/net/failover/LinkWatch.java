@@ -1,0 +1,202 @@
+package org.nccl4j.transport.net.failover;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
+
+/**
+ * The thread of one communicator's connections over a network that finds broken ones although no
+ * operation asks for them, and has them repaired. It looks at times, and often while something is
+ * broken.
+ */
+public class LinkWatch implements Runnable {
+  /** A link that is looked at. */
+  public interface Watched {
+    /**
+     * Looks for what is broken, and goes on with its replacement.
+     *
+     * @return whether one is broken
+     */
+    boolean look();
+
+    /** True if something is under way that may find a socket broken; by any thread. */
+    boolean isUnderWay();
+  }
+
+  private static final long LOOK_NANOS = 50_000_000;
+  private static final int LOOKS_FOR_PORT = 10;
+  private static final long BUSY_LOOK_NANOS = 500_000;
+
+  /** A look waits for nothing. */
+  private static final Duration LONGEST_LOOK = Duration.ofSeconds(5);
+
+  private static final long MOST_LINGER_NANOS = 300_000_000;
+
+  private final AtomicLong linger = new AtomicLong(MOST_LINGER_NANOS);
+  private final String name;
+  private final Duration bound;
+  private final Runnable port;
+
+  /** Longest time without a look; zero for no bound. */
+  private final long idleNanos;
+
+  /** Replaced by another array with each link: looking at it allocates nothing. */
+  private volatile Watched[] links = {};
+
+  private volatile Thread thread;
+  private volatile boolean stopped;
+
+  /** True if TCP connections are being let in. Of this thread. */
+  private boolean hasGuests;
+
+  /** True while it does not look before it is woken. */
+  private volatile boolean asleep;
+
+  /**
+   * A watch without links, and so without a thread.
+   *
+   * @param name of the thread
+   * @param bound longest time that a broken link may take to be repaired; zero for no repair
+   * @param idle longest time without a look while nothing is under way; zero for no bound
+   * @param port takes what comes at the port
+   */
+  public LinkWatch(String name, Duration bound, Duration idle, Runnable port) {
+    this.name = name;
+    this.bound = bound;
+    this.idleNanos = idle.toNanos();
+    this.port = port;
+  }
+
+  /** Returns the longest time that a broken link may take to be repaired; zero for no repair. */
+  public final Duration bound() {
+    return bound;
+  }
+
+  /** Has the port looked at again soon: somebody is being let in. By the watch's thread. */
+  public final void haveGuests() {
+    hasGuests = true;
+  }
+
+  /** Watches one more link. */
+  public final synchronized void add(Watched link) {
+    List<Watched> all = new ArrayList<>(Arrays.asList(links));
+    all.add(link);
+    links = all.toArray(Watched[]::new);
+    if (thread == null && !stopped) {
+      Thread started = new Thread(this, name);
+      started.setDaemon(true);
+      thread = started;
+      started.start();
+    }
+  }
+
+  /** Forgets a link. */
+  public final synchronized void remove(Watched link) {
+    List<Watched> all = new ArrayList<>(Arrays.asList(links));
+    all.remove(link);
+    links = all.toArray(Watched[]::new);
+  }
+
+  /** Takes some of the time that all links together may linger when they close. */
+  public final boolean mayLinger(long nanos) {
+    return linger.addAndGet(-nanos) > 0;
+  }
+
+  /** Something is under way. */
+  @HotPath
+  public final void attend() {
+    if (asleep) {
+      wake();
+    }
+  }
+
+  /** A link is broken, or what repairs it has come. */
+  public final void wake() {
+    LockSupport.unpark(thread);
+  }
+
+  @Override
+  public final void run() {
+    boolean broken = false;
+    boolean slept = false;
+    int looks = 0;
+    while (!stopped) {
+      if (broken || slept || hasGuests || ++looks % LOOKS_FOR_PORT == 0) {
+        hasGuests = false;
+        port.run();
+      }
+      broken = false;
+      for (Watched link : links) {
+        broken |= link.look();
+      }
+      slept = false;
+      if (!broken && !hasGuests && !isUnderWay()) {
+        slept = sleep();
+      } else {
+        Patience.parkOwn(this, broken || hasGuests ? BUSY_LOOK_NANOS : lookNanos());
+      }
+    }
+  }
+
+  private boolean isUnderWay() {
+    for (Watched link : links) {
+      if (link.isUnderWay()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private long lookNanos() {
+    return idleNanos == 0 ? LOOK_NANOS : Math.min(LOOK_NANOS, idleNanos);
+  }
+
+  /**
+   * Says first that it sleeps: who begins something afterwards wakes it.
+   *
+   * @return true if nobody did for the longest time without a look
+   */
+  private boolean sleep() {
+    long begin = System.nanoTime();
+    asleep = true;
+    if (!stopped && !isUnderWay()) {
+      if (idleNanos == 0) {
+        Patience.parkOwn(this);
+      } else {
+        Patience.parkOwn(this, idleNanos);
+      }
+    }
+    asleep = false;
+    return idleNanos != 0 && System.nanoTime() - begin >= idleNanos;
+  }
+
+  /**
+   * Stops it, and waits until it touches no link any more.
+   *
+   * @throws TimeoutException if it still does
+   */
+  public final void close() {
+    Thread running;
+    synchronized (this) {
+      stopped = true;
+      running = thread;
+    }
+    if (running == null) {
+      return;
+    }
+    LockSupport.unpark(running);
+    if (!Patience.join(running, LONGEST_LOOK)) {
+      throw new TimeoutException(
+          ErrorId.STILL_RUNNING,
+          "%s has not ended within %s".formatted(running.getName(), Patience.text(LONGEST_LOOK)),
+          "report this with the output of jstack");
+    }
+  }
+}

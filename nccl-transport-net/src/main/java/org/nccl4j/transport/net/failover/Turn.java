@@ -1,0 +1,46 @@
+package org.nccl4j.transport.net.failover;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.time.Duration;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Patience;
+
+/**
+ * The right to use a connection, which one thread at a time has: the user of the connection, or its
+ * {@link LinkWatch}. Nobody waits for it in a hot path.
+ */
+public final class Turn {
+  /** Longest turn: no turn waits for anything. */
+  private static final Duration LONGEST = Duration.ofSeconds(5);
+
+  private static final VarHandle TAKEN;
+
+  static {
+    try {
+      TAKEN = MethodHandles.lookup().findVarHandle(Turn.class, "taken", int.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  /** 1 while a thread has the turn, else 0. */
+  private volatile int taken;
+
+  /** Takes the turn if no thread has it; what its last owner wrote is then seen. */
+  @HotPath
+  public boolean enter() {
+    return taken == 0 && TAKEN.compareAndSet(this, 0, 1);
+  }
+
+  /** Gives the turn back, with all that was written meanwhile. */
+  @HotPath
+  public void leave() {
+    TAKEN.setRelease(this, 0);
+  }
+
+  /** Takes the turn as soon as its owner leaves; false if the owner keeps it for too long. */
+  public boolean enterSoon() {
+    return Patience.until(this::enter, LONGEST);
+  }
+}

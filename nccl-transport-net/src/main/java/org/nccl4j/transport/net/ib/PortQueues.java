@@ -1,0 +1,191 @@
+package org.nccl4j.transport.net.ib;
+
+import java.lang.System.Logger;
+import java.util.Arrays;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
+import org.nccl4j.transport.net.ib.device.CompletionQueue;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
+import org.nccl4j.transport.net.ib.device.RegistrationCache;
+
+/**
+ * The queue pairs of one end of a connection at one port, their completion queue, and the table of
+ * announcements as the port's device knows it. Owned by the thread that has the connection's turn.
+ */
+final class PortQueues implements AutoCloseable {
+  private static final Logger LOG = DebugLog.of("NET");
+
+  /**
+   * The size of the queues.
+   *
+   * @param pairs number of queue pairs
+   * @param sends most sends under way on each
+   * @param receives most receives under way on each
+   * @param entries of the completion queue
+   */
+  record Size(int pairs, int sends, int receives, int entries) {}
+
+  final LocalQpInfo local;
+  final OpenDevice device;
+  final CompletionQueue completions;
+  final QueuePair[] pairs;
+
+  private final IbSettings settings;
+  private final ClearToSend table;
+  private final RegistrationCache.Region region;
+  private long[] handles;
+  private RemoteQpInfo remote;
+  private boolean stopped;
+  private boolean closed;
+
+  /** Opens the device and makes the queues. */
+  PortQueues(IbSettings settings, LocalQpInfo local, Size size, ClearToSend table) {
+    this.settings = settings;
+    this.local = local;
+    this.table = table;
+    pairs = new QueuePair[size.pairs()];
+    device = OpenDevice.of(settings, local.port().device());
+    CompletionQueue queue = null;
+    RegistrationCache.Region registered = null;
+    try {
+      queue = new CompletionQueue(device, size.entries());
+      for (int i = 0; i < pairs.length; i++) {
+        pairs[i] = new QueuePair(device, queue, size.sends(), size.receives());
+      }
+      registered = device.cache().register(table.address(), ClearToSend.BYTES);
+    } finally {
+      if (registered == null) {
+        closePairs();
+        if (queue != null) {
+          queue.close();
+        }
+        device.close();
+      }
+    }
+    completions = queue;
+    region = registered;
+    handles = new long[pairs.length + 1];
+    handles[pairs.length] = queue.handle();
+    for (int i = 0; i < pairs.length; i++) {
+      handles[i] = pairs[i].handle();
+    }
+  }
+
+  /** Has what is reported of one more queue pair count as this connection's, until it closes. */
+  void watch(QueuePair another) {
+    handles = Arrays.copyOf(handles, handles.length + 1);
+    handles[handles.length - 1] = another.handle();
+  }
+
+  /** Returns the information for the other end, which reaches this one by it. */
+  RemoteQpInfo describe(int rank, boolean split, int ports, int port) {
+    int[] numbers = new int[pairs.length];
+    for (int i = 0; i < numbers.length; i++) {
+      numbers[i] = pairs[i].number();
+    }
+    return new RemoteQpInfo(
+        rank,
+        local.port().lid(),
+        local.port().mtu(),
+        split,
+        local.port().ethernet(),
+        local.gid().address(),
+        table.address(),
+        region.remoteKey(),
+        local.port().name(),
+        ports,
+        port,
+        numbers);
+  }
+
+  /** Connects the queue pairs to the other end's. */
+  void connect(RemoteQpInfo other) {
+    if (other.queuePairs().length != pairs.length) {
+      throw new RemoteException(
+          ErrorId.PROTOCOL,
+          "%s has %d queue pairs for a connection of %d"
+              .formatted(other.describe(), other.queuePairs().length, pairs.length),
+          "run the same version of nccl4j on all ranks");
+    }
+    remote = other;
+    for (int i = 0; i < pairs.length; i++) {
+      pairs[i].connect(settings, local, other, other.queuePairs()[i]);
+    }
+  }
+
+  /** The other end, once the queue pairs are connected. */
+  RemoteQpInfo remote() {
+    return remote;
+  }
+
+  /** The key of the table for this end. */
+  int tableKey() {
+    return region.localKey();
+  }
+
+  /**
+   * Looks for events of the device.
+   *
+   * @throws NcclException if the device or one of the queues is dead, or the port is down for long
+   */
+  void check(long patienceNanos) {
+    device.events().check(handles, local.port().port(), patienceNanos);
+  }
+
+  /** True if the port is known to be down. */
+  boolean isDown() {
+    return device.events().isDown(local.port().port());
+  }
+
+  /** Ends the queue pairs: nothing leaves or arrives any more. */
+  void stop() {
+    if (!stopped) {
+      stopped = true;
+      for (QueuePair pair : pairs) {
+        release(pair::close);
+      }
+    }
+  }
+
+  /** The path in words, for people. */
+  String path() {
+    return "%s to %s".formatted(local.port().name(), remote.describe());
+  }
+
+  private void closePairs() {
+    for (QueuePair pair : pairs) {
+      if (pair != null) {
+        pair.close();
+      }
+    }
+  }
+
+  /** Frees something of a device that may be dead, and then refuses every call. */
+  private void release(Runnable freed) {
+    try {
+      freed.run();
+    } catch (NcclException e) {
+      LOG.log(Logger.Level.DEBUG, "device {0} is left with an error: {1}", device.name(), e);
+    }
+  }
+
+  /** Frees all. Memory that is registered with the device has to be forgotten before. */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    stop();
+    release(region::close);
+    release(completions::close);
+    for (long handle : handles) {
+      device.events().forget(handle);
+    }
+    release(device::close);
+  }
+}

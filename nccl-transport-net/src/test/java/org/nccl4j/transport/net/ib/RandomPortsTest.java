@@ -1,0 +1,200 @@
+package org.nccl4j.transport.net.ib;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.Random;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
+
+/**
+ * Groups of messages between ports that go down and up, over queue pairs that break, at random
+ * moments: all arrive once, whole, with their sizes and notes.
+ */
+@Timeout(300)
+class RandomPortsTest extends WithFakeVerbs {
+  private static final int SEEDS = Integer.getInteger("nccl4j.rounds", 200);
+  private static final long FIRST_SEED = Long.getLong("nccl4j.seed", 1);
+  private static final int GROUPS = 30;
+  private static final int UNDER_WAY = 6;
+  private static final int ROOM = 3000;
+  private static final int MOST_MESSAGES = 8;
+  private static final int CELL = MOST_MESSAGES * ROOM;
+
+  /** Moves are told of by warnings, thousands of them. */
+  private final Logger log = Logger.getLogger("org.nccl4j.NET");
+
+  private Level levelBefore;
+
+  @BeforeEach
+  void quiet() {
+    levelBefore = log.getLevel();
+    log.setLevel(Level.SEVERE);
+  }
+
+  @AfterEach
+  void loud() {
+    log.setLevel(levelBefore);
+  }
+
+  /** A group: what is sent, and both ends' requests. */
+  private static final class Group {
+    private int cell;
+    private int[] sizes;
+    private int[] notes;
+    private byte[][] data;
+    private NetRequest receive;
+    private NetRequest[] sends;
+    private int begun;
+    private int ended;
+    private int[] order;
+  }
+
+  @Test
+  void everythingArrivesOnce() {
+    long moves = 0;
+    for (long seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
+      moves += run(new Random(seed * 7919), "seed " + seed);
+      FakeVerbs.empty();
+    }
+    assertTrue(moves > SEEDS, moves + " moves");
+  }
+
+  private long run(Random random, String seed) {
+    int devices = 1 + random.nextInt(3);
+    for (int d = 0; d < devices; d++) {
+      FakeVerbs.addRoce(fake, "roce" + d, 5);
+    }
+    int pairs = 1 + random.nextInt(4);
+    try (IbLink link =
+            new IbLink(
+                "NCCL_IB_QPS_PER_CONNECTION", Integer.toString(pairs),
+                "NCCL_IB_SPLIT_DATA_ON_QPS", Integer.toString(random.nextInt(2)),
+                "NCCL_IB_RESILIENCY_PORT_START_DELAY", "1");
+        DeviceMemory source = IbLink.memory(UNDER_WAY * CELL);
+        DeviceMemory target = IbLink.memory(UNDER_WAY * CELL)) {
+      NetMemory out = link.sender.register(source);
+      NetMemory in = link.receiver.register(target);
+      fake.fake_chaos(40 + random.nextInt(400), random.nextInt(1 << 30));
+      Deque<Group> groups = new ArrayDeque<>();
+      boolean[] down = new boolean[devices];
+      int begun = 0;
+      long end = System.nanoTime() + 30_000_000_000L;
+      while (begun < GROUPS || !groups.isEmpty()) {
+        assertTrue(System.nanoTime() < end, seed + ": not within 30 s");
+        if (begun < GROUPS && groups.size() < UNDER_WAY && random.nextInt(3) == 0) {
+          groups.add(group(random, begun++ % UNDER_WAY, source));
+        }
+        ((IbConnection) link.sender).poll();
+        ((IbConnection) link.receiver).poll();
+        for (Group each : groups) {
+          go(each, link, out, in);
+        }
+        while (!groups.isEmpty() && isOver(groups.peek(), target, seed)) {
+          groups.remove();
+        }
+        if (random.nextInt(400) == 0) {
+          int device = random.nextInt(devices);
+          down[device] = !down[device] && !isLast(down);
+          fake.fake_set_down(device, 1, down[device] ? 1 : 0);
+          fake.fake_event(
+              device, down[device] ? VerbsLayout.EVENT_PORT_ERR : VerbsLayout.EVENT_PORT_ACTIVE, 1);
+        }
+      }
+      return link.sender.takeOvers().count();
+    }
+  }
+
+  private static boolean isLast(boolean[] down) {
+    int up = 0;
+    for (boolean each : down) {
+      up += each ? 0 : 1;
+    }
+    return up <= 1;
+  }
+
+  private static Group group(Random random, int cell, DeviceMemory source) {
+    Group group = new Group();
+    int n = random.nextBoolean() ? 1 : 1 + random.nextInt(MOST_MESSAGES);
+    group.cell = cell;
+    group.sizes = new int[n];
+    group.notes = new int[n];
+    group.data = new byte[n][];
+    group.sends = new NetRequest[n];
+    group.order = random.ints(0, n).distinct().limit(n).toArray();
+    for (int m = 0; m < n; m++) {
+      group.sizes[m] = random.nextInt(4) == 0 ? 0 : random.nextInt(ROOM);
+      group.notes[m] = n == 1 && random.nextInt(3) == 0 ? 1 + random.nextInt(0xffff) : 0;
+      group.data[m] = new byte[group.sizes[m]];
+      random.nextBytes(group.data[m]);
+      source.write((long) cell * CELL + m * ROOM, ByteBuffer.wrap(group.data[m]));
+    }
+    return group;
+  }
+
+  private static void go(Group group, IbLink link, NetMemory out, NetMemory in) {
+    int n = group.sizes.length;
+    if (group.receive == null) {
+      NetMemory[] memories = new NetMemory[n];
+      long[] offsets = new long[n];
+      int[] bytes = new int[n];
+      int[] tags = new int[n];
+      for (int m = 0; m < n; m++) {
+        memories[m] = in;
+        offsets[m] = (long) group.cell * CELL + m * ROOM;
+        bytes[m] = ROOM;
+        tags[m] = group.cell * MOST_MESSAGES + m;
+      }
+      group.receive = link.receiver.irecv(n, memories, offsets, bytes, tags);
+    }
+    if (group.begun < n) {
+      int m = group.order[group.begun];
+      long offset = (long) group.cell * CELL + m * ROOM;
+      int tag = group.cell * MOST_MESSAGES + m;
+      group.sends[m] = link.sender.isend(out, offset, group.sizes[m], tag, group.notes[m]);
+      group.begun += group.sends[m] == null ? 0 : 1;
+    }
+    for (int m = 0; m < n; m++) {
+      if (group.sends[m] != null && group.sends[m].test(null)) {
+        group.sends[m] = null;
+        group.ended++;
+        // Its memory is the sender's again.
+        byte[] noise = new byte[ROOM];
+        Arrays.fill(noise, (byte) 0x5a);
+        out.memory().write((long) group.cell * CELL + m * ROOM, ByteBuffer.wrap(noise));
+      }
+    }
+  }
+
+  private static boolean isOver(Group group, DeviceMemory target, String seed) {
+    int n = group.sizes.length;
+    int[] sizes = new int[n];
+    if (group.receive == null || group.ended < n || !group.receive.test(sizes)) {
+      return false;
+    }
+    assertArrayEquals(group.sizes, sizes, seed);
+    if (n == 1) {
+      assertEquals(group.notes[0], group.receive.note(), seed);
+    }
+    for (int m = 0; m < n; m++) {
+      byte[] arrived = IbLink.read(target, (long) group.cell * CELL + m * ROOM, sizes[m]);
+      assertArrayEquals(group.data[m], arrived, seed + " message " + m);
+      // Whatever is written here from now on belongs to a later message.
+      target.write((long) group.cell * CELL + m * ROOM, ByteBuffer.wrap(new byte[ROOM]));
+    }
+    return true;
+  }
+}
