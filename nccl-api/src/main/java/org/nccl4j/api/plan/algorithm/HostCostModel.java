@@ -128,7 +128,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     return switch (algorithm) {
       case RING -> parts ? 2.2 * sent : 2 * sent;
       case TREE -> 5;
-      case DOUBLING -> operation.isRooted() ? 1 + sent : parts ? 2 * sent : 2.4 * sent;
+      case DOUBLING -> operation.isRooted() ? 1 + sent : parts ? 2.6 * sent : 2.4 * sent;
       case ONE_SHOT -> {
         if (operation == Operation.ALL_REDUCE) {
           boolean cached = isRead(operation, bytes) && bytes <= CACHED_BYTES;
