@@ -52,12 +52,15 @@ final class PeerSegments {
   }
 
   /**
-   * Maps a segment.
+   * Maps a segment. That which was found last stays mapped: a step may lend two.
    *
    * @throws SystemErrorException if that does not work
    */
   HostMemory map(long number, int descriptor, long bytes) {
     MappedRegion region = SharedSegment.attachOf(process, descriptor, bytes);
+    if (next == last && memories[last] != null) {
+      next = (next + 1) % MOST;
+    }
     unmap(next);
     regions[next] = region;
     memories[next] = new HostMemory(device, region.address(), bytes, region::close);

@@ -320,6 +320,10 @@ public final class SlotPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
+    if (plain && bytes <= Ll128Slots.PAIR_DATA && mode == RECEIVE && recvs.length == 1) {
+      reduceOneSmall(source, sourceOffset, target, targetOffset, bytes);
+      return;
+    }
     await(mode, bytes);
     if (lends) {
       chooseLenders(target, bytes, mode);
@@ -341,6 +345,22 @@ public final class SlotPrimitives extends Primitives {
       }
     }
     post(mode, bytes, target, targetOffset);
+  }
+
+  /** Own data and those of the only peer, in the order of their ranks. */
+  @HotPath
+  private void reduceOneSmall(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    RecvEnd end = recvs[0];
+    long slot = end.awaitSmall(waiter, call, bytes) + ConnectionEnd.LL128_DATA;
+    int count = bytes / elementBytes;
+    HostMemory theirs = end.memory();
+    if (lower == 0) {
+      reduction.reduce(source, sourceOffset, theirs, slot, target, targetOffset, count);
+    } else {
+      reduction.reduce(theirs, slot, source, sourceOffset, target, targetOffset, count);
+    }
+    end.releaseLazily();
   }
 
   private void combineInOrder(

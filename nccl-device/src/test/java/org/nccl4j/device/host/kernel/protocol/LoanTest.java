@@ -228,6 +228,10 @@ class LoanTest {
     }
     assertTrue(segments.find(1) == null);
     assertTrue(segments.find(2) != null);
+    // It is the oldest now, and a step may lend it together with the next.
+    segments.map(PeerSegments.MOST + 2, segment.descriptor(), segment.bytes());
+    assertTrue(segments.find(2) != null);
+    assertTrue(segments.find(3) == null);
     segments.close();
     assertTrue(segments.find(2) == null);
     assertThrows(
