@@ -18,12 +18,12 @@ import org.nccl4j.operation.Protocol;
 
 /** Plans sends and receives, and the operations that are made of them. */
 final class P2pPlanner {
-  /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
   /** A channel in LL128 carries 7 GB/s over NVLink; in Simple more, but a step takes longer. */
   private static final long LINE_BYTES_OF_CHANNEL = 48 << 10;
 
   private static final int FEW_CHANNELS = 32;
 
+  /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
   private static final long LEAST_COPIED = 1 << 20;
 
   private static final int MOST_GROUPS = 256;
