@@ -4,12 +4,8 @@ import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.Leases;
-import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
-import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.operation.Operation;
 
 /**
@@ -19,15 +15,12 @@ import org.nccl4j.operation.Operation;
  */
 public final class ExpertCalls {
   private final Launcher launcher;
-  private final ExpertSizes sizes;
+  private final ExpertLaunches launches;
   private final ExpertKernels.Plans plans;
-
-  /** Elements of the tokens of the last dispatch, for the record. */
-  private long elements;
 
   private ExpertCalls(Launcher launcher, ExpertSizes sizes, ExpertKernels.Plans plans) {
     this.launcher = launcher;
-    this.sizes = sizes;
+    this.launches = new ExpertLaunches(launcher, sizes);
     this.plans = plans;
   }
 
@@ -58,8 +51,8 @@ public final class ExpertCalls {
     try {
       launcher.enter();
       try {
-        elements = (long) count * sizes.hidden();
-        launch(
+        launches.begin(count);
+        launches.first(
             Operation.DISPATCH,
             plans.dispatch(experts, weights, count, whole),
             tokens,
@@ -77,7 +70,7 @@ public final class ExpertCalls {
   public void receiveDispatch(DeviceStream stream) {
     launcher.enter();
     try {
-      record(Operation.DISPATCH, plans.receiveDispatch(), null, null, stream);
+      launches.next(Operation.DISPATCH, plans.receiveDispatch(), null, null, stream);
     } finally {
       launcher.leave();
     }
@@ -91,7 +84,8 @@ public final class ExpertCalls {
   public void combine(DeviceMemory outputs, long rows, DeviceMemory result, DeviceStream stream) {
     launcher.enter();
     try {
-      launch(Operation.COMBINE, plans.combine(rows, result != null), outputs, result, stream);
+      launches.first(
+          Operation.COMBINE, plans.combine(rows, result != null), outputs, result, stream);
     } finally {
       launcher.leave();
     }
@@ -101,43 +95,14 @@ public final class ExpertCalls {
   public void receiveCombine(DeviceMemory result, DeviceStream stream) {
     launcher.enter();
     try {
-      record(Operation.COMBINE, plans.receiveCombine(), null, result, stream);
+      launches.next(Operation.COMBINE, plans.receiveCombine(), null, result, stream);
     } finally {
       launcher.leave();
     }
-  }
-
-  private void launch(
-      Operation operation,
-      KernelPlan plan,
-      DeviceMemory send,
-      DeviceMemory recv,
-      DeviceStream stream) {
-    record(operation, plan, send, recv, stream);
-    launcher.tell(operation.key(), elements, sizes.type(), 0, stream);
-  }
-
-  private void record(
-      Operation operation,
-      KernelPlan plan,
-      DeviceMemory send,
-      DeviceMemory recv,
-      DeviceStream stream) {
-    long shape = CallShape.of(operation, sizes.type(), RedOp.SUM, 0);
-    launcher.launchOther(plan, send, recv, stream, shape, elements);
   }
 
   /** Gives the plans back. A communicator that has failed frees them when it is closed. */
   public void discard() {
-    try {
-      launcher.enter();
-    } catch (NcclException failed) {
-      return;
-    }
-    try {
-      plans.discard();
-    } finally {
-      launcher.leave();
-    }
+    launches.discard(plans::discard);
   }
 }
