@@ -64,11 +64,7 @@ final class ExpertTables implements AutoCloseable {
     own.write(0, ints);
     tables.clear().limit(count * sizes.topK() * Float.BYTES);
     factors.read(0, tables);
-    tables
-        .flip()
-        .order(ByteOrder.nativeOrder())
-        .asFloatBuffer()
-        .get(weights, 0, count * sizes.topK());
+    tables.flip().asFloatBuffer().get(weights, 0, count * sizes.topK());
     queue.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
         own,
@@ -78,7 +74,7 @@ final class ExpertTables implements AutoCloseable {
     stream.synchronize();
     tables.clear();
     all.read(0, tables);
-    return tables.clear().order(ByteOrder.nativeOrder()).asIntBuffer();
+    return tables.clear().asIntBuffer();
   }
 
   /** Weights of the own entries of the last dispatch. */

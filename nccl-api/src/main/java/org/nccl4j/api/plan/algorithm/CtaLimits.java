@@ -44,11 +44,16 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
 
   /** A model's costs within these limits. */
   public CostModel costs(CostModel model, int nRanks) {
-    int blocks = sparing ? Math.min(most, SPARING_BLOCKS) : most;
-    int channels = sparing ? Math.min(most, SPARING_CHANNELS) : most;
+    int blocks = most(SPARING_BLOCKS);
+    int channels = most(SPARING_CHANNELS);
     return Math.min(blocks, channels) >= FewBlocksCosts.MANY
         ? model
         : new FewBlocksCosts(model, nRanks, Math.max(fewest, blocks), Math.max(fewest, channels));
+  }
+
+  /** Most blocks of operations that have so many at most where they are sparing. */
+  private int most(int ofSparing) {
+    return sparing ? Math.min(most, ofSparing) : most;
   }
 
   /** A number of blocks within the limits; 0, which leaves it to the device, stays. */
@@ -115,7 +120,7 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
    * @param messages to and from other ranks that a rank has at a time, at most
    */
   public int channels(int messages) {
-    int all = sparing ? Math.min(most, SPARING_CHANNELS) : most;
+    int all = most(SPARING_CHANNELS);
     int share = all >= ConnectionLayout.CHANNELS ? Integer.MAX_VALUE : Math.max(1, all / messages);
     int limit = Math.min(share, ofSends);
     return limit >= ConnectionLayout.CHANNELS ? 0 : limit;
