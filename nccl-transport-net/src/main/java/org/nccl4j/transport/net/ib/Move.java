@@ -48,7 +48,7 @@ abstract class Move {
   /** The error of those before, in case that the new ones move nothing either. */
   private NcclException before;
 
-  /** What is wrong at the other end; empty if it has said nothing. */
+  /** The trouble that the other end has told of; empty if none. */
   private String otherReason = "";
 
   /** True if the other end knows that this one's port is down. */
