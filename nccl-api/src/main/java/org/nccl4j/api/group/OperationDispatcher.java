@@ -6,6 +6,7 @@ import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.BufferWindows;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.trial.Trials;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
@@ -37,6 +38,9 @@ public final class OperationDispatcher {
 
   /** Null for operations that do not travel quantised. Set before the first operation. */
   private QuantisedSums quantised;
+
+  /** Null where nothing is tried. Set before the first operation. */
+  private Trials trials;
 
   private final P2pTasks singles = new P2pTasks();
   private final CheckedCall last = new CheckedCall();
@@ -75,6 +79,12 @@ public final class OperationDispatcher {
     return this;
   }
 
+  /** Has collectives measured, and tried by other algorithms; before the first operation. */
+  public void tryOut(Trials newTrials) {
+    trials = newTrials;
+    trials.attach(planner, launcher);
+  }
+
   /** As {@link Planner#keepsLines}. */
   public boolean keepsLines() {
     return planner.keepsLines();
@@ -94,6 +104,9 @@ public final class OperationDispatcher {
     planner = other.planner;
     launcher = other.launcher;
     signatures = other.signatures;
+    if (trials != null) {
+      trials.attach(planner, launcher);
+    }
   }
 
   /**
@@ -118,6 +131,13 @@ public final class OperationDispatcher {
         }
         launchThread = null;
       }
+    }
+  }
+
+  /** Ends trials: what has been measured is written. After the last operation. */
+  public void endTrials() {
+    if (trials != null) {
+      trials.close();
     }
   }
 
@@ -381,6 +401,8 @@ public final class OperationDispatcher {
         KernelPlan plan = planner.plan(shape, send, recv, count);
         if (single) {
           launcher.launchOther(plan, send, recv, stream, shape, count);
+        } else if (trials != null) {
+          trials.launch(plan, send, recv, stream, shape, count);
         } else {
           launcher.launchCollective(plan, send, recv, stream, shape, count);
         }

@@ -465,6 +465,9 @@ public final class CommunicatorState {
       }
     }
     boolean free = idle;
+    if (free) {
+      queue.endTrials();
+    }
     queue.close(free);
     others.keySet().forEach(other -> other.close(free));
     engine.launcher().hooks().close();

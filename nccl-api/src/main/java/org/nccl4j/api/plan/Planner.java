@@ -266,6 +266,41 @@ public final class Planner {
   }
 
   /**
+   * The algorithms and protocols that a collective on these buffers may go by: first the one of
+   * {@link #plan(long, DeviceMemory, DeviceMemory, long)}, then those that it may be measured
+   * against, the fastest first, as predicted. The same on all ranks.
+   */
+  public List<AlgorithmChoice> choices(
+      long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
+    long whole = wholeBytes(shape, count);
+    DataType type = CallShape.type(shape);
+    RedOp op = CallShape.op(shape);
+    return windows.areUsable(operation)
+        ? selector.choices(operation, whole, type, op, reach(shape, send, recv, count))
+        : selector.choices(operation, whole, type, op);
+  }
+
+  private BufferReach reach(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
+    long bytes = CallShape.bytes(shape, count);
+    RegisteredWindow from = windows.ofSend(operation, send, bytes);
+    RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
+    boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
+    return windows.reach(from, to, overlaps);
+  }
+
+  /**
+   * Predicted microseconds of an algorithm of {@link #has}; {@link CostModel#ONLY_WHERE_ASKED} or
+   * more where nothing is known of them.
+   *
+   * @param bytes of the whole data
+   */
+  public double predict(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    return costs.microseconds(operation, algorithm, protocol, bytes);
+  }
+
+  /**
    * A plan that takes an algorithm and a protocol of {@link #has} whatever the costs say, for a
    * measurement of them.
    */

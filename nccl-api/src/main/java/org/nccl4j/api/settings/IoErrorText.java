@@ -1,9 +1,11 @@
 package org.nccl4j.api.settings;
 
 import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
 
 /** Explains in words, not with a class name, why a user's file cannot be read or written. */
 public final class IoErrorText {
@@ -16,6 +18,12 @@ public final class IoErrorText {
     }
     if (e instanceof AccessDeniedException denied) {
       return "this user may not use " + denied.getFile();
+    }
+    if (e instanceof FileAlreadyExistsException there) {
+      return there.getFile() + " is there already, and is not a folder";
+    }
+    if (e instanceof NotDirectoryException file) {
+      return file.getFile() + " is not a folder";
     }
     if (e instanceof FileSystemException other && other.getReason() != null) {
       return other.getFile() + ": " + other.getReason();

@@ -24,6 +24,17 @@ public final class PlanSettings {
               + " measured times, which are then not used. With 0, never. NCCL4J_COSTS_FILE has"
               + " precedence.");
 
+  public static final Setting<String> NCCL4J_TRIALS =
+      Setting.text(
+          "NCCL4J_TRIALS",
+          "",
+          "the name of a folder",
+          "Where ranks of one machine keep the times of trials: now and then a collective goes by"
+              + " another algorithm than the chosen one, and both are measured, for at most 0.5 % of"
+              + " the time as predicted. ./nccl tune --from FOLDER FILE makes a table for"
+              + " NCCL4J_COSTS_FILE from them. Set on all ranks or on none. Float sums of such a call"
+              + " may be rounded differently.");
+
   public static final Setting<Integer> NCCL_CTA_POLICY =
       Setting.number(
           "NCCL_CTA_POLICY",
@@ -56,7 +67,12 @@ public final class PlanSettings {
 
   static final List<Setting<?>> ALL =
       List.of(
-          NCCL4J_COSTS_FILE, NCCL4J_PROBE, NCCL_CTA_POLICY, NCCL_TUNER_PLUGIN, NCCL4J_DETERMINISM);
+          NCCL4J_COSTS_FILE,
+          NCCL4J_PROBE,
+          NCCL4J_TRIALS,
+          NCCL_CTA_POLICY,
+          NCCL_TUNER_PLUGIN,
+          NCCL4J_DETERMINISM);
 
   private PlanSettings() {}
 }

@@ -9,8 +9,10 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.plan.trial.TrialFile;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -23,12 +25,16 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl tune FILE}: measures every way of every collective, for NCCL4J_COSTS_FILE. */
+/**
+ * {@code nccl tune FILE}: measures every way of every collective, for NCCL4J_COSTS_FILE; with
+ * {@code --from FOLDER}, learns from the trials of a job instead.
+ */
 @Command(
     name = "tune",
     description = {
       "Measures every way of every collective, through connections and through windows, among ranks"
-          + " of this machine, and writes the times to a file.",
+          + " of this machine, and writes the times to a file. With --from, takes them from a job"
+          + " that runs or has run with NCCL4J_TRIALS=FOLDER, and measures nothing.",
       "With NCCL4J_COSTS_FILE=FILE the fastest that was measured is chosen: ./nccl perf ..."
           + " --explain shows it."
     },
@@ -38,6 +44,12 @@ public final class TuneCommand implements Callable<Integer> {
 
   @Parameters(paramLabel = "FILE", description = "Where to; a file that is there is replaced.")
   private Path file;
+
+  @Option(
+      names = "--from",
+      paramLabel = "FOLDER",
+      description = "The folder that NCCL4J_TRIALS names on the ranks of a job.")
+  private Path trials;
 
   @Option(
       names = "--device",
@@ -72,6 +84,9 @@ public final class TuneCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    if (trials != null) {
+      return learn();
+    }
     long from = ByteSize.parse(least).bytes();
     long to = ByteSize.parse(most).bytes();
     if (from < 4 || to < from) {
@@ -99,16 +114,41 @@ public final class TuneCommand implements Callable<Integer> {
             out.flush();
           });
     }
+    write(lines);
+    return 0;
+  }
+
+  private int learn() {
+    for (String measuring : List.of("--device", "-t", "-b", "-e")) {
+      if (spec.commandLine().getParseResult().hasMatchedOption(measuring)) {
+        throw new InvalidArgumentException(
+            ErrorId.OPTION,
+            "%s says what is measured, and with --from nothing is".formatted(measuring),
+            "leave one of them out");
+      }
+    }
+    checkWritable();
+    LearnedTable table = LearnedTable.of(TrialFile.readAll(trials));
+    PrintWriter out = spec.commandLine().getOut();
+    table.report().forEach(out::println);
+    out.printf(
+        Locale.ROOT, "# the trials took %.2f %% of the time of these calls%n", 100 * table.share());
+    write(table.lines());
+    return 0;
+  }
+
+  private void write(List<String> lines) {
     try {
       Files.write(file, lines, StandardCharsets.UTF_8);
     } catch (IOException e) {
       throw unwritable(e);
     }
-    out.println("# written to %1$s; use it with NCCL4J_COSTS_FILE=%1$s".formatted(file));
-    return 0;
+    spec.commandLine()
+        .getOut()
+        .println("# written to %1$s; use it with NCCL4J_COSTS_FILE=%1$s".formatted(file));
   }
 
-  /** Before anything is measured, which takes minutes; leaves the file as it was. */
+  /** Before anything is measured, which may take minutes; leaves the file as it was. */
   private void checkWritable() {
     boolean isThere = Files.exists(file);
     try {

@@ -4,6 +4,7 @@ import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
@@ -25,8 +26,10 @@ import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.plan.algorithm.TunerHook;
+import org.nccl4j.api.plan.trial.Trials;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.DebugSettings;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
@@ -136,7 +139,30 @@ public record Engine(
     Settings settings = place.request.settings();
     launcher.mark(NvtxRanges.of(settings));
     OperationDispatcher queue = queue(place, kernels, launcher, settings);
+    trials(place).ifPresent(queue::tryOut);
     return new Engine(place, resources, kernels, launcher, queue, Map.copyOf(routes));
+  }
+
+  /** The trials of algorithms, where the settings want them and a table can hold their times. */
+  private static Optional<Trials> trials(Place place) {
+    InitRequest request = place.request;
+    CommunicatorProfile facts = place.facts;
+    String folder = request.settings().get(PlanSettings.NCCL4J_TRIALS);
+    if (folder.isEmpty() || facts.nRanks() == 1) {
+      return Optional.empty();
+    }
+    InfoLog info = request.info(place.rank);
+    if (place.hosts > 1 || facts.model().isEmpty()) {
+      info.tell(
+          "TUNING",
+          () ->
+              "tries no algorithms for NCCL4J_TRIALS: a table of times is for ranks of one machine"
+                  + " that have devices of one model");
+      return Optional.empty();
+    }
+    Trials.Rank rank =
+        new Trials.Rank(place.communicator, place.rank, facts.nRanks(), facts.model());
+    return Optional.of(new Trials(request.device(), rank, folder, info));
   }
 
   /** Has those told of its operations that want it; once for a communicator. */

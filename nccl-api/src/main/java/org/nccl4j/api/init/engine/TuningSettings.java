@@ -28,6 +28,9 @@ public record TuningSettings(Map<String, String> values) {
     values.put(
         PlanSettings.NCCL4J_DETERMINISM.name(), settings.get(PlanSettings.NCCL4J_DETERMINISM));
     values.put(
+        PlanSettings.NCCL4J_TRIALS.name(),
+        settings.get(PlanSettings.NCCL4J_TRIALS).isEmpty() ? "no folder" : "a folder");
+    values.put(
         Settings.NCCL_CHECK_MODE.name(),
         Engine.compares(settings) ? "DEBUG_GLOBAL" : "other than DEBUG_GLOBAL");
     if (kind == Device.Kind.CUDA) {
@@ -54,6 +57,7 @@ public record TuningSettings(Map<String, String> values) {
                 Settings.NCCL_ALGO.name(),
                 Settings.NCCL_PROTO.name(),
                 PlanSettings.NCCL4J_DETERMINISM.name(),
+                PlanSettings.NCCL4J_TRIALS.name(),
                 PlanSettings.NCCL4J_PROBE.name()));
     return new TuningSettings(others).text();
   }

@@ -5,6 +5,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
@@ -51,15 +52,63 @@ public final class AlgorithmSelector {
       Operation operation, long bytes, DataType type, RedOp op, BufferReach reach) {
     AlgorithmChoice best = null;
     for (Algorithm algorithm : costs.betweenWindows(operation)) {
-      if (costs.has(algorithm, operation, type, op)
-          && reach.allows(algorithm, operation)
-          && filter.allows(operation, algorithm)) {
+      if (isAllowed(algorithm, operation, type, op, reach)) {
         AlgorithmChoice choice = betweenWindows(operation, algorithm, bytes);
         double least = best == null ? Double.POSITIVE_INFINITY : best.microseconds();
         best = choice.microseconds() < least ? choice : best;
       }
     }
     return best;
+  }
+
+  private boolean isAllowed(
+      Algorithm algorithm, Operation operation, DataType type, RedOp op, BufferReach reach) {
+    return costs.has(algorithm, operation, type, op)
+        && reach.allows(algorithm, operation)
+        && filter.allows(operation, algorithm);
+  }
+
+  /**
+   * What a collective may go by over connections, the cheapest first. Algorithms of NVLS are left
+   * out but for the first, since NVLS's memory is made for a choice alone.
+   */
+  public List<AlgorithmChoice> choices(Operation operation, long bytes, DataType type, RedOp op) {
+    List<AlgorithmChoice> all = choices(operation, bytes, type, op, algorithm -> true);
+    return firstOf(all.get(0), all);
+  }
+
+  /**
+   * What a collective on buffers may go by: first the choice of {@link #choose(Operation, long,
+   * DataType, RedOp, BufferReach)}, then the others, the cheapest first, as {@link
+   * #choices(Operation, long, DataType, RedOp)}. Where the choice goes over connections, ranks may
+   * pass different places in their windows, and so algorithms between windows are left out.
+   */
+  public List<AlgorithmChoice> choices(
+      Operation operation, long bytes, DataType type, RedOp op, BufferReach reach) {
+    AlgorithmChoice first = choose(operation, bytes, type, op, reach);
+    List<AlgorithmChoice> all =
+        new ArrayList<>(choices(operation, bytes, type, op, algorithm -> true));
+    if (first.algorithm().isBetweenWindows()) {
+      for (Algorithm algorithm : costs.betweenWindows(operation)) {
+        if (isAllowed(algorithm, operation, type, op, reach)) {
+          all.add(betweenWindows(operation, algorithm, bytes));
+        }
+      }
+    }
+    return firstOf(first, all);
+  }
+
+  private static List<AlgorithmChoice> firstOf(AlgorithmChoice first, List<AlgorithmChoice> all) {
+    return Stream.concat(
+            Stream.of(first),
+            all.stream()
+                .filter(
+                    choice ->
+                        !choice.equals(first)
+                            && !NvlsCostModel.isNvls(choice.algorithm())
+                            && choice.microseconds() < CostModel.ONLY_WHERE_ASKED)
+                .sorted(Comparator.comparingDouble(AlgorithmChoice::microseconds)))
+        .toList();
   }
 
   private AlgorithmChoice betweenWindows(Operation operation, Algorithm algorithm, long bytes) {

@@ -1,0 +1,268 @@
+package org.nccl4j.api.plan.trial;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeMap;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.algorithm.CostModel;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+/**
+ * Launches one rank's collectives, now and then by another algorithm than the chosen one, and keeps
+ * the times of both. Used between the launcher's enter and leave, like the planner.
+ *
+ * <p>Only real calls are used: nothing is launched that the program has not called. A call that is
+ * captured into a graph is neither measured nor tried, since the graph would repeat the trial.
+ */
+public final class Trials {
+  /** Shapes and sizes that are measured: the first that are called. A power of two. */
+  private static final int MOST_SHAPES = 64;
+
+  private static final int PLACES = 4 * MOST_SHAPES;
+
+  /** Measured calls that may be under way; those beyond are not measured. */
+  private static final int MOST_UNDER_WAY = 16;
+
+  private static final long LEAST_PREDICTED_BYTES = 128;
+  private static final long MOST_PREDICTED_BYTES = 4L << 30;
+
+  /** A shape that is called, with its schedule. */
+  private static final class Shape {
+    private final long shape;
+    private final long count;
+    private final int number;
+    private final TrialSchedule schedule;
+    private long calls;
+
+    Shape(long shape, long count, int number, TrialSchedule schedule) {
+      this.shape = shape;
+      this.count = count;
+      this.number = number;
+      this.schedule = schedule;
+    }
+  }
+
+  /** A measured call that may not have ended. */
+  private record UnderWay(Shape shape, long call, int index, Events events) {}
+
+  private record Events(DeviceEvent begin, DeviceEvent end) {}
+
+  private final Device device;
+  private final int rank;
+  private final int nRanks;
+  private final TrialLog log;
+  private Planner planner;
+  private Launcher launcher;
+
+  /** By hash of shape and count, the next place where one is taken. */
+  private final Shape[] shapes = new Shape[PLACES];
+
+  private int nShapes;
+  private final Set<Operation> predicted = EnumSet.noneOf(Operation.class);
+  private final Deque<UnderWay> underWay = new ArrayDeque<>();
+  private final Deque<Events> free = new ArrayDeque<>();
+  private int nEvents;
+
+  /**
+   * A rank of a communicator.
+   *
+   * @param communicator its number, the same on all its ranks
+   * @param model of the ranks' devices
+   */
+  public record Rank(long communicator, int rank, int nRanks, String model) {}
+
+  /**
+   * The trials of a rank.
+   *
+   * @param folder in which the rank's file is made, once there is something to keep
+   * @param info where the file is told of
+   */
+  public Trials(Device device, Rank rank, String folder, InfoLog info) {
+    this.device = device;
+    this.rank = rank.rank;
+    this.nRanks = rank.nRanks;
+    this.log =
+        new TrialLog(
+            folder,
+            TrialFile.name(rank.communicator, rank.rank, ProcessHandle.current().pid()),
+            TrialFile.header(rank.communicator, rank.rank, rank.nRanks, rank.model),
+            info);
+  }
+
+  /** Sets what plans and launches from now on: before the first launch, and after a suspension. */
+  public void attach(Planner newPlanner, Launcher newLauncher) {
+    planner = newPlanner;
+    launcher = newLauncher;
+  }
+
+  /** Launches a collective as {@link Launcher#launchCollective}, by its plan or by another one. */
+  @HotPath
+  public void launch(
+      KernelPlan plan,
+      DeviceMemory send,
+      DeviceMemory recv,
+      DeviceStream stream,
+      long shape,
+      long count) {
+    Shape called = find(shape, count);
+    if (called == null) {
+      called = add(send, recv, shape, count);
+    }
+    int index = called == null ? TrialSchedule.UNMEASURED : called.schedule.of(called.calls++);
+    if (index == TrialSchedule.UNMEASURED || stream.isCapturing()) {
+      launcher.launchCollective(plan, send, recv, stream, shape, count);
+    } else {
+      collect();
+      measure(called, index, plan, send, recv, stream);
+    }
+  }
+
+  /**
+   * Launches a call between two events.
+   *
+   * @param index of its algorithm in the schedule
+   * @param plan of the chosen algorithm
+   */
+  private void measure(
+      Shape called,
+      int index,
+      KernelPlan plan,
+      DeviceMemory send,
+      DeviceMemory recv,
+      DeviceStream stream) {
+    List<AlgorithmChoice> choices = called.schedule.choices();
+    Events events = null;
+    KernelPlan launched = plan;
+    if (called.schedule.fits(planner.choices(called.shape, send, recv, called.count))) {
+      events = events();
+      if (index != TrialSchedule.CHOSEN) {
+        launched = planner.planBy(choices.get(index), called.shape, send, recv, called.count);
+      }
+    }
+    if (events != null) {
+      stream.record(events.begin);
+    }
+    launcher.launchCollective(launched, send, recv, stream, called.shape, called.count);
+    if (events != null) {
+      stream.record(events.end);
+      underWay.add(new UnderWay(called, called.calls - 1, index, events));
+    }
+    if (launched != plan) {
+      launched.discard();
+    }
+  }
+
+  @HotPath
+  private Shape find(long shape, long count) {
+    for (int place = place(shape, count); ; place = (place + 1) % PLACES) {
+      Shape found = shapes[place];
+      if (found == null || found.shape == shape && found.count == count) {
+        return found;
+      }
+    }
+  }
+
+  @HotPath
+  private static int place(long shape, long count) {
+    return (int) (((count * 31 + shape) * 0x9E3779B97F4A7C15L) >>> 56);
+  }
+
+  /** Null where there are enough shapes, or where nothing can be tried. */
+  private Shape add(DeviceMemory send, DeviceMemory recv, long shape, long count) {
+    if (nShapes == MOST_SHAPES || !CallShape.operation(shape).isCollective()) {
+      return null;
+    }
+    TrialSchedule schedule = TrialSchedule.of(planner.choices(shape, send, recv, count));
+    int place = place(shape, count);
+    while (shapes[place] != null) {
+      place = (place + 1) % PLACES;
+    }
+    Shape added = new Shape(shape, count, nShapes++, schedule);
+    shapes[place] = added;
+    if (rank == 0 && predicted.add(CallShape.operation(shape))) {
+      predictions(CallShape.operation(shape));
+    }
+    return added;
+  }
+
+  /** Keeps the predicted times of all ways of an operation. */
+  private void predictions(Operation operation) {
+    for (Algorithm algorithm : Algorithm.values()) {
+      for (Protocol protocol : Protocol.values()) {
+        TreeMap<Long, Double> points = new TreeMap<>();
+        for (long bytes = LEAST_PREDICTED_BYTES; bytes <= MOST_PREDICTED_BYTES; bytes *= 4) {
+          if (planner.has(operation, algorithm, protocol, bytes)) {
+            points.put(bytes, planner.predict(operation, algorithm, protocol, bytes));
+          }
+        }
+        points.values().removeIf(time -> time >= CostModel.ONLY_WHERE_ASKED);
+        if (!points.isEmpty()) {
+          log.add(TrialFile.line(new TrialTimes.Way(operation, algorithm, protocol), points));
+        }
+      }
+    }
+  }
+
+  /** Events of a call; null where enough calls are under way. */
+  private Events events() {
+    if (free.isEmpty() && nEvents < MOST_UNDER_WAY) {
+      nEvents++;
+      return new Events(device.createEvent(), device.createEvent());
+    }
+    return free.poll();
+  }
+
+  /** Keeps the times of measured calls that have ended. */
+  private void collect() {
+    while (!underWay.isEmpty() && underWay.peek().events.end.isComplete()) {
+      UnderWay ended = underWay.poll();
+      keep(ended, ended.events.end.microsecondsSince(ended.events.begin));
+      free.add(ended.events);
+    }
+  }
+
+  private void keep(UnderWay ended, double microseconds) {
+    Shape shape = ended.shape;
+    Operation operation = CallShape.operation(shape.shape);
+    AlgorithmChoice choice = shape.schedule.choices().get(ended.index);
+    log.add(
+        TrialFile.line(
+            new TrialTimes.Sample(
+                shape.number,
+                ended.call,
+                ended.index == TrialSchedule.CHOSEN,
+                new TrialTimes.Way(operation, choice.algorithm(), choice.protocol()),
+                CallShape.bytes(shape.shape, shape.count) * operation.wholes(nRanks),
+                choice.microseconds(),
+                microseconds)));
+  }
+
+  /** Writes what has been measured, and frees the events. The thread that closes the dispatcher. */
+  public void close() {
+    collect();
+    log.write();
+    underWay.forEach(each -> free.add(each.events));
+    underWay.clear();
+    free.forEach(
+        each -> {
+          each.begin.close();
+          each.end.close();
+        });
+    free.clear();
+  }
+}

@@ -1,0 +1,95 @@
+package org.nccl4j.api.plan.trial;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+class TrialFileTest {
+  private static final TrialTimes.Way WAY =
+      new TrialTimes.Way(Operation.ALL_REDUCE, Algorithm.RING, Protocol.LL);
+  private static final TrialTimes.Sample SAMPLE =
+      new TrialTimes.Sample(3, 399, false, WAY, 4096, 7.5, 8.91);
+
+  @TempDir Path folder;
+
+  private List<String> lines() {
+    List<String> lines = new ArrayList<>(TrialFile.header(-2, 1, 4, "NVIDIA H200"));
+    lines.add(TrialFile.line(WAY, new TreeMap<>(Map.of(128L, 7.2, 512L, 7.21))));
+    lines.add(TrialFile.line(SAMPLE));
+    return lines;
+  }
+
+  private Path write(List<String> lines) throws IOException {
+    Path file = folder.resolve(TrialFile.name(-2, 1, 77));
+    TrialFile.create(file, lines);
+    return file;
+  }
+
+  @Test
+  void whatIsWrittenIsRead() throws IOException {
+    write(lines());
+    TrialTimes read = TrialFile.readAll(folder).get(0);
+    assertEquals(
+        new TrialTimes(
+            -2,
+            1,
+            4,
+            "NVIDIA H200",
+            Map.of(WAY, new TreeMap<>(Map.of(128L, 7.2, 512L, 7.21))),
+            List.of(SAMPLE)),
+        read);
+  }
+
+  @Test
+  void aLineThatIsBeingWrittenIsIgnored() throws IOException {
+    Path file = write(lines());
+    Files.writeString(file, Files.readString(file) + "tried 3 499 AllRed");
+    assertEquals(List.of(SAMPLE), TrialFile.readAll(folder).get(0).samples());
+  }
+
+  @Test
+  void aDamagedLineIsNamed() throws IOException {
+    for (String bad :
+        List.of(
+            "tried 3 499 AllReduce Ring LL 4096",
+            "tried 3 499 AllReduce Ringo LL 4096 7:8",
+            "tried 3 x AllReduce Ring LL 4096 7:8",
+            "predicted AllReduce Ring LL",
+            "found 3")) {
+      List<String> lines = lines();
+      lines.add(bad);
+      Path file = write(lines);
+      var error =
+          assertThrows(InvalidArgumentException.class, () -> TrialFile.readAll(folder), bad);
+      assertTrue(error.problem().startsWith(file + ", line 6:"), error.problem());
+    }
+    write(List.of("something else"));
+    assertTrue(
+        assertThrows(InvalidArgumentException.class, () -> TrialFile.readAll(folder))
+            .problem()
+            .contains("line 1"));
+  }
+
+  @Test
+  void aFolderWithoutFilesIsRefusedWithARemedy() {
+    var empty = assertThrows(InvalidArgumentException.class, () -> TrialFile.readAll(folder));
+    assertTrue(empty.getMessage().contains("NCCL4J_TRIALS=" + folder), empty.getMessage());
+    Path missing = folder.resolve("none");
+    var none = assertThrows(InvalidArgumentException.class, () -> TrialFile.readAll(missing));
+    assertTrue(none.problem().contains("there is no " + missing), none.problem());
+  }
+}

@@ -1,0 +1,278 @@
+package org.nccl4j.it.perf;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.nccl4j.api.plan.trial.TrialTimes;
+import org.nccl4j.api.plan.trial.TrialTimes.Sample;
+import org.nccl4j.api.plan.trial.TrialTimes.Way;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+
+/**
+ * A table of costs from the trials of a job's ranks.
+ *
+ * <p>The time of a measured call is that of the rank that waited least for the others, and the time
+ * of a way at a size is the median of its calls. Where a way was not measured, its predicted times
+ * count, multiplied by the error of the prediction at the sizes at which it was. A way that was
+ * never measured has the error of the chosen ways, at least 1: an estimate must not win over a
+ * measurement because the model is too fast for this machine.
+ *
+ * @param lines of the file
+ * @param report what was measured, as lines to read
+ * @param share of the calls' time that the trials have added
+ */
+record LearnedTable(List<String> lines, List<String> report, double share) {
+  /** Calls of a way at a size of which the median counts. */
+  private static final int FEWEST = 3;
+
+  private static final double LEAST_MICROSECONDS = 0.01;
+
+  /** A call of all ranks. */
+  private record Call(long communicator, int shape, long call) {}
+
+  /** A way at a size. */
+  private record Point(Way way, long bytes) {}
+
+  /** The calls of one way at a size, with times of the rank that waited least. */
+  private static final class Measured {
+    private final List<Double> times = new ArrayList<>();
+    private double predicted;
+    private boolean chosen;
+
+    double median() {
+      double[] sorted = times.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+      return sorted[sorted.length / 2];
+    }
+
+    double error() {
+      return median() / predicted;
+    }
+  }
+
+  /**
+   * Learns from files.
+   *
+   * @throws InvalidArgumentException if they are of different devices, or have too few trials
+   */
+  static LearnedTable of(List<TrialTimes> files) {
+    String device = files.get(0).device();
+    List<String> lines = new ArrayList<>();
+    lines.add("# Microseconds learned by nccl4j's trials from calls of a job.");
+    lines.add("# ranks, collective, algorithm, protocol, then bytes:microseconds");
+    lines.add("device " + device);
+    List<String> report = new ArrayList<>();
+    for (TrialTimes file : files) {
+      if (!file.device().equals(device)) {
+        throw new InvalidArgumentException(
+            ErrorId.FILE,
+            "the trials are of ranks with different devices, %s and %s"
+                .formatted(device, file.device()),
+            "keep those of each kind of machine in a folder of its own");
+      }
+    }
+    int most = 0;
+    for (int nRanks : new TreeSet<>(files.stream().map(TrialTimes::nRanks).toList())) {
+      List<TrialTimes> these = files.stream().filter(file -> file.nRanks() == nRanks).toList();
+      Map<Point, Measured> measured = measured(leastWaits(these).values());
+      most =
+          Math.max(most, measured.values().stream().mapToInt(m -> m.times.size()).max().orElse(0));
+      measured.values().removeIf(each -> each.times.size() < FEWEST);
+      report.addAll(report(nRanks, measured));
+      lines.addAll(lines(nRanks, predictions(these), measured));
+    }
+    if (report.isEmpty()) {
+      throw new InvalidArgumentException(
+          ErrorId.FILE,
+          "no algorithm has been measured %d times at one size, but %d times at most"
+              .formatted(FEWEST, most),
+          "let the job run longer");
+    }
+    return new LearnedTable(lines, report, share(files));
+  }
+
+  /** Each call with the least of the ranks' times. */
+  private static Map<Call, Sample> leastWaits(List<TrialTimes> files) {
+    Map<Call, Sample> calls = new LinkedHashMap<>();
+    for (TrialTimes file : files) {
+      for (Sample sample : file.samples()) {
+        calls.merge(
+            new Call(file.communicator(), sample.shape(), sample.call()),
+            sample,
+            (a, b) -> a.measured() <= b.measured() ? a : b);
+      }
+    }
+    return calls;
+  }
+
+  private static Map<Point, Measured> measured(Collection<Sample> calls) {
+    Map<Point, Measured> measured = new LinkedHashMap<>();
+    for (Sample call : calls) {
+      if (call.way().algorithm() != Algorithm.DIRECT_NVLS) { // of which a table has no lines
+        Measured at =
+            measured.computeIfAbsent(
+                new Point(call.way(), call.bytes()), missing -> new Measured());
+        at.times.add(call.measured());
+        at.predicted = call.predicted();
+        at.chosen |= call.chosen();
+      }
+    }
+    return measured;
+  }
+
+  private static Map<Way, TreeMap<Long, Double>> predictions(List<TrialTimes> files) {
+    Map<Way, TreeMap<Long, Double>> all = new LinkedHashMap<>();
+    files.forEach(file -> file.predictions().forEach(all::putIfAbsent));
+    all.keySet().removeIf(way -> way.algorithm() == Algorithm.DIRECT_NVLS);
+    return all;
+  }
+
+  private static List<String> lines(
+      int nRanks, Map<Way, TreeMap<Long, Double>> predictions, Map<Point, Measured> measured) {
+    List<String> lines = new ArrayList<>();
+    predictions.forEach(
+        (way, predicted) -> {
+          TreeMap<Long, Double> own = errors(measured, way);
+          TreeMap<Long, Double> ofChosen = errorsOfChosen(measured, way.operation());
+          if (ofChosen.isEmpty()) {
+            return; // nothing is known of the operation but what is predicted anyway
+          }
+          TreeMap<Long, Double> points = new TreeMap<>();
+          predicted.forEach(
+              (bytes, time) ->
+                  points.put(
+                      bytes,
+                      time * (own.isEmpty() ? Math.max(1, at(ofChosen, bytes)) : at(own, bytes))));
+          measured.forEach(
+              (point, times) -> {
+                if (point.way.equals(way)) {
+                  points.put(point.bytes, times.median());
+                }
+              });
+          StringBuilder line = new StringBuilder().append(nRanks).append(' ').append(way);
+          points.forEach(
+              (bytes, time) ->
+                  line.append(
+                      String.format(
+                          Locale.ROOT, " %d:%.2f", bytes, Math.max(LEAST_MICROSECONDS, time))));
+          lines.add(line.toString());
+        });
+    return lines;
+  }
+
+  /** The errors of a way's predictions, by bytes. */
+  private static TreeMap<Long, Double> errors(Map<Point, Measured> measured, Way way) {
+    TreeMap<Long, Double> errors = new TreeMap<>();
+    measured.forEach(
+        (point, times) -> {
+          if (point.way.equals(way)) {
+            errors.put(point.bytes, times.error());
+          }
+        });
+    return errors;
+  }
+
+  private static TreeMap<Long, Double> errorsOfChosen(
+      Map<Point, Measured> measured, Operation operation) {
+    TreeMap<Long, Double> errors = new TreeMap<>();
+    measured.forEach(
+        (point, times) -> {
+          if (point.way.operation() == operation && times.chosen) {
+            errors.merge(point.bytes, times.error(), Math::max);
+          }
+        });
+    return errors;
+  }
+
+  /** Straight between two sizes on a logarithmic scale; beyond them as at the nearest. */
+  private static double at(TreeMap<Long, Double> errors, long bytes) {
+    Map.Entry<Long, Double> below = errors.floorEntry(bytes);
+    Map.Entry<Long, Double> above = errors.ceilingEntry(bytes);
+    if (below == null || above == null) {
+      return (below == null ? above : below).getValue();
+    }
+    double span = Math.log((double) above.getKey() / below.getKey());
+    double part = span == 0 ? 0 : Math.log((double) bytes / below.getKey()) / span;
+    return below.getValue() + part * (above.getValue() - below.getValue());
+  }
+
+  /** A line for each operation and size: its ways, the fastest first. */
+  private static List<String> report(int nRanks, Map<Point, Measured> measured) {
+    Map<String, List<Map.Entry<Point, Measured>>> bySize = new LinkedHashMap<>();
+    measured.entrySet().stream()
+        .sorted(
+            Comparator.comparing((Map.Entry<Point, Measured> e) -> e.getKey().way.operation())
+                .thenComparing(e -> e.getKey().bytes)
+                .thenComparing(e -> e.getValue().median()))
+        .forEach(
+            each ->
+                bySize
+                    .computeIfAbsent(
+                        "%d ranks, %s of %d bytes:"
+                            .formatted(
+                                nRanks, each.getKey().way.operation().label(), each.getKey().bytes),
+                        missing -> new ArrayList<>())
+                    .add(each));
+    List<String> lines = new ArrayList<>();
+    bySize.forEach(
+        (size, ways) -> {
+          List<String> words = new ArrayList<>();
+          for (Map.Entry<Point, Measured> each : ways) {
+            Way way = each.getKey().way;
+            words.add(
+                String.format(
+                    Locale.ROOT,
+                    "%s %s %.2f us%s",
+                    way.algorithm().label(),
+                    way.protocol().label(),
+                    each.getValue().median(),
+                    each.getValue().chosen ? " (chosen)" : ""));
+          }
+          lines.add(size + " " + String.join(", ", words));
+        });
+    return lines;
+  }
+
+  /** The time that the trials took beyond the chosen ways' part of all calls' time. */
+  private static double share(List<TrialTimes> files) {
+    record Shape(long communicator, int shape) {}
+    Map<Shape, List<Map.Entry<Call, Sample>>> shapes = new LinkedHashMap<>();
+    leastWaits(files)
+        .entrySet()
+        .forEach(
+            each ->
+                shapes
+                    .computeIfAbsent(
+                        new Shape(each.getKey().communicator, each.getKey().shape),
+                        missing -> new ArrayList<>())
+                    .add(each));
+    double extra = 0;
+    double all = 0;
+    for (List<Map.Entry<Call, Sample>> calls : shapes.values()) {
+      double[] chosen =
+          calls.stream()
+              .map(Map.Entry::getValue)
+              .filter(Sample::chosen)
+              .mapToDouble(Sample::measured)
+              .sorted()
+              .toArray();
+      if (chosen.length > 0) {
+        double median = chosen[chosen.length / 2];
+        long last = calls.stream().mapToLong(each -> each.getKey().call).max().orElse(0);
+        all += median * (last + 1);
+        for (Map.Entry<Call, Sample> each : calls) {
+          extra += each.getValue().chosen() ? 0 : each.getValue().measured() - median;
+        }
+      }
+    }
+    return all == 0 ? 0 : Math.max(0, extra / all);
+  }
+}

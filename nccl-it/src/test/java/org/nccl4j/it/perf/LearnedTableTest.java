@@ -1,0 +1,100 @@
+package org.nccl4j.it.perf;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.plan.trial.TrialTimes;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
+
+class LearnedTableTest {
+  private static final TrialTimes.Way RING = way(Algorithm.RING);
+  private static final TrialTimes.Way TREE = way(Algorithm.TREE);
+  private static final TrialTimes.Way TWO_SHOT = way(Algorithm.TWO_SHOT);
+
+  private static TrialTimes.Way way(Algorithm algorithm) {
+    return new TrialTimes.Way(Operation.ALL_REDUCE, algorithm, Protocol.SIMPLE);
+  }
+
+  private static TrialTimes.Sample sample(
+      int shape, long call, TrialTimes.Way way, double predicted, double measured) {
+    return new TrialTimes.Sample(shape, call, way.equals(RING), way, 4096, predicted, measured);
+  }
+
+  private static TrialTimes file(int rank, List<TrialTimes.Sample> samples) {
+    Map<TrialTimes.Way, TreeMap<Long, Double>> predictions =
+        Map.of(
+            RING, new TreeMap<>(Map.of(1024L, 5.0, 16384L, 20.0)),
+            TREE, new TreeMap<>(Map.of(1024L, 6.0, 16384L, 24.0)),
+            TWO_SHOT, new TreeMap<>(Map.of(1024L, 30.0)));
+    return new TrialTimes(7, rank, 2, "host", rank == 0 ? predictions : Map.of(), samples);
+  }
+
+  /** Ring, the choice, takes 20 us where 10 are predicted; tree 9 where 12 are. */
+  private static List<TrialTimes> files(int trials) {
+    List<TrialTimes.Sample> first = new ArrayList<>();
+    List<TrialTimes.Sample> second = new ArrayList<>();
+    for (int trial = 0; trial < trials; trial++) {
+      int call = 1000 * trial + 999;
+      boolean late = trial % 2 == 0;
+      first.add(sample(0, call - 1, RING, 10, late ? 20 : 500));
+      second.add(sample(0, call - 1, RING, 10, late ? 500 : 20));
+      first.add(sample(0, call, TREE, 12, late ? 700 : 9));
+      second.add(sample(0, call, TREE, 12, late ? 9 : 700));
+    }
+    return List.of(file(0, first), file(1, second));
+  }
+
+  @Test
+  void theRankThatWaitedLeastCounts() {
+    LearnedTable table = LearnedTable.of(files(3));
+    assertEquals(
+        List.of(
+            "2 ranks, AllReduce of 4096 bytes: Tree Simple 9.00 us, Ring Simple 20.00 us (chosen)"),
+        table.report());
+    assertEquals(0, table.share(), "the tried algorithm is faster");
+  }
+
+  @Test
+  void predictionsAreCorrectedByTheirErrors() {
+    List<String> lines = LearnedTable.of(files(3)).lines();
+    assertEquals("device host", lines.get(2));
+    assertTrue(
+        lines.contains("2 AllReduce Ring Simple 1024:10.00 4096:20.00 16384:40.00"),
+        lines.toString());
+    assertTrue(
+        lines.contains("2 AllReduce Tree Simple 1024:4.50 4096:9.00 16384:18.00"),
+        lines.toString());
+    assertTrue(
+        lines.contains("2 AllReduce TwoShot Simple 1024:60.00"),
+        "what was not tried has the choice's error: " + lines);
+  }
+
+  @Test
+  void theShareIsTheTimeThatTrialsAdd() {
+    List<TrialTimes.Sample> samples = new ArrayList<>();
+    for (int trial = 1; trial <= 4; trial++) {
+      samples.add(sample(0, 250L * trial - 2, RING, 10, 10));
+      samples.add(sample(0, 250L * trial - 1, TREE, 12, 20));
+    }
+    assertEquals(4 * 10 / (10 * 1000.0), LearnedTable.of(List.of(file(0, samples))).share(), 1e-9);
+  }
+
+  @Test
+  void fewTrialsAndOtherDevicesAreRefused() {
+    var few = assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(files(2)));
+    assertTrue(few.problem().contains("2 times at most"), few.problem());
+    List<TrialTimes> mixed = new ArrayList<>(files(3));
+    mixed.add(new TrialTimes(8, 0, 2, "NVIDIA H200", Map.of(), List.of()));
+    var other = assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(mixed));
+    assertTrue(other.problem().contains("host and NVIDIA H200"), other.problem());
+  }
+}

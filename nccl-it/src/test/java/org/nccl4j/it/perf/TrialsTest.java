@@ -1,0 +1,178 @@
+package org.nccl4j.it.perf;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.plan.trial.TrialFile;
+import org.nccl4j.api.plan.trial.TrialTimes;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.it.cli.Main;
+
+/** Ranks try algorithms in their calls, and {@code tune --from} makes a table of the times. */
+@Timeout(180)
+class TrialsTest {
+  private static final String TRIALS = "NCCL4J_TRIALS";
+  private static final String COSTS = "NCCL4J_COSTS_FILE";
+  private static final int COUNT = 64;
+
+  /** Enough for three trials of each of three algorithms that are thrice as slow. */
+  private static final int CALLS = 10_000;
+
+  @TempDir Path folder;
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  private int run(String... words) {
+    return Main.run(new PrintWriter(out), new PrintWriter(err), words);
+  }
+
+  private CommunicatorConfig trying() {
+    return CommunicatorConfig.defaults().with(TRIALS, folder.resolve("trials").toString());
+  }
+
+  /** Calls all-reduces of two ranks, in groups or not, and checks every one's sum. */
+  private static void call(CommunicatorConfig config, int calls, boolean grouped) {
+    List<Communicator> ranks = Communicator.initAll(Collections.nCopies(2, Devices.host()), config);
+    List<CompletableFuture<Void>> threads =
+        IntStream.range(0, grouped ? 1 : 2)
+            .mapToObj(
+                rank ->
+                    CompletableFuture.runAsync(
+                        () -> call(grouped ? ranks : List.of(ranks.get(rank)), calls),
+                        task -> new Thread(task).start()))
+            .toList();
+    threads.forEach(CompletableFuture::join);
+    ranks.forEach(Communicator::close);
+  }
+
+  private static void call(List<Communicator> ranks, int calls) {
+    List<ByteBuffer> data =
+        ranks.stream()
+            .map(rank -> ByteBuffer.allocateDirect(4 * COUNT).order(ByteOrder.nativeOrder()))
+            .toList();
+    List<DeviceMemory> buffers = data.stream().map(Devices::wrap).toList();
+    List<DeviceStream> streams = ranks.stream().map(rank -> rank.device().createStream()).toList();
+    for (int call = 0; call < calls; call++) {
+      for (ByteBuffer each : data) {
+        for (int i = 0; i < COUNT; i++) {
+          each.putInt(4 * i, call + i);
+        }
+      }
+      Group.start();
+      for (int rank = 0; rank < ranks.size(); rank++) {
+        DeviceMemory buffer = buffers.get(rank);
+        ranks
+            .get(rank)
+            .allReduce(buffer, buffer, COUNT, DataType.INT32, RedOp.SUM, streams.get(rank));
+      }
+      Group.end();
+      streams.forEach(DeviceStream::synchronize);
+      for (ByteBuffer each : data) {
+        for (int i = 0; i < COUNT; i++) {
+          assertEquals(2 * (call + i), each.getInt(4 * i));
+        }
+      }
+    }
+    streams.forEach(DeviceStream::close);
+  }
+
+  private List<TrialTimes> files() {
+    return TrialFile.readAll(folder.resolve("trials"));
+  }
+
+  @Test
+  void ranksTryTheSameAlgorithmsInTheSameCalls() throws IOException {
+    call(trying(), CALLS, /* grouped= */ false);
+    List<TrialTimes> files = files();
+    assertEquals(2, files.size());
+    assertTrue(files.get(1).predictions().isEmpty());
+    Set<String> calls = new HashSet<>();
+    Set<TrialTimes.Way> tried = new HashSet<>();
+    for (TrialTimes file : files) {
+      for (TrialTimes.Sample sample : file.samples()) {
+        calls.add(sample.call() + " " + sample.way());
+        tried.add(sample.way());
+        assertTrue(sample.measured() > 0, sample.toString());
+        assertEquals(COUNT * 4, sample.bytes());
+      }
+    }
+    int most = files.stream().mapToInt(file -> file.samples().size()).max().orElseThrow();
+    assertTrue(calls.size() >= most && calls.size() < most + 16, "one way a call: " + calls);
+    assertTrue(tried.size() > 2, tried.toString());
+
+    Path table = folder.resolve("table");
+    int status = run("tune", "--from", folder.resolve("trials").toString(), table.toString());
+    assertEquals(0, status, err.toString());
+    assertTrue(out.toString().contains("2 ranks, AllReduce of 256 bytes: "), out.toString());
+    assertTrue(out.toString().contains("(chosen)"), out.toString());
+    List<Communicator> ranks =
+        Communicator.initAll(
+            Collections.nCopies(2, Devices.host()),
+            CommunicatorConfig.defaults().with(COSTS, table.toString()));
+    String text = ranks.get(0).explain("all_reduce", COUNT, DataType.INT32);
+    assertTrue(text.contains("costs: measured, " + table), text);
+    ranks.forEach(Communicator::close);
+  }
+
+  @Test
+  void onlySomeRanksWithTrialsAreRefused() {
+    UniqueId id = UniqueId.create();
+    CompletableFuture<Communicator> other =
+        CompletableFuture.supplyAsync(
+            () -> Communicator.initRank(2, id, 1, Devices.host(), CommunicatorConfig.defaults()),
+            task -> new Thread(task).start());
+    var error =
+        assertThrows(
+            NcclException.class, () -> Communicator.initRank(2, id, 0, Devices.host(), trying()));
+    assertTrue(error.problem().contains("different NCCL4J_TRIALS"), error.problem());
+    assertThrows(CompletionException.class, other::join);
+  }
+
+  @Test
+  void aFolderThatCannotBeWrittenDisturbsNothing() throws IOException {
+    Path file = Files.createFile(folder.resolve("trials"));
+    call(trying(), 1000, /* grouped= */ false);
+    assertEquals(0, Files.size(file));
+  }
+
+  @Test
+  void tooFewTrialsAndOtherOptionsAreRefused() {
+    call(trying(), 500, /* grouped= */ true);
+    Path table = folder.resolve("table");
+    String trials = folder.resolve("trials").toString();
+    assertNotEquals(0, run("tune", "--from", trials, table.toString()));
+    assertTrue(err.toString().contains("let the job run longer"), err.toString());
+    assertFalse(Files.exists(table));
+    assertNotEquals(0, run("tune", "--from", trials, "-t", "2", table.toString()));
+    assertTrue(err.toString().contains("-t says what is measured"), err.toString());
+  }
+}
