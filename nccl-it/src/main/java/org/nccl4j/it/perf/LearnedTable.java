@@ -15,7 +15,6 @@ import org.nccl4j.api.plan.trial.TrialTimes.Way;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.operation.Algorithm;
-import org.nccl4j.operation.Operation;
 
 /**
  * A table of costs from the trials of a job's ranks.
@@ -140,8 +139,19 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
     List<String> lines = new ArrayList<>();
     predictions.forEach(
         (way, predicted) -> {
-          TreeMap<Long, Double> own = errors(measured, way);
-          TreeMap<Long, Double> ofChosen = errorsOfChosen(measured, way.operation());
+          TreeMap<Long, Double> own = new TreeMap<>();
+          TreeMap<Long, Double> ofChosen = new TreeMap<>();
+          TreeMap<Long, Double> known = new TreeMap<>();
+          measured.forEach(
+              (point, times) -> {
+                if (point.way.equals(way)) {
+                  own.put(point.bytes, times.error());
+                  known.put(point.bytes, times.median());
+                }
+                if (point.way.operation() == way.operation() && times.chosen) {
+                  ofChosen.merge(point.bytes, times.error(), Math::max);
+                }
+              });
           if (ofChosen.isEmpty()) {
             return; // nothing is known of the operation but what is predicted anyway
           }
@@ -151,12 +161,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
                   points.put(
                       bytes,
                       time * (own.isEmpty() ? Math.max(1, at(ofChosen, bytes)) : at(own, bytes))));
-          measured.forEach(
-              (point, times) -> {
-                if (point.way.equals(way)) {
-                  points.put(point.bytes, times.median());
-                }
-              });
+          points.putAll(known);
           StringBuilder line = new StringBuilder().append(nRanks).append(' ').append(way);
           points.forEach(
               (bytes, time) ->
@@ -166,30 +171,6 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
           lines.add(line.toString());
         });
     return lines;
-  }
-
-  /** The errors of a way's predictions, by bytes. */
-  private static TreeMap<Long, Double> errors(Map<Point, Measured> measured, Way way) {
-    TreeMap<Long, Double> errors = new TreeMap<>();
-    measured.forEach(
-        (point, times) -> {
-          if (point.way.equals(way)) {
-            errors.put(point.bytes, times.error());
-          }
-        });
-    return errors;
-  }
-
-  private static TreeMap<Long, Double> errorsOfChosen(
-      Map<Point, Measured> measured, Operation operation) {
-    TreeMap<Long, Double> errors = new TreeMap<>();
-    measured.forEach(
-        (point, times) -> {
-          if (point.way.operation() == operation && times.chosen) {
-            errors.merge(point.bytes, times.error(), Math::max);
-          }
-        });
-    return errors;
   }
 
   /** Straight between two sizes on a logarithmic scale; beyond them as at the nearest. */
@@ -216,9 +197,12 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
             each ->
                 bySize
                     .computeIfAbsent(
-                        "%d ranks, %s of %d bytes:"
-                            .formatted(
-                                nRanks, each.getKey().way.operation().label(), each.getKey().bytes),
+                        String.format(
+                            Locale.ROOT,
+                            "%d ranks, %s of %d bytes:",
+                            nRanks,
+                            each.getKey().way.operation().label(),
+                            each.getKey().bytes),
                         missing -> new ArrayList<>())
                     .add(each));
     List<String> lines = new ArrayList<>();

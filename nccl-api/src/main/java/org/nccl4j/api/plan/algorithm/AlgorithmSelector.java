@@ -106,6 +106,7 @@ public final class AlgorithmSelector {
                     choice ->
                         !choice.equals(first)
                             && !NvlsCostModel.isNvls(choice.algorithm())
+                            && !choice.algorithm().isMulticast()
                             && choice.microseconds() < CostModel.ONLY_WHERE_ASKED)
                 .sorted(Comparator.comparingDouble(AlgorithmChoice::microseconds)))
         .toList();

@@ -49,13 +49,13 @@ public final class TrialFile {
 
   /** The name of a rank's file. */
   static String name(long communicator, int rank, long pid) {
-    return PREFIX + "%x-%d-%d".formatted(communicator, rank, pid) + SUFFIX;
+    return PREFIX + Long.toHexString(communicator) + "-" + rank + "-" + pid + SUFFIX;
   }
 
   static List<String> header(long communicator, int rank, int nRanks, String device) {
     return List.of(
         VERSION,
-        "communicator %x rank %d of %d".formatted(communicator, rank, nRanks),
+        "communicator " + Long.toHexString(communicator) + " rank " + rank + " of " + nRanks,
         "device " + device);
   }
 
