@@ -271,11 +271,7 @@ public final class ExpertExchange implements AutoCloseable {
 
   private void checkReceived(String what) {
     if (open != null) {
-      throw new InvalidUsageException(
-          ErrorId.USAGE,
-          where(what) + "the last %s was begun and not received".formatted(open.call()),
-          "call receive of what begin%s returned first; a batch that overlaps takes an exchange of its own"
-              .formatted(open.call().equals(DISPATCH) ? "Dispatch" : "Combine"));
+      throw notReceived(where(what), "; a batch that overlaps takes an exchange of its own");
     }
   }
 
@@ -286,6 +282,14 @@ public final class ExpertExchange implements AutoCloseable {
           ErrorId.CLOSED, where(what) + "it is closed", "close it after its last use");
     }
     state.checkOpen(what);
+  private InvalidUsageException notReceived(String where, String furtherRemedy) {
+    return new InvalidUsageException(
+        ErrorId.USAGE,
+        where + "the last %s was begun and not received".formatted(open.call()),
+        "call receive of what begin%s returned first%s"
+            .formatted(open.call().equals(DISPATCH) ? "Dispatch" : "Combine", furtherRemedy));
+  }
+
     Arguments.notNull(stream, "stream");
     if (stream.device() != state.device()) {
       throw wrong(
@@ -330,14 +334,25 @@ public final class ExpertExchange implements AutoCloseable {
 
   /**
    * Frees this rank's memory. Call it after the streams' last use of {@link #received} and the
-   * other memories, and after what was begun has been received. Idempotent.
+   * other memories. After a failure or the close of the communicator it frees also what was begun
+   * and not received. Idempotent.
+   *
+   * @throws InvalidUsageException while a call that was begun has not been received, of which the
+   *     rows or the sums would be lost; then nothing is freed
    */
   @Override
   public void close() {
-    if (!closed) {
-      closed = true;
-      delivery.close();
-      buffers.close();
+    if (closed) {
+      return;
+    }
+    if (open != null && !state.isClosed() && state.failure() == null) {
+      throw notReceived(
+          "close of an exchange with experts on rank %d of communicator %s: "
+              .formatted(state.rank(), state.name()),
+          ", on all ranks");
     }
   }
 }
+    closed = true;
+    delivery.close();
+    buffers.close();

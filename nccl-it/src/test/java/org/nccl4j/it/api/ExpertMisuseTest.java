@@ -1,0 +1,112 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.ExpertConfig;
+import org.nccl4j.api.ExpertExchange;
+import org.nccl4j.api.ExpertReceive;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidUsageException;
+
+/** Exchanges with experts that are closed at the wrong time. */
+@Timeout(120)
+class ExpertMisuseTest {
+  private static final ExpertConfig SIZES =
+      new ExpertConfig(4, 8, 2, 4, DataType.FLOAT32, /* fp8= */ false);
+
+  /** An exchange of a rank, and buffers for four tokens whose experts are all number 0. */
+  private static final class Calls implements AutoCloseable {
+    final ExpertExchange exchange;
+    final DeviceStream stream;
+    final DeviceMemory tokens = Devices.host().allocate(4 * 32);
+    final DeviceMemory experts = Devices.host().allocate(4 * 8);
+    final DeviceMemory outputs = Devices.host().allocate(16 * 32);
+
+    Calls(Communicator comm, DeviceStream stream) {
+      this.exchange = comm.expertExchange(SIZES);
+      this.stream = stream;
+      experts.fill((byte) 0);
+    }
+
+    ExpertReceive beginDispatch() {
+      return exchange.beginDispatch(tokens, experts, experts, 4, stream);
+    }
+
+    ExpertReceive beginCombine() {
+      return exchange.beginCombine(outputs, tokens, stream);
+    }
+
+    boolean isFreed() {
+      return !exchange.received().isOpen();
+    }
+
+    @Override
+    public void close() {
+      exchange.close();
+      tokens.close();
+      experts.close();
+      outputs.close();
+    }
+  }
+
+  @Test
+  void closeIsRefusedUntilWhatWasBegunIsReceived() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Calls calls = new Calls(comm, stream)) {
+              ExpertReceive dispatch = calls.beginDispatch();
+              assertCloseIsRefused(calls, "dispatch", "beginDispatch");
+              dispatch.receive(stream);
+              ExpertReceive combine = calls.beginCombine();
+              assertCloseIsRefused(calls, "combine", "beginCombine");
+              combine.receive(stream);
+              stream.synchronize();
+              calls.exchange.close();
+              assertTrue(calls.isFreed());
+            }
+          });
+    }
+  }
+
+  private static void assertCloseIsRefused(Calls calls, String call, String begin) {
+    InvalidUsageException e =
+        assertThrows(InvalidUsageException.class, () -> calls.exchange.close());
+    assertTrue(e.problem().startsWith("close of an exchange with experts on rank "), e.problem());
+    assertTrue(e.problem().endsWith("the last " + call + " was begun and not received"));
+    assertTrue(e.remedy().contains("receive of what " + begin + " returned"), e.remedy());
+    assertFalse(calls.isFreed());
+  }
+
+  /** Nobody can receive any more, so that close frees. */
+  @Test
+  void closeFreesWhatWasBegunAfterAFailureAndAfterTheCommunicator() throws Exception {
+    for (Consumer<Communicator> end :
+        List.<Consumer<Communicator>>of(Communicator::abort, Communicator::close)) {
+      try (Ranks ranks = new Ranks(2)) {
+        Calls[] all = new Calls[2];
+        ranks.run(
+            (comm, stream) -> {
+              all[comm.rank()] = new Calls(comm, stream);
+              all[comm.rank()].beginDispatch();
+              stream.synchronize();
+            });
+        ranks.communicators.forEach(end);
+        for (Calls calls : all) {
+          calls.close();
+          assertTrue(calls.isFreed());
+        }
+      }
+    }
+  }
+}
