@@ -76,6 +76,7 @@ public final class ExpertExchange implements AutoCloseable {
 
   static ExpertExchange create(
       CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
+    state.exchangeOpened();
     GroupScope.refuseInGroup("expertExchange");
     state.checkOpen("expertExchange");
     int nRanks = state.nRanks();
@@ -356,3 +357,6 @@ public final class ExpertExchange implements AutoCloseable {
     closed = true;
     delivery.close();
     buffers.close();
+    state.exchangeClosed();
+  }
+}

@@ -61,6 +61,10 @@ public final class CommunicatorState {
   private volatile boolean suspended;
   private final AtomicInteger splits = new AtomicInteger();
   private final AtomicInteger shrinks = new AtomicInteger();
+
+  /** Exchanges with experts that are not closed. */
+  private final AtomicInteger openExchanges = new AtomicInteger();
+
   private final AtomicBoolean closed = new AtomicBoolean();
 
   /** Serves the job's state; null if nothing does. */
@@ -313,6 +317,20 @@ public final class CommunicatorState {
   }
 
   /**
+  /** An exchange with experts was created: until it is closed, this rank cannot suspend. */
+  public void exchangeOpened() {
+    openExchanges.incrementAndGet();
+  }
+
+  /** Such an exchange was closed. */
+  public void exchangeClosed() {
+    openExchanges.decrementAndGet();
+  }
+
+  boolean hasExchanges() {
+    return openExchanges.get() > 0;
+  }
+
    * Returns the dispatcher of operations that are planned by settings over this communicator's own;
    * every rank uses the same settings.
    */

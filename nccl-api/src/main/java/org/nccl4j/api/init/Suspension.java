@@ -53,7 +53,7 @@ final class Suspension {
       return "communicators that were split from it use its connections; close these first, or"
           + " split with CommunicatorConfig.withSplitShare(false)";
     }
-    if (!engine.place().windows().isUnused()) {
+    if (!engine.place().windows().isUnused() || state.hasExchanges()) {
       return "it has windows, registered memory, device communicators or exchanges with experts;"
           + " deregister and close these first";
     }

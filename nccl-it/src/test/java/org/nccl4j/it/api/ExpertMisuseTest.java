@@ -18,7 +18,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 
-/** Exchanges with experts that are closed at the wrong time. */
+/** Exchanges with experts that are closed or suspended at the wrong time. */
 @Timeout(120)
 class ExpertMisuseTest {
   private static final ExpertConfig SIZES =
@@ -38,12 +38,20 @@ class ExpertMisuseTest {
       experts.fill((byte) 0);
     }
 
+    void dispatch() {
+      exchange.dispatch(tokens, experts, experts, 4, stream);
+    }
+
     ExpertReceive beginDispatch() {
       return exchange.beginDispatch(tokens, experts, experts, 4, stream);
     }
 
     ExpertReceive beginCombine() {
       return exchange.beginCombine(outputs, tokens, stream);
+    }
+
+    void combine() {
+      exchange.combine(outputs, tokens, stream);
     }
 
     boolean isFreed() {
@@ -107,6 +115,30 @@ class ExpertMisuseTest {
           assertTrue(calls.isFreed());
         }
       }
+    }
+  }
+
+  @Test
+  void aCommunicatorWithAnExchangeIsNotSuspended() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Calls calls = new Calls(comm, stream)) {
+              InvalidUsageException e = assertThrows(InvalidUsageException.class, comm::suspend);
+              assertTrue(e.problem().contains("exchanges with experts"), e.problem());
+              assertFalse(comm.isSuspended());
+              calls.dispatch();
+              calls.combine();
+              stream.synchronize();
+            }
+            comm.suspend();
+            comm.resume();
+            try (Calls calls = new Calls(comm, stream)) {
+              calls.dispatch();
+              calls.combine();
+              stream.synchronize();
+            }
+          });
     }
   }
 }
