@@ -24,9 +24,6 @@ public record ExpertConfig(
   /** Elements that have one scale. */
   public static final int SCALED = ExpertSizes.SCALED;
 
-  /** Bytes of a token are a multiple of this. */
-  private static final int ROW_UNIT = 16;
-
   /** The most experts of a rank. */
   private static final int MOST_LOCAL = 512;
 
@@ -53,7 +50,7 @@ public record ExpertConfig(
           "tokens for experts have the type " + type.label(),
           "use a floating-point type of 2 or 4 bytes");
     }
-    int unit = fp8 ? SCALED : ROW_UNIT / type.bytes();
+    int unit = fp8 ? SCALED : ExpertSizes.UNIT / type.bytes();
     if (hidden % unit != 0 || hidden > Integer.MAX_VALUE / type.bytes()) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,

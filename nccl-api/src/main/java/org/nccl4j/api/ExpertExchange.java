@@ -4,6 +4,7 @@ import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.Arguments;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -47,6 +48,9 @@ import org.nccl4j.device.kernel.ExpertSizes;
 public final class ExpertExchange implements AutoCloseable {
   private static final String DISPATCH = "dispatch";
   private static final String COMBINE = "combine";
+
+  /** A GPU's kernels load and store rows in units of so many bytes. */
+  private static final int ROW_ALIGNMENT = ExpertSizes.UNIT;
 
   private final CommunicatorState state;
   private final ExpertConfig config;
@@ -152,9 +156,9 @@ public final class ExpertExchange implements AutoCloseable {
    *     expert twice is received twice
    * @param weights float32 [count][topK], kept for combine
    * @param count this rank's tokens, 0 to maxTokens
-   * @throws InvalidArgumentException for a memory that is too small or of another device, an
-   *     invalid count, or an expert that does not exist; of the last a kernel fails the
-   *     communicator
+   * @throws InvalidArgumentException for a memory that is too small, of another device or on a GPU
+   *     not aligned (tokens to 16 bytes, the others to 4), an invalid count, or an expert that does
+   *     not exist; of the last a kernel fails the communicator
    * @throws InvalidUsageException while a call that was begun has not been received, after close,
    *     in a group, and while the stream is captured unless {@link #isCapturable}
    */
@@ -203,9 +207,9 @@ public final class ExpertExchange implements AutoCloseable {
           "pass 0 to " + config.maxTokens() + ", or create the exchange for more");
     }
     long entries = (long) count * config.topK();
-    checkMemory(what, "tokens", tokens, count * rowBytes);
-    checkMemory(what, "experts", experts, entries * Integer.BYTES);
-    checkMemory(what, "weights", weights, entries * Float.BYTES);
+    checkMemory(what, "tokens", tokens, count * rowBytes, ROW_ALIGNMENT);
+    checkMemory(what, "experts", experts, entries * Integer.BYTES, Integer.BYTES);
+    checkMemory(what, "weights", weights, entries * Float.BYTES, Float.BYTES);
     delivery.dispatch(tokens, experts, weights, count, whole, stream);
     this.tokens = count;
   }
@@ -216,9 +220,11 @@ public final class ExpertExchange implements AutoCloseable {
    *
    * @param outputs [rows][hidden] of the tokens' type, in the order of {@link #received}; without
    *     fp8 that memory itself is allowed
-   * @param result [count][hidden] for the last dispatch's count; 0 for a token without experts
-   * @throws InvalidArgumentException for a memory that is too small or of another device; of
-   *     outputs with fewer rows than were received a kernel fails the communicator
+   * @param result [count][hidden] for the last dispatch's count; 0 for a token without experts. It
+   *     does not overlap outputs
+   * @throws InvalidArgumentException for a memory that is too small, of another device, or on a GPU
+   *     not aligned to 16 bytes; of outputs with fewer rows than were received a kernel fails the
+   *     communicator
    * @throws InvalidUsageException before the first dispatch, while a call that was begun has not
    *     been received, after close, in a group, and while the stream is captured unless {@link
    *     #isCapturable}
@@ -252,7 +258,7 @@ public final class ExpertExchange implements AutoCloseable {
     if (part.result() == null) {
       delivery.receiveDispatch(stream);
     } else {
-      checkMemory(what, "result", part.result(), 0);
+      checkMemory(what, "result", part.result(), tokens * rowBytes, ROW_ALIGNMENT);
       delivery.receiveCombine(part.result(), stream);
     }
     open = null;
@@ -266,8 +272,8 @@ public final class ExpertExchange implements AutoCloseable {
       throw new InvalidUsageException(
           ErrorId.USAGE, where(what) + "nothing was dispatched", "call dispatch first");
     }
-    checkMemory(what, "outputs", outputs, 0);
-    checkMemory(what, "result", result, tokens * rowBytes);
+    checkMemory(what, "outputs", outputs, 0, ROW_ALIGNMENT);
+    checkMemory(what, "result", result, tokens * rowBytes, ROW_ALIGNMENT);
   }
 
   private void checkReceived(String what) {
@@ -307,7 +313,13 @@ public final class ExpertExchange implements AutoCloseable {
     }
   }
 
-  private void checkMemory(String what, String name, DeviceMemory memory, long bytes) {
+  /**
+   * Checks a buffer.
+   *
+   * @param alignment of its begin on a GPU: a power of two
+   */
+  private void checkMemory(
+      String what, String name, DeviceMemory memory, long bytes, int alignment) {
     Arguments.notNull(memory, name);
     if (memory.device() != state.device() || memory.size() < bytes) {
       throw wrong(
@@ -321,6 +333,14 @@ public final class ExpertExchange implements AutoCloseable {
     if (!memory.isOpen()) {
       throw new InvalidUsageException(
           ErrorId.CLOSED, where(what) + name + " is closed", "close memory after its last use");
+    }
+    if ((memory.address() & alignment - 1) != 0 && state.device().kind() == Device.Kind.CUDA) {
+      throw wrong(
+          what,
+          ErrorId.BUFFER,
+          "%s begins at 0x%x, which is no multiple of %d"
+              .formatted(name, memory.address(), alignment),
+          "pass memory of a GPU that begins at a multiple of %d bytes".formatted(alignment));
     }
   }
 

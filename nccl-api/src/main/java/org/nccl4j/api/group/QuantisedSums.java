@@ -148,6 +148,7 @@ public final class QuantisedSums {
     if (residual.device() != device
         || !residual.isOpen()
         || residual.size() / Float.BYTES < elements) {
+        || isMisaligned(residual)
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "a quantised %s%s%s"
@@ -158,14 +159,23 @@ public final class QuantisedSums {
                       ? "the residual belongs to " + residual.device().name()
                       : !residual.isOpen()
                           ? "the residual is closed"
-                          : "the residual has %d bytes for %d elements of float32"
-                              .formatted(residual.size(), elements)),
+                          : isMisaligned(residual)
+                              ? "the residual begins at 0x%x, which is no multiple of %d"
+                                  .formatted(residual.address(), Float.BYTES)
+                              : "the residual has %d bytes for %d elements of float32"
+                                  .formatted(residual.size(), elements)),
           "pass an open memory of %s with 4 bytes for each element of the send buffer"
               .formatted(device.name()));
     }
   }
 
   /** Refuses a user's operator. */
+  /** True for what a GPU's kernels cannot load; processors can. */
+  @HotPath
+  private boolean isMisaligned(DeviceMemory residual) {
+    return (residual.address() & Float.BYTES - 1) != 0 && device.kind() == Device.Kind.CUDA;
+  }
+
   InvalidArgumentException refusal(long shape, String operator) {
     return new InvalidArgumentException(
         ErrorId.ARGUMENT,

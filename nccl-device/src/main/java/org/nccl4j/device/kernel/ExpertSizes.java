@@ -18,8 +18,8 @@ public record ExpertSizes(
   /** Elements that have one scale. */
   public static final int SCALED = 128;
 
-  /** Kernels move as many bytes at once. */
-  private static final int UNIT = 16;
+  /** Kernels move as many bytes at once: rows begin at multiples of it. */
+  public static final int UNIT = 16;
 
   /** Experts of a rank. */
   public int localExperts() {

@@ -3,6 +3,7 @@ package org.nccl4j.it.nvls;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.regex.Pattern;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -16,6 +17,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Operation;
@@ -98,6 +100,16 @@ final class FakeExpertRanks {
     }
   }
 
+  /** A GPU's kernels fault on data that are not aligned, after which its context is lost. */
+  private static void refused(Communicator comm, Runnable call, String problem, String text) {
+    try {
+      call.run();
+    } catch (InvalidArgumentException e) {
+      boolean right = Pattern.compile(problem).matcher(e.problem()).find();
+      System.out.printf("rank %d: refused: %s%n", comm.rank(), right ? text : e.problem());
+    }
+  }
+
   private static void launch(Communicator comm) {
     Device device = comm.device();
     Communicator quantised =
@@ -106,6 +118,21 @@ final class FakeExpertRanks {
         DeviceMemory data = device.allocate(8L * COUNT);
         DeviceMemory experts = device.allocate(4L * SIZES.maxTokens() * SIZES.topK());
         ExpertExchange exchange = comm.expertExchange(SIZES)) {
+      refused(
+          comm,
+          () -> exchange.dispatch(data.slice(8, 7 * 512), experts, experts, 7, stream),
+          "tokens begins at 0x\\w+8, which is no multiple of 16",
+          "tokens begins at a multiple of 8 alone");
+      Communicator shifted =
+          comm.withOptions(
+              CallOptions.defaults()
+                  .withQuantisation(DataType.FLOAT8_E4M3, 32)
+                  .withErrorFeedback(data.slice(2, 64)));
+      refused(
+          comm,
+          () -> shifted.allReduce(data, data, 16, DataType.FLOAT32, RedOp.AVG, stream),
+          "the residual begins at 0x\\w+2, which is no multiple of 4",
+          "the residual begins at a multiple of 2 alone");
       quantised.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.AVG, stream);
       quantised.reduceScatter(data, data, COUNT / 2, DataType.BFLOAT16, RedOp.SUM, stream);
       exchange.dispatch(data, experts, experts, 7, stream);

@@ -44,6 +44,8 @@ class FakeExpertsTest {
       String prefix = "rank %d: ".formatted(rank);
       assertEquals(
           List.of(
+              "refused: tokens begins at a multiple of 8 alone",
+              "refused: the residual begins at a multiple of 2 alone",
               "quantise of 4096 float, 16384 bytes",
               "alltoall of %1$d uint8, %1$d bytes".formatted(first),
               "quantised_sum of 2048 float, 8192 bytes",
