@@ -30,12 +30,12 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * by 448, or 1 if all are 0, or NaN if one is a NaN or an infinity. An element is the received
  * value times its scale.
  *
- * <p>All ranks call dispatch and combine in the same order, also those that have no tokens. The
- * data are there when the call's stream has ended it. Where all ranks are GPUs that reach each
- * other's windows, a call is one kernel: it returns at once, and may be captured into a graph
- * ({@link #isCapturable}). Elsewhere a dispatch waits for what its stream was given before and for
- * the other ranks, so that ranks of one process need a thread each. Calls are refused in a {@link
- * Group}.
+ * <p>All ranks call dispatch and combine in the same order, those of all exchanges of a
+ * communicator taken together, also ranks that have no tokens. The data are there when the call's
+ * stream has ended it. Where all ranks are GPUs that reach each other's windows, a call is one
+ * kernel: it returns at once, and may be captured into a graph ({@link #isCapturable}). Elsewhere a
+ * dispatch waits for what its stream was given before and for the other ranks, so that ranks of one
+ * process need a thread each. Calls are refused in a {@link Group}.
  *
  * <p>A call may be made in two parts: {@link #beginDispatch} and {@link #beginCombine} send, and
  * {@link ExpertReceive#receive} receives. Where calls are kernels, nothing of the exchange runs
@@ -46,8 +46,8 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class ExpertExchange implements AutoCloseable {
-  private static final String DISPATCH = "dispatch";
-  private static final String COMBINE = "combine";
+  static final String DISPATCH = "dispatch";
+  static final String COMBINE = "combine";
 
   /** A GPU's kernels load and store rows in units of so many bytes. */
   private static final int ROW_ALIGNMENT = ExpertSizes.UNIT;
@@ -76,11 +76,11 @@ public final class ExpertExchange implements AutoCloseable {
     this.rowBytes = config.sizes(state.nRanks()).rowBytes();
     this.buffers = buffers;
     this.delivery = delivery;
+    state.exchangeOpened();
   }
 
   static ExpertExchange create(
       CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
-    state.exchangeOpened();
     GroupScope.refuseInGroup("expertExchange");
     state.checkOpen("expertExchange");
     int nRanks = state.nRanks();
@@ -282,13 +282,6 @@ public final class ExpertExchange implements AutoCloseable {
     }
   }
 
-  private void checkCall(String what, DeviceStream stream) {
-    GroupScope.refuseInGroup(what);
-    if (closed) {
-      throw new InvalidUsageException(
-          ErrorId.CLOSED, where(what) + "it is closed", "close it after its last use");
-    }
-    state.checkOpen(what);
   private InvalidUsageException notReceived(String where, String furtherRemedy) {
     return new InvalidUsageException(
         ErrorId.USAGE,
@@ -297,6 +290,13 @@ public final class ExpertExchange implements AutoCloseable {
             .formatted(open.call().equals(DISPATCH) ? "Dispatch" : "Combine", furtherRemedy));
   }
 
+  private void checkCall(String what, DeviceStream stream) {
+    GroupScope.refuseInGroup(what);
+    if (closed) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED, where(what) + "it is closed", "close it after its last use");
+    }
+    state.checkOpen(what);
     Arguments.notNull(stream, "stream");
     if (stream.device() != state.device()) {
       throw wrong(
@@ -349,6 +349,11 @@ public final class ExpertExchange implements AutoCloseable {
   }
 
   private String where(String what) {
+    return where(state, what);
+  }
+
+  /** Names a call and its rank, for errors. */
+  static String where(CommunicatorState state, String what) {
     return "%s of tokens on rank %d of communicator %s: "
         .formatted(what, state.rank(), state.name());
   }
@@ -372,8 +377,6 @@ public final class ExpertExchange implements AutoCloseable {
               .formatted(state.rank(), state.name()),
           ", on all ranks");
     }
-  }
-}
     closed = true;
     delivery.close();
     buffers.close();

@@ -34,6 +34,7 @@ final class ExpertMessages implements ExpertDelivery {
   private final ExpertSizes sizes;
   private final ExpertBuffers buffers;
   private final int rank;
+  private final String whereCombine;
   private final ExpertRows rows;
   private final ExpertRoutes routes;
   private final ExpertTables tables;
@@ -67,12 +68,15 @@ final class ExpertMessages implements ExpertDelivery {
     this.sizes = sizes;
     this.buffers = buffers;
     rank = state.rank();
+    whereCombine = ExpertExchange.where(state, ExpertExchange.COMBINE);
     this.routes = routes;
     rows = new ExpertRows(sizes, rank);
     staging = memory[0];
     outputs = memory[1];
     lists = memory[2];
-    tables = new ExpertTables(queue, sizes, memory[3], memory[4]);
+    String whereDispatch = ExpertExchange.where(state, ExpertExchange.DISPATCH);
+    tables =
+        new ExpertTables(queue, whereDispatch, sizes, state.nextExchange(), memory[3], memory[4]);
   }
 
   /**
@@ -278,8 +282,9 @@ final class ExpertMessages implements ExpertDelivery {
     if (from.size() < needed) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
-          "outputs of %d bytes for %d rows of %d"
-              .formatted(from.size(), rows.allReceived(), sizes.rowBytes()),
+          whereCombine
+              + "outputs of %d bytes for %d rows of %d"
+                  .formatted(from.size(), rows.allReceived(), sizes.rowBytes()),
           "pass a row for each that was received");
     }
     steps.gather(from, call.outputs, rows.allReceived(), outputs, stream);

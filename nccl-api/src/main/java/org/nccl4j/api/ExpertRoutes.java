@@ -84,7 +84,7 @@ final class ExpertRoutes {
     this.sizes = sizes;
     this.n = sizes.nRanks();
     this.rank = rank;
-    this.table = Math.toIntExact(1 + sizes.entries());
+    this.table = ExpertTables.words(sizes);
     host = new int[n];
     for (int h = 0; h < hosts.size(); h++) {
       for (int each : hosts.get(h)) {

@@ -6,8 +6,8 @@ import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
  * The order of the rows of a dispatch, from the tables of all ranks. A table is a rank's number of
- * tokens, and behind it its expert numbers by token and k. Received rows lie by local expert,
- * source rank, token and k; a rank's own entries are sent by expert, token and k.
+ * tokens, and behind it its expert numbers by token and k ({@link ExpertTables}). Received rows lie
+ * by local expert, source rank, token and k; a rank's own entries are sent by expert, token and k.
  */
 final class ExpertRows {
   private final int nRanks;
@@ -36,7 +36,7 @@ final class ExpertRows {
     this.topK = sizes.topK();
     this.local = sizes.localExperts();
     int entries = Math.toIntExact(sizes.entries());
-    this.table = 1 + entries;
+    this.table = ExpertTables.words(sizes);
     this.received = new int[local * nRanks];
     this.receivedFirst = new int[local * nRanks + 1];
     this.sentFirst = new int[sizes.experts() + 1];

@@ -9,6 +9,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ExpertSizes;
@@ -16,10 +17,12 @@ import org.nccl4j.operation.Operation;
 
 /**
  * The tables of a dispatch by sends and receives, which an all-gather brings to the hosts of all
- * ranks. A table is a rank's number of tokens, and behind it its expert numbers by token and k.
+ * ranks. A table is a rank's number of tokens, behind it its expert numbers by token and k, and at
+ * its end the number of the exchange, which tells exchanges of equal sizes apart.
  */
 final class ExpertTables implements AutoCloseable {
   private final OperationDispatcher queue;
+  private final String where;
   private final ExpertSizes sizes;
   private final DeviceMemory own;
   private final DeviceMemory all;
@@ -27,14 +30,36 @@ final class ExpertTables implements AutoCloseable {
   private final ByteBuffer tables;
   private final float[] weights;
 
-  ExpertTables(OperationDispatcher queue, ExpertSizes sizes, DeviceMemory own, DeviceMemory all) {
+  /**
+   * Tables of one exchange.
+   *
+   * @param where the begin of errors: the call, rank and communicator
+   * @param exchange its number in the communicator, the same on all ranks
+   * @param own of {@link #ownBytes}
+   * @param all of {@link #allBytes}
+   */
+  ExpertTables(
+      OperationDispatcher queue,
+      String where,
+      ExpertSizes sizes,
+      int exchange,
+      DeviceMemory own,
+      DeviceMemory all) {
     this.queue = queue;
+    this.where = where;
     this.sizes = sizes;
     this.own = own;
     this.all = all;
     ints = buffer(own.size());
     tables = buffer(all.size());
     weights = new float[Math.toIntExact(sizes.entries())];
+    ints.putInt(exchange).flip();
+    own.write(own.size() - Integer.BYTES, ints);
+  }
+
+  /** Words of a table. */
+  static int words(ExpertSizes sizes) {
+    return Math.toIntExact(1 + sizes.entries() + 1);
   }
 
   static ByteBuffer buffer(long bytes) {
@@ -43,7 +68,7 @@ final class ExpertTables implements AutoCloseable {
 
   /** Bytes of a rank's own table. */
   static long ownBytes(ExpertSizes sizes) {
-    return (1 + sizes.entries()) * Integer.BYTES;
+    return (long) words(sizes) * Integer.BYTES;
   }
 
   /** Bytes of the tables of all ranks. */
@@ -57,6 +82,7 @@ final class ExpertTables implements AutoCloseable {
    *
    * @return the tables, by rank
    * @throws InvalidArgumentException for an expert that does not exist; then nothing is sent
+   * @throws InvalidUsageException on all ranks, if they are in dispatches of different exchanges
    */
   IntBuffer exchange(DeviceMemory experts, DeviceMemory factors, int count, DeviceStream stream) {
     stream.synchronize();
@@ -69,12 +95,30 @@ final class ExpertTables implements AutoCloseable {
         CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
         own,
         all,
-        1 + sizes.entries(),
+        words(sizes),
         stream);
     stream.synchronize();
     tables.clear();
     all.read(0, tables);
-    return tables.clear().asIntBuffer();
+    IntBuffer received = tables.clear().asIntBuffer();
+    checkExchanges(received);
+    return received;
+  }
+
+  private void checkExchanges(IntBuffer received) {
+    int words = words(sizes);
+    int first = received.get(words - 1);
+    for (int rank = 1; rank < sizes.nRanks(); rank++) {
+      int other = received.get((rank + 1) * words - 1);
+      if (other != first) {
+        throw new InvalidUsageException(
+            ErrorId.CALLS_DIFFER,
+            where
+                + "rank 0 dispatches by exchange %d and rank %d by exchange %d, in the order of their creation"
+                    .formatted(first, rank, other),
+            "call the exchanges of a communicator in the same order on all ranks");
+      }
+    }
   }
 
   /** Weights of the own entries of the last dispatch. */
@@ -94,8 +138,9 @@ final class ExpertTables implements AutoCloseable {
       if (expert < -1 || expert >= sizes.experts()) {
         throw new InvalidArgumentException(
             ErrorId.ARGUMENT,
-            "token %d has the expert %d as number %d of its experts"
-                .formatted(entry / sizes.topK(), expert, entry % sizes.topK()),
+            where
+                + "token %d has the expert %d as number %d of its experts"
+                    .formatted(entry / sizes.topK(), expert, entry % sizes.topK()),
             "pass 0 to %d, or -1 for no expert".formatted(sizes.experts() - 1));
       }
     }

@@ -53,7 +53,7 @@ class ExpertRoutesTest {
     Round(ExpertSizes sizes, Random random) {
       this.sizes = sizes;
       n = sizes.nRanks();
-      stride = (int) sizes.entries() + 1;
+      stride = ExpertTables.words(sizes);
       tables = IntBuffer.allocate(n * stride);
       for (int rank = 0; rank < n; rank++) {
         tables.put(rank * stride, random.nextInt(sizes.maxTokens() + 1));

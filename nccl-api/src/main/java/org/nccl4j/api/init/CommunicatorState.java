@@ -61,6 +61,7 @@ public final class CommunicatorState {
   private volatile boolean suspended;
   private final AtomicInteger splits = new AtomicInteger();
   private final AtomicInteger shrinks = new AtomicInteger();
+  private final AtomicInteger exchanges = new AtomicInteger();
 
   /** Exchanges with experts that are not closed. */
   private final AtomicInteger openExchanges = new AtomicInteger();
@@ -318,6 +319,13 @@ public final class CommunicatorState {
 
   /**
   /** An exchange with experts was created: until it is closed, this rank cannot suspend. */
+   * Counts an exchange with experts by sends and receives, and returns its number, the same on all
+   * ranks.
+   */
+  public int nextExchange() {
+    return exchanges.incrementAndGet();
+  }
+
   public void exchangeOpened() {
     openExchanges.incrementAndGet();
   }

@@ -1,5 +1,6 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -16,9 +17,11 @@ import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 
-/** Exchanges with experts that are closed or suspended at the wrong time. */
+/** Exchanges with experts that are closed, suspended or called at the wrong time. */
 @Timeout(120)
 class ExpertMisuseTest {
   private static final ExpertConfig SIZES =
@@ -137,6 +140,54 @@ class ExpertMisuseTest {
               calls.dispatch();
               calls.combine();
               stream.synchronize();
+            }
+          });
+    }
+  }
+
+  /** Two exchanges of equal sizes: a rank must not take the other exchange's tokens. */
+  @Test
+  void ranksThatDispatchByDifferentExchangesAreToldAndGoOn() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Calls first = new Calls(comm, stream);
+                Calls second = new Calls(comm, stream)) {
+              Calls wrong = comm.rank() == 0 ? first : second;
+              InvalidUsageException e = assertThrows(InvalidUsageException.class, wrong::dispatch);
+              assertEquals(ErrorId.CALLS_DIFFER, e.id());
+              assertTrue(
+                  e.problem().contains("rank 0 dispatches by exchange 1 and rank 1 by exchange 2"),
+                  e.problem());
+              second.dispatch();
+              second.combine();
+              first.dispatch();
+              stream.synchronize();
+            }
+          });
+    }
+  }
+
+  @Test
+  void ranksThatDispatchAndCombineAreTold() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Calls calls = new Calls(comm, stream)) {
+              calls.dispatch();
+              stream.synchronize();
+              NcclException e =
+                  assertThrows(
+                      NcclException.class,
+                      () -> {
+                        if (comm.rank() == 0) {
+                          calls.dispatch();
+                        } else {
+                          calls.combine();
+                        }
+                        stream.synchronize();
+                      });
+              assertEquals(ErrorId.CALLS_DIFFER, e.id(), e.toString());
             }
           });
     }

@@ -84,7 +84,7 @@ class FakeExpertsTest {
       String prefix = "rank %d: ".formatted(rank);
       assertEquals(
           List.of(
-              "all_gather of 33 int32, 132 bytes",
+              "all_gather of 34 int32, 136 bytes",
               "dispatch of 1792 bfloat16, 3584 bytes",
               "dispatch of 1792 bfloat16, 3584 bytes",
               "combine of 1792 bfloat16, 3584 bytes",
