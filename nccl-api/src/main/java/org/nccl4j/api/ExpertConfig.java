@@ -27,8 +27,8 @@ public record ExpertConfig(
   /** The most experts of a rank. */
   private static final int MOST_LOCAL = 512;
 
-  /** The most rows that a rank may receive. */
-  private static final long MOST_ROWS = 1 << 28;
+  /** The most rows that a rank may receive: the lists of a dispatch have fewer than 2 GiB. */
+  private static final long MOST_ROWS = 1 << 26;
 
   /**
    * Checks the sizes.

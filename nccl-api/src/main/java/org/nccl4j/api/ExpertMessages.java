@@ -91,7 +91,6 @@ final class ExpertMessages implements ExpertDelivery {
       ExpertBuffers buffers) {
     ExpertSizes sizes = config.sizes(state.nRanks());
     ExpertRoutes routes = new ExpertRoutes(sizes, state.rank(), state.hosts().ranks());
-    long listed = 2 * (routes.mostPacked() + routes.mostForwarded() + sizes.rows());
     DeviceMemory[] memory = {};
     ExpertSteps steps = null;
     NcclException lack = null;
@@ -102,7 +101,7 @@ final class ExpertMessages implements ExpertDelivery {
               state.device(),
               routes.mostStaged() * sizes.travelBytes(),
               2 * sizes.entries() * sizes.rowBytes(),
-              (listed + 2 * sizes.entries()) * Integer.BYTES,
+              listBytes(sizes, routes),
               ExpertTables.ownBytes(sizes),
               ExpertTables.allBytes(sizes));
     } catch (NcclException e) {
@@ -120,6 +119,12 @@ final class ExpertMessages implements ExpertDelivery {
       throw e;
     }
     return new ExpertMessages(state, queue, sizes, buffers, steps, routes, memory);
+  }
+
+  /** The most bytes of the lists of a dispatch; an int, as {@link ExpertConfig#check} ensures. */
+  static long listBytes(ExpertSizes sizes, ExpertRoutes routes) {
+    long pairs = routes.mostPacked() + routes.mostForwarded() + sizes.rows() + sizes.entries();
+    return 2 * pairs * Integer.BYTES;
   }
 
   /** The lists of a dispatch and its combine, as parts of one memory. */
