@@ -95,6 +95,13 @@ public final class OperationDispatcher {
     return quantised == null ? 0 : quantised.bytes();
   }
 
+  /** Frees the memory of quantised operations, none of which runs. Later ones allocate it anew. */
+  public void freeQuantised() {
+    if (quantised != null) {
+      quantised.close();
+    }
+  }
+
   /**
    * Adopts the state of another queue of the same rank, which has new kernels. The caller ensures
    * happens-before to later operations.
@@ -119,8 +126,8 @@ public final class OperationDispatcher {
     if (idle && signatures != null) {
       signatures.close();
     }
-    if (idle && quantised != null) {
-      quantised.close();
+    if (idle) {
+      freeQuantised();
     }
     synchronized (this) {
       if (launchThread != null) {

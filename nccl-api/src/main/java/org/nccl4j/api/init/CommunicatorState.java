@@ -137,6 +137,7 @@ public final class CommunicatorState {
   void release() {
     suspended = true;
     end(running, /* idle= */ true);
+    others.keySet().forEach(OperationDispatcher::freeQuantised);
   }
 
   /** Makes anew what {@link #suspend} gave back, together with all other ranks. */
@@ -318,7 +319,6 @@ public final class CommunicatorState {
   }
 
   /**
-  /** An exchange with experts was created: until it is closed, this rank cannot suspend. */
    * Counts an exchange with experts by sends and receives, and returns its number, the same on all
    * ranks.
    */
@@ -326,6 +326,7 @@ public final class CommunicatorState {
     return exchanges.incrementAndGet();
   }
 
+  /** An exchange with experts was created: until it is closed, this rank cannot suspend. */
   public void exchangeOpened() {
     openExchanges.incrementAndGet();
   }
@@ -339,6 +340,7 @@ public final class CommunicatorState {
     return openExchanges.get() > 0;
   }
 
+  /**
    * Returns the dispatcher of operations that are planned by settings over this communicator's own;
    * every rank uses the same settings.
    */
@@ -352,11 +354,11 @@ public final class CommunicatorState {
 
   /** Bytes that the communicator holds on this rank's device, by what for. */
   public Map<String, Long> memory() {
-    if (suspended || closed.get()) {
+    if (closed.get()) {
       return Map.of();
     }
     long quantised = others.keySet().stream().mapToLong(OperationDispatcher::quantisedBytes).sum();
-    return MemoryUsage.of(engine(), quantised);
+    return MemoryUsage.of(suspended ? null : engine(), quantised);
   }
 
   /** Ends this rank's operations with an error and tells the others. */

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -206,6 +207,7 @@ class QuantisedSumsTest {
               // Two memories of two parts, each 20 blocks of 128 codes and a scale, and its kind.
               assertEquals(2 * 2 * (20 * 132 + 18 * 16), comm.memory().get("quantised sums"));
               comm.suspend();
+              assertEquals(Map.of(), comm.memory());
               comm.resume();
             }
           });

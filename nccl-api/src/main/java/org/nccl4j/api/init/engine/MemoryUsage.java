@@ -10,12 +10,16 @@ public final class MemoryUsage {
   /**
    * Bytes by purpose.
    *
+   * @param engine null while the communicator is suspended
    * @param quantised of quantised operations
    */
   public static Map<String, Long> of(Engine engine, long quantised) {
     Map<String, Long> items = new LinkedHashMap<>();
     if (quantised > 0) {
       items.put("quantised sums", quantised);
+    }
+    if (engine == null) {
+      return items;
     }
     if (engine.place().windows().memoryBytes() > 0) {
       items.put("windows", engine.place().windows().memoryBytes());
