@@ -112,7 +112,7 @@ public final class CallOptions {
   /**
    * Has quantised operations add the error of this rank's last rounding to its elements and keep
    * the new one, so that errors do not add up over calls. Without {@link #withQuantisation} it has
-   * no effect. Blocks that come out as NaN leave their errors as they are.
+   * no effect. A block in which this rank has a NaN or an infinity leaves its errors as they are.
    *
    * @param errors float32 for each element of the send buffer: zeros before the first call, then
    *     read and written by each call from the start on. So calls on other data need other options.
