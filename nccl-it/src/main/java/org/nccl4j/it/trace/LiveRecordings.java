@@ -95,7 +95,7 @@ final class LiveRecordings implements AutoCloseable {
       }
       String text = Files.readString(said, StandardCharsets.UTF_8).strip();
       if (process.exitValue() != 0 || text.contains("Could not")) {
-        throw refused(pid, command[0], text.lines().reduce((first, last) -> last).orElse(""));
+        throw refused(pid, command[0], reason(text));
       }
     } catch (IOException e) {
       throw failed("cannot run " + jcmd, e);
@@ -107,6 +107,14 @@ final class LiveRecordings implements AutoCloseable {
           "do not interrupt it, or pass fewer seconds",
           e);
     }
+  }
+
+  /** The last line of what jcmd says that is not one of a stack trace. */
+  private static String reason(String text) {
+    return text.lines()
+        .filter(line -> !line.isBlank() && !Character.isWhitespace(line.charAt(0)))
+        .reduce((first, last) -> last)
+        .orElse("no reason is given");
   }
 
   private static NcclException refused(long pid, String command, String reason) {

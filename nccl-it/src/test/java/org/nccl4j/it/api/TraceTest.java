@@ -50,6 +50,23 @@ class TraceTest {
     return Main.run(to, to, command.toArray(String[]::new));
   }
 
+  /** The number of a process that has ended. */
+  private static String ended() throws Exception {
+    Process process = new ProcessBuilder("true").start();
+    process.waitFor();
+    return Long.toString(process.pid());
+  }
+
+  @Test
+  void aProcessThatHasEndedIsNamedWithTheReason() throws Exception {
+    Path file = directory.resolve("trace.json");
+    String said = trace(1, "-o", file.toString(), ended());
+    assertTrue(said.contains("refuses JFR.start: "), said);
+    assertTrue(said.contains("No such process"), said);
+    assertFalse(said.contains("at jdk.jcmd"), said);
+    assertFalse(Files.exists(file));
+  }
+
   @Test
   void operationsOfBothProcessesByTheirNumbers() throws Exception {
     UniqueId id = UniqueId.create();
