@@ -5,6 +5,7 @@ import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -92,6 +93,7 @@ public final class TraceCommand implements Callable<Integer> {
     }
     List<Span> spans = new ArrayList<>();
     files.forEach(file -> spans.addAll(RecordingReader.read(file)));
+    checkWritable();
     if (!pids.isEmpty()) {
       spans.addAll(record(pids));
     }
@@ -130,16 +132,33 @@ public final class TraceCommand implements Callable<Integer> {
     }
   }
 
+  /** Before anything is recorded, which takes a while; leaves the file as it was. */
+  private void checkWritable() {
+    boolean isThere = Files.exists(output);
+    try {
+      Files.newOutputStream(output, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
+      if (!isThere) {
+        Files.delete(output);
+      }
+    } catch (IOException e) {
+      throw unwritable(e);
+    }
+  }
+
+  private InvalidArgumentException unwritable(IOException e) {
+    return new InvalidArgumentException(
+        ErrorId.FILE,
+        "%s cannot be written: %s".formatted(output, IoErrorText.of(e)),
+        "pass the name of a writable file by -o",
+        e);
+  }
+
   private void write(List<Span> spans) {
     Map<RecordedProcess, Long> offsets = ClockOffsets.of(spans);
     try (Writer to = Files.newBufferedWriter(output)) {
       TraceFile.write(spans, offsets, to);
     } catch (IOException e) {
-      throw new InvalidArgumentException(
-          ErrorId.FILE,
-          "%s cannot be written: %s".formatted(output, IoErrorText.of(e)),
-          "pass the name of a writable file by -o",
-          e);
+      throw unwritable(e);
     }
     PrintWriter out = spec.commandLine().getOut();
     out.printf(

@@ -67,6 +67,14 @@ class TraceTest {
     assertFalse(Files.exists(file));
   }
 
+  /** Recording takes minutes, which would be lost. */
+  @Test
+  void aFileThatCannotBeWrittenIsRefusedBeforeProcessesAreRecorded() throws Exception {
+    Path file = directory.resolve("missing").resolve("trace.json");
+    String said = trace(1, "-o", file.toString(), ended());
+    assertTrue(said.contains(file + " cannot be written"), said);
+  }
+
   @Test
   void operationsOfBothProcessesByTheirNumbers() throws Exception {
     UniqueId id = UniqueId.create();
