@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.topo.TopologyException;
@@ -185,7 +186,7 @@ public final class PlanCommand implements Callable<Integer> {
     } catch (TopologyException e) {
       err.println(e.getMessage());
     } catch (IOException e) {
-      err.println("The picture %s cannot be written: %s".formatted(svg, e));
+      err.println("The picture %s cannot be written: %s".formatted(svg, IoErrorText.of(e)));
       err.println("  remedy: name a file in a folder that exists and can be written to");
     }
     err.flush();
