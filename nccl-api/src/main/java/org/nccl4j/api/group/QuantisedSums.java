@@ -3,6 +3,7 @@ package org.nccl4j.api.group;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.device.DataType;
@@ -147,8 +148,8 @@ public final class QuantisedSums {
     long elements = elements(shape, count);
     if (residual.device() != device
         || !residual.isOpen()
-        || residual.size() / Float.BYTES < elements) {
         || isMisaligned(residual)
+        || residual.size() / Float.BYTES < elements) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "a quantised %s%s%s"
@@ -169,13 +170,13 @@ public final class QuantisedSums {
     }
   }
 
-  /** Refuses a user's operator. */
   /** True for what a GPU's kernels cannot load; processors can. */
   @HotPath
   private boolean isMisaligned(DeviceMemory residual) {
     return (residual.address() & Float.BYTES - 1) != 0 && device.kind() == Device.Kind.CUDA;
   }
 
+  /** Refuses a user's operator. */
   InvalidArgumentException refusal(long shape, String operator) {
     return new InvalidArgumentException(
         ErrorId.ARGUMENT,
@@ -401,22 +402,23 @@ public final class QuantisedSums {
     long others = nRanks - 1L;
     long sent = (all ? 2 : 1) * others * parts(shape, count).bytes();
     long plainSent = (all ? 2 * others * count / nRanks : others * count) * type.bytes();
-    return ("%s quantised as %s with a scale for every %d elements: %d bytes from each rank, %d"
+    return String.format(
+        Locale.ROOT,
+        "%s quantised as %s with a scale for every %d elements: %d bytes from each rank, %d"
             + " without%n  all-to-all %.2f us%s, own steps %.2f us, together %.2f us as predicted;"
-            + " without %.2f us%n  %s%n")
-        .formatted(
-            operation.key(),
-            how.format().label(),
-            how.block(),
-            sent,
-            plainSent,
-            times.toAll,
-            all ? ", all-gather %.2f us".formatted(times.gather) : "",
-            times.own,
-            times.sum(),
-            plain,
-            times.sum() < plain
-                ? "it pays"
-                : "it does not pay: call it without CallOptions.withQuantisation");
+            + " without %.2f us%n  %s%n",
+        operation.key(),
+        how.format().label(),
+        how.block(),
+        sent,
+        plainSent,
+        times.toAll,
+        all ? String.format(Locale.ROOT, ", all-gather %.2f us", times.gather) : "",
+        times.own,
+        times.sum(),
+        plain,
+        times.sum() < plain
+            ? "it pays"
+            : "it does not pay: call it without CallOptions.withQuantisation");
   }
 }

@@ -5,6 +5,7 @@ import java.util.Comparator;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -202,12 +203,13 @@ public final class Diagnosis {
     for (RankReport report : waiting) {
       if (report.waitsFor() >= 0) {
         clauses.add(
-            "rank %d waits for rank %d in %s, for %.1f s"
-                .formatted(
-                    report.rank(),
-                    report.waitsFor(),
-                    report.inOperation(),
-                    report.stillMillis() / 1000.0));
+            String.format(
+                Locale.ROOT,
+                "rank %d waits for rank %d in %s, for %.1f s",
+                report.rank(),
+                report.waitsFor(),
+                report.inOperation(),
+                report.stillMillis() / 1000.0));
       }
     }
     if (clauses.isEmpty()) {

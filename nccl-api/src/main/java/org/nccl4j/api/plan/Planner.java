@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Predicate;
@@ -332,8 +333,12 @@ public final class Planner {
     tell(
         operation.label(),
         bytes,
-        "%s on %d channels, in %.2f us as predicted"
-            .formatted(choice, work.nChannels(), choice.microseconds()));
+        String.format(
+            Locale.ROOT,
+            "%s on %d channels, in %.2f us as predicted",
+            choice,
+            work.nChannels(),
+            choice.microseconds()));
     return work;
   }
 

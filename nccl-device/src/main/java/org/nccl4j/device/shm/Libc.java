@@ -207,7 +207,7 @@ final class Libc {
 
   /** Opens what another process of this user has open, by its file descriptor. */
   static int openOf(long process, int descriptor) {
-    String file = "/proc/%d/fd/%d".formatted(process, descriptor);
+    String file = "/proc/" + process + "/fd/" + descriptor; // digits as the kernel has them
     int fd = C.open(file, O_RDWR_CLOEXEC, 0);
     if (fd < 0) {
       throw failed(

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -39,6 +40,23 @@ final class SharedSegmentTest {
       assertEquals(0, MEMORY.getLong(other.address() + bytes - 8));
       MEMORY.putLong(segment.address() + bytes - 8, 7);
       assertEquals(7, MEMORY.getLong(other.address() + bytes - 8));
+    }
+  }
+
+  /** Persian has digits of its own, which the names of files in /proc do not have. */
+  @Test
+  void theSegmentOfAProcessIsFoundWhereDigitsArePersian() {
+    Locale before = Locale.getDefault();
+    Locale.setDefault(new Locale("fa", "IR"));
+    try (SharedSegment segment = SharedSegment.create(4096)) {
+      assertEquals("۷", "%d".formatted(7));
+      long process = ProcessHandle.current().pid();
+      try (MappedRegion other = SharedSegment.attachOf(process, segment.fd(), 4096)) {
+        MEMORY.putLong(segment.address(), 7);
+        assertEquals(7, MEMORY.getLong(other.address()));
+      }
+    } finally {
+      Locale.setDefault(before);
     }
   }
 

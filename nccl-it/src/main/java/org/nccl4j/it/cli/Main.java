@@ -2,6 +2,7 @@ package org.nccl4j.it.cli;
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.util.Locale;
 import org.nccl4j.it.doctor.DiagnoseCommand;
 import org.nccl4j.it.doctor.DoctorCommand;
 import org.nccl4j.it.perf.PerfCommand;
@@ -51,8 +52,12 @@ public final class Main implements Runnable {
   /** Called by picocli. */
   public Main() {}
 
-  /** Runs a command and ends the process with its exit status. */
+  /**
+   * Runs a command and ends the process with its exit status. Words are English, and so are numbers
+   * in all languages: programs read them.
+   */
   public static void main(String[] arguments) {
+    Locale.setDefault(Locale.ROOT);
     PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
     PrintWriter err = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
     int status = run(out, err, arguments);

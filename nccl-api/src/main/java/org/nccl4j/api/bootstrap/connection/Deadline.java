@@ -1,6 +1,7 @@
 package org.nccl4j.api.bootstrap.connection;
 
 import java.time.Duration;
+import java.util.Locale;
 import org.nccl4j.device.Patience;
 
 /**
@@ -34,7 +35,7 @@ public record Deadline(long nanoTime, Duration length) {
 
   /** A measured time for people: "0.4 s". */
   public static String seconds(Duration measured) {
-    return "%.1f s".formatted(measured.toNanos() / 1e9);
+    return String.format(Locale.ROOT, "%.1f s", measured.toNanos() / 1e9);
   }
 
   /** Returns the length for people: "60 s", "250 ms". */

@@ -29,6 +29,7 @@ record ProbeCell(Operation operation, Algorithm algorithm, Protocol protocol, lo
 
   /** The beginning of the cell's line in a table of measured times. */
   String line(int nRanks) {
-    return "%d %s %s %s".formatted(nRanks, operation.label(), algorithm.label(), protocol.label());
+    return String.join(
+        " ", Integer.toString(nRanks), operation.label(), algorithm.label(), protocol.label());
   }
 }

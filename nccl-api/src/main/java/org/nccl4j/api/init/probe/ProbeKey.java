@@ -69,7 +69,7 @@ record ProbeKey(String model, int nRanks, String conditions) {
 
   /** The first line of the file. */
   String text() {
-    return "# probe %d of %d %s, %s".formatted(FORMAT, nRanks, model, conditions);
+    return "# probe " + FORMAT + " of " + nRanks + " " + model + ", " + conditions;
   }
 
   String fileName() {
@@ -78,6 +78,6 @@ record ProbeKey(String model, int nRanks, String conditions) {
 
   /** The begin of the names of files for these GPUs. */
   String filePrefix() {
-    return "%d-%s-".formatted(nRanks, ProbeCache.word(model));
+    return nRanks + "-" + ProbeCache.word(model) + "-";
   }
 }

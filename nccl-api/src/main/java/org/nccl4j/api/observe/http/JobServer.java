@@ -104,7 +104,7 @@ public final class JobServer implements AutoCloseable {
   public String address() {
     InetSocketAddress at = server.getAddress();
     String host = at.getAddress().getHostAddress();
-    return "http://%s:%d/".formatted(host.contains(":") ? "[" + host + "]" : host, at.getPort());
+    return "http://" + (host.contains(":") ? "[" + host + "]" : host) + ":" + at.getPort() + "/";
   }
 
   private void answer(HttpExchange exchange) throws IOException {

@@ -3,6 +3,7 @@ package org.nccl4j.api.plan.algorithm;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
@@ -207,10 +208,16 @@ public final class AlgorithmSelector {
     if (kept.isEmpty()) {
       note = "; not allowed by NCCL_ALGO, NCCL_PROTO or the tuner";
     } else if (kept.get().microseconds() != way.microseconds()) {
-      note = "; the tuner says %.2f us".formatted(kept.get().microseconds());
+      note = String.format(Locale.ROOT, "; the tuner says %.2f us", kept.get().microseconds());
     }
-    return "  %-8s %-6s %12.2f us  %s%s%n"
-        .formatted(algorithm.label(), protocol.label(), way.microseconds(), source, note);
+    return String.format(
+        Locale.ROOT,
+        "  %-8s %-6s %12.2f us  %s%s%n",
+        algorithm.label(),
+        protocol.label(),
+        way.microseconds(),
+        source,
+        note);
   }
 
   /** Every algorithm between windows with its predicted time, as lines of a table. */
@@ -221,7 +228,7 @@ public final class AlgorithmSelector {
       AlgorithmChoice way = betweenWindows(operation, algorithm, bytes);
       String name = "  %-16s %-7s ".formatted(algorithm.label(), way.protocol().label());
       if (way.microseconds() < CostModel.ONLY_WHERE_ASKED) {
-        text.append("%s%11.2f us%n".formatted(name, way.microseconds()));
+        text.append(String.format(Locale.ROOT, "%s%11.2f us%n", name, way.microseconds()));
       } else if (way.microseconds() < Double.POSITIVE_INFINITY) {
         text.append("%snot measured: taken only where NCCL_ALGO names it%n".formatted(name));
       }

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.memory;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
@@ -85,8 +86,12 @@ public final class ProcessCopyProbe {
       int last = SIZES.size() - 1;
       return single.isEmpty()
           ? "process_vm_readv does not work, or there is no second core to measure it with"
-          : "%d bytes take %.1f us by process_vm_readv and %.1f us by two copies"
-              .formatted(SIZES.get(last), single.get(last) / 1e3, twice.get(last) / 1e3);
+          : String.format(
+              Locale.ROOT,
+              "%d bytes take %.1f us by process_vm_readv and %.1f us by two copies",
+              SIZES.get(last),
+              single.get(last) / 1e3,
+              twice.get(last) / 1e3);
     }
   }
 
