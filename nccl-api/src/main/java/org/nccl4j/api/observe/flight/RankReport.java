@@ -39,6 +39,14 @@ public record RankReport(
     List<Operation> operations,
     List<Run> runs,
     Links links) {
+  /** A report; control characters in the name are question marks, since terminals obey them. */
+  public RankReport {
+    name = printable(name);
+  }
+
+  private static String printable(String text) {
+    return text.replaceAll("\\p{Cc}", "?");
+  }
 
   /**
    * A rank's connections with other ranks, as far as something is known of them.
@@ -100,6 +108,11 @@ public record RankReport(
    *     if it is not known
    */
   public record ProcessReport(String host, long pid, String state) {
+    /** A process; control characters in its host's name are question marks. */
+    public ProcessReport {
+      host = printable(host);
+    }
+
     @Override
     public String toString() {
       return "process %d on %s".formatted(pid, host);
