@@ -14,6 +14,9 @@ import org.nccl4j.device.RedOp;
  * reductions, that progress together.
  */
 final class VectorCollectives {
+  /** A count and an offset together have less than 2^63 bytes. */
+  private static final long MOST = Long.MAX_VALUE / 16;
+
   private final Communicator comm;
 
   VectorCollectives(Communicator comm) {
@@ -58,24 +61,26 @@ final class VectorCollectives {
     if (type == null) {
       throw wrong(operation, ErrorId.TYPE, "type is null", "pass one");
     }
-    for (long[] values : new long[][] {parts.counts, parts.offsets}) {
-      if (values == null || values.length != comm.state().nRanks()) {
+    check(operation, parts.name, parts.counts);
+    check(operation, "offsets of " + parts.name, parts.offsets);
+  }
+
+  private void check(String operation, String name, long[] values) {
+    if (values == null || values.length != comm.state().nRanks()) {
+      throw wrong(
+          operation,
+          ErrorId.COUNT,
+          "%s has %s entries for %d ranks"
+              .formatted(name, values == null ? "no" : values.length, comm.state().nRanks()),
+          "pass one for each rank");
+    }
+    for (int rank = 0; rank < values.length; rank++) {
+      if (values[rank] < 0 || values[rank] > MOST) {
         throw wrong(
             operation,
             ErrorId.COUNT,
-            "%s has %s entries for %d ranks"
-                .formatted(
-                    parts.name, values == null ? "no" : values.length, comm.state().nRanks()),
-            "pass one for each rank");
-      }
-      for (int rank = 0; rank < values.length; rank++) {
-        if (values[rank] < 0 || values[rank] > Long.MAX_VALUE / 16) {
-          throw wrong(
-              operation,
-              ErrorId.COUNT,
-              "%s has %d for rank %d".formatted(parts.name, values[rank], rank),
-              "pass 0 or more");
-        }
+            "%s has %d for rank %d".formatted(name, values[rank], rank),
+            "pass 0 to %d".formatted(MOST));
       }
     }
   }

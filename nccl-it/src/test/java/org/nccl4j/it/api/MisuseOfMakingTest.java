@@ -131,6 +131,10 @@ class MisuseOfMakingTest {
             arg, "type is null", (c, m, s) -> c.reduceScatterV(m, m, fine, null, RedOp.SUM, s)),
         new MisuseCase(
             arg, "recv buffer is null", (c, m, s) -> c.gather(m, null, 1, F32, c.rank(), s)),
+        new MisuseCase(
+            arg,
+            "offsets of counts has -1 for rank 1",
+            (c, m, s) -> c.allGatherV(m, m, fine, negative, F32, s)),
         new MisuseCase(arg, "root 5 is not a rank", (c, m, s) -> c.scatter(m, m, 1, F32, 5, s)),
         new MisuseCase(arg, "peer -1 is not a rank", (c, m, s) -> c.recv(m, 1, F32, -1, s)),
         new MisuseCase(arg, "9", (c, m, s) -> c.signal(9, s)),
