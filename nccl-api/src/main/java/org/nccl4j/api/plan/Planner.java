@@ -20,7 +20,9 @@ import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
@@ -42,6 +44,9 @@ import org.nccl4j.operation.Protocol;
  */
 public final class Planner {
   private static final int SUPPLIED = 64;
+
+  /** Costs count an operation's bytes so often at most: in all passes, and with scales. */
+  private static final int COPIES = 16;
 
   private final KernelCommunicator kernels;
   private final int rank;
@@ -375,6 +380,16 @@ public final class Planner {
   }
 
   private long wholeBytes(long shape, long count) {
+    DataType type = CallShape.type(shape);
+    long most = Long.MAX_VALUE / COPIES / ranks.nRanks() / type.bytes();
+    if (count > most) { // not of a call, whose buffers were checked
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "%s of %d elements of %s on %d ranks has more bytes than can be counted"
+              .formatted(
+                  CallShape.operation(shape).key(), count, type.label(), ranks.nRanks()),
+          "pass 0 to " + most);
+    }
     return CallShape.bytes(shape, count) * CallShape.operation(shape).wholes(ranks.nRanks());
   }
 

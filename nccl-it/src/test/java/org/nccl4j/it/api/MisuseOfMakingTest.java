@@ -105,6 +105,14 @@ class MisuseOfMakingTest {
             arg, "the count is -2", (c, m, s) -> c.chosenAlgorithm("all_reduce", -2, F32)),
         new MisuseCase(
             arg, "the count is -3", (c, m, s) -> c.chosenAlgorithmInWindows("reduce", -3, F32)),
+        new MisuseCase(
+            arg,
+            "all_reduce of 9223372036854775807 elements of float on 2 ranks has more bytes",
+            (c, m, s) -> c.explain("all_reduce", Long.MAX_VALUE, F32)),
+        new MisuseCase(
+            arg,
+            "more bytes than can be counted",
+            (c, m, s) -> c.chosenAlgorithm("all_gather", 1L << 61, F32)),
         new MisuseCase(arg, "it has 3 bytes", (c, m, s) -> UniqueId.fromBytes(new byte[3])));
   }
 
@@ -125,16 +133,16 @@ class MisuseOfMakingTest {
             (c, m, s) -> c.allGatherV(m, m, negative, null, F32, s)),
         new MisuseCase(
             arg,
+            "offsets of counts has -1 for rank 1",
+            (c, m, s) -> c.allGatherV(m, m, fine, negative, F32, s)),
+        new MisuseCase(
+            arg,
             "sendCounts gives rank 1 100 elements at",
             (c, m, s) -> c.allToAllV(m, large, null, m, fine, null, F32, s)),
         new MisuseCase(
             arg, "type is null", (c, m, s) -> c.reduceScatterV(m, m, fine, null, RedOp.SUM, s)),
         new MisuseCase(
             arg, "recv buffer is null", (c, m, s) -> c.gather(m, null, 1, F32, c.rank(), s)),
-        new MisuseCase(
-            arg,
-            "offsets of counts has -1 for rank 1",
-            (c, m, s) -> c.allGatherV(m, m, fine, negative, F32, s)),
         new MisuseCase(arg, "root 5 is not a rank", (c, m, s) -> c.scatter(m, m, 1, F32, 5, s)),
         new MisuseCase(arg, "peer -1 is not a rank", (c, m, s) -> c.recv(m, 1, F32, -1, s)),
         new MisuseCase(arg, "9", (c, m, s) -> c.signal(9, s)),
