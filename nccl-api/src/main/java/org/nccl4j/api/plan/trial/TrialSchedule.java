@@ -34,12 +34,16 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   private static final int MOST_TRIED = 3;
 
   /**
-   * A schedule of a shape.
+   * A schedule of a shape; without trials where a tuner demands an algorithm by the time 0, of which
+   * there is no share.
    *
    * @param allowed the chosen algorithm, then the others, the fastest first, as predicted
    */
   static TrialSchedule of(List<AlgorithmChoice> allowed) {
     double chosen = allowed.get(CHOSEN).microseconds();
+    if (!(chosen > 0)) {
+      return new TrialSchedule(1, List.of(allowed.get(CHOSEN)));
+    }
     List<AlgorithmChoice> choices =
         allowed.stream()
             .filter(choice -> choice.microseconds() <= MOST_TIMES * chosen)

@@ -77,6 +77,17 @@ class TrialScheduleTest {
     }
   }
 
+  /** Tuners of NCCL demand an algorithm by the time 0. */
+  @Test
+  void whereATunerDemandsAnAlgorithmNothingIsTried() {
+    for (double demanded : new double[] {0, -1}) {
+      TrialSchedule schedule = TrialSchedule.of(choices(demanded, 0, 11));
+      for (long call = 0; call < CALLS; call++) {
+        assertEquals(TrialSchedule.UNMEASURED, schedule.of(call));
+      }
+    }
+  }
+
   @Test
   void aScheduleFitsCallsWithTheSameChoices() {
     TrialSchedule schedule = TrialSchedule.of(choices(10, 11));
