@@ -14,7 +14,6 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.nccl4j.api.settings.IoErrorText;
-import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.operation.Algorithm;
@@ -119,13 +118,13 @@ public final class TrialFile {
 
   private static boolean isOne(Path file) {
     String name = file.getFileName().toString();
-    return name.startsWith(PREFIX) && name.endsWith(SUFFIX);
+    return name.startsWith(PREFIX) && name.endsWith(SUFFIX) && Files.isRegularFile(file);
   }
 
   private static TrialTimes read(Path file) {
     try {
-      List<String> lines = new ArrayList<>(SettingFile.lines(file));
-      String text = Files.readString(file);
+      String text = Files.readString(file); // once, since it grows
+      List<String> lines = new ArrayList<>(text.lines().toList());
       if (!text.endsWith("\n") && !lines.isEmpty()) {
         lines.remove(lines.size() - 1);
       }
