@@ -369,7 +369,7 @@ JNIEnv* enter(void) {
   if (__builtin_expect(forked, 0)) {
     fail(ncclSystemError,
          "this process was forked from one that had used NCCL, and a JVM does not survive a fork. "
-         "Remedy: fork before the first call of NCCL, or start processes anew (in Python: the start "
+         "Remedy: fork before the first call of NCCL, or start new processes (in Python: the start "
          "method spawn)");
     return NULL;
   }

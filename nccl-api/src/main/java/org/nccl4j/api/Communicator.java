@@ -311,8 +311,8 @@ public final class Communicator implements AutoCloseable {
     if (nRanks <= nRanks()) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
-          "communicator %s of %d ranks is grown to %d".formatted(name(), nRanks(), nRanks),
-          "pass the number of ranks after growing");
+          "communicator %s has %d ranks and cannot grow to %d".formatted(name(), nRanks(), nRanks),
+          "pass the new number of ranks, which must be larger");
     }
     return initRank(nRanks, id, rank(), device(), changes);
   }
@@ -844,7 +844,7 @@ public final class Communicator implements AutoCloseable {
     if (!named.isCollective()) {
       throw new InvalidArgumentException(
           ErrorId.ARGUMENT,
-          "%s is prepared, which has no plan of its own".formatted(named.label()),
+          "%s has no plan of its own and cannot be prepared".formatted(named.label()),
           "prepare all_reduce, reduce, broadcast, all_gather or reduce_scatter");
     }
     queue.prepare(CallShape.of(named, type, RedOp.SUM, 0), Arguments.count(count));

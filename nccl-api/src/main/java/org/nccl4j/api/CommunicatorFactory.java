@@ -112,7 +112,7 @@ final class CommunicatorFactory {
         .tell(
             "BOOTSTRAP",
             () ->
-                "has met the other %d within %s, by the root at %s"
+                "joined the other %d ranks in %s through the bootstrap root at %s"
                     .formatted(
                         nRanks - 1,
                         Patience.text(Duration.ofNanos(System.nanoTime() - began)),
@@ -125,7 +125,7 @@ final class CommunicatorFactory {
         .forEach(device -> Arguments.notNull(device, "device"));
     if (devices.isEmpty()) {
       throw new InvalidArgumentException(
-          ErrorId.DEVICE, "a communicator of no devices", "pass a device for each rank");
+          ErrorId.DEVICE, "the list of devices is empty", "pass a device for each rank");
     }
     Settings settings = settings(Arguments.notNull(config, "configuration"));
     JobServer server =
@@ -169,7 +169,7 @@ final class CommunicatorFactory {
         failure =
             new InvalidUsageException(
                 ErrorId.INTERRUPTED,
-                "the thread was interrupted while it made communicators",
+                "the thread was interrupted while it created communicators",
                 "do not interrupt a thread that is creating a communicator",
                 e);
         break;
@@ -192,7 +192,7 @@ final class CommunicatorFactory {
     return cause instanceof NcclException nccl
         ? nccl
         : new InternalErrorException(
-            "a communicator could not be made (" + cause + ")", "report this", cause);
+            "a communicator could not be created (" + cause + ")", "report this", cause);
   }
 
   private static InitRequest request(String name, Device device, Settings settings) {

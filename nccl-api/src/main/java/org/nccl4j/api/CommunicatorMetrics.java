@@ -84,7 +84,7 @@ public final class CommunicatorMetrics implements MeterBinder, AutoCloseable {
                 .tags(tags)
                 .register(registry),
             FunctionCounter.builder("nccl4j.operation.bytes", count, c -> c.bytes().sum())
-                .description("Bytes of the counts that operations were called with")
+                .description("Bytes of data that operations were called with")
                 .baseUnit("bytes")
                 .tags(tags)
                 .register(registry),

@@ -147,8 +147,8 @@ public final class DeviceCommunicator implements AutoCloseable {
     if (!barriers.get(index).await(patience)) {
       throw new TimeoutException(
           ErrorId.OPERATION,
-          "a rank did not come to barrier %d within %s".formatted(index, Patience.text(patience)),
-          "find out why, or wait longer");
+          "a rank did not reach barrier %d within %s".formatted(index, Patience.text(patience)),
+          "check that all ranks call the barrier, or pass a longer deadline");
     }
   }
 

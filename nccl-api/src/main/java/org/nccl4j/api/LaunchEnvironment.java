@@ -68,9 +68,8 @@ public record LaunchEnvironment(
     if (found.isEmpty() && variables.containsKey("NCCL4J_NRANKS")) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "NCCL4J_NRANKS is set, but nothing says which of the ranks this is",
-          "set NCCL4J_RANK, or make the job of Kubernetes an indexed one (completionMode:"
-              + " Indexed)");
+          "NCCL4J_NRANKS is set, but the rank of this process is not",
+          "set NCCL4J_RANK, or make the Kubernetes job an indexed one (completionMode: Indexed)");
     }
     return found;
   }
@@ -90,7 +89,7 @@ public record LaunchEnvironment(
         .orElseThrow(
             () ->
                 new InvalidUsageException(
-                    "nothing says which rank this process is: none of %s is set"
+                    "the rank of this process is unknown: none of %s is set"
                         .formatted(
                             LAUNCHERS.stream().map(Names::rank).collect(Collectors.joining(", "))),
                     "start the program with ./nccl run -n N -- PROGRAM, torchrun, mpirun or srun,"

@@ -51,10 +51,11 @@ final class LeakDetector implements Runnable {
     if (!state.isClosed()) {
       LOG.log(
           System.Logger.Level.WARNING,
-          "communicator %s was lost on rank %d of %d without being closed; it was made at %s. It keeps"
+          ("communicator %s of rank %d of %d was garbage collected before close; it was created at"
+                      + " %s. It keeps")
                   .formatted(state.name(), state.rank(), state.nRanks(), place)
-              + " its memory, connections and threads. Remedy: close each communicator, as try with"
-              + " resources does");
+              + " its memory, connections and threads. Remedy: close each communicator, for"
+              + " example with try-with-resources");
     }
   }
 }

@@ -79,7 +79,7 @@ public final class UniqueId {
       throw new InvalidArgumentException(
           ErrorId.UNIQUE_ID,
           "this text is not a unique id (" + e.getMessage() + ")",
-          "pass on what UniqueId.toString() gave, unchanged",
+          "pass the result of UniqueId.toString() unchanged",
           e);
     }
   }

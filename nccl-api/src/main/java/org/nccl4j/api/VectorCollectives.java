@@ -50,7 +50,7 @@ final class VectorCollectives {
       throw wrong(
           operation,
           ErrorId.BUFFER,
-          "%s gives rank %d %d elements at %d, the buffer has %d bytes"
+          "%s: for rank %d, %d elements at offset %d exceed the buffer of %d bytes"
               .formatted(parts.name, rank, parts.counts[rank], parts.offsets[rank], memory.size()),
           "pass a larger buffer, smaller counts or other offsets");
     }
@@ -118,8 +118,7 @@ final class VectorCollectives {
           ErrorId.BUFFER,
           send == null
               ? "the send buffer is null"
-              : "the send buffer holds less than the %d elements that %s says"
-                  .formatted(mine, parts.name),
+              : "the send buffer has fewer than the %d elements of %s".formatted(mine, parts.name),
           "pass a larger buffer or smaller counts");
     }
     for (int distance = 0; distance < comm.state().nRanks(); distance++) {
@@ -159,9 +158,9 @@ final class VectorCollectives {
       throw wrong(
           name,
           ErrorId.COUNT,
-          "it sends itself %d elements and receives %d"
+          "the rank sends %d elements to itself and receives %d"
               .formatted(sends.counts[rank], recvs.counts[rank]),
-          "pass the same count for the own rank in both");
+          "pass the same count for this rank in both");
     }
     for (int distance = 0; distance < comm.state().nRanks(); distance++) {
       int to = (rank + distance) % comm.state().nRanks();

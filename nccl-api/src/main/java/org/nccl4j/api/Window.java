@@ -82,7 +82,7 @@ public final class Window {
     if (!team.has(rank)) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
-          "rank %d's part of %s is not in reach of loads and stores".formatted(rank, this),
+          "rank %d's part of %s is not accessible by loads and stores".formatted(rank, this),
           "pass one of the ranks " + team.ranks());
     }
     if (window.isDropped()) {

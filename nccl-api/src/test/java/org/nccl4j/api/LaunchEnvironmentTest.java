@@ -66,7 +66,7 @@ final class LaunchEnvironmentTest {
   @ParameterizedTest
   @CsvSource({
     "RANK=0, WORLD_SIZE is not set",
-    "NCCL4J_NRANKS=4, 'NCCL4J_NRANKS is set, but nothing says'",
+    "NCCL4J_NRANKS=4, 'NCCL4J_NRANKS is set, but the rank'",
     "JOB_COMPLETION_INDEX=1, NCCL4J_NRANKS is not set",
     "RANK=two WORLD_SIZE=4, RANK is \"two\"",
     "RANK=4 WORLD_SIZE=4, RANK is \"4\"",

@@ -96,7 +96,7 @@ public final class ReductionOperator {
         ErrorId.TYPE,
         "the scalar %s of a pre-multiplied sum is not an element of %s"
             .formatted(scalar, type.label()),
-        "pass one in the type's range, or make the operator for another type");
+        "pass one in the type's range, or create the operator for another type");
   }
 
   /**

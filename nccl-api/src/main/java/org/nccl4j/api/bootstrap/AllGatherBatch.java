@@ -65,7 +65,7 @@ record AllGatherBatch(int sequence, int origin, int count, ByteBuffer pieces) {
       }
     } catch (BufferUnderflowException | NegativeArraySizeException e) {
       throw new InternalErrorException(
-          "an exchange's bundle of %d pieces ends too early".formatted(count), "report this", e);
+          "a bootstrap message of %d pieces is truncated".formatted(count), "report this", e);
     }
   }
 

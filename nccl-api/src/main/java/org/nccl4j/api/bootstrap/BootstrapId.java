@@ -138,7 +138,7 @@ public final class BootstrapId {
       addresses.add(readHost(in, port));
     }
     if (addresses.isEmpty() || in.hasRemaining() || port == 0) {
-      throw notAnId("its addresses make no sense", null);
+      throw notAnId("its addresses are invalid", null);
     }
     return new BootstrapId((flags & 1) != 0, addresses, secret);
   }
@@ -162,7 +162,7 @@ public final class BootstrapId {
     return new InvalidArgumentException(
         ErrorId.UNIQUE_ID,
         "these bytes are not a unique id: " + why,
-        "pass on what UniqueId.toBytes() gave, unchanged",
+        "pass the result of UniqueId.toBytes() unchanged",
         cause);
   }
 }

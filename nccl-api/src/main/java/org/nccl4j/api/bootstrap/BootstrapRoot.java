@@ -84,7 +84,7 @@ public final class BootstrapRoot {
     } catch (IllegalArgumentException e) {
       throw new InvalidArgumentException(
           ErrorId.UNIQUE_ID,
-          "\"" + job + "\" is no job: neither a unique id nor host:port",
+          "\"" + job + "\" names no job: it is neither a unique id nor host:port",
           "pass the text of the job's unique id (UniqueId.toString()), or its NCCL_COMM_ID",
           e);
     }

@@ -95,9 +95,9 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
   private static SystemErrorException unreachable(BootstrapId id, String why, Exception cause) {
     return new SystemErrorException(
         ErrorId.UNREACHABLE,
-        "the bootstrap root of the job at %s cannot be asked: %s".formatted(id.where(), why),
-        "see whether the job still runs and its root's process has NCCL4J_JOB_STATE=1; pass the"
-            + " same id, NCCL4J_COMM_SECRET and NCCL4J_TLS_* as its ranks have",
+        "the bootstrap root of the job at %s cannot be queried: %s".formatted(id.where(), why),
+        "check that the job still runs and that its root's process has NCCL4J_JOB_STATE=1; pass"
+            + " the id, NCCL4J_COMM_SECRET and NCCL4J_TLS_* of its ranks",
         cause);
   }
 

@@ -66,7 +66,7 @@ final class JoinRefusal implements ConnectionDialer.Outcome, Connection.Owner {
 
   @Override
   public void failed(String reasons) {
-    DebugLog.of("BOOTSTRAP").log(Level.DEBUG, "the other ranks are not told: {0}", reasons);
+    DebugLog.of("BOOTSTRAP").log(Level.DEBUG, "the other ranks are not notified: {0}", reasons);
     over.countDown();
   }
 

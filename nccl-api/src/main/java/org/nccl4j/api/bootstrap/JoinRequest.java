@@ -46,22 +46,21 @@ public record JoinRequest(
     }
     if (deadline.isNegative() || deadline.isZero()) {
       throw new InvalidArgumentException(
-          ErrorId.SETTING, "the deadline is " + deadline, "pass a duration longer than nothing");
+          ErrorId.SETTING, "the deadline is " + deadline, "pass a duration above 0");
     }
     if (ids.isEmpty() || ids.size() > nRanks) {
       throw new InvalidArgumentException(
           ErrorId.UNIQUE_ID,
           "%d unique ids for %d ranks".formatted(ids.size(), nRanks),
-          "pass at least one id and no more than there are ranks; one for some hundreds of ranks is"
+          "pass at least one id and at most one for each rank; one for several hundred ranks is"
               + " enough");
     }
     if (ids.stream().map(id -> HexFormat.of().formatHex(id.encode())).distinct().count()
         < ids.size()) {
       throw new InvalidArgumentException(
           ErrorId.UNIQUE_ID,
-          "a unique id is passed twice among %d".formatted(ids.size()),
-          "create each with a call of its own, and without NCCL_COMM_ID, which makes all of them"
-              + " the same");
+          "two of the %d unique ids are the same".formatted(ids.size()),
+          "create each with its own call, and unset NCCL_COMM_ID, with which all are the same");
     }
   }
 

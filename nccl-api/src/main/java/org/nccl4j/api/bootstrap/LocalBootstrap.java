@@ -80,10 +80,10 @@ public final class LocalBootstrap extends DeadlineBootstrap {
         int[] missing = IntStream.range(0, nRanks).filter(r -> given[r] == null).toArray();
         throw new TimeoutException(
             ErrorId.RANKS_MISSING,
-            "ranks %s did not take part within %s, of %d ranks in this process"
+            "ranks %s did not make the same call within %s, of %d ranks in this process"
                 .formatted(Arrays.toString(missing), Patience.text(deadline), nRanks),
-            "call what ranks do together (making, split, shrink, registerWindow, suspend) on all of"
-                + " them, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
+            "make collective calls (creation, split, shrink, registerWindow, suspend) on all"
+                + " ranks, or allow more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
       }
       try {
         wait(millis);
@@ -238,7 +238,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
                 answer -> {
                   if (answer == null) {
                     result.completeExceptionally(
-                        new IOException("it refuses, or its communicator is closed"));
+                        new IOException("it refused the call, or its communicator is closed"));
                   } else {
                     result.complete(answer);
                   }

@@ -107,7 +107,7 @@ final class PeerCall implements ConnectionDialer.Outcome, Connection.Owner {
   public void received(Connection from, FrameType type, MessageReader body)
       throws ProtocolException {
     if (type != question.answer) {
-      throw new ProtocolException("a rank that was asked sent " + type);
+      throw new ProtocolException("a rank answered a call with " + type);
     }
     answer.complete(body.bytes(question.mostBytes));
   }

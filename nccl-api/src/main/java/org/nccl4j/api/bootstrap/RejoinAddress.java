@@ -33,7 +33,7 @@ record RejoinAddress(List<InetSocketAddress> sockets, int rank) {
     } catch (ProtocolException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "a rank's meeting point is not understood (" + e.getMessage() + ")",
+          "the address that a rank sent for a new communicator is invalid (" + e.getMessage() + ")",
           "run the same version of nccl4j on all ranks",
           e);
     }

@@ -48,7 +48,7 @@ final class RejoinCall {
       Thread.currentThread().interrupt();
       throw new InvalidUsageException(
           ErrorId.INTERRUPTED,
-          "rank %d's thread was interrupted while it made a communicator".formatted(asker),
+          "rank %d's thread was interrupted while it created a communicator".formatted(asker),
           "do not interrupt a thread that is creating a communicator",
           e);
     } finally {

@@ -174,7 +174,7 @@ final class RingConnection
       throw new InvalidUsageException(
           ErrorId.CLOSED,
           neighbours.previousText()
-              + " closed its communicator while others still exchange with it",
+              + " closed its communicator while other ranks still exchange data with it",
           "close a communicator only when all its ranks are done with it");
     }
     return inbox.poll();
@@ -183,7 +183,7 @@ final class RingConnection
   private TimeoutException missing(int expectedOrigin, Deadline deadline) {
     return new TimeoutException(
         ErrorId.RANKS_MISSING,
-        "rank %d has not taken part in an exchange that rank %d waits for since %s"
+        "rank %d has not joined an exchange for which rank %d has waited %s"
             .formatted(expectedOrigin, rank, deadline.text()),
         "look at what that rank is doing (jstack), or allow more time with NCCL4J_INIT_TIMEOUT");
   }

@@ -132,7 +132,8 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
                 ErrorId.RANKS_MISSING,
                 "rank %d waited %s for the bootstrap root at %s, which did not answer"
                     .formatted(rank, deadline.text(), id.where()),
-                "see whether the root's process (%s) hangs, or allow more time with NCCL4J_INIT_TIMEOUT"
+                ("check whether the root's process (%s) hangs, or allow more time with"
+                        + " NCCL4J_INIT_TIMEOUT")
                     .formatted(rootText())));
   }
 
@@ -258,10 +259,10 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
     failures.heard(
         new FailureMessage(
             ErrorId.RANK_SILENT,
-            "the process of the bootstrap root (%s) has given no sign of life for %s"
+            "the process of the bootstrap root (%s) has sent no heartbeat for %s"
                 .formatted(rootText(), Deadline.seconds(length)),
-            "look whether it is stopped, or its host or network is down; a longer silence is"
-                + " allowed by NCCL4J_HEARTBEAT_TIMEOUT, which is %s"
+            "check whether it is stopped, or its host or network is down;"
+                + " NCCL4J_HEARTBEAT_TIMEOUT, which is %s, allows a longer silence"
                     .formatted(Deadline.after(silence).text()),
             ""),
         this);
@@ -282,8 +283,8 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
                   + rootText()
                   + ") ended without closing"
                   + broken,
-              "look at that process's output for the reason, such as an exception, a kill, or no"
-                  + " memory",
+              "look at that process's output for the reason, such as an exception, a kill, or"
+                  + " lack of memory",
               ""),
           this);
     }

@@ -194,8 +194,8 @@ public final class TcpBootstrap extends DeadlineBootstrap {
         && !addresses.get(0).getAddress().isLoopbackAddress()) {
       LOG.log(
           Level.WARNING,
-          "anybody who reaches {0} can join this communicator: NCCL_COMM_ID is no secret; set"
-              + " NCCL4J_COMM_SECRET to the same on all ranks",
+          "anyone who can reach {0} can join this communicator, since NCCL_COMM_ID is not secret;"
+              + " set NCCL4J_COMM_SECRET to the same value on all ranks",
           id.where());
     }
     BootstrapRoot.startForFirstRank(
@@ -226,8 +226,8 @@ public final class TcpBootstrap extends DeadlineBootstrap {
     if (mine.length > RingConnection.MAX_DATA_BYTES) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
-          "rank " + rank() + " offers " + mine.length + " bytes to an exchange of the bootstrap",
-          "offer at most " + RingConnection.MAX_DATA_BYTES);
+          "rank " + rank() + " offers " + mine.length + " bytes for one bootstrap exchange",
+          "the limit is " + RingConnection.MAX_DATA_BYTES);
     }
     return aroundTheRing(mine, deadline);
   }
@@ -250,7 +250,8 @@ public final class TcpBootstrap extends DeadlineBootstrap {
           || pieces.count() < 1
           || pieces.count() > left) {
         throw new InternalErrorException(
-            "rank %d got %d pieces from rank %d on in exchange %d of exchange %d, where rank %d's was due"
+            ("rank %d received %d pieces that begin with rank %d's in exchange %d; they are of"
+                    + " exchange %d, and rank %d's piece was due")
                 .formatted(
                     rank(), pieces.count(), pieces.origin(), sequence, pieces.sequence(), due),
             "make the same exchanges in the same order on all ranks, or report this");

@@ -132,9 +132,9 @@ record ArgumentCheck(
       throw wrong(
           shape,
           ErrorId.TYPE,
-          "the operator %s was made for %s, the elements are %s"
+          "the operator %s was created for %s, but the elements are %s"
               .formatted(operator.name(), operator.type().label(), type.label()),
-          "make the operator for the type of the elements");
+          "create the operator for the type of the elements");
     }
     if (operator.memory() != null) {
       checkBuffer(shape, "scalar's", operator.memory(), 1, 1);
@@ -217,7 +217,7 @@ record ArgumentCheck(
       return wrong(
           shape,
           ErrorId.BUFFER,
-          "the %s buffer begins at 0x%x, and elements of %s are aligned to %d bytes on a GPU"
+          "the %s buffer begins at 0x%x, but elements of %s must be aligned to %d bytes on a GPU"
               .formatted(which, buffer.address(), type.label(), type.bytes()),
           "pass memory that begins at a multiple of the element's size");
     }

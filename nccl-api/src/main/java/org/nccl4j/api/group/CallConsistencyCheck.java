@@ -189,16 +189,17 @@ public final class CallConsistencyCheck {
     String other = describe(calls, rank);
     if (communicator(calls, 0) != communicator(calls, rank)) {
       return new OrderMismatchException(
-          "the ranks use communicators that share connections in different order: in communicator"
-              + " %s rank 0 calls %s of communicator %s where rank %d calls %s of communicator %s"
-                  .formatted(name, first, name(calls, 0), rank, other, name(calls, rank)),
+          ("the ranks use communicators that share connections in different orders: in"
+                  + " communicator %s rank 0 calls %s of communicator %s where rank %d calls %s of"
+                  + " communicator %s")
+              .formatted(name, first, name(calls, 0), rank, other, name(calls, rank)),
           "make the calls in the same order on all ranks, or split with connections of their own"
               + " (CommunicatorConfig.withSplitShare(false))");
     }
     if (first.equals(other)) {
       return new InvalidUsageException(
           ErrorId.CALLS_DIFFER,
-          "the buffers of %s lie differently: on rank 0 it goes %s, on rank %d %s"
+          "the buffers of %s are placed differently: rank 0 runs it %s, rank %d %s"
               .formatted(first, place(calls, 0), rank, place(calls, rank)),
           "register the buffers of an operation on all ranks or on none, and pass them at the same"
               + " offsets of their windows");

@@ -53,9 +53,9 @@ public final class GroupScope {
       mine.warned = true;
       LOG.log(
           System.Logger.Level.WARNING,
-          "a stream of {0} is synchronized inside the group that holds {1} of {2} back for it:"
-              + " that is launched at the group''s end and has not run. Remedy: synchronize after"
-              + " Group.end() or Group.run(...)",
+          "a stream of {0} is synchronized inside a group that still holds {1} of {2} for it; a"
+              + " group launches its calls at its end. Remedy: synchronize after Group.end()"
+              + " or Group.run(...)",
           stream.device().name(),
           held.operation().key(),
           held.queue().who());
@@ -150,7 +150,7 @@ public final class GroupScope {
     }
     forget();
     throw first instanceof NcclException ours
-        ? ours.within(ours.problem() + "; of the group around this call nothing was launched")
+        ? ours.within(ours.problem() + "; nothing of the surrounding group was launched")
         : new InvalidUsageException(
             ErrorId.GROUP,
             "nothing of a group was launched: a group inside it threw " + first,

@@ -241,7 +241,7 @@ public final class OneSidedCalls {
     throw wrong(
         what,
         ErrorId.RANK,
-        "rank %d's memory is not in reach of loads and stores, and %s"
+        "rank %d's memory is not accessible by loads and stores, and %s"
             .formatted(peer, why.problem()),
         why.remedy());
   }

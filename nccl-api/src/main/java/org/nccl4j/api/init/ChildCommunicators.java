@@ -96,7 +96,7 @@ public final class ChildCommunicators {
     if (color < NO_COLOR) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
-          "split of communicator %s by color %d".formatted(parent.name(), color),
+          "communicator %s is split with color %d".formatted(parent.name(), color),
           "pass a color of 0 or more, or Communicator.NO_COLOR");
     }
     parent.checkRunning("split");
@@ -279,7 +279,7 @@ public final class ChildCommunicators {
                 made.bootstrap,
                 kernels,
                 RemotePeers.none(
-                    "this communicator shares its parent's connections, by which no puts go",
+                    "this communicator shares its parent's connections, which carry no puts",
                     "split with CommunicatorConfig.withSplitShare(false)"),
                 null),
             NvlsAccess.NONE,

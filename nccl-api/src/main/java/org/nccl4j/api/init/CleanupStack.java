@@ -47,7 +47,7 @@ final class CleanupStack {
     } catch (RuntimeException | Error e) {
       InternalErrorException internal =
           new InternalErrorException(
-              "communicator %s could not be made (%s)".formatted(name, e),
+              "communicator %s could not be created (%s)".formatted(name, e),
               "report this with the stack trace",
               e);
       undo(internal, tell);

@@ -370,7 +370,7 @@ public final class CommunicatorState {
             new InvalidUsageException(
                 ErrorId.ABORTED,
                 "communicator %s was aborted by rank %d".formatted(name(), rank()),
-                "make a new communicator, of the ranks that are left with shrink"));
+                "create a communicator of the remaining ranks with shrink"));
   }
 
   /** Ends all ranks' operations with an error, so that they can agree on a new communicator. */
@@ -382,7 +382,7 @@ public final class CommunicatorState {
             new InvalidUsageException(
                 ErrorId.REVOKED,
                 "communicator %s was revoked by rank %d".formatted(name(), rank()),
-                "make another communicator with shrink, or close this one"));
+                "create another communicator with shrink, or close this one"));
   }
 
   /** Refuses further operations; nothing after close, which has. */

@@ -423,7 +423,7 @@ public final class Initializer {
       info.tell(
           "PROXY",
           () ->
-              "has a thread for %d ends of connections%s"
+              "runs a proxy thread for %d ends of connections%s"
                   .formatted(connected.proxyEnds(), connected.puts() ? " and for puts" : ""));
     }
     info.tell(
@@ -435,7 +435,7 @@ public final class Initializer {
                 info.tell(
                     "TUNING",
                     () ->
-                        "goes by the times of "
+                        "uses the costs in "
                             + request.settings().get(PlanSettings.NCCL4J_COSTS_FILE)));
   }
 }

@@ -93,7 +93,7 @@ public final class WarmUp implements StartupHook {
       bootstrap.made();
       bootstrap.close();
     } catch (NcclException e) {
-      LOG.log(Level.DEBUG, "Meeting could not be rehearsed: {0}", e);
+      LOG.log(Level.DEBUG, "The warm-up of the bootstrap failed: {0}", e);
     }
   }
 
@@ -109,7 +109,7 @@ public final class WarmUp implements StartupHook {
           new InitRequest("rehearsal", HostDevice.instance(), Settings.alone(SETTINGS));
       Initializer.create(request, bootstrap).close(PATIENCE);
     } catch (NcclException e) {
-      LOG.log(Level.DEBUG, "Creation could not be rehearsed: {0}", e);
+      LOG.log(Level.DEBUG, "The warm-up of communicator creation failed: {0}", e);
     }
   }
 }

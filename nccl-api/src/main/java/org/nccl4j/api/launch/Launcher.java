@@ -114,9 +114,10 @@ public final class Launcher {
         Patience.sleep(SLEEP_NANOS);
       } else {
         throw new TimeoutException(
-            "an operation waits for %s while another thread launches operations of this communicator or of one that shares its connections"
+            ("an operation has waited %s while another thread launches operations of this"
+                    + " communicator or of one that shares its connections")
                 .formatted(Patience.text(deadline)),
-            "synchronize the stream of that thread more often, or wait longer"
+            "synchronize the stream of that thread more often, or allow more time"
                 + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");
       }
     }

@@ -102,7 +102,7 @@ final class Departures {
     return new RemoteException(
         ErrorId.RANK_CLOSED,
         "rank %d closed communicator %s%s".formatted(who, rank.name(), missed),
-        "look at that rank's output for an error that made it leave early, and call the same"
+        "look at that rank's output for an error that made it close early, and call the same"
             + " operations on all ranks before closing");
   }
 }

@@ -67,7 +67,7 @@ public final class Diagnosis {
     if (waiting.isEmpty()) {
       // Calls that differ may end nevertheless, with a wrong result.
       String differ = disagreement.isEmpty() ? "" : disagreement + "; ";
-      return head + differ + "nothing is under way" + unknown();
+      return head + differ + "no operation is in progress" + unknown();
     }
     String stopped = stopped();
     if (!stopped.isEmpty()) {
@@ -243,7 +243,7 @@ public final class Diagnosis {
     List<Integer> first =
         IntStream.range(0, nRanks).filter(r -> !known.contains(r)).limit(NAMED).boxed().toList();
     return closed
-        + "; nothing is known of %s, whose processes have ended or closed it, or are elsewhere"
+        + "; no data of %s, whose processes have ended or closed it, or run elsewhere"
             .formatted(numbers(first, missing));
   }
 

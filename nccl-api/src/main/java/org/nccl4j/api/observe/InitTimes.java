@@ -66,7 +66,7 @@ public final class InitTimes {
       double all = nanos.values().stream().mapToLong(Long::longValue).sum() / 1e6;
       LOG.log(
           level,
-          "rank {0} of communicator {1} was made in {2} ms: {3}",
+          "rank {0} of communicator {1} was created in {2} ms: {3}",
           Integer.toString(rank),
           communicator,
           String.format(Locale.ROOT, "%.2f", all),

@@ -154,7 +154,7 @@ final class OrderConflict {
   private static OrderMismatchException conflict(
       String first, String second, String one, String other) {
     return new OrderMismatchException(
-        "communicators %s and %s are used in different order: %s and %s wait for each other"
+        "communicators %s and %s are used in different orders: %s and %s wait for each other"
             .formatted(first, second, one, other),
         "call the operations of both in the same order on all ranks, or give each communicator its"
             + " own stream, and a split its own connections (withSplitShare(false))");

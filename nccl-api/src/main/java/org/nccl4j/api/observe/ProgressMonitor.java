@@ -368,7 +368,8 @@ public final class ProgressMonitor {
         && isFirstToWarn(nowMillis)) {
       LOG.log(
           Level.WARNING,
-          "rank %d waits for more than %d s in an operation, which fails at its deadline (NCCL4J_TIMEOUT): %s"
+          ("rank %d has waited more than %d s in an operation, which fails at its deadline"
+                  + " (NCCL4J_TIMEOUT): %s")
               .formatted(rank.rank(), LongWait.MILLIS / 1000, explain()));
     }
   }
@@ -384,7 +385,8 @@ public final class ProgressMonitor {
       reported = true;
       LOG.log(
           Level.ERROR,
-          "rank %d of %s cannot be observed, and later reports about it may be old; this is logged once"
+          ("the progress of rank %d of %s cannot be read, and later reports about it may be"
+                  + " outdated; this is logged once")
               .formatted(rank.rank(), rank.name()),
           e);
     }
@@ -397,7 +399,7 @@ public final class ProgressMonitor {
       try {
         connections.failed();
       } catch (RuntimeException e) {
-        LOG.log(Level.ERROR, "a failure could not be told", e);
+        LOG.log(Level.ERROR, "a failure could not be reported", e);
       }
       if (!options.file.isEmpty()) {
         FlightFile.open(rank.operations()).save(options.file);

@@ -110,7 +110,7 @@ final class P2pPlanner {
 
   /** Returns the limits of protocols, as a line to read. */
   String explain(Operation operation) {
-    return "%s is made of sends and receives: %s up to %d bytes each, else Simple%s%n"
+    return "%s consists of sends and receives: %s up to %d bytes each, else Simple%s%n"
         .formatted(
             operation.key(),
             costs.smallSendProtocol().label(),

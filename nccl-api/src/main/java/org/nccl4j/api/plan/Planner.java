@@ -340,7 +340,7 @@ public final class Planner {
         bytes,
         String.format(
             Locale.ROOT,
-            "%s on %d channels, in %.2f us as predicted",
+            "%s on %d channels, predicted %.2f us",
             choice,
             work.nChannels(),
             choice.microseconds()));
@@ -365,7 +365,7 @@ public final class Planner {
 
   /** Tells of a choice, which is made once for each shape. */
   private void tell(String operation, long bytes, String how) {
-    rules.info.tell("TUNING", () -> "does %s of %d bytes by %s".formatted(operation, bytes, how));
+    rules.info.tell("TUNING", () -> "runs %s of %d bytes by %s".formatted(operation, bytes, how));
   }
 
   /** NVLS has the channels that its buffers were made for. */

@@ -143,7 +143,7 @@ record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
     if (answer instanceof byte[] handle
         && method.getDeclaringClass() == Connector.class
         && handle.length > Connector.HANDLE_BYTES) {
-      String what = "answers %d bytes, more than %d, to";
+      String what = "returns %d bytes, more than %d, from";
       throw wrong(method, what.formatted(handle.length, Connector.HANDLE_BYTES), null);
     }
     if (answer instanceof Connection connection && layout != null) {
@@ -156,9 +156,7 @@ record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
     if (memory == null || memory.size() < bytes) {
       String has = memory == null ? "no memory" : memory.size() + " bytes";
       throw wrong(
-          method,
-          "gives the %s %s, where %d bytes are needed, in".formatted(side, has, bytes),
-          null);
+          method, "gives the %s %s instead of %d bytes, in".formatted(side, has, bytes), null);
     }
   }
 

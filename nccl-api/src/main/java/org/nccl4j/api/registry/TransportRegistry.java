@@ -33,7 +33,8 @@ public final class TransportRegistry {
 
   /** Remedy for a failing tuner or profiler. */
   public static final String WITHOUT_PLUGINS =
-      "tell its author; NCCL_TUNER_PLUGIN=none and NCCL_PROFILER_PLUGIN=none do without";
+      "report it to its author; NCCL_TUNER_PLUGIN=none and NCCL_PROFILER_PLUGIN=none disable"
+          + " plug-ins";
 
   private TransportRegistry() {}
 
@@ -164,7 +165,8 @@ public final class TransportRegistry {
 
     List<P> choose(Iterator<P> found, String wanted) {
       List<P> all = new ArrayList<>();
-      String remedy = "tell its author, or name in %s those to use".formatted(setting.name());
+      String remedy =
+          "report it to its author, or name the ones to use in %s".formatted(setting.name());
       load(type, what, remedy, name, found).forEach(provider -> add(all, provider));
       if (wanted.isBlank()) {
         all.sort(Comparator.comparingInt(priority).reversed().thenComparing(name));

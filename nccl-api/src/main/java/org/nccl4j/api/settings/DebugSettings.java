@@ -51,8 +51,8 @@ public final class DebugSettings {
       Setting.flag(
           "NCCL_NVTX_DISABLE",
           false,
-          "Leaves out the NVTX ranges around launches, which operations have in a process that a"
-              + " tool such as Nsight Systems has started.");
+          "Omits the NVTX ranges around launches, which operations get in a process started by a"
+              + " tool such as Nsight Systems.");
 
   static final List<Setting<?>> ALL =
       List.of(

@@ -28,12 +28,13 @@ public final class GpuSettings {
           KernelPreload.AUTO,
           KernelPreload.ALLOWED,
           "The kernels that a process's first communicator of several ranks on a GPU loads at its"
-              + " creation: all kernels that only copy, and those of the named types for reductions,"
-              + " quantised sums and experts. auto: the same as all. Other kernels are loaded when an operation first needs"
-              + " them, whatever CUDA_MODULE_LOADING says. That load can wait for kernels of other"
-              + " communicators on that GPU, so two communicators whose first operations come in"
-              + " opposite orders on two ranks wait for each other. none: an earlier end of the"
-              + " first creation, for programs with one communicator.",
+              + " creation: all kernels that only copy, and those of the named types for"
+              + " reductions, quantised sums and experts. auto: the same as all. Other kernels"
+              + " are loaded when an operation first needs them, whatever CUDA_MODULE_LOADING"
+              + " says. That load can wait for kernels of other communicators on that GPU, so"
+              + " two communicators whose first operations come in opposite orders on two"
+              + " ranks wait for each other. none: a faster first creation, for programs with"
+              + " one communicator.",
           KernelPreload::parse);
 
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
@@ -84,9 +85,9 @@ public final class GpuSettings {
       Setting.flag(
           "NCCL4J_REHEARSAL",
           true,
-          "Creates and closes a communicator on the host in the background while the driver starts,"
-              + " so that the first communicator on GPUs takes less time; with 0 only classes are"
-              + " loaded ahead.");
+          "Creates and closes a communicator on the host in the background while the driver"
+              + " starts, so that the first communicator on GPUs takes less time; 0: only"
+              + " loads classes.");
 
   static final List<Setting<?>> ALL =
       List.of(

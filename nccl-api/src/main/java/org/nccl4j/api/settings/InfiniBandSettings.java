@@ -76,8 +76,8 @@ public final class InfiniBandSettings {
       Setting.flag(
           "NCCL_IB_RESILIENCY_PORT_RECOVERY",
           true,
-          "Lets a connection return to the port that it was made at once that is up again. NCCL's"
-              + " default is 0.");
+          "Lets a connection return to its first port when that port is up again. NCCL's default"
+              + " is 0.");
 
   public static final Setting<Integer> NCCL_IB_RESILIENCY_PORT_START_DELAY =
       Setting.number(
@@ -93,8 +93,8 @@ public final class InfiniBandSettings {
           2,
           0,
           2,
-          "Lets PCI Express write received data in another order than they came in, which is faster"
-              + " on some hosts. 0: never; 1 and 2: if libibverbs and the adapter can.");
+          "Lets PCI Express reorder writes of received data, which is faster on some hosts. 0:"
+              + " never; 1 and 2: if libibverbs and the adapter can.");
 
   public static final Setting<Boolean> NCCL_DMABUF_ENABLE =
       Setting.flag(

@@ -29,7 +29,7 @@ public final class IoErrorText {
       return other.getFile() + ": " + other.getReason();
     }
     if (e instanceof InvalidPathException) {
-      return "it is no name of a file";
+      return "it is not a file name";
     }
     return e.getMessage() == null ? e.toString() : e.getMessage();
   }

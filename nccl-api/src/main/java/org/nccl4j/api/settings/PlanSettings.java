@@ -18,10 +18,10 @@ public final class PlanSettings {
           1,
           0,
           2,
-          "With 1, the creation of a communicator on GPUs of one machine measures the algorithms for"
-              + " up to 200 ms, where nobody has measured them on these GPUs; the times are kept in"
-              + " nccl4j/ in $XDG_CACHE_HOME or ~/.cache. With 2, also where the library has"
-              + " measured times, which are then not used. With 0, never. NCCL4J_COSTS_FILE has"
+          "1: the creation of a communicator on GPUs of one machine measures the algorithms for"
+              + " up to 200 ms if there are no measured times for these GPUs, and keeps the"
+              + " times in nccl4j/ in $XDG_CACHE_HOME or ~/.cache. 2: also if the library has"
+              + " measured times, which are then not used. 0: never. NCCL4J_COSTS_FILE has"
               + " precedence.");
 
   public static final Setting<String> NCCL4J_TRIALS =
@@ -41,14 +41,14 @@ public final class PlanSettings {
           0,
           0,
           3,
-          "With 0, collectives of 4 MiB and more take the fewest blocks within 3 % of the least time,"
-              + " where these were measured. With 1 (NCCL's EFFICIENCY), operations of all sizes"
-              + " take few: at most 12 blocks between windows, which start only after the operation"
-              + " in front has ended, and 24 channels over connections; large ones then take up to a"
-              + " third longer. With 2 (ZERO), copy engines execute operations on windows that only"
-              + " move data, without a kernel, and sends and receives of 1 MiB and more of any"
-              + " memory, with kernels of one thread between the copies; 3 is both."
-              + " NCCL_ALGO has precedence.");
+          "0: collectives of 4 MiB and more use the fewest blocks within 3 % of the least time,"
+              + " where these were measured. 1 (NCCL's EFFICIENCY): operations of all sizes"
+              + " use few blocks: at most 12 between windows, which start only after the"
+              + " previous operation has ended, and 24 channels over connections; large"
+              + " operations then take up to a third longer. 2 (ZERO): copy engines execute"
+              + " operations on windows that only move data, without a kernel, and sends and"
+              + " receives of 1 MiB and more of any memory, with kernels of one thread between"
+              + " the copies. 3: both. NCCL_ALGO has precedence.");
 
   public static final Setting<String> NCCL_TUNER_PLUGIN =
       Setting.text(

@@ -11,7 +11,8 @@ public final class ScaleSettings {
           7000,
           1,
           1_000_000,
-          "Ranks that contact a bootstrap root in a second, if there are many.");
+          "The number of ranks that contact a bootstrap root in a second, if more than"
+              + " NCCL_UID_STAGGER_THRESHOLD ranks do.");
 
   public static final Setting<Integer> NCCL_UID_STAGGER_THRESHOLD =
       Setting.number(
@@ -19,20 +20,21 @@ public final class ScaleSettings {
           256,
           1,
           1_000_000,
-          "The most ranks that contact the bootstrap root at once.");
+          "The most ranks that contact a bootstrap root at once.");
 
   public static final Setting<Boolean> NCCL_RUNTIME_CONNECT =
       Setting.flag(
           "NCCL_RUNTIME_CONNECT",
           true,
-          "On the host device, connect ranks over networks when an operation first needs it, but"
-              + " for neighbours in rings and trees; 0: all when the communicator is created.");
+          "On the host device, connects ranks over networks when an operation first needs it,"
+              + " except neighbours in rings and trees; 0: connects all when the communicator"
+              + " is created.");
 
   public static final Setting<Boolean> NCCL4J_JOB_STATE =
       Setting.flag(
           "NCCL4J_JOB_STATE",
           false,
-          "The bootstrap's root keeps its port while the communicator lives and answers nccl"
+          "Keeps the port of the bootstrap root open while the communicator lives, to answer nccl"
               + " diagnose --job; needed where the unique id is created, and on rank 0 with"
               + " NCCL_COMM_ID.");
 
@@ -41,9 +43,10 @@ public final class ScaleSettings {
           "NCCL4J_JOB_HTTP",
           HttpAddress.OFF,
           "a port, or an interface or address and a port, such as eth0:9465; port 0: any",
-          "Rank 0 serves the state of all ranks there by HTTP, /job.json and /metrics for"
-              + " Prometheus, without access control, until the communicator is closed; a port alone"
-              + " is of the loopback address. Implies NCCL4J_JOB_STATE=1 where it is set.",
+          "The address where rank 0 serves the state of all ranks by HTTP until the communicator"
+              + " is closed: /job.json, and /metrics for Prometheus, without access control. A"
+              + " port alone means the loopback address. Implies NCCL4J_JOB_STATE=1 in the"
+              + " process that sets it.",
           HttpAddress::parse);
 
   static final List<Setting<?>> ALL =

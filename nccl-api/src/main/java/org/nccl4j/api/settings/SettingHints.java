@@ -49,7 +49,7 @@ final class SettingHints {
           || !known.contains(name)
               && !OF_OTHERS.contains(name)
               && !name.startsWith(OF_NCCL_TESTS)) {
-        String why = ofModels ? "changes what ./nccl topo prints alone" : why(name, known);
+        String why = ofModels ? "affects only ./nccl topo" : why(name, known);
         hints.add("%s (%s) %s".formatted(name, entry.getValue().origin(), why));
       }
     }
@@ -64,8 +64,8 @@ final class SettingHints {
     }
     String nearest = nearest(name, known);
     return nearest == null
-        ? "is no setting of nccl4j or NCCL"
-        : "is no setting; did you mean %s?".formatted(nearest);
+        ? "is not a setting of nccl4j or NCCL"
+        : "is not a setting; did you mean %s?".formatted(nearest);
   }
 
   /** The first of those that are nearest; null if none is near. Every rank asks, so it is quick. */

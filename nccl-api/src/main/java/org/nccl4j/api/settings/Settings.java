@@ -102,15 +102,15 @@ public final class Settings implements SettingValues {
       Setting.durationOrZero(
           "NCCL4J_NET_FAILOVER_TIMEOUT",
           Duration.ofSeconds(10),
-          "The longest time in which another socket may take over from a broken one of a"
-              + " connection; 0 for no fail-over.");
+          "The longest time that the replacement of a connection's broken socket may take; 0: no"
+              + " fail-over.");
 
   public static final Setting<Duration> NCCL4J_NET_SILENCE_TIMEOUT =
       Setting.durationOrZero(
           "NCCL4J_NET_SILENCE_TIMEOUT",
           Duration.ofSeconds(8),
-          "The time after which another socket takes over from one over which nothing comes any"
-              + " more; 0 for never. The same on all ranks.");
+          "The silence of a socket after which another socket replaces it; 0: never. The same on"
+              + " all ranks.");
 
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
       Setting.of(
@@ -160,9 +160,9 @@ public final class Settings implements SettingValues {
           TopoSettings.NCCL_NVLS_ENABLE,
           0,
           2,
-          "Allows NVLS by the switch: 2 where the topology shows an NVSwitch that has it and 3 ranks"
-              + " or more; 1 with a warning where it is not available; with 0 the library calls none"
-              + " of the driver's multicast functions.");
+          "NVLS by the switch. 2: for 3 ranks or more, if the topology has an NVSwitch with NVLS;"
+              + " 1: for 2 ranks or more, with a warning if it is not available; 0: never, and"
+              + " the library calls none of the driver's multicast functions.");
 
   public static final Setting<Integer> NCCL_NVLS_NCHANNELS =
       TopologySettings.number(
@@ -193,16 +193,16 @@ public final class Settings implements SettingValues {
           "NCCL4J_NVLS_MADE",
           "auto",
           List.of("auto", "creation", "operation"),
-          "When NVLS is made: with the communicator (creation), or at the first operation that it"
-              + " is chosen for (operation); auto is with the communicator if NCCL_ALGO or"
-              + " NCCL4J_NVLS_MODE asks for NVLS, else at an operation.");
+          "When NVLS is created: with the communicator (creation), or at the first operation that"
+              + " uses it (operation); auto: with the communicator if NCCL_ALGO or"
+              + " NCCL4J_NVLS_MODE names NVLS, else at an operation.");
 
   public static final Setting<Boolean> NCCL4J_NVLS_TEST =
       Setting.flag(
           "NCCL4J_NVLS_TEST",
           true,
-          "Tests NVLS before its first use by sums that are computed in another way as well; if one"
-              + " is wrong, NVLS is not used.");
+          "Tests NVLS before its first use against sums that are computed without it; if one is"
+              + " wrong, NVLS is not used.");
 
   public static final Setting<String> NCCL4J_TRANSPORTS =
       Setting.text(
@@ -223,8 +223,8 @@ public final class Settings implements SettingValues {
           "NCCL_NET_PLUGIN",
           "",
           "names NAME of files libnccl-net-NAME.so, or files, separated by commas; none: no plug-in",
-          "Network plug-ins made for NCCL, of which the first that can be loaded is used; if unset"
-              + " libnccl-net.so, if there is one.");
+          "Network plug-ins for NCCL; the first that can be loaded is used. If unset,"
+              + " libnccl-net.so if it exists.");
 
   public static final Setting<String> NCCL4J_SHM =
       Setting.of(
@@ -239,20 +239,20 @@ public final class Settings implements SettingValues {
           "NCCL4J_SINGLE_COPY",
           "auto",
           List.of("auto", "threads", "all", "off"),
-          "The ranks on host devices that read the large steps of others from the senders' buffers,"
-              + " instead of from slots that the senders have copied them into: ranks of one process"
-              + " (threads), also those of several processes of a machine (auto, all), or none (off)."
-              + " Between processes, memory that the device allocated is mapped; other memory is read"
-              + " where process_vm_readv works (all) or where a measurement of some milliseconds finds"
-              + " it faster than two copies (auto). An operation then ends on a sender only when the"
-              + " receivers have read its data.");
+          "The ranks on host devices that read large steps directly from the senders' buffers,"
+              + " not from slots that the senders copy into. threads: ranks of one process;"
+              + " auto, all: also ranks of several processes of a machine; off: none. Between"
+              + " processes, memory that the device allocated is mapped; other memory is read"
+              + " if process_vm_readv works (all) or if a measurement of some milliseconds"
+              + " finds it faster than two copies (auto). An operation then ends on a sender"
+              + " only when the receivers have read its data.");
 
   public static final Setting<Long> NCCL_WIN_STRIDE =
       Setting.bytes(
           "NCCL_WIN_STRIDE",
           0,
-          "Addresses reserved for each rank's windows; 0: more than a GPU's memory, on the host"
-              + " twice the rank's share of the memory.");
+          "Bytes of addresses reserved for each rank's windows; 0: more than a GPU's memory, on"
+              + " the host twice the rank's share of the memory.");
 
   public static final Setting<Duration> NCCL4J_INIT_TIMEOUT =
       Setting.duration(

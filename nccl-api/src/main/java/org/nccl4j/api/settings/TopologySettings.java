@@ -45,8 +45,8 @@ public final class TopologySettings {
               TopoSettings.NCCL_IGNORE_DISABLED_P2P,
               0,
               2,
-              "With 1, no warning if the driver has peer access between NVLink neighbours off; with"
-                  + " 2 the driver is not asked."),
+              "1: no warning if the driver forbids peer access between NVLink neighbours; 2: the"
+                  + " driver is not asked."),
           level(
               TopoSettings.NCCL_NET_GDR_LEVEL,
               "The longest path between a GPU and a NIC for GPUDirect."),
@@ -71,8 +71,8 @@ public final class TopologySettings {
               TopoSettings.NCCL_NET_DISABLE_INTRA, "Forbids the network between GPUs of one host."),
           flag(
               TopoSettings.NCCL_P2P_USE_CUDA_MEMCPY,
-              "Counts GPUs that reach each other through a third GPU as not connected, as NCCL's"
-                  + " copy engines need it."),
+              "Counts GPUs that reach each other only through a third GPU as not connected, as"
+                  + " NCCL does for its copy engines."),
           flag(TopoSettings.NCCL_TOPO_SPLIT_MLOPART, "Counts partitions of a GPU as GPUs."),
           of(
               TopoSettings.NCCL_NET_MERGE_LEVEL,
@@ -147,8 +147,8 @@ public final class TopologySettings {
               TopoSettings.NCCL_NTHREADS,
               -2,
               1024,
-              "Threads of a block by which channels are counted, which blocks need not have; below"
-                  + " 0: the library chooses."),
+              "The threads of a block that are assumed when channels are counted; blocks may have"
+                  + " another number. Below 0: the library chooses."),
           number(
               TopoSettings.NCCL_LL128_NTHREADS,
               -2,

@@ -108,7 +108,7 @@ public final class Setting<T> {
     return new Setting<>(
         name,
         byDefault,
-        "a number with ms, s, m or h, longer than nothing; without a unit, seconds",
+        "a number above 0 with ms, s, m or h; without a unit, seconds",
         sentence,
         false,
         Setting::parseDuration);

@@ -57,7 +57,7 @@ public interface Transport extends AutoCloseable {
   default Connector relay(PeerInfo from, PeerInfo to, byte[] request) {
     throw new InvalidUsageException(
         ErrorId.PLUGIN,
-        "rank %d asks a transport to carry data that carries none for other ranks"
+        "rank %d asks for its data to be forwarded by a transport that does not forward"
             .formatted(from.rank()),
         "use the same versions of all transports on all ranks");
   }

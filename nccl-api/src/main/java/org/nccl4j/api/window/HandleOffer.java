@@ -66,7 +66,7 @@ final class HandleOffer implements AutoCloseable {
   private static RemoteException notUnderstood(int rank, Exception cause) {
     return new RemoteException(
         ErrorId.PROTOCOL,
-        "rank %d names no fabric handle of its memory".formatted(rank),
+        "rank %d sent no fabric handle of its memory".formatted(rank),
         "run the same version of nccl4j on all ranks",
         cause);
   }
@@ -93,7 +93,8 @@ final class HandleOffer implements AutoCloseable {
     if (!missing.isEmpty()) {
       throw new TimeoutException(
           ErrorId.NOT_CONNECTED,
-          "by the deadline rank %d has no memory of ranks %s, and ranks %s take none of it"
+          ("by the deadline rank %d has not received memory of ranks %s, and ranks %s have not"
+                  + " taken its memory")
               .formatted(rank, missing.givers(), missing.takers()),
           "look at their logs, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
     }

@@ -121,7 +121,7 @@ final class Mapper {
     if (theirs == null) {
       throw new RemoteException(
           ErrorId.PEER_MEMORY,
-          "rank %d's memory is not found in this process, where it says that it is".formatted(rank),
+          "rank %d's memory is not found, although that rank is in this process".formatted(rank),
           "load nccl4j once in a process, not by several class loaders");
     }
     return theirs;

@@ -42,7 +42,7 @@ final class MulticastBinder {
         warned = true;
         LOG.log(
             warn ? System.Logger.Level.WARNING : System.Logger.Level.DEBUG,
-            "windows of communicator {0} go without NVLS: {1}",
+            "windows of communicator {0} do not use NVLS: {1}",
             setup.name(),
             cover.reason());
       }

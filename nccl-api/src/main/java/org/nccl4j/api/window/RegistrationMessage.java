@@ -140,7 +140,8 @@ record RegistrationMessage(
     } catch (IOException | ArrayIndexOutOfBoundsException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "rank %d's part in registering a window is not understood (%s)".formatted(rank, e),
+          "rank %d sent a registration of a window that this rank cannot read (%s)"
+              .formatted(rank, e),
           "make the same calls in the same order, with the same version of nccl4j, on all ranks",
           e);
     }

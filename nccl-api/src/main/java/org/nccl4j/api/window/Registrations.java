@@ -60,8 +60,7 @@ public final class Registrations {
     }
     return windows.nRanks() == 1
         ? "the communicator has one rank"
-        : "the ranks are on several machines: what goes over a network goes through the"
-            + " connections' own memory, which the network knows";
+        : "the ranks are on several machines, and networks carry only the connections' own memory";
   }
 
   /** True if the next operation may have to find out whether its buffers can be used. */
@@ -120,7 +119,7 @@ public final class Registrations {
     } catch (TimeoutException e) {
       throw new TimeoutException(
           ErrorId.RANKS_MISSING,
-          "rank %d of communicator %s calls an operation on registered memory for the first time, and %s"
+          "the first operation on registered memory of rank %d of communicator %s failed: %s"
               .formatted(rank, name, e.problem()),
           "register the buffers of an operation on all ranks or on none",
           e);
@@ -133,7 +132,7 @@ public final class Registrations {
       }
       LOG.log(
           System.Logger.Level.DEBUG,
-          "rank {0} of communicator {1} goes without registered memory: {2}",
+          "rank {0} of communicator {1} does not use registered memory: {2}",
           rank,
           name,
           e.problem());

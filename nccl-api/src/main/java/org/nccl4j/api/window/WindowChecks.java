@@ -14,7 +14,7 @@ final class WindowChecks {
   static NcclException of(String call, WindowSetup setup, DeviceMemory memory) {
     if (memory == null) {
       return new InvalidArgumentException(
-          ErrorId.BUFFER, where(call, setup) + "the memory is null", "pass what memAlloc gave");
+          ErrorId.BUFFER, where(call, setup) + "the memory is null", "pass memory of memAlloc");
     }
     if (memory.device() != setup.device()) {
       return new InvalidArgumentException(
@@ -54,10 +54,10 @@ final class WindowChecks {
             () ->
                 new InvalidArgumentException(
                     ErrorId.WINDOW,
-                    "%s has no fabric handle, by which ranks of other hosts map it"
+                    "%s has no fabric handle, which ranks of other hosts need to map it"
                         .formatted(memory),
                     "allocate it with Device.memAlloc after the first communicator of these hosts"
-                        + " was made, or set NCCL_MNNVL_ENABLE=0"));
+                        + " is created, or set NCCL_MNNVL_ENABLE=0"));
   }
 
   static NcclException inside(WindowSetup setup, DeviceMemory memory, ShareableMemory allocation) {

@@ -156,7 +156,7 @@ final class AddressTrials {
     } catch (IllegalArgumentException e) {
       // For example an IPv6 address, with java.net.preferIPv4Stack set.
       ProtocolException impossible =
-          new ProtocolException("this Java reaches no such address: " + e);
+          new ProtocolException("this JVM cannot connect to such an address: " + e);
       impossible.initCause(e);
       throw impossible;
     }

@@ -214,7 +214,7 @@ public final class FdExchange implements AutoCloseable {
     } catch (InvalidPathException e) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
-          "another rank names a socket that is no path: " + e.getMessage(),
+          "another rank sent an invalid path of a socket: " + e.getMessage(),
           "run the same version of nccl4j on all ranks",
           e);
     }

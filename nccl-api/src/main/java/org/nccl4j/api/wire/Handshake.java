@@ -173,7 +173,7 @@ public final class Handshake {
       throw new ProtocolException("its handshake has version " + version + ", ours " + VERSION);
     }
     if (in.get() != (client ? 1 : 0) || in.get() != service.ordinal()) {
-      throw new ProtocolException("it wants something else than this port is for");
+      throw new ProtocolException("it requests another service than this port's");
     }
   }
 

@@ -122,7 +122,7 @@ public final class Listener {
           }
         } else if (!guest.progresses(now) && now - guest.lateFrom > 0) {
           each.remove();
-          refuse(guest, "it did not prove itself in time");
+          refuse(guest, "it did not authenticate in time");
         }
       } catch (IOException e) {
         each.remove();
@@ -155,7 +155,7 @@ public final class Listener {
 
   private void welcome(SocketChannel accepted) {
     if (guests.size() >= mostStrangers + acceptor.awaited()) {
-      refuse(leastKnown(), "too many connections that do not prove themselves");
+      refuse(leastKnown(), "too many connections that have not authenticated");
     }
     try {
       accepted.configureBlocking(false);

@@ -126,7 +126,7 @@ class FailureChannelTest {
     int timedOut = 0;
     for (int rank : new int[] {0, 1, 3}) {
       NcclException failure = all.get(rank).failure();
-      assertTrue(failure.problem().contains("rank 2 has not taken part"), failure.toString());
+      assertTrue(failure.problem().contains("rank 2 has not joined"), failure.toString());
       timedOut += failure instanceof TimeoutException ? 1 : 0;
     }
     assertTrue(timedOut > 0);
@@ -231,7 +231,7 @@ class FailureChannelTest {
         cause,
         "rank 1 (host ",
         "process " + other.pid(),
-        "no sign of life for ");
+        "no heartbeat for ");
   }
 
   @Test
@@ -248,7 +248,7 @@ class FailureChannelTest {
     NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
     root.signal("CONT");
     FormationFailureTest.assertSays(
-        RemoteException.class, cause, "bootstrap root (rank 0, host ", "no sign of life for ");
+        RemoteException.class, cause, "bootstrap root (rank 0, host ", "no heartbeat for ");
   }
 
   @Test

@@ -65,7 +65,7 @@ class FormationFailureTest {
         Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(id, 6, rank, SHORT)));
     for (Ranks.Ended<Bootstrap> each : all) {
       assertSays(
-          TimeoutException.class, each.failure(), "ranks 2, 3, 4, 5 of 6", "ranks 0, 1 came");
+          TimeoutException.class, each.failure(), "ranks 2, 3, 4, 5 of 6", "ranks 0, 1 joined");
     }
   }
 
@@ -80,7 +80,7 @@ class FormationFailureTest {
                 TcpBootstrap.join(Ranks.request(id, rank == 1 ? nRanks + 1 : nRanks, rank, SHORT)));
     for (Ranks.Ended<Bootstrap> each : all) {
       assertSays(
-          InvalidUsageException.class, each.failure(), "as one of " + (nRanks + 1), "of " + nRanks);
+          InvalidUsageException.class, each.failure(), "with " + (nRanks + 1), "with " + nRanks);
     }
   }
 
@@ -97,7 +97,7 @@ class FormationFailureTest {
       assertSays(
           InvalidUsageException.class,
           each.failure(),
-          "rank 0 came twice",
+          "rank 0 joined twice",
           "process " + ProcessHandle.current().pid());
     }
   }
@@ -158,7 +158,7 @@ class FormationFailureTest {
     assertSays(
         TimeoutException.class,
         alone.failure(),
-        "rank 1 of 2 did not come",
+        "rank 1 of 2 did not join",
         "were refused",
         "does not know the communicator's secret");
   }
@@ -217,7 +217,7 @@ class FormationFailureTest {
             .get(0)
             .failure();
     assertSays(
-        TimeoutException.class, alone, "31, 32 and 1048543 more of 1048576 did not come", "rank 0");
+        TimeoutException.class, alone, "31, 32 and 1048543 more of 1048576 did not join", "rank 0");
     assertThrows(
         InvalidArgumentException.class,
         () -> Ranks.request(idAt(NOBODYS_PORT), Integer.MAX_VALUE, 0, Ranks.LONG));

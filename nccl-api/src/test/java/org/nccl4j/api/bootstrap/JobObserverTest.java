@@ -137,7 +137,7 @@ class JobObserverTest {
     NcclException refused =
         assertThrows(
             NcclException.class, () -> TcpBootstrap.join(Ranks.request(id, 2, 1, LONG)).close());
-    assertTrue(refused.getMessage().contains("have come already"), refused.getMessage());
+    assertTrue(refused.getMessage().contains("have already joined"), refused.getMessage());
     TcpBootstrap.tellUnable(2, List.of(id), 1, refused, Ranks.LOOPBACK);
     Ranks.run(2, rank -> ranks.get(rank).allGather(new byte[] {1})).forEach(Ranks.Ended::get);
     ranks.forEach(Bootstrap::checkFailure);

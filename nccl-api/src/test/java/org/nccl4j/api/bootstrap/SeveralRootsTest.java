@@ -213,7 +213,7 @@ class SeveralRootsTest {
         Ranks.run(
             2, rank -> TcpBootstrap.join(Ranks.request(rank == 0 ? more : turned, 2, rank, SHORT)));
     for (Ranks.Ended<Bootstrap> each : swapped) {
-      assertSays(InvalidUsageException.class, each.failure(), "by unique id");
+      assertSays(InvalidUsageException.class, each.failure(), "with unique id");
       assertEquals(
           "pass the same unique ids in the same order to all ranks", each.failure().remedy());
     }
@@ -238,7 +238,7 @@ class SeveralRootsTest {
     assertSays(
         InvalidArgumentException.class,
         assertThrows(InvalidArgumentException.class, () -> Ranks.request(twice, 2, 0, Ranks.LONG)),
-        "passed twice");
+        "are the same");
     assertThrows(InvalidArgumentException.class, () -> Ranks.request(List.of(), 2, 0, Ranks.LONG));
     Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(ids, 2, rank, Ranks.LONG)))
         .forEach(each -> toClose.add(each.get()));

@@ -216,7 +216,7 @@ class TlsTest {
         "rank.pem | stranger.key | authority.pem | is not the key of | stranger.key",
         "rank.pem | old-format.key | authority.pem | EC PRIVATE KEY | openssl pkcs8",
         "rank.pem | rank.pem | authority.pem | CERTIFICATE where | openssl pkcs8",
-        "rank.pem | rank.key | other-authority.pem | is by no authority in | other-authority.pem",
+        "rank.pem | rank.key | other-authority.pem | is not signed by an authority in | other-authority.pem",
         "rank.key | rank.key | authority.pem | NCCL4J_TLS_CERT= | rank.key",
         "rank.pem | rank.key | generate.sh | NCCL4J_TLS_CA= | generate.sh",
       })

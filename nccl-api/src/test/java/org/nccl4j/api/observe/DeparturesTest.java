@@ -133,6 +133,6 @@ class DeparturesTest {
     String said =
         Diagnosis.sentence(List.of(here.report(NAMES)), List.of(Departure.of(gone, GONE, true)));
     assertTrue(said.contains("; rank 1 has closed it after 1 collectives"), said);
-    assertTrue(said.contains("nothing is known of rank 0,"), said);
+    assertTrue(said.contains("no data of rank 0,"), said);
   }
 }

@@ -71,8 +71,8 @@ class DiagnosisTest {
   @Test
   void manyRanksThatNothingIsKnownOfAreCounted() {
     assertEquals(
-        "communicator c: nothing is under way; nothing is known of ranks 1, 2, 3, 4, 5, 6, 7, 8 and"
-            + " 2147483638 more, whose processes have ended or closed it, or are elsewhere",
+        "communicator c: no operation is in progress; no data of ranks 1, 2, 3, 4, 5, 6, 7, 8 and"
+            + " 2147483638 more, whose processes have ended or closed it, or run elsewhere",
         say(report(0, Integer.MAX_VALUE, 0, 0, 0, -1)));
   }
 }

@@ -149,7 +149,7 @@ class ProgressMonitorTest {
         new Handler() {
           @Override
           public void publish(LogRecord record) {
-            if (record.getMessage().contains("waits for more than 60 s")) {
+            if (record.getMessage().contains("has waited more than 60 s")) {
               warnings.add(record.getMessage());
             }
           }

@@ -258,14 +258,14 @@ class SettingsTest {
     List<String> hints = with("NCCL_SOCKET_IFNAMES", "eth").hints();
     assertEquals(
         List.of(
-            "NCCL_SOCKET_IFNAMES (environment) is no setting; did you mean NCCL_SOCKET_IFNAME?"),
+            "NCCL_SOCKET_IFNAMES (environment) is not a setting; did you mean NCCL_SOCKET_IFNAME?"),
         hints);
     for (String near :
         List.of("NCCL_AGLO", "NCCL_DEBGU", "NCCL_NETS", "NCCL_COMMID", "NCCL_PRTO")) {
       assertEquals(1, with(near, "x").hints().size(), near);
     }
     assertEquals(
-        List.of("NCCL_FOO (environment) is no setting of nccl4j or NCCL"),
+        List.of("NCCL_FOO (environment) is not a setting of nccl4j or NCCL"),
         with("NCCL_FOO", "1").hints());
     assertEquals(List.of(), with("NCCL_IB_HCA", "mlx5").hints());
     assertEquals(List.of(), with("NCCL_ALGO", "Ring").hints());
@@ -279,7 +279,7 @@ class SettingsTest {
                 + " flight recorder; there is no service that listens."),
         with("NCCL_RAS_ENABLE", "1").hints());
     assertEquals(
-        List.of("NCCL_P2P_MAX_PEERS (environment) changes what ./nccl topo prints alone"),
+        List.of("NCCL_P2P_MAX_PEERS (environment) affects only ./nccl topo"),
         with("NCCL_P2P_MAX_PEERS", "1").hints());
     for (String ofOthers : List.of("NCCL_VERSION", "NCCL4J_RANK", "NCCL_TESTS_DEVICE")) {
       assertEquals(List.of(), with(ofOthers, "1").hints(), ofOthers);

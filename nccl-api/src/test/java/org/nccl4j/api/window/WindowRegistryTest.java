@@ -286,7 +286,7 @@ class WindowRegistryTest {
         assertThrows(
             TimeoutException.class,
             () -> registrations.map(List.of(new Registrations.Buffer(memory, 64))));
-    assertTrue(e.problem().contains("on registered memory for the first time"), e.problem());
+    assertTrue(e.problem().contains("the first operation on registered memory"), e.problem());
     assertTrue(e.problem().contains("[1, 2]"), e.problem());
     assertEquals("register the buffers of an operation on all ranks or on none", e.remedy());
   }

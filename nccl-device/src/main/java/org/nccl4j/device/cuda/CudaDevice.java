@@ -443,14 +443,14 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   public String multicastAbsence() {
     int version = CudaLibrary.driverVersion();
     if (version < MULTICAST_DRIVER) {
-      return "its driver is for CUDA %d.%d, and multicast objects came with 12.1"
+      return "its driver is for CUDA %d.%d, and multicast objects need 12.1"
           .formatted(version / 1000, version % 1000 / 10);
     }
     if (isInstance()) {
       return this + " is an instance of a GPU (MIG), without NVLinks";
     }
     if (computeCapability() < MULTICAST_CAPABILITY) {
-      return "%s has compute capability %d.%d, and NVLink SHARP came with 9.0"
+      return "%s has compute capability %d.%d, and NVLink SHARP needs 9.0"
           .formatted(this, computeCapability() / 10, computeCapability() % 10);
     }
     return gpu.attribute(MULTICAST_SUPPORTED) == 0

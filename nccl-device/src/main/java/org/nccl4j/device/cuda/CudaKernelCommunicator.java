@@ -463,8 +463,8 @@ final class CudaKernelCommunicator
     return "look for the rank that did not take part, or raise the deadline"
         + (crowded
             ? "; if several communicators work on the GPUs at once, NCCL_LAUNCH_ORDER_IMPLICIT=1"
-                + " keeps them from holding each other up; if ranks share a GPU, launch their"
-                + " operations in one group, or set CUDA_DEVICE_MAX_CONNECTIONS=32"
+                + " keeps them from blocking each other; if ranks share a GPU, launch"
+                + " their operations in one group, or set CUDA_DEVICE_MAX_CONNECTIONS=32"
             : "");
   }
 

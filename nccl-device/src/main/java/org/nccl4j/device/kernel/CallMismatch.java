@@ -42,7 +42,8 @@ public final class CallMismatch {
   }
 
   private static String problem(String communicator, int rank, String doing, int peer) {
-    return "the ranks of communicator %s make different calls: rank %d %sgot data of another call"
+    return ("the ranks of communicator %s make different calls: rank %d %sreceived data of another"
+                + " call")
             .formatted(communicator, rank, doing)
         + " from rank "
         + peer;

@@ -14,7 +14,7 @@ public interface PeerConnector {
   PeerConnector NONE =
       peers -> {
         throw new InternalErrorException(
-            "there is no connection to ranks " + peers, "report this: it should have been made");
+            "there is no connection to ranks " + peers, "report this as a defect");
       };
 
   /** Both connections with a peer. */

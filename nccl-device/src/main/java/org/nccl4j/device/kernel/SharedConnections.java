@@ -39,8 +39,9 @@ public final class SharedConnections {
    * @param whose the communicator of the operation that found it
    */
   public static String complaint(String whose, int rank, int peer) {
-    return ("the ranks use communicators that share connections in different order: before an"
-            + " operation of %s rank %d got what rank %d had sent for another communicator")
+    return ("the ranks use communicators that share connections in different orders: before an"
+            + " operation of %s rank %d received data that rank %d had sent for another"
+            + " communicator")
         .formatted(whose, rank, peer);
   }
 

@@ -162,7 +162,9 @@ final class Libc {
   static void makeCode(long address, long bytes) {
     if (C.mprotect(address, bytes, PROT_READ_EXECUTE) != 0) {
       throw failed(
-          ErrorId.MEMORY, "making code of memory", "allow the process to map executable memory");
+          ErrorId.MEMORY,
+          "mprotect of memory for code",
+          "allow the process to map executable memory");
     }
   }
 

@@ -42,7 +42,7 @@ public final class MappedRegion implements AutoCloseable {
     if (bytes > Integer.MAX_VALUE - 2 * PAGE) {
       throw new SystemErrorException(
           ErrorId.MEMORY,
-          "%d bytes are asked for where native functions cannot be called".formatted(bytes),
+          "%d bytes are requested, and native functions cannot be called".formatted(bytes),
           "ask for less than 2 GiB at once, or use Linux and allow native access");
     }
     ByteBuffer all;

@@ -77,12 +77,12 @@ public final class SharedSegment implements AutoCloseable {
     if (opened < 0) {
       throw new SystemErrorException(
           ErrorId.SHARED_MEMORY,
-          "shared memory cannot be made in %s: %s"
+          "shared memory cannot be created in %s: %s"
               .formatted(directory, Libc.describe(Libc.errno())),
           Files.isDirectory(directory)
-              ? "make it a tmpfs that this user may write to, or unset NCCL4J_SHM to need none"
+              ? "make it a tmpfs that this user may write to, or unset NCCL4J_SHM"
               : "mount a tmpfs there (docker run --shm-size=1g; in Kubernetes a volume emptyDir"
-                  + " with medium: Memory), or unset NCCL4J_SHM to need none");
+                  + " with medium: Memory), or unset NCCL4J_SHM");
     }
     OwnedFd fd = new OwnedFd(opened);
     try {
@@ -147,7 +147,7 @@ public final class SharedSegment implements AutoCloseable {
     int errno = Libc.errno();
     throw new SystemErrorException(
         ErrorId.SHARED_MEMORY,
-        "%d more bytes of shared memory cannot be had in %s, which has %s: %s"
+        "%d more bytes of shared memory cannot be allocated in %s, which has %s: %s"
             .formatted(bytes, directory, freeSpace(), Libc.describe(errno)),
         ENLARGE);
   }

@@ -109,7 +109,7 @@ final class SocketDirectory {
   private static SystemErrorException inTheWay(Path path, IOException cause) {
     return new SystemErrorException(
         ErrorId.UNIX_SOCKET,
-        "%s is %s, and has to be the directory for this user's sockets"
+        "%s is %s and must be the directory for this user's sockets"
             .formatted(path, Files.isSymbolicLink(path) ? "a symbolic link" : "a file"),
         "remove it (its owner or root can), or set -Djava.io.tmpdir to a directory of your own, the"
             + " same for all ranks of this machine",
@@ -158,7 +158,7 @@ final class SocketDirectory {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.UNIX_SOCKET,
-          "the Unix socket %s cannot be made ready: %s".formatted(ready, e),
+          "the Unix socket %s cannot be configured: %s".formatted(ready, e),
           "set -Djava.io.tmpdir to a directory of a local file system",
           e);
     }

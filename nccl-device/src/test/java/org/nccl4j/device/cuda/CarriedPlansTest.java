@@ -103,7 +103,9 @@ class CarriedPlansTest {
           List.of(sum(Protocol.LL, 1), sum(Protocol.SIMPLE, 3), sum(Protocol.SIMPLE, 0))) {
         InvalidArgumentException e =
             assertThrows(InvalidArgumentException.class, () -> communicator.prepare(work));
-        assertTrue(e.getMessage().contains("with rank 0 is carried"), e.getMessage());
+        assertTrue(
+            e.getMessage().contains("connection to rank 0, which is over a network"),
+            e.getMessage());
       }
       fake.fakeReset();
       communicator.launch(
@@ -138,7 +140,7 @@ class CarriedPlansTest {
       for (CollectiveWork work : List.of(sum(Protocol.LL, 3), sum(Protocol.LL128, 1))) {
         InvalidArgumentException e =
             assertThrows(InvalidArgumentException.class, () -> communicator.prepare(work));
-        assertTrue(e.getMessage().contains("LL or Simple by at most 2"), e.getMessage());
+        assertTrue(e.getMessage().contains("LL or Simple on at most 2"), e.getMessage());
       }
       fake.fakeReset();
       communicator.launch(

@@ -132,7 +132,9 @@ class SharedConnectionsTest extends AgainstFakeCuda {
     child.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
     NcclException failure = child.failure();
     assertInstanceOf(OrderMismatchException.class, failure);
-    assertTrue(failure.getMessage().contains("child rank 1 got what rank 0"), failure.getMessage());
+    assertTrue(
+        failure.getMessage().contains("child rank 1 received data that rank 0"),
+        failure.getMessage());
     assertTrue(failure.getMessage().contains("withSplitShare(false)"), failure.getMessage());
     assertInstanceOf(OrderMismatchException.class, parent.failure());
   }

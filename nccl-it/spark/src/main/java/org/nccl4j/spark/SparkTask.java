@@ -26,9 +26,9 @@ record SparkTask(BarrierTaskContext context) implements StageTask {
     }
     if (!(context instanceof BarrierTaskContext barrier)) {
       throw new InvalidUsageException(
-          "stage %d.%d is no barrier stage: its tasks need not run at the same time"
+          "stage %d.%d is not a barrier stage: its tasks need not run at the same time"
               .formatted(context.stageId(), context.stageAttemptNumber()),
-          "make the stage with BarrierStage.mapPartitions, or with RDD.barrier().mapPartitions");
+          "create the stage with BarrierStage.mapPartitions, or with RDD.barrier().mapPartitions");
     }
     return new SparkTask(barrier);
   }

@@ -37,8 +37,7 @@ final class Allocations {
     Allocation found = ALL.remove(address);
     if (found == null) {
       throw Wrong.argument(
-          "0x%x is freed, which ncclMemAlloc did not give or which was freed before"
-              .formatted(address),
+          "0x%x was not allocated by ncclMemAlloc, or is already freed".formatted(address),
           "free each address of ncclMemAlloc once");
     }
     found.memory.close();

@@ -87,7 +87,8 @@ final class Guest {
         thread.start();
       } catch (OutOfMemoryError e) {
         WARM.countDown();
-        LOGGER.log(Level.FINE, "no thread for the warm-up: first calls take longer", e);
+        LOGGER.log(
+            Level.FINE, "no thread can be started for the warm-up: first calls take longer", e);
       }
     }
   }

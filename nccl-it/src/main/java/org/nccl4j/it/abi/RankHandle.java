@@ -135,7 +135,8 @@ final class RankHandle {
     } catch (RuntimeException e) {
       return Results.cause(e) instanceof NcclException ours
           ? Optional.of(ours)
-          : Optional.of(Wrong.usage("a communicator's creation ended with " + e, "create it anew"));
+          : Optional.of(
+              Wrong.usage("a communicator's creation ended with " + e, "create it again"));
     }
   }
 

@@ -11,12 +11,12 @@ import picocli.CommandLine.Spec;
 /** {@code nccl device-headers DIR}. */
 @Command(
     name = "device-headers",
-    description = "Unpacks the CUDA headers for kernels of your own.",
+    description = "Unpacks the CUDA headers for your own kernels.",
     mixinStandardHelpOptions = true)
 final class DeviceHeadersCommand implements Callable<Integer> {
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "DIR", description = "Where to; made if need be.")
+  @Parameters(paramLabel = "DIR", description = "Target directory; created if missing.")
   private Path directory;
 
   /** Called by picocli. */

@@ -23,7 +23,7 @@ final class Failures {
       err.println("  remedy: " + nccl.remedy());
     }
     UnmatchedArgumentException.printSuggestions(e, err);
-    err.println("  '" + name + " --help' lists what it takes");
+    err.println("  '" + name + " --help' lists its options");
     err.flush();
     return command.getCommandSpec().exitCodeOnInvalidInput();
   }
@@ -33,11 +33,11 @@ final class Failures {
     String word = e.getUnmatched().get(0);
     CommandSpec command = e.getCommandLine().getCommandSpec();
     if (word.startsWith("-")) {
-      return "there is no option '" + word + "'";
+      return "unknown option '" + word + "'";
     }
     return command.subcommands().isEmpty()
-        ? "'" + word + "' is one word too many, and belongs to no option"
-        : "there is no command '" + word + "': say " + commands(command);
+        ? "'" + word + "' is one argument too many"
+        : "unknown command '" + word + "': use " + commands(command);
   }
 
   /** The commands that a user may give, as in a sentence. */

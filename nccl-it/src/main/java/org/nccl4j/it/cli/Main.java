@@ -28,7 +28,7 @@ import picocli.CommandLine.Spec;
       "",
       "./nccl with COMMAND runs a program for NCCL with nccl4j (docs/guides/drop-in.md).",
       "./nccl dist packs an archive with a Java runtime (./nccl dist --help).",
-      "./nccl COMMAND --class-path JAR:... finds plug-ins in jars (but for run).",
+      "./nccl COMMAND --class-path JAR:... finds plug-ins in jars (except run).",
     },
     mixinStandardHelpOptions = true,
     versionProvider = Version.class,
@@ -84,6 +84,6 @@ public final class Main implements Runnable {
   @Override
   public void run() {
     throw new ParameterException(
-        spec.commandLine(), "no command is given: say " + Failures.commands(spec));
+        spec.commandLine(), "no command is given: use " + Failures.commands(spec));
   }
 }

@@ -148,7 +148,7 @@ final class DeviceExaminations {
           offer.absence().isEmpty()
               ? Finding.ok(
                   GPU_DIRECT,
-                  "%s gives its memory to network cards%s%s"
+                  "NICs can access the memory of %s%s%s"
                       .formatted(
                           device,
                           offer.dmaBufs() ? " by dma-buf" : "",
@@ -167,7 +167,7 @@ final class DeviceExaminations {
     if (nvml.absence().isPresent()) {
       return Finding.missing(
           "nvml",
-          nvml.absence().get() + ": the topology's NVLinks are only guessed, from atomics",
+          nvml.absence().get() + ": NVLinks are only derived from the atomics between GPUs",
           "install NVIDIA's driver with libnvidia-ml.so.1; in a container set"
               + " NVIDIA_DRIVER_CAPABILITIES=compute,utility");
     }

@@ -29,13 +29,12 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "diagnose",
     description = {
-      "Prints for each communicator, in one sentence, which ranks are behind, at which operation,"
-          + " and which rank waits for which.",
-      "Reads the flight recorders of running processes of this host and user, stopped or hanging"
-          + " as they may be, and files written by --save or NCCL4J_FLIGHT_FILE, such as other"
-          + " hosts'.",
-      "With --job it asks all hosts of a job that runs, through the bootstrap's root. Exit status 0"
-          + " if no rank is silent, behind or failed, else 1."
+      "Prints one sentence for each communicator: the ranks that are behind, their operation, and"
+          + " which rank waits for which.",
+      "Reads the flight recorders of this host's and user's processes, even of stopped or hanging"
+          + " ones, and files written by --save or NCCL4J_FLIGHT_FILE, such as other hosts'.",
+      "With --job it queries all hosts of a running job, through the bootstrap root. Exit status"
+          + " 0 if no rank is silent, behind or failed, else 1."
     },
     mixinStandardHelpOptions = true)
 public final class DiagnoseCommand implements Callable<Integer> {
@@ -44,31 +43,31 @@ public final class DiagnoseCommand implements Callable<Integer> {
   @Parameters(
       paramLabel = "PID|FILE",
       arity = "0..*",
-      description = "Processes and files; without any, all processes that can be read.")
+      description = "Process ids and files; default: all processes that can be read.")
   private final List<String> sources = new ArrayList<>();
 
   @Option(
       names = {"-t", "--table"},
       description =
-          "Also each rank and its last operations with their states: enqueued behind others in a"
+          "Also print each rank's last operations and their states: enqueued behind others in a"
               + " stream, launched, waiting for a rank, done.")
   private boolean table;
 
   @Option(
       names = "--save",
       paramLabel = "DIRECTORY",
-      description = "Also copies the processes' recorders there.")
+      description = "Also copy the processes' recorders to this directory.")
   private Path directory;
 
   @Option(
       names = "--job",
       paramLabel = "ID",
       description =
-          "Asks a job that was started with NCCL4J_JOB_STATE=1: by its unique id, or by its"
-              + " NCCL_COMM_ID with the same NCCL4J_COMM_SECRET; once for each root.")
+          "Query a job that was started with NCCL4J_JOB_STATE=1, by its unique id, or by its"
+              + " NCCL_COMM_ID with the same NCCL4J_COMM_SECRET; repeat for each root.")
   private final List<String> jobs = new ArrayList<>();
 
-  @Option(names = "--json", description = "Prints JSON; with --job.")
+  @Option(names = "--json", description = "Print JSON; with --job.")
   private boolean json;
 
   private static final int SHOWN = 8;
@@ -83,7 +82,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
       return diagnoseJob(out);
     }
     if (json) {
-      throw new ParameterException(spec.commandLine(), "--json is for --job");
+      throw new ParameterException(spec.commandLine(), "--json needs --job");
     }
     List<RankReport> reports = new ArrayList<>();
     if (sources.isEmpty()) {
@@ -124,9 +123,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
 
   private int diagnoseJob(PrintWriter out) {
     if (!sources.isEmpty() || table || directory != null) {
-      throw new ParameterException(
-          spec.commandLine(),
-          "--job goes with --json alone, not with processes, files, -t, --save");
+      throw new ParameterException(spec.commandLine(), "--job can be combined only with --json");
     }
     JobReport job = JobReport.ask(jobs, Settings.ofProcess(Map.of()));
     if (json) {

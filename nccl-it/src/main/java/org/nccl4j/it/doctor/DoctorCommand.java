@@ -19,8 +19,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "doctor",
     description =
-        "Says what works on this machine, what does not, why, and how to mend it. Exit status 0 "
-            + "unless something is missing that nothing works without.",
+        "Reports what works on this machine, what does not, why, and how to repair it. Exit"
+            + " status 1 if nothing can work, else 0.",
     sortOptions = false)
 public final class DoctorCommand implements Callable<Integer> {
   @Spec private CommandSpec spec;
@@ -32,7 +32,7 @@ public final class DoctorCommand implements Callable<Integer> {
 
   @Option(
       names = {"--all"},
-      description = "Prints all settings, not only those that are set.")
+      description = "Print all settings, not only those that are set.")
   private boolean everySetting;
 
   @Option(
@@ -72,8 +72,8 @@ public final class DoctorCommand implements Callable<Integer> {
           .forEach(entry -> print(entry, out));
       out.println(
           fatal
-              ? "Something that nothing works without is missing."
-              : "All that is needed on this machine is there.");
+              ? "A requirement of the whole library is missing."
+              : "All requirements are met on this machine.");
     }
     out.flush();
     return fatal ? 1 : 0;

@@ -25,9 +25,9 @@ final class JobPrinter {
         job.ranks().stream().map(JobReport.Rank::process).distinct().count(),
         job.ranks().stream().map(rank -> rank.process().host()).distinct().count());
     if (!job.formed()) {
-      out.println("the communicator is being created; not there yet: " + numbers(job.gone()));
+      out.println("the communicator is being created; not joined yet: " + numbers(job.gone()));
     } else if (!job.gone().isEmpty()) {
-      out.println("left, or connected to a root that was not asked: " + numbers(job.gone()));
+      out.println("left, or connected to a root that was not queried: " + numbers(job.gone()));
     }
     if (!silent.isEmpty()) {
       out.println("silent: " + list(silent.stream().map(JobPrinter::text).toList()));

@@ -45,12 +45,12 @@ final class LibncclExaminations {
     }
     Optional<Path> named = in(words(variables, "LD_LIBRARY_PATH", "[:;]"));
     if (named.isPresent()) {
-      return found("a program that brings none loads", named.get(), "by LD_LIBRARY_PATH");
+      return found("a program without its own copy loads", named.get(), "by LD_LIBRARY_PATH");
     }
     Optional<Path> installed = in(FOLDERS.stream().map(Path::of));
     return installed.isPresent()
-        ? found("a program that brings none loads", installed.get(), "installed")
-        : Finding.ok(SUBJECT, "none is installed: a program loads what it brings; " + WITH);
+        ? found("a program without its own copy loads", installed.get(), "installed")
+        : Finding.ok(SUBJECT, "none is installed: a program loads its own copy; " + WITH);
   }
 
   private static Stream<Path> words(Map<String, String> variables, String name, String separators) {
@@ -74,7 +74,7 @@ final class LibncclExaminations {
       return Finding.warn(
           SUBJECT,
           "%s, %s, cannot be read (%s)".formatted(library, why, e),
-          "unset the variable, or name a file that is there");
+          "unset the variable, or name an existing file");
     }
   }
 

@@ -49,7 +49,7 @@ final class OverlapSweep {
   /** Measures a workload. */
   void run(Workload workload) {
     out.println("#");
-    out.println("# A computation beside operations: microseconds, and of an operation its own");
+    out.println("# A computation beside operations: microseconds of both");
     print("# size", "type", "library", "blocks", "calls");
     print("# (B)", "", "", "", "");
     for (DataType type : settings.what().types()) {

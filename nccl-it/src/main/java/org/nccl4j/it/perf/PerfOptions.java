@@ -55,7 +55,7 @@ final class PerfOptions {
   @Option(
       names = {"-i", "--stepbytes"},
       paramLabel = "SIZE",
-      description = "Sizes grow by this much.")
+      description = "Sizes grow by this step.")
   String stepBytes;
 
   @Option(
@@ -87,8 +87,8 @@ final class PerfOptions {
       paramLabel = "MILLIS",
       defaultValue = "1500",
       description =
-          "How long all sizes run before the sweep, for the compiler's sake (default:"
-              + " ${DEFAULT-VALUE}).")
+          "Time for which all sizes run before the sweep, so that the JVM compiles the code"
+              + " (default: ${DEFAULT-VALUE}).")
   int jitWarmup;
 
   @Option(
@@ -144,8 +144,8 @@ final class PerfOptions {
       paramLabel = "A,B",
       split = ",",
       description =
-          "With --processes: machines to start them on, evenly and in this order; else this one."
-              + " nccl4j must be at the same place on all of them.")
+          "With --processes: hosts for the processes, filled evenly and in this order; default:"
+              + " this host. nccl4j must be in the same directory on all of them.")
   List<String> hosts = List.of();
 
   @Option(
@@ -153,8 +153,8 @@ final class PerfOptions {
       paramLabel = "COMMAND",
       defaultValue = Placement.SSH,
       description =
-          "With --hosts: what starts a command on a host, {host} standing for its name (default:"
-              + " ${DEFAULT-VALUE}).")
+          "With --hosts: the command that runs another one on a host; {host} is replaced by its"
+              + " name (default: ${DEFAULT-VALUE}).")
   String launcher;
 
   @Option(
@@ -169,7 +169,7 @@ final class PerfOptions {
       names = {"-G", "--cudagraph"},
       paramLabel = "N",
       defaultValue = "0",
-      description = "So many iterations in a CUDA graph, launched again and again; 0: no graph.")
+      description = "Iterations in a CUDA graph, which is launched repeatedly; 0: no graph.")
   int graph;
 
   @Option(
@@ -177,8 +177,7 @@ final class PerfOptions {
       paramLabel = "0|1|2",
       defaultValue = "0",
       description =
-          "1: each rank registers its buffers; 2: all together register them as windows; 0:"
-              + " neither.")
+          "1: each rank registers its buffers; 2: all ranks register them as windows; 0: neither.")
   int register;
 
   @Option(
@@ -208,7 +207,9 @@ final class PerfOptions {
       names = {"-T", "--timeout"},
       paramLabel = "SECONDS",
       defaultValue = "60",
-      description = "How long an operation may wait for other ranks (default: ${DEFAULT-VALUE}).")
+      description =
+          "Longest time that an operation may wait for other ranks (default:"
+              + " ${DEFAULT-VALUE}).")
   int timeout;
 
   @Option(
@@ -224,7 +225,8 @@ final class PerfOptions {
       names = {"--device"},
       paramLabel = "host|cuda",
       defaultValue = "auto",
-      description = "Where the buffers are (default: cuda if there is a GPU, else host).")
+      description =
+          "Device of the buffers: host or cuda (default: cuda if there is a GPU, else" + " host).")
   String device;
 
   @Option(
@@ -254,8 +256,8 @@ final class PerfOptions {
       names = {"--compare"},
       paramLabel = "mpi|libnccl|quantised",
       description =
-          "Measures the installed Open MPI (host device) or libnccl (libnccl=FILE names it; CUDA"
-              + " device) beside ours, and adds a column time/ours; of libnccl the best of plain"
+          "Also measures the installed Open MPI (host device) or libnccl (libnccl=FILE names it;"
+              + " CUDA device), and adds a column time/ours; for libnccl, the best of plain"
               + " and registered buffers. quantised=FORMAT:BLOCK (f8e4m3 or int8, 32 or 128)"
               + " measures our operations with quantised data; --explain shows their bytes.")
   String compare;

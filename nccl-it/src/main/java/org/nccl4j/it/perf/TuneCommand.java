@@ -32,17 +32,18 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "tune",
     description = {
-      "Measures every way of every collective, through connections and through windows, among ranks"
-          + " of this machine, and writes the times to a file. With --from, takes them from a job"
-          + " that runs or has run with NCCL4J_TRIALS=FOLDER, and measures nothing.",
-      "With NCCL4J_COSTS_FILE=FILE the fastest that was measured is chosen: ./nccl perf ..."
-          + " --explain shows it."
+      "Measures every algorithm and protocol of every collective, over connections and on"
+          + " windows, among ranks of this machine, and writes the times to a file. With --from,"
+          + " takes them from a job that runs or has run with NCCL4J_TRIALS=FOLDER, and measures"
+          + " nothing.",
+      "With NCCL4J_COSTS_FILE=FILE the planner chooses by these times: ./nccl perf ... --explain"
+          + " shows them."
     },
     mixinStandardHelpOptions = true)
 public final class TuneCommand implements Callable<Integer> {
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "FILE", description = "Where to; a file that is there is replaced.")
+  @Parameters(paramLabel = "FILE", description = "Output file; an existing file is replaced.")
   private Path file;
 
   @Option(
@@ -75,8 +76,7 @@ public final class TuneCommand implements Callable<Integer> {
       paramLabel = "SIZE",
       defaultValue = "64M",
       description =
-          "The largest size; four times as much from one to the next (default:"
-              + " ${DEFAULT-VALUE}).")
+          "The largest size; each size is four times the previous one (default: ${DEFAULT-VALUE}).")
   private String most;
 
   /** Called by picocli. */
@@ -105,7 +105,7 @@ public final class TuneCommand implements Callable<Integer> {
     try (AlgorithmTimes times = new AlgorithmTimes(devices, to)) {
       times
           .noWindows()
-          .ifPresent(why -> out.println("# ways through windows are left out: " + why));
+          .ifPresent(why -> out.println("# algorithms on windows are left out: " + why));
       times.measure(
           from,
           line -> {
@@ -165,7 +165,7 @@ public final class TuneCommand implements Callable<Integer> {
     return new SystemErrorException(
         ErrorId.UNWRITABLE,
         "the table cannot be written to %s (%s)".formatted(file, IoErrorText.of(e)),
-        "name a file in a directory that is there and that you may write to",
+        "name a file in an existing directory that you may write to",
         e);
   }
 

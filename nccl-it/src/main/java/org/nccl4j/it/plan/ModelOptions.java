@@ -72,7 +72,7 @@ final class ModelOptions {
     Optional<ModelShape> known = name == null ? Optional.empty() : Optional.of(known());
     if (known.isEmpty() && (layers == null || hidden == null || heads == null)) {
       throw bad(
-          "no model is given: say --model with one of %s, or --layers, --hidden and --heads"
+          "no model is given: pass --model with one of %s, or --layers, --hidden and --heads"
               .formatted(ModelShape.names()));
     }
     // A width or number of heads of its own takes the rest from the defaults of a plain
@@ -104,7 +104,7 @@ final class ModelOptions {
         .orElseThrow(
             () ->
                 bad(
-                    "--model %s is unknown: say one of %s, or describe it by --layers, --hidden and"
+                    "--model %s is unknown: use one of %s, or describe it by --layers, --hidden and"
                             .formatted(name, ModelShape.names())
                         + " --heads"));
   }
@@ -123,7 +123,7 @@ final class ModelOptions {
 
   private void range(String option, int value, int most) {
     if (value < 1 || value > most) {
-      throw bad("%s %d has to be 1 to %d".formatted(option, value, most));
+      throw bad("%s %d must be 1 to %d".formatted(option, value, most));
     }
   }
 

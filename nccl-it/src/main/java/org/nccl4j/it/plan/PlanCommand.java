@@ -83,7 +83,7 @@ public final class PlanCommand implements Callable<Integer> {
       names = "--micro-batch",
       paramLabel = "N",
       defaultValue = "1",
-      description = "Sequences that pass a GPU at a time, ${DEFAULT-VALUE} by default.")
+      description = "Sequences of a micro-batch, ${DEFAULT-VALUE} by default.")
   private int microBatch;
 
   @Option(
@@ -100,8 +100,8 @@ public final class PlanCommand implements Callable<Integer> {
       names = "--memory",
       paramLabel = "GIB",
       description =
-          "Memory of a GPU, of which 90 %% are planned with; default by compute capability: 16 up"
-              + " to 6.x, 32 for 7.x, 80 for 8.x and 9.x, 180 from 10.0.")
+          "Memory of a GPU, of which 90 %% are used; default by compute capability: 16 up to 6.x,"
+              + " 32 for 7.x, 80 for 8.x and 9.x, 180 from 10.0.")
   private Double memory;
 
   @Option(
@@ -123,13 +123,14 @@ public final class PlanCommand implements Callable<Integer> {
   @Option(
       names = "--sequence-parallel",
       description =
-          "Tensor-parallel ranks divide activations by tokens between the matrices: all-gathers"
-              + " and reduce-scatters for all-reduces.")
+          "Tensor-parallel ranks divide activations by tokens between the matrices (sequence"
+              + " parallelism): all-gathers and reduce-scatters replace all-reduces.")
   private boolean sequenceParallel;
 
   @Option(
       names = "--recompute",
-      description = "A layer keeps its input alone, and computes the rest again when backward.")
+      description =
+          "A layer keeps only its input, and computes the rest again in the backward" + " pass.")
   private boolean recompute;
 
   @Option(
@@ -170,8 +171,8 @@ public final class PlanCommand implements Callable<Integer> {
     range("--micro-batch", microBatch, MOST_BATCH);
     range("--context", context, MOST_GPUS);
     range("--rows", rows, Integer.MAX_VALUE);
-    check(details >= 0, "--details %d has to be 0 or more".formatted(details));
-    check(memory == null || memory > 0 && memory <= 1e6, "--memory has to be above 0, in GiB");
+    check(details >= 0, "--details %d must be 0 or more".formatted(details));
+    check(memory == null || memory > 0 && memory <= 1e6, "--memory must be above 0, in GiB");
     ModelShape shape = model.shape();
     try {
       XmlElement system = TopologyXml.readSystem(machine);
@@ -207,7 +208,7 @@ public final class PlanCommand implements Callable<Integer> {
             () ->
                 new ParameterException(
                     spec.commandLine(),
-                    "--dtype %s is unknown: say %s"
+                    "--dtype %s is unknown: use %s"
                         .formatted(type, String.join(", ", new Types()))));
   }
 
@@ -215,7 +216,7 @@ public final class PlanCommand implements Callable<Integer> {
     int each = costs.gpusPerMachine();
     check(
         gpus <= each || gpus % each == 0,
-        "--gpus %d is no multiple of the %d GPUs of %s: say %d or %d"
+        "--gpus %d is not a multiple of the %d GPUs of %s: use %d or %d"
             .formatted(gpus, each, machine, gpus / each * each, (gpus / each + 1) * each));
     double gib = memory != null ? memory : memoryOf(costs.computeCapability());
     return new Job(
@@ -259,14 +260,14 @@ public final class PlanCommand implements Callable<Integer> {
     err.println(
         "  remedy: "
             + (plan.tooLarge() > 0
-                ? "add GPUs, pass --recompute, or let --sharding have fsdp"
+                ? "add GPUs, pass --recompute, or allow --sharding fsdp"
                 : "pass a --batch that is a multiple of --micro-batch"));
     err.flush();
     return 1;
   }
 
   private void range(String option, int value, int most) {
-    check(value >= 1 && value <= most, "%s %d has to be 1 to %d".formatted(option, value, most));
+    check(value >= 1 && value <= most, "%s %d must be 1 to %d".formatted(option, value, most));
   }
 
   private void check(boolean right, String why) {

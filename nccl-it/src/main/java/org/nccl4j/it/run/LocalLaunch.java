@@ -79,8 +79,8 @@ final class LocalLaunch {
         err.printf("nccl run: %s; ending the other %d%n", ending(rank, status), left - 1);
         if (isUnreached(status)) {
           err.println(
-              "  remedy: mend what it says above, so that it needs no password and asks nothing, or"
-                  + " name another by --launcher");
+              "  remedy: repair the error above, so that it needs no password and no input, or"
+                  + " choose another with --launcher");
         }
         err.flush();
         return status;
@@ -104,7 +104,7 @@ final class LocalLaunch {
     String who = "rank %d (process %d) ".formatted(rank.rank(), rank.process().pid());
     int signal = status - 128;
     return signal > 0 && signal <= MOST_SIGNALS
-        ? who + "was ended by signal " + signal + (signal == 9 ? " (often want of memory)" : "")
+        ? who + "was ended by signal " + signal + (signal == 9 ? " (often lack of memory)" : "")
         : who + "failed with exit status " + status;
   }
 

@@ -14,10 +14,10 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "run",
     description =
-        "Starts PROGRAM once for each rank, with NCCL4J_RANK, NCCL4J_NRANKS, NCCL4J_LOCAL_RANK and "
-            + "NCCL4J_UNIQUE_ID set, and torchrun's RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
-            + "MASTER_PORT. Each line of output begins with its rank. When a rank fails the others are "
-            + "ended, and its status is that of the command.",
+        "Starts PROGRAM once for each rank, with NCCL4J_RANK, NCCL4J_NRANKS, NCCL4J_LOCAL_RANK"
+            + " and NCCL4J_UNIQUE_ID set, and torchrun's RANK, WORLD_SIZE, LOCAL_RANK,"
+            + " MASTER_ADDR and MASTER_PORT. Each line of output begins with its rank. When a"
+            + " rank fails, the others are ended, and the command exits with its status.",
     sortOptions = false)
 public final class RunCommand implements Callable<Integer> {
   private static final int MOST_RANKS = 1024;
@@ -35,7 +35,7 @@ public final class RunCommand implements Callable<Integer> {
       names = {"--hosts"},
       paramLabel = "A,B",
       split = ",",
-      description = "Machines to start them on, evenly and in this order; else this one.")
+      description = "Hosts for the ranks, filled evenly and in this order; default: this host.")
   private List<String> hosts = new ArrayList<>();
 
   @Option(
@@ -43,8 +43,8 @@ public final class RunCommand implements Callable<Integer> {
       paramLabel = "COMMAND",
       defaultValue = Placement.SSH,
       description =
-          "With --hosts: what starts a command on a host, {host} standing for its name"
-              + " (default: ${DEFAULT-VALUE}).")
+          "With --hosts: the command that runs another one on a host; {host} is replaced by its"
+              + " name (default: ${DEFAULT-VALUE}).")
   private String launcher;
 
   @Option(

@@ -50,8 +50,7 @@ final class FrameServer implements AutoCloseable {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.PORT,
-          "port %d of the loopback address cannot be listened on: %s"
-              .formatted(port, e.getMessage()),
+          "cannot listen on port %d of the loopback address: %s".formatted(port, e.getMessage()),
           "pass another port, or 0 for any that is free",
           e);
     }

@@ -25,7 +25,7 @@ import picocli.CommandLine.Spec;
       "Shows operations a second, bandwidths and waits of each rank of running communicators, and"
           + " which ranks wait longest for which.",
       "Reads the flight recorders of processes of this host and user, which costs the processes"
-          + " nothing; with --job it asks a job's ranks on all hosts.",
+          + " nothing; with --job it queries a job's ranks on all hosts.",
       "Bandwidths are nccl-tests' algorithm and bus bandwidth, over the whole time between two"
           + " frames."
     },
@@ -46,15 +46,15 @@ public final class TopCommand implements Callable<Integer> {
   @Parameters(
       paramLabel = "PID",
       arity = "0..*",
-      description = "Processes; without any, all that can be read.")
+      description = "Process ids; default: all processes that can be read.")
   private final List<Long> pids = new ArrayList<>();
 
   @Option(
       names = "--job",
       paramLabel = "ID",
       description =
-          "Asks a job that was started with NCCL4J_JOB_STATE=1, as nccl diagnose does; once for"
-              + " each root.")
+          "Query a job that was started with NCCL4J_JOB_STATE=1, as nccl diagnose does; repeat"
+              + " for each root.")
   private final List<String> jobs = new ArrayList<>();
 
   @Option(
@@ -68,18 +68,18 @@ public final class TopCommand implements Callable<Integer> {
       names = {"-n", "--frames"},
       paramLabel = "N",
       defaultValue = "0",
-      description = "Ends after so many frames; 0, the default: at Ctrl-C.")
+      description = "Number of frames; 0, the default: until Ctrl-C.")
   private long frames;
 
-  @Option(names = "--json", description = "Prints each frame as JSON in one line.")
+  @Option(names = "--json", description = "Print each frame as one line of JSON.")
   private boolean json;
 
   @Option(
       names = "--web",
       paramLabel = "PORT",
       description =
-          "Serves a page, and /metrics for Prometheus, at this port of the loopback address instead"
-              + " of printing; 0: any port.")
+          "Serve a page, and /metrics for Prometheus, at this port of the loopback address"
+              + " instead of printing; 0: any port.")
   private Integer port;
 
   /** Called by picocli. */
@@ -104,7 +104,7 @@ public final class TopCommand implements Callable<Integer> {
 
   private void check(boolean right, String option, String range) {
     if (!right) {
-      throw new ParameterException(spec.commandLine(), "%s has to be %s".formatted(option, range));
+      throw new ParameterException(spec.commandLine(), "%s must be %s".formatted(option, range));
     }
   }
 

@@ -21,10 +21,10 @@ import picocli.CommandLine.Option;
       "NVLinks come from NVML; without it from the atomics between GPUs, and a note says so."
     })
 final class DetectCommand extends TopoAction {
-  @Option(names = "--dump", paramLabel = "FILE", description = "Write the topology file here too.")
+  @Option(names = "--dump", paramLabel = "FILE", description = "Also write the topology file here.")
   private Path dump;
 
-  @Option(names = "--tree", description = "Print a tree to read, not the file.")
+  @Option(names = "--tree", description = "Print a readable tree, not the file.")
   private boolean tree;
 
   @Override

@@ -12,13 +12,15 @@ import picocli.CommandLine.Option;
 @Command(
     name = "explain",
     mixinStandardHelpOptions = true,
-    description = "Why each link, path, transport and algorithm, and which setting changes it.")
+    description =
+        "The reason for each link, path, transport and algorithm, and the setting that"
+            + " changes it.")
 final class ExplainCommand extends TopoAction {
   @Option(
       names = "--nodes",
       paramLabel = "N",
       defaultValue = "1",
-      description = "How many such machines.")
+      description = "Number of such machines.")
   private int nodes = 1;
 
   @Override

@@ -14,7 +14,7 @@ import picocli.CommandLine.Option;
 @Command(
     name = "graph",
     mixinStandardHelpOptions = true,
-    description = "All channels that are found, rings and trees over machines, and costs.")
+    description = "The channels found, rings and trees across machines, and costs.")
 final class GraphCommand extends TopoAction {
   @Option(
       names = "--nodes",
@@ -26,7 +26,7 @@ final class GraphCommand extends TopoAction {
 
   @Option(
       names = "--collnet",
-      description = "Search for CollNet too, as NCCL with a network that reduces.")
+      description = "Also search for CollNet, as NCCL does with a network that reduces.")
   private boolean collNet;
 
   @Option(names = "--xml", description = "Print the first as a graph file (NCCL_GRAPH_FILE).")

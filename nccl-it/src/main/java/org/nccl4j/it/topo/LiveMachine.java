@@ -55,7 +55,7 @@ record LiveMachine(
     return new LiveMachine(
         system,
         absence
-            .map(why -> "PCI, and NVLinks as atomics between GPUs show them: " + why)
+            .map(why -> "PCI, and NVLinks derived from the atomics between GPUs: " + why)
             .orElse("the driver's management library (NVML)"),
         gpus.isEmpty() ? Optional.empty() : absence.map(LiveMachine::doubt),
         gpus.size(),
@@ -66,8 +66,8 @@ record LiveMachine(
   private static String doubt(String absence) {
     return "NVML is missing ("
         + absence
-        + "): NVLinks are taken from the atomics between GPUs, C2C"
-        + " links are left out. Install libnvidia-ml.so.1; in a container set"
+        + "): NVLinks are derived from the atomics between GPUs, C2C links are left out. Install"
+        + " libnvidia-ml.so.1; in a container set"
         + " NVIDIA_DRIVER_CAPABILITIES=compute,utility";
   }
 

@@ -52,7 +52,7 @@ final class MachineOptions {
       names = "--root",
       paramLabel = "DIRECTORY",
       defaultValue = "/",
-      description = "Where sys and proc are, for a recorded machine; default: /.")
+      description = "The directory of sys and proc of a recorded machine; default: /.")
   private Path root = Path.of("/");
 
   @Option(names = "--json", description = "Print JSON.")
@@ -165,7 +165,8 @@ final class MachineOptions {
           "There is no topology",
           root.equals(Path.of("/")) ? "this machine" : root.toString(),
           "it has no GPU, neither on PCI nor from the driver",
-          "Describe another machine with --file or NCCL_TOPO_FILE, or ask one that has GPUs");
+          "Describe another machine with --file or NCCL_TOPO_FILE, or run the command on one with"
+              + " GPUs");
     }
   }
 

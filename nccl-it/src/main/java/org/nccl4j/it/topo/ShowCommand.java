@@ -28,7 +28,7 @@ final class ShowCommand extends TopoAction {
       names = "--nodes",
       paramLabel = "N",
       defaultValue = "1",
-      description = "Draw one machine with its part of the rings among that many.")
+      description = "Draw one machine with its part of the rings among this number of machines.")
   private int nodes = 1;
 
   @Override

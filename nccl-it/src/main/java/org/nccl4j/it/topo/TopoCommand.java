@@ -9,7 +9,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "topo",
     mixinStandardHelpOptions = true,
-    description = "The machine as a graph, and the channels that are found in it.",
+    description = "The machine's topology, and the channels found in it.",
     subcommands = {
       DetectCommand.class,
       ShowCommand.class,
@@ -28,6 +28,6 @@ public final class TopoCommand implements Runnable {
   public void run() {
     throw new ParameterException(
         spec.commandLine(),
-        "no command is given: say detect, show, paths, graph, explain or simulate");
+        "no command is given: use detect, show, paths, graph, explain or simulate");
   }
 }

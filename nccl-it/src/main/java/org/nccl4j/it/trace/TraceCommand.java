@@ -44,8 +44,7 @@ public final class TraceCommand implements Callable<Integer> {
   @Parameters(
       paramLabel = "PID|FILE.jfr",
       arity = "0..*",
-      description =
-          "Processes and recordings; without any, all processes that have a communicator.")
+      description = "Process ids and recordings; default: all processes that have a communicator.")
   private final List<String> sources = new ArrayList<>();
 
   @Option(
@@ -69,7 +68,7 @@ public final class TraceCommand implements Callable<Integer> {
   public Integer call() {
     if (!(seconds > 0 && seconds <= MOST_SECONDS)) {
       throw new ParameterException(
-          spec.commandLine(), "--seconds has to be above 0, and 3600 at most");
+          spec.commandLine(), "--seconds must be above 0, and 3600 at most");
     }
     List<Long> pids = new ArrayList<>();
     List<Path> files = new ArrayList<>();

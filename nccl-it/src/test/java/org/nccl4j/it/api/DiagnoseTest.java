@@ -57,7 +57,7 @@ class DiagnoseTest {
       case COUNT ->
           "communicator training: the ranks disagree on collective 4: rank 1 called all_reduce of"
               + " 100000 float \\(sum\\), ranks 0, 2 called all_reduce of 200000 float \\(sum\\);"
-              + " (rank \\d waits for rank \\d in operation 4, .*|nothing is under way)";
+              + " (rank \\d waits for rank \\d in operation 4, .*|no operation is in progress)";
       case RECEIVE ->
           "communicator training: rank 1 never called collective 4 \\(all_reduce of 200000 float"
               + " \\(sum\\)\\); the last of rank 1 was operation 4, recv of 7 double from rank 2,"
@@ -136,9 +136,9 @@ class DiagnoseTest {
     "SKIPPED, 012, ''",
     "COUNT, 012, ''",
     "RECEIVE, 012, ''",
-    "SKIPPED, 01, 'nothing is known of rank 2'",
-    "SKIPPED, 02, 'nothing is known of rank 1, whose processes have ended'",
-    "COUNT, 02, 'nothing is known of rank 1, whose processes have ended'",
+    "SKIPPED, 01, 'no data of rank 2'",
+    "SKIPPED, 02, 'no data of rank 1, whose processes have ended'",
+    "COUNT, 02, 'no data of rank 1, whose processes have ended'",
   })
   void recordersOfAProgramThatHung(String mistake, String ranks, String missing) throws Exception {
     List<String> command = new ArrayList<>(List.of("diagnose"));
@@ -156,7 +156,7 @@ class DiagnoseTest {
     boolean knowsTheCulprit = ranks.contains("1");
     assertEquals(
         knowsTheCulprit, said.matches(expected(Mistake.valueOf(mistake)) + PROCESSES), said);
-    assertTrue(said.contains(mistake.equals("COUNT") ? "under way" : "waits for rank"), said);
+    assertTrue(said.contains(mistake.equals("COUNT") ? "in progress" : "waits for rank"), said);
   }
 
   private static String diagnose(List<String> command) {

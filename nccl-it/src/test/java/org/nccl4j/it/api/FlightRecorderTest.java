@@ -108,7 +108,7 @@ class FlightRecorderTest {
     StringWriter err = new StringWriter();
     PrintWriter sink = new PrintWriter(new StringWriter());
     assertTrue(Main.run(sink, new PrintWriter(err), "diagnose", other.toString()) != 0);
-    assertTrue(err.toString().contains("is no copy of a flight recorder"), err.toString());
+    assertTrue(err.toString().contains("is not a copy of a flight recorder"), err.toString());
     Path none = directory.resolve("none");
     assertTrue(Main.run(sink, new PrintWriter(err), "diagnose", none.toString()) != 0);
     assertTrue(err.toString().contains("cannot be read: there is no " + none), err.toString());

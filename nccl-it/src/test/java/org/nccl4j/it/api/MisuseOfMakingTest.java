@@ -47,7 +47,8 @@ class MisuseOfMakingTest {
     Device host = Devices.host();
     return Stream.of(
         new MisuseCase(arg, "by color -5", (c, m, s) -> c.split(-5, 0)),
-        new MisuseCase(arg, "of 2 ranks is grown to 2", (c, m, s) -> c.grow(2, null, DEFAULTS)),
+        new MisuseCase(
+            arg, "has 2 ranks and cannot grow to 2", (c, m, s) -> c.grow(2, null, DEFAULTS)),
         new MisuseCase(arg, "without ranks [0]", (c, m, s) -> c.shrink(Set.of(0), ShrinkMode.WAIT)),
         new MisuseCase(
             arg, "without ranks [9]", (c, m, s) -> c.shrink(Set.of(9), ShrinkMode.ABORT)),
@@ -85,7 +86,7 @@ class MisuseOfMakingTest {
             "the operation deadline is PT-1S",
             (c, m, s) -> DEFAULTS.withOperationDeadline(Duration.ofSeconds(-1))),
         new MisuseCase(
-            arg, "a communicator of no devices", (c, m, s) -> Communicator.initAll(List.of())),
+            arg, "the list of devices is empty", (c, m, s) -> Communicator.initAll(List.of())),
         new MisuseCase(
             arg,
             "rank 2 of 2 ranks",

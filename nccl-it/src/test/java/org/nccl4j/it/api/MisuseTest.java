@@ -249,7 +249,7 @@ class MisuseTest {
     logger.setFilter(before);
     assertTrue(e.getMessage().contains("rank 1"), e.getMessage());
     assertTrue(e.remedy().contains("the same NCCL_COMM_ID"), e.remedy());
-    String waits = "the bootstrap root still waits for rank 1 of 2; rank 0 came";
+    String waits = "the bootstrap root still waits for rank 1 of 2; rank 0 joined";
     assertTrue(said.contains(waits), said.toString());
     assertTrue(System.nanoTime() - begin < 30_000_000_000L, "the deadline was 3 s");
   }

@@ -151,7 +151,7 @@ class OperatorsTest {
           assertThrows(
               InvalidArgumentException.class,
               () -> comm.allReduce(data, data, 4, F32, ints, stream));
-      assertTrue(e.getMessage().contains("was made for int32"), e.getMessage());
+      assertTrue(e.getMessage().contains("was created for int32"), e.getMessage());
       assertThrows(
           InvalidArgumentException.class,
           () -> comm.allReduce(data, data, 4, F32, (ReductionOperator) null, stream));
@@ -293,7 +293,7 @@ class OperatorsTest {
               () ->
                   comm.allToAllV(
                       data, new long[] {1, 1}, null, data, new long[] {2, 1}, null, F32, stream));
-      assertTrue(e.getMessage().contains("sends itself 1 elements and receives 2"));
+      assertTrue(e.getMessage().contains("sends 1 elements to itself and receives 2"));
       assertTrue(stream.isIdle());
     }
   }

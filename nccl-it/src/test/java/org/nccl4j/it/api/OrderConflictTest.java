@@ -66,7 +66,7 @@ class OrderConflictTest {
       assertTrue(mismatch.problem().contains("communicators "), mismatch.problem());
       assertTrue(mismatch.problem().contains("weights"), mismatch.problem());
       assertTrue(mismatch.problem().contains("gradients"), mismatch.problem());
-      assertTrue(mismatch.problem().contains("used in different order"), mismatch.problem());
+      assertTrue(mismatch.problem().contains("used in different orders"), mismatch.problem());
     }
   }
 
@@ -91,7 +91,7 @@ class OrderConflictTest {
       assertTrue(said.startsWith("in one order it works"), said);
       assertTrue(said.contains("communicators "), said);
       assertTrue(said.contains("weights and gradients") || said.contains("gradients and weights"));
-      assertTrue(said.contains("are used in different order"), said);
+      assertTrue(said.contains("are used in different orders"), said);
       assertTrue(said.contains("behind it"), said);
     }
   }

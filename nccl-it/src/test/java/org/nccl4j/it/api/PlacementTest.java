@@ -62,7 +62,7 @@ class PlacementTest {
   @Test
   void otherOffsetsInAWindow() throws Exception {
     assertNamed(
-        "on rank 0 it goes by DirectTwoShot, sends at byte 0 of window 2, receives at byte 0 of"
+        "rank 0 runs it by DirectTwoShot, sends at byte 0 of window 2, receives at byte 0 of"
             + " window 2, on rank 1 by DirectTwoShot, sends at byte 800 of window 2, receives at"
             + " byte 800 of window 2",
         (comm, memory) -> {

@@ -64,7 +64,7 @@ class SharedOrderTest {
               }
             });
     for (String message : said) {
-      assertTrue(message.contains("share connections in different order"), message);
+      assertTrue(message.contains("share connections in different orders"), message);
       assertTrue(message.contains("withSplitShare(false)"), message);
     }
     for (List<Communicator> each : List.of(second, first, ranks)) {

@@ -90,13 +90,13 @@ class SubsystemsTest {
       use(ranks);
     }
     assertSaid(
-        "INIT rank 0 of communicator told was made in ",
+        "INIT rank 0 of communicator told was created in ",
         "INIT rank 0: transports",
         "ENV NCCL_MAX_CTAS=63 (",
         "ENV NCCL_DEBUG_SUBSYS=ALL (",
-        "P2P rank 0 of communicator told reaches ranks [1] by P2P, ",
+        "P2P rank 0 of communicator told connects to ranks [1] through P2P: ",
         "ALLOC rank 0 of communicator told holds {",
-        "TUNING rank 0 of communicator told does AllReduce of 4000 bytes by ",
+        "TUNING rank 0 of communicator told runs AllReduce of 4000 bytes by ",
         "COLL all_reduce: operation 1 of rank 0 of communicator told, 1000 float, ",
         "CALL rank 1 of communicator told calls split(0, 1)",
         "CALL rank 0 of communicator told calls close",
@@ -116,15 +116,15 @@ class SubsystemsTest {
       }
     }
     assertSaid(
-        "BOOTSTRAP rank 2 of communicator far has met the other 2 within ",
-        "INIT rank 2 of communicator far was made in ",
-        "SHM rank 0 of communicator far reaches ranks [1] by SHM, ",
-        "NET rank 0 of communicator far reaches ranks [2] by NET, ",
-        "PROXY rank 2 of communicator far has a thread for 4 ends of connections",
+        "BOOTSTRAP rank 2 of communicator far joined the other 2 ranks in ",
+        "INIT rank 2 of communicator far was created in ",
+        "SHM rank 0 of communicator far connects to ranks [1] through SHM: ",
+        "NET rank 0 of communicator far connects to ranks [2] through NET: ",
+        "PROXY rank 2 of communicator far runs a proxy thread for 4 ends of connections",
         "CALL rank 1 of communicator far calls revoke",
         "RAS rank 2 of communicator far has failed: ");
     String phases =
-        ".* was made in [0-9.]+ ms: bootstrap [0-9.]+ ms, plug-ins, nets [0-9.]+ ms, .*";
+        ".* was created in [0-9.]+ ms: bootstrap [0-9.]+ ms, plug-ins, nets [0-9.]+ ms, .*";
     assertTrue(lines.stream().anyMatch(line -> line.matches(phases)), lines::toString);
   }
 

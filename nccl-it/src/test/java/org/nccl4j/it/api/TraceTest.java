@@ -135,7 +135,7 @@ class TraceTest {
   @Test
   void badInputIsNamed() throws Exception {
     String output = directory.resolve("out.json").toString();
-    assertTrue(trace(2, "-s", "0").contains("--seconds has to be above 0"));
+    assertTrue(trace(2, "-s", "0").contains("--seconds must be above 0"));
     Path none = Files.writeString(directory.resolve("none.jfr"), "no recording");
     String said = trace(1, "-o", output, none.toString());
     assertTrue(said.contains("none.jfr cannot be read as a recording"), said);

@@ -31,11 +31,11 @@ final class CommandLineTest {
       value = {
         "'' | no command is given",
         "perv | 'perv'",
-        "foo | there is no command 'foo': say perf, tune, run, topo, plan, doctor, diagnose, top,"
+        "foo | unknown command 'foo': use perf, tune, run, topo, plan, doctor, diagnose, top,"
             + " trace or device-headers",
-        "topo | no command is given: say detect, show",
-        "topo shaw | there is no command 'shaw': say detect, show",
-        "topo show x.xml | one word too many",
+        "topo | no command is given: use detect, show",
+        "topo shaw | unknown command 'shaw': use detect, show",
+        "topo show x.xml | one argument too many",
         "perf | COLLECTIVE",
         "perf all_reduze | COLLECTIVE all_reduze",
         "perf all_reduce -q | '-q'",

@@ -34,8 +34,8 @@ final class DoctorTest {
     String last = lines.get(lines.size() - 1);
     assertEquals(
         status == 0
-            ? "All that is needed on this machine is there."
-            : "Something that nothing works without is missing.",
+            ? "All requirements are met on this machine."
+            : "A requirement of the whole library is missing.",
         last);
   }
 

@@ -50,7 +50,7 @@ class LibncclExaminationsTest {
   void theFirstFolderOfThePathCounts() {
     String path = folder + ":" + theirs.getParent() + ":" + ours.getParent();
     assertEquals(
-        "a program that brings none loads %s (by LD_LIBRARY_PATH): NCCL's;".formatted(theirs)
+        "a program without its own copy loads %s (by LD_LIBRARY_PATH): NCCL's;".formatted(theirs)
             + " ./nccl with COMMAND runs it with nccl4j's",
         seen("LD_LIBRARY_PATH", path));
   }

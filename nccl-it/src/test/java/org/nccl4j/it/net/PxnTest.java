@@ -278,7 +278,8 @@ class PxnTest {
     for (Worker worker : workers) {
       String said = worker.next();
       assertTrue(
-          said.contains("rank 1 is to send what rank 0 sends by network device rail1"), said);
+          said.contains("rank 1 is to forward the data of rank 0 through network device rail1"),
+          said);
       assertTrue(said.contains("NCCL_PXN_DISABLE=1"), said);
     }
   }

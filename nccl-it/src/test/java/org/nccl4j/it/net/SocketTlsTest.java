@@ -162,7 +162,7 @@ class SocketTlsTest {
             RemoteException.class,
             () -> move(settings, port -> wire(port, WireFaults.flip(at)), random()));
     assertEquals(ErrorId.DAMAGED, error.id(), error.problem());
-    assertTrue(error.problem().contains("TLS: bytes were damaged on their way"), error.problem());
+    assertTrue(error.problem().contains("TLS: bytes were damaged in transit"), error.problem());
     assertTrue(error.remedy().contains("cables"), error.remedy());
   }
 

@@ -435,7 +435,7 @@ class DriverMulticastTest {
       throws Exception {
     Ran ran = also("windows", "NCCL4J_NVLS_MODE", "hardware", how, what);
     assertEquals(1, ran.warnings(), ran.output());
-    assertTrue(ran.output().contains("go without NVLS: rank 0 cannot "), ran.output());
+    assertTrue(ran.output().contains("do not use NVLS: rank 0 cannot "), ran.output());
     assertTrue(ran.output().contains(reason), ran.output());
     assertTrue(ran.output().contains("with NVLS"), "the communicator has it");
     assertEquals(ran.count("bound"), ran.count("unbound"));
@@ -584,7 +584,7 @@ class DriverMulticastTest {
         ran.output().lines().filter(line -> line.startsWith("conflict: ")).findFirst().orElse("");
     assertTrue(error.contains("OrderMismatchException"), ran.output());
     assertTrue(error.matches(".*(weights and gradients|gradients and weights).*"), error);
-    assertTrue(error.contains("are used in different order"), error);
+    assertTrue(error.contains("are used in different orders"), error);
     assertTrue(error.contains("all_reduce of 16 float (sum) of rank 0 of weights"), error);
     assertTrue(error.contains("[NCCL4J-ORDER-DIFFERS]"), error);
   }

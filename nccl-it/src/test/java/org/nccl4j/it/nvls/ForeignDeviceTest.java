@@ -52,7 +52,7 @@ class ForeignDeviceTest {
             "a scalar that was freed: BUFFER of the scalar's buffer the address 0x",
             "floats at odd addresses: BUFFER the send buffer begins at 0x",
             "a closed scalar: CLOSED the scalar's buffer is closed",
-            "a scalar of another type: TYPE the operator premulsum was made for int32")) {
+            "a scalar of another type: TYPE the operator premulsum was created for int32")) {
       assertTrue(ran.output().lines().anyMatch(line -> line.startsWith(expected)), ran.output());
     }
     assertTrue(ran.output().contains("still fine"), ran.output());

@@ -36,7 +36,8 @@ class GpuErrorsTest {
   void theDoctorTellsOfADriverThatIsTooOld() throws Exception {
     Ran ran = program.start(Map.of("FAKECUDA_VERSION", "11080"), Main.class, "doctor").end();
     String output = ran.output().replaceAll("\\s+", " ");
-    assertTrue(output.contains("too old: it speaks CUDA 11.8 and 12.0 is needed; update"), output);
+    assertTrue(
+        output.contains("too old: it supports CUDA 11.8 and 12.0 is needed; update"), output);
     assertTrue(output.contains("install NVIDIA's driver for CUDA 12 or newer"), output);
     assertEquals(0, ran.count("cuDevicePrimaryCtxRetain"), "nothing is done with it");
   }
@@ -71,7 +72,8 @@ class GpuErrorsTest {
             "NCCL_MULTI_RANK_GPU_ENABLE", "1", "NCCL_DEBUG", "INFO", "NCCL_DEBUG_SUBSYS", "INIT");
     Ran ran = program.run(asked, FakeGpuErrors.class, "1", "1");
     assertEquals(List.of("rank 0: made", "rank 1: made"), ranks(ran), ran.output());
-    assertTrue(ran.output().contains("has the GPU of rank 0: the driver loads no"), ran.output());
+    assertTrue(
+        ran.output().contains("shares its GPU with rank 0: the driver loads no"), ran.output());
   }
 
   /** From the first rank that asks, or from the second. */

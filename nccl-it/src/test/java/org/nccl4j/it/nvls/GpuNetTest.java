@@ -112,7 +112,7 @@ class GpuNetTest {
   @ParameterizedTest
   @CsvSource({
     "SYS, 'yes, by dma-buf, the path is PIX', 20",
-    "LOC, 'no, the card is farther than NCCL_NET_GDR_LEVEL allows (LOC)', 0"
+    "LOC, 'no, the NIC is farther than NCCL_NET_GDR_LEVEL allows (LOC)', 0"
   })
   void theTopologySaysWhetherCardsAreNearEnough(String level, String words, int dmaBufs)
       throws Exception {
@@ -248,7 +248,7 @@ class GpuNetTest {
   void communicatorsAreMadeAndPinOnlyWhatIsUsed() throws Exception {
     Ran ran = program.run(ONLY_NET, FakeGpuRanks.class);
     assertContains(ran, "transports {1=NET}");
-    assertContains(ran, "through a network, 2 channels");
+    assertContains(ran, "over a network, 2 channels");
     assertEquals(0, ran.warnings(), ran.output());
     assertNothingIsLeft(ran);
     long pinned =

@@ -169,7 +169,7 @@ class GpuProbeTest {
             ways, "FAKECUDA_MIG", "1", "FAKECUDA_NO_PEERS", "1", "FAKECUDA_GPU", "90:16:2048");
     assertTrue(isProbed(ran), ran.output());
     assertEquals(0, ran.warnings(), ran.output());
-    assertTrue(ran.output().contains("over connections alone"), ran.output());
+    assertTrue(ran.output().contains("over connections only"), ran.output());
     String kept = Files.readString(files().get(0));
     assertTrue(kept.lines().findFirst().orElseThrow().endsWith(" over SHM"), kept);
     for (String way : ways) {
@@ -191,7 +191,7 @@ class GpuProbeTest {
     assertRefused("NCCL_CUMEM_ENABLE=0 leaves no windows", "NCCL_CUMEM_ENABLE", "0");
     assertRefused("the GPUs are of different models", "FAKECUDA_NAME", "");
     assertRefused("the library has a table of NVIDIA H200", "FAKECUDA_NAME", "NVIDIA H200");
-    assertRefused("NCCL4J_PROBE=0 forbids it", "NCCL4J_PROBE", "0");
+    assertRefused("NCCL4J_PROBE=0 disables it", "NCCL4J_PROBE", "0");
     assertRefused("there is one GPU", "FAKECUDA_DEVICES", "1");
     assertEquals(List.of(), files());
   }
@@ -277,7 +277,7 @@ class GpuProbeTest {
     assertSays(
         "predicted and not measured, because NCCL4J_COSTS_FILE names "
             + table
-            + ", which keeps the probe off and has no times for 3 GPUs of model Fake GPU",
+            + ", which disables the probe and has no times for 3 GPUs of model Fake GPU",
         doctor("NCCL4J_COSTS_FILE", table.toString(), "FAKECUDA_DEVICES", "3"));
     Files.write(table, List.of("2 AllReduce Ring LL 1024:1"));
     String wrong = doctor("NCCL4J_COSTS_FILE", table.toString());
@@ -288,14 +288,14 @@ class GpuProbeTest {
   @Test
   void theDoctorSaysWhyNothingIsMeasured() throws Exception {
     String predicted = "predicted and not measured, because ";
-    assertSays(predicted + "NCCL4J_PROBE=0 forbids it", doctor("NCCL4J_PROBE", "0"));
+    assertSays(predicted + "NCCL4J_PROBE=0 disables it", doctor("NCCL4J_PROBE", "0"));
     assertSays(predicted + "there is one GPU", doctor("FAKECUDA_DEVICES", "1"));
     assertSays(predicted + "the GPUs are of different models", doctor("FAKECUDA_NAME", ""));
     assertSays(
         predicted + "NCCL_CUMEM_ENABLE=0 leaves no windows", doctor("NCCL_CUMEM_ENABLE", "0"));
     assertTrue(
         doctor("FAKECUDA_MIG", "1", "FAKECUDA_NO_PEERS", "1")
-            .endsWith(", over connections alone, since not all GPUs reach others' memory"));
+            .endsWith(", over connections only, since not all GPUs reach others' memory"));
   }
 
   /** Creations of one process measure once. */

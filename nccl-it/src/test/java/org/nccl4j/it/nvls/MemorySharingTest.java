@@ -211,7 +211,7 @@ class MemorySharingTest {
   void whatArrivesChangedIsNoticedAndAnotherWayTaken() throws Exception {
     Ran ran = threads(Map.of("FAKECUDA_CORRUPT", "1"));
     assertContains(ran, "transports {1=SHM}");
-    assertContains(ran, "ranks 0 and 1 cannot use P2P and go over SHM instead");
+    assertContains(ran, "ranks 0 and 1 cannot use P2P and use SHM instead");
     assertContains(ran, "what rank 1 wrote arrived changed");
     assertContains(ran, "IOMMU");
     assertEquals(1, ran.warnings(), "one for the pair: " + ran.output());
@@ -267,7 +267,7 @@ class MemorySharingTest {
         Map.of("NCCL_CUMEM_ENABLE", descriptors, "FAKECUDA_FAIL", failing);
     List<Ran> both = processes(settings);
     assertPinned(both);
-    assertContains(both.get(0), "ranks 0 and 1 cannot use P2P and go over SHM instead");
+    assertContains(both.get(0), "ranks 0 and 1 cannot use P2P and use SHM instead");
     assertContains(both.get(0), reason);
     assertContains(both.get(0), "--ipc=host");
     assertEquals(1, both.get(0).warnings() + both.get(1).warnings(), both.get(0).output());

@@ -141,15 +141,15 @@ class PlanTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "--gpus 8 | no model is given: say --model with one of gpt2-xl",
-        "--gpus 8 --model gpt-9b | --model gpt-9b is unknown: say one of gpt2-xl",
-        "--gpus 0 --model gpt-7b | --gpus 0 has to be 1 to 131072",
-        "--gpus 12 --model gpt-7b | --gpus 12 is no multiple of the 8 GPUs of",
-        "--gpus 8 --model gpt-7b --batch 0 | --batch 0 has to be 1 to",
-        "--gpus 8 --model gpt-7b --micro-batch -1 | --micro-batch -1 has to be 1 to",
-        "--gpus 8 --model gpt-7b --dtype fp8 | --dtype fp8 is unknown: say half, float",
+        "--gpus 8 | no model is given: pass --model with one of gpt2-xl",
+        "--gpus 8 --model gpt-9b | --model gpt-9b is unknown: use one of gpt2-xl",
+        "--gpus 0 --model gpt-7b | --gpus 0 must be 1 to 131072",
+        "--gpus 12 --model gpt-7b | --gpus 12 is not a multiple of the 8 GPUs of",
+        "--gpus 8 --model gpt-7b --batch 0 | --batch 0 must be 1 to",
+        "--gpus 8 --model gpt-7b --micro-batch -1 | --micro-batch -1 must be 1 to",
+        "--gpus 8 --model gpt-7b --dtype fp8 | --dtype fp8 is unknown: use half, float",
         "--gpus 8 --model gpt-7b --sharding zero9 | expected one of [ddp, zero1, fsdp]",
-        "--gpus 8 --model gpt-7b --memory -2 | --memory has to be above 0, in GiB",
+        "--gpus 8 --model gpt-7b --memory -2 | --memory must be above 0, in GiB",
         "--gpus 8 --model gpt-7b --heads 33 | --heads 33 does not divide --hidden 4096",
         "--gpus 8 --model gpt-7b --kv-heads 5 | --kv-heads 5 does not divide --heads 32",
         "--gpus 8 --layers 2 --hidden 64 | no model is given"

@@ -95,14 +95,14 @@ class TopTest {
 
   @ParameterizedTest
   @CsvSource({
-    "-i 0, --interval has to be 0.1 to 3600",
-    "-i NaN, --interval has to be 0.1 to 3600",
-    "-n -1, --frames has to be 0 or more",
-    "--web 70000, --web has to be 0 to 65535",
-    "--web 0 --json, --web has to be used without --json",
-    "--job x 1, --job has to be used without processes",
+    "-i 0, --interval must be 0.1 to 3600",
+    "-i NaN, --interval must be 0.1 to 3600",
+    "-n -1, --frames must be 0 or more",
+    "--web 70000, --web must be 0 to 65535",
+    "--web 0 --json, --web must be used without --json",
+    "--job x 1, --job must be used without processes",
     "-n 1 2147483647, process 2147483647 has no flight recorder that can be read",
-    "one, is one word too many"
+    "one, is one argument too many"
   })
   void badInput(String arguments, String told) {
     Said said = top(arguments.split(" "));

@@ -29,7 +29,7 @@ final class BrokenTransportTest {
         "BELIEVES_ANY_HANDLE | a bad handle is an error and not a connection",
         "FREES_TOO_EARLY | a rank that closes leaves the other its memory",
         "NO_REASON | a peer in reach is reached, with the reason",
-        "SLOW_CLOSE | closing waits for nobody",
+        "SLOW_CLOSE | closing does not wait for the peer",
         "SLOW_CONNECT | connecting never waits for a peer that never answers",
       })
   void isCaught(BrokenProvider.Defect defect, String check) {

@@ -22,7 +22,7 @@ final class ShmFaultTest {
     assumeTrue(mounts(mount), "mounting a tmpfs needs root and the capability CAP_SYS_ADMIN");
     try {
       NcclException e = failure("NCCL4J_SHM", mount.toString());
-      assertContains(e, "more bytes of shared memory cannot be had in " + mount);
+      assertContains(e, "more bytes of shared memory cannot be allocated in " + mount);
       assertContains(e, "No space left on device");
       assertContains(e, "--shm-size=1g");
       assertContains(e, "emptyDir with medium: Memory");

@@ -31,12 +31,12 @@ final class ConnectChecks {
   List<Check> all() {
     return List.of(
         new Check("a handle has at most 1024 bytes", this::handles),
-        new Check("two ranks connect, and connecting again says so again", this::twice),
+        new Check("two ranks connect, and connect then returns true again", this::twice),
         new Check("five ranks connect with each other", this::mesh),
         new Check("connecting never waits for a peer that never answers", this::silentPeer),
         new Check("a connector says what it waits for", this::description),
         new Check("a bad handle is an error and not a connection", this::badHandles),
-        new Check("the memory of an unconnected connector cannot be had", this::unconnected));
+        new Check("an unconnected connector gives no memory", this::unconnected));
   }
 
   private void handles() {

@@ -22,10 +22,10 @@ final class LifeCycleChecks {
   List<Check> all() {
     return List.of(
         new Check("closing twice does nothing, and afterwards nothing can be used", this::closed),
-        new Check("closing waits for nobody", this::closesSoon),
+        new Check("closing does not wait for the peer", this::closesSoon),
         new Check("a rank that closes leaves the other its memory", this::oneCloses),
         new Check("connected and closed, nothing is left", () -> leavesNothing(true)),
-        new Check("closed before it is connected, nothing is left", () -> leavesNothing(false)));
+        new Check("closing before it is connected leaves nothing", () -> leavesNothing(false)));
   }
 
   private void closed() {

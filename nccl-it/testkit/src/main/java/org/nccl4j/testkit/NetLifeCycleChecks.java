@@ -22,9 +22,9 @@ final class NetLifeCycleChecks {
   List<Check> all() {
     return List.of(
         new Check("a handle fits, and other bytes are refused", this::handles),
-        new Check("who does not know the secret is not let in", this::strangers),
+        new Check("a peer without the secret is refused", this::strangers),
         new Check("closing twice does nothing", this::closedTwice),
-        new Check("what the other end has closed never ends well", this::otherCloses),
+        new Check("messages to a closed end fail", this::otherCloses),
         new Check("closed, nothing is left", this::leavesNothing));
   }
 

@@ -35,8 +35,8 @@ final class NetMessageChecks {
 
   List<Check> all() {
     return List.of(
-        new Check("it has devices, of which each takes host memory", this::devices),
-        new Check("messages of all sizes arrive whole, and nothing beside them", this::sizes),
+        new Check("it has devices, and each accepts host memory", this::devices),
+        new Check("messages of all sizes arrive whole and change no other memory", this::sizes),
         new Check("a message may be shorter than its receive", this::shorter),
         new Check("many messages under way keep their order", this::order),
         new Check("a message finds the receive of its tag", this::tags),

@@ -23,8 +23,8 @@ final class ProcessChecks {
   List<Check> all() {
     return List.of(
         new Check("two processes exchange 40 steps", this::exchange),
-        new Check("a process killed while connected takes nobody with it", this::killedLate),
-        new Check("a process killed before leaves nothing once another began", this::killedEarly));
+        new Check("a process killed while connected does not end its peer", this::killedLate),
+        new Check("a killed process leaves nothing once another has started", this::killedEarly));
   }
 
   private void exchange() throws IOException {

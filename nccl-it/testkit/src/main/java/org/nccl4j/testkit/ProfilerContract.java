@@ -33,11 +33,11 @@ public abstract class ProfilerContract {
   public final List<Check> checks() {
     return List.of(
         new Check("its name is of at most 32 letters, digits and hyphens", this::name),
-        new Check("it asks only for what there is, and always for the same", this::mask),
+        new Check("its event mask is valid and constant", this::mask),
         new Check("it takes launches and ends in any order of streams", this::operations),
-        new Check("it takes steps of two connections, told by two threads", this::steps),
+        new Check("it takes steps of two connections from two threads", this::steps),
         new Check("profilers of several ranks are independent", this::independent),
-        new Check("what ends after close does not disturb it", this::lateEnds));
+        new Check("it accepts operations that end after close", this::lateEnds));
   }
 
   private void name() {

@@ -28,8 +28,8 @@ public abstract class TunerContract {
   public final List<Check> checks() {
     return List.of(
         new Check("its name is of at most 32 letters, digits and hyphens", this::name),
-        new Check("ranks of the same communicator edit alike", this::alike),
-        new Check("it leaves a way to do every collective", this::leavesAWay),
+        new Check("ranks of the same communicator make the same edits", this::alike),
+        new Check("it leaves a choice for every collective", this::leavesAWay),
         new Check("it works for communicators of every size", this::everySize));
   }
 

@@ -35,7 +35,7 @@ final class ExplainNets {
   private String sentence(Node gpu, Node net) {
     Path path = routes.paths().path(gpu, net);
     if (path.type() == PathType.DIS) {
-      return "no way leads there.";
+      return "no path leads there.";
     }
     String way = path.type().words() + " (" + path.type() + "), " + ReportText.gb(path.bandwidth());
     if (path.type() == PathType.PXN) {

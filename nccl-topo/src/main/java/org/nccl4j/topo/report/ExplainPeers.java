@@ -44,8 +44,8 @@ final class ExplainPeers {
             : "by default";
     if (path.type() == PathType.NET) {
       return way
-          + "; no peer access and no shared memory, or both reach a network faster: "
-          + "transport NET. NCCL_NET_DISABLE_INTRA=1 keeps them off the network.";
+          + "; no peer access and no shared memory, or both reach a network faster: transport"
+          + " NET. NCCL_NET_DISABLE_INTRA=1 keeps them off the network.";
     }
     if (answer.direct()) {
       return way

@@ -151,7 +151,7 @@ final class NetTransport implements Transport {
 
   private static InternalErrorException stranger(PeerInfo peer) {
     return new InternalErrorException(
-        "a connection to rank %d is requested, which no network reaches".formatted(peer.rank()),
+        "a connection to rank %d is requested, but no network reaches it".formatted(peer.rank()),
         "report this");
   }
 

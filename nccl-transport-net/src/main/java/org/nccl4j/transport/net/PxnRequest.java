@@ -43,7 +43,7 @@ record PxnRequest(int number, String net, String device, String mailbox) {
   private static RemoteException notUnderstood(int rank, Exception cause) {
     return new RemoteException(
         ErrorId.PROTOCOL,
-        "rank %d sent a request to carry its data that this rank cannot read".formatted(rank),
+        "rank %d sent a request to forward its data that this rank cannot read".formatted(rank),
         "run the same version of nccl4j on all ranks",
         cause);
   }

@@ -29,7 +29,7 @@ final class PxnRoutes {
    */
   record Route(int rank, String device) {
     String describe() {
-      return "by %s and the memory of rank %d beside it (PXN)".formatted(device, rank);
+      return "through %s and the memory of rank %d beside it (PXN)".formatted(device, rank);
     }
   }
 
@@ -99,7 +99,7 @@ final class PxnRoutes {
   private InvalidUsageException missing(String what, PeerInfo from, String settings) {
     return new InvalidUsageException(
         ErrorId.SETTINGS_DIFFER,
-        "rank %d is to send what rank %d sends by %s, which it does not have"
+        "rank %d is to forward the data of rank %d through %s, which it does not have"
             .formatted(context.rank(), from.rank(), what),
         "give all ranks of a host the same %s, or set NCCL_PXN_DISABLE=1".formatted(settings));
   }

@@ -77,9 +77,9 @@ final class PxnSender implements NetConnector {
     } catch (CudaException e) {
       throw new RemoteException(
           ErrorId.PEER_MEMORY,
-          "rank %d cannot reach the memory of rank %d, which is to send what it sends to rank %d: %s"
+          "rank %d cannot reach the memory of rank %d, which forwards its data to rank %d (PXN): %s"
               .formatted(context.rank(), relay, peer.rank(), e.problem()),
-          "set NCCL_PXN_DISABLE=1 on all ranks, and each sends by its own card",
+          "set NCCL_PXN_DISABLE=1 on all ranks; each then sends through its own NIC",
           e);
     }
   }
@@ -124,7 +124,7 @@ final class PxnSender implements NetConnector {
 
   @Override
   public String toString() {
-    return "sender to rank %d by way of rank %d, whose memory has %s"
-        .formatted(peer.rank(), relay, memory == null ? "not come" : "come");
+    return "sender to rank %d through rank %d, whose memory has %s"
+        .formatted(peer.rank(), relay, memory == null ? "not arrived" : "arrived");
   }
 }

@@ -75,7 +75,7 @@ record ArenaHandle(End end, int rank, int number, ArenaLayout layout, String add
     if (rank != peer.rank() || whichEnd != end.ordinal()) {
       throw new InvalidUsageException(
           ErrorId.CALLS_DIFFER,
-          "a handle of rank %d came where the %s of rank %d was expected"
+          "a handle of rank %d arrived instead of the %s of rank %d"
               .formatted(rank, end.label(), peer.rank()),
           "make the same calls in the same order on all ranks");
     }

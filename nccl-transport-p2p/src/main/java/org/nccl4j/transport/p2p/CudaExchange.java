@@ -247,7 +247,7 @@ final class CudaExchange implements ArenaExchange {
   @Override
   public String missing(PeerInfo peer) {
     if (isLocal(peer) || self.sharesFabric(peer)) {
-      return "its handle has not come"; // nor has a clique's, whose memory needs no answer
+      return "its handle has not arrived"; // nor has a clique's, whose memory needs no answer
     }
     return "rank %d's arena has %s, this rank's has %s"
         .formatted(

@@ -74,7 +74,10 @@ final class CudaIpcTeardown implements TeardownBarrier.Shared {
     try {
       free.run();
     } catch (CudaException e) {
-      LOG.log(Logger.Level.DEBUG, "the driver has gone before the memory: {0}", e.problem());
+      LOG.log(
+          Logger.Level.DEBUG,
+          "the driver was shut down before the memory was freed: {0}",
+          e.problem());
     } finally {
       descriptors.close();
     }

@@ -65,7 +65,7 @@ final class LocalExchange implements ArenaExchange {
 
   @Override
   public String missing(PeerInfo peer) {
-    return "its handle has not come";
+    return "its handle has not arrived";
   }
 
   @Override

@@ -103,8 +103,8 @@ final class ShmExchange implements ArenaExchange {
     int other = peer.rank();
     String inbound =
         arenas.containsKey(other)
-            ? "rank %d's shared memory is here".formatted(other)
-            : "rank %d's shared memory has not come to %s"
+            ? "rank %d's shared memory has arrived".formatted(other)
+            : "rank %d's shared memory has not arrived at %s"
                 .formatted(other, descriptors == null ? "this rank" : descriptors.path());
     String outbound = posted.contains(other) ? "has been sent" : "has not been sent";
     return "%s, this rank's %s".formatted(inbound, outbound);

@@ -35,7 +35,8 @@ final class ExchangeFaultTest {
       String mailbox = a.address(peer(1));
       assertEquals(OptionalLong.empty(), a.meet(peer(1), b.address(peer(0))));
       assertEquals(
-          "rank 1's shared memory has not come to %s, this rank's has been sent".formatted(mailbox),
+          "rank 1's shared memory has not arrived at %s, this rank's has been sent"
+              .formatted(mailbox),
           a.missing(peer(1)));
     }
   }

@@ -92,7 +92,7 @@ public final class Connection implements EventLoop.Handler {
     } catch (IllegalArgumentException e) {
       channel.close();
       // For example an IPv6 address, with java.net.preferIPv4Stack set.
-      throw new IOException("this Java reaches no such address: " + e, e);
+      throw new IOException("this JVM cannot connect to such an address: " + e, e);
     } catch (IOException | RuntimeException e) {
       channel.close();
       throw e;

@@ -156,7 +156,7 @@ public final class ConnectionDialer implements Connection.Owner {
   @Override
   public void received(Connection connection, FrameType type, MessageReader body)
       throws ProtocolException {
-    throw new ProtocolException("it spoke before it was asked");
+    throw new ProtocolException("it sent data before the handshake");
   }
 
   @Override

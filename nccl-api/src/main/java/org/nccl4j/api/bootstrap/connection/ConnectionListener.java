@@ -123,14 +123,14 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
   private void admit(SocketChannel accepted) {
     if (pending.size() >= MAX_PENDING) {
       refuse(
-          pending.keySet().iterator().next(), "too many connections that do not prove themselves");
+          pending.keySet().iterator().next(), "too many connections that have not authenticated");
     }
     try {
       Connection connection = Connection.accepted(loop, accepted, trust, service, this);
       connection.handTo(this, FIRST_MESSAGE_BYTES);
       pending.put(
           connection,
-          loop.after(patience, () -> refuse(connection, "it did not prove itself in time")));
+          loop.after(patience, () -> refuse(connection, "it did not authenticate in time")));
     } catch (IOException e) {
       closeSocket(accepted);
     }
@@ -147,7 +147,7 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
         connection,
         loop.after(
             patience.multipliedBy(PROVED_PATIENCE),
-            () -> refuse(connection, "it did not say what it wants in time")));
+            () -> refuse(connection, "it sent no request in time")));
   }
 
   @Override

@@ -83,7 +83,7 @@ final class MembershipTable {
   /** Returns the message for a deadline that has passed. */
   FailureMessage late(String deadline, String refusals) {
     String problem =
-        "%s of %d did not come to the bootstrap root%s within %s; %s came%s"
+        "%s of %d did not join at the bootstrap root%s within %s; %s joined%s"
             .formatted(
                 missing(),
                 first.nRanks(),
@@ -96,15 +96,14 @@ final class MembershipTable {
     return new FailureMessage(
         ErrorId.RANKS_MISSING,
         problem,
-        "look at why these did not start or cannot reach the root, see that all ranks have the same"
-            + " unique id (the same NCCL_COMM_ID, where the launcher hands none on), or allow more"
-            + " time with NCCL4J_INIT_TIMEOUT",
+        "check why these did not start or cannot reach the root, and that all ranks have the same"
+            + " unique id or NCCL_COMM_ID, or allow more time with NCCL4J_INIT_TIMEOUT",
         "");
   }
 
   /** Returns the ranks that are awaited, while there is time. */
   String awaited() {
-    return "%s of %d; %s came"
+    return "%s of %d; %s joined"
         .formatted(missing(), first.nRanks(), names(List.copyOf(came.keySet()), came.size()));
   }
 
@@ -124,13 +123,13 @@ final class MembershipTable {
     if (!hello.who().version().equals(version)) {
       return wrong(
           "%s runs nccl4j %s, the root %s".formatted(hello.text(), hello.who().version(), version),
-          "give all ranks the same nccl4j");
+          "run the same version of nccl4j on all ranks");
     }
     if (first != null && hello.nRanks() != first.nRanks()) {
       return wrong(
-          "%s was started as one of %d ranks, %s as one of %d"
+          "%s was started with %d ranks, %s with %d"
               .formatted(hello.text(), hello.nRanks(), first.text(), first.nRanks()),
-          "pass the same number of ranks everywhere");
+          "pass the same number of ranks on all ranks");
     }
     if (hello.rank() < 0 || hello.rank() >= hello.nRanks()) {
       return wrong(
@@ -140,9 +139,9 @@ final class MembershipTable {
     JoinMessage twin = came.get(hello.rank());
     if (twin != null) {
       return wrong(
-          "rank %d came twice: %s, and %s"
+          "rank %d joined twice: %s, and %s"
               .formatted(hello.rank(), twin.who().text(), hello.who().text()),
-          "give every rank another number");
+          "give every rank its own number");
     }
     return wrongIds(hello);
   }
@@ -165,12 +164,12 @@ final class MembershipTable {
         || (first != null && place.root() != first.place().root())
         || !new RootPartition(hello.nRanks(), place.nRoots()).comes(hello.rank(), place.root())) {
       return wrong(
-          "%s comes to this root by unique id %d of %d%s"
+          "%s joins at this root with unique id %d of %d%s"
               .formatted(
                   hello.text(),
                   place.root(),
                   place.nRoots(),
-                  first == null ? "" : ", " + first.text() + " by " + first.place().root()),
+                  first == null ? "" : ", " + first.text() + " with " + first.place().root()),
           remedy);
     }
     return Optional.empty();

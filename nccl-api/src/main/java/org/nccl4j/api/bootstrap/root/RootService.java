@@ -157,7 +157,8 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
     connection.finish(
         new FailureMessage(
                 ErrorId.UNIQUE_ID,
-                "all %d ranks of this unique id's communicator have come already".formatted(nRanks),
+                "all %d ranks of this unique id's communicator have already joined"
+                    .formatted(nRanks),
                 "use each unique id, and each NCCL_COMM_ID at a time, for one communicator",
                 "")
             .encode());
@@ -273,10 +274,9 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
       fail(
           new FailureMessage(
               ErrorId.RANK_SILENT,
-              "%s has given no sign of life for %s"
-                  .formatted(hello.text(), Deadline.seconds(length)),
-              "look whether the process is stopped, or its host or network is down; a longer"
-                  + " silence is allowed by NCCL4J_HEARTBEAT_TIMEOUT, which is %s"
+              "%s has sent no heartbeat for %s".formatted(hello.text(), Deadline.seconds(length)),
+              "check whether the process is stopped, or its host or network is down;"
+                  + " NCCL4J_HEARTBEAT_TIMEOUT, which is %s, allows a longer silence"
                       .formatted(Deadline.after(allowed).text()),
               ""),
           null);
@@ -294,7 +294,8 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
     return new FailureMessage(
         ErrorId.RANK_DIED,
         hello.text() + " " + how,
-        "look at that process's output for the reason, such as an exception, a kill, or no memory",
+        "look at that process's output for the reason, such as an exception, a kill, or lack of"
+            + " memory",
         "");
   }
 

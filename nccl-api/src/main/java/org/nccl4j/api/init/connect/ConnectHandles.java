@@ -132,7 +132,7 @@ final class ConnectHandles {
   private static InvalidUsageException notUnderstood(int rank, Exception cause) {
     return new InvalidUsageException(
         ErrorId.RANKS_DIFFER,
-        "rank %d sent handles that are not understood (%s)".formatted(rank, cause),
+        "rank %d sent handles that this rank cannot read (%s)".formatted(rank, cause),
         "run the same version of nccl4j on all ranks",
         cause);
   }

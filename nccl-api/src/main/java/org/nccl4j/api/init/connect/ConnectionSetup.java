@@ -183,7 +183,7 @@ public final class ConnectionSetup {
             () ->
                 new InvalidUsageException(
                     ErrorId.SETTINGS_DIFFER,
-                    "rank %d connects with rank %d now, and rank %d does not"
+                    "rank %d connects to rank %d now, but rank %d does not connect back"
                         .formatted(to, from, from),
                     "give all ranks the same settings, NCCL_RUNTIME_CONNECT above all"));
   }
@@ -218,7 +218,8 @@ public final class ConnectionSetup {
             () ->
                 new InvalidUsageException(
                     ErrorId.RANKS_DIFFER,
-                    "rank %d is to send what rank %d sends by transport %s, which it does not have"
+                    ("rank %d is to forward the data of rank %d by transport %s, which it does not"
+                            + " have")
                         .formatted(rank, from, name),
                     "put the same transports on the path of all ranks, or set NCCL_PXN_DISABLE=1"))
         .transport();

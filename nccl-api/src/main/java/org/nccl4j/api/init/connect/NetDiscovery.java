@@ -92,7 +92,11 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
           }
         }
       } catch (NcclException e) {
-        LOG.log(Logger.Level.DEBUG, "network {0} shows no devices: {1}", provider.name(), e);
+        LOG.log(
+            Logger.Level.DEBUG,
+            "the devices of network {0} cannot be listed: {1}",
+            provider.name(),
+            e);
       }
     }
     return Set.copyOf(names);
@@ -105,8 +109,8 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
       if (text.isPresent() && !(name.equals(FUSION.get(0)) && text.get().equals("LOC"))) {
         LOG.log(
             Logger.Level.WARNING,
-            "{0}={1} has no effect on communicators: no network here makes one device of several"
-                + " cards. It acts in nccl topo; name cards by NCCL_SOCKET_IFNAME or NCCL_IB_HCA",
+            "{0}={1} affects only nccl topo: no network here merges several NICs into one device."
+                + " Choose NICs with NCCL_SOCKET_IFNAME or NCCL_IB_HCA",
             name,
             text.get());
       }

@@ -46,7 +46,7 @@ final class P2pDataCheck {
     private static Complaint ofPeer(int peer, String text) {
       return text.startsWith(REFUSED)
           ? new Complaint("what rank %d says: %s".formatted(peer, text.substring(1)), true)
-          : changed("rank %d saw other data than were written".formatted(peer));
+          : changed("rank %d read other data than were written".formatted(peer));
     }
   }
 
@@ -116,7 +116,7 @@ final class P2pDataCheck {
     try {
       if (!holds(recv.data(), pattern(peer, rank))) {
         mine.putIfAbsent(
-            peer, Complaint.changed("what rank %d wrote arrived changed".formatted(peer)));
+            peer, Complaint.changed("the data that rank %d wrote arrived changed".formatted(peer)));
       }
       scratch.fill((byte) 0);
       stream.copy(send.data().slice(0, BYTES), scratch);

@@ -98,7 +98,7 @@ public final class RmaConnections implements RemotePeers {
           device);
     }
     return RemotePeers.none(
-        "ranks on GPUs and on processors put nothing to each other", "use send and recv");
+        "puts between ranks on GPUs and ranks on the host are not supported", "use send and recv");
   }
 
   /**
@@ -157,7 +157,7 @@ public final class RmaConnections implements RemotePeers {
   private String ownObstacle() {
     for (int peer : outside) {
       if (ways.get(peer) == null) {
-        return "it reaches rank %d by no network, and no other transport has slots for puts"
+        return "no network connects it to rank %d, and no other transport carries puts"
             .formatted(peer);
       }
     }
@@ -204,7 +204,7 @@ public final class RmaConnections implements RemotePeers {
   private TimeoutException late(int peer, long due) {
     return new TimeoutException(
         ErrorId.OPERATION,
-        "rank %d has %d of %d puts and signals that rank %d has sent it by the deadline"
+        "rank %d received %d of %d puts and signals from rank %d by the deadline"
             .formatted(bootstrap.rank(), arrivals.arrived(peer), due, peer),
         "look at the network between the two, or give more time (withInitDeadline or"
             + " NCCL4J_INIT_TIMEOUT)");

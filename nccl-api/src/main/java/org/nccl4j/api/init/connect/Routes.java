@@ -186,7 +186,9 @@ public final class Routes {
             (route, peers) ->
                 info.tell(
                     Subsystems.of(route.name),
-                    () -> "reaches ranks %s by %s, %s".formatted(peers, route.name, route.reason)));
+                    () ->
+                        "connects to ranks %s through %s: %s"
+                            .formatted(peers, route.name, route.reason)));
   }
 
   private static Map<Route, List<Integer>> alike(Map<Integer, Route> routes) {
@@ -233,10 +235,11 @@ public final class Routes {
       if (System.nanoTime() - endNanos > 0) {
         throw new TimeoutException(
             ErrorId.NOT_CONNECTED,
-            "rank %d does not know by the deadline how it reaches rank %d: transport %s took too long"
+            "rank %d found no transport to rank %d by the deadline: canConnect of transport %s"
                     .formatted(rank, peer.rank(), named.name())
-                + " to say whether it can",
-            "tell its author that canConnect must not wait, or leave it out by NCCL4J_TRANSPORTS");
+                + " took too long",
+            "leave it out of NCCL4J_TRANSPORTS, and report to its author that canConnect must not"
+                + " wait");
       }
     }
     return List.copyOf(supports);
@@ -278,7 +281,8 @@ public final class Routes {
     }
     throw new InvalidUsageException(
         ErrorId.NO_TRANSPORT,
-        "no transport connects rank %d with rank %d; rank %d can use [%s], rank %d [%s]; asked:%s%s"
+        ("no transport connects rank %d with rank %d; rank %d can use [%s], rank %d [%s]; the"
+                + " transports say:%s%s")
             .formatted(
                 rank,
                 peer,
@@ -287,7 +291,7 @@ public final class Routes {
                 peer,
                 theirs,
                 transports.isEmpty()
-                    ? " none, since this rank's path has no transport"
+                    ? " nothing, since this rank's path has no transport"
                     : said(peers.get(peer)),
                 whyNoNetwork()),
         "put a transport that reaches it on the class path or module path of both"

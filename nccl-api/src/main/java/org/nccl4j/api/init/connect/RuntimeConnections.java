@@ -108,7 +108,7 @@ public final class RuntimeConnections implements PeerConnector {
     @Override
     public String toString() {
       return theirs == null
-          ? "it has not answered a call"
+          ? "it has not answered"
           : senderDone ? receiver.toString() : sender.toString();
     }
   }
@@ -204,7 +204,7 @@ public final class RuntimeConnections implements PeerConnector {
       for (int peer : which) {
         if (!late.contains(peer)) {
           throw new InternalErrorException(
-              "there is no connection to rank " + peer, "report this: it should have been made");
+              "there is no connection to rank " + peer, "report this as a defect");
         }
         Link link = links.get(peer);
         if (link == null) {
@@ -448,7 +448,7 @@ public final class RuntimeConnections implements PeerConnector {
   private static NcclException notUnderstood() {
     return new InvalidUsageException(
         ErrorId.RANKS_DIFFER,
-        "another rank's call for a connection is not understood",
+        "this rank cannot read another rank's request for a connection",
         "run the same version of nccl4j, with the same NCCL_RUNTIME_CONNECT, on all ranks");
   }
 

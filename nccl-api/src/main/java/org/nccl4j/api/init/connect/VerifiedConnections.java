@@ -101,9 +101,9 @@ public record VerifiedConnections(
           + " NCCL_P2P_DISABLE=1 where it must stay on";
 
   private static final String NO_ACCESS =
-      "GPUs without peer access and instances of one GPU (MIG) do this, and containers that do not"
-          + " share the host's IPC namespace (--ipc=host); NCCL_P2P_DISABLE=1 takes the other way"
-          + " at once";
+      "GPUs without peer access and instances of one GPU (MIG) do this, and containers that do"
+          + " not share the host's IPC namespace (--ipc=host); NCCL_P2P_DISABLE=1 uses the"
+          + " other transport without this test";
 
   private static final String BETWEEN_HOSTS =
       "Check the NVLink fabric and the IMEX daemons of their hosts (nvidia-imex-ctl -N), or set"
@@ -120,7 +120,7 @@ public record VerifiedConnections(
           if (self.rank() < peer) {
             LOG.log(
                 Logger.Level.WARNING,
-                "ranks {0} and {1} cannot use {2} and go over {3} instead, which is slower: on rank"
+                "ranks {0} and {1} cannot use {2} and use {3} instead, which is slower: on rank"
                     + " {0} {4}. {5}",
                 self.rank(),
                 peer,

@@ -107,7 +107,7 @@ public final class CostSource {
     return "to be measured by a probe at the first creation of a communicator of this machine alone"
         + (reachEachOther()
             ? ""
-            : ", over connections alone, since not all GPUs reach others' memory");
+            : ", over connections only, since not all GPUs reach others' memory");
   }
 
   private boolean reachEachOther() {

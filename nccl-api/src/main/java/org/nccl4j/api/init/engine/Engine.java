@@ -247,9 +247,9 @@ public record Engine(
         && ALGORITHM_REFUSED.compareAndSet(false, true)) {
       LOG.log(
           Level.WARNING,
-          "NCCL_ALGO names %s, which only the host device has: GPUs choose among the other"
+          "NCCL_ALGO names %s, which only the host device has: GPUs choose among its other"
                   .formatted(String.join(", ", refused))
-              + " algorithms that it allows, or among all; name Ring to have rings");
+              + " algorithms, or among all if it names no other; add Ring to use rings");
     }
   }
 

@@ -52,7 +52,7 @@ public final class Profilers implements OperationHook {
             .ifPresent(told::add);
       }
     }
-    told.forEach(each -> request.info(rank).tell("PROFILE", () -> "is told to " + each.name));
+    told.forEach(each -> request.info(rank).tell("PROFILE", () -> "reports to " + each.name));
     return new Profilers(told);
   }
 

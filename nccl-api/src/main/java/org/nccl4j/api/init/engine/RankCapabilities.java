@@ -188,7 +188,8 @@ public record RankCapabilities(
       if (!facts.get(rank).table.equals(first.table)) {
         throw new InvalidUsageException(
             ErrorId.SETTINGS_DIFFER,
-            "ranks 0 and %d have different tables of measured times, by which they would choose differently"
+            ("ranks 0 and %d have different tables of measured times and would choose different"
+                    + " algorithms")
                 .formatted(rank),
             "give all ranks the same file in NCCL4J_COSTS_FILE, or none");
       }
@@ -199,7 +200,7 @@ public record RankCapabilities(
             table ->
                 LOG.log(
                     Logger.Level.WARNING,
-                    "{0} is a table of times for {1}, and is not used for {2}",
+                    "{0} has times of {1}, and is not used for {2}",
                     table.file(),
                     table.device(),
                     first.model));

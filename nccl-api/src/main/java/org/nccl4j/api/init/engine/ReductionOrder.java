@@ -32,9 +32,9 @@ final class ReductionOrder {
         && !given.algorithmText().equals(inRankOrder.algorithmText())) {
       throw new InvalidUsageException(
           ErrorId.DETERMINISM,
-          "NCCL_ALGO=%s is set where reductions are to be SIZE_INVARIANT"
+          "NCCL_ALGO=%s conflicts with NCCL4J_DETERMINISM=SIZE_INVARIANT"
               .formatted(settings.get(Settings.NCCL_ALGO)),
-          "unset NCCL_ALGO, since the order leaves only %s, or NCCL4J_DETERMINISM"
+          "unset NCCL_ALGO, since only %s is SIZE_INVARIANT, or unset NCCL4J_DETERMINISM"
               .formatted(String.join(",", labels())));
     }
     return inRankOrder;
@@ -56,7 +56,7 @@ final class ReductionOrder {
         if (!Algorithm.inRankOrder().contains(choice.algorithm())) {
           throw new InvalidUsageException(
               ErrorId.DETERMINISM,
-              "communicator %s has %s by %s alone, which is not SIZE_INVARIANT"
+              "communicator %s can run %s only by %s, which is not SIZE_INVARIANT"
                   .formatted(communicator, operation.key(), choice),
               "unset NCCL4J_DETERMINISM, or use ranks that reach each other's memory");
         }

@@ -37,7 +37,7 @@ final class TunerAdapter {
     }
     String name = "tuner " + found.get(0).name();
     Tuner tuner = held(name, () -> found.get(0).open(context));
-    info.tell("TUNING", () -> "asks " + name);
+    info.tell("TUNING", () -> "uses " + name);
     return (collective, bytes, type, ways) -> {
       Table table = new Table(new ArrayList<>(ways));
       return held(
@@ -94,9 +94,9 @@ final class TunerAdapter {
       }
       throw new InvalidArgumentException(
           ErrorId.NAME,
-          "a tuner sets %s %s to %s us; there are %s"
+          "a tuner sets %s %s to %s us; the table has %s"
               .formatted(algorithm, protocol, microseconds, ways()),
-          "set a time of 0 or more for a way that is in the table");
+          "set a time of 0 or more for an algorithm and protocol of the table");
     }
   }
 }

@@ -96,7 +96,8 @@ public record TuningSettings(Map<String, String> values) {
           if (theirs != null && !theirs.equals(value)) {
             throw new InvalidUsageException(
                 ErrorId.SETTINGS_DIFFER,
-                "ranks %d and %d have different %s, '%s' and '%s', by which they would choose different ways"
+                ("ranks %d and %d would choose different algorithms: their values of %s are '%s'"
+                        + " and '%s'")
                     .formatted(rank, other, name, value, theirs),
                 "give all ranks the same value, or none");
           }

@@ -108,7 +108,7 @@ final class Cliques {
     if (!demanded && !connectsHosts(claims)) {
       LOG.log(
           request.logLevel("INIT"),
-          "communicator {0} is without multi-node NVLink: no clique has ranks of two hosts",
+          "communicator {0} does not use multi-node NVLink: no clique has ranks of two hosts",
           request.name());
       return peers;
     }
@@ -187,8 +187,9 @@ final class Cliques {
     if (broken && bootstrap.rank() == 0) {
       LOG.log(
           Logger.Level.WARNING,
-          "communicator {0} goes over a network between hosts that NVLink connects, which is"
-              + " slower: rank {1}: {2}; {3}, or set NCCL_MNNVL_ENABLE=0 where it is to be so",
+          "communicator {0} uses a network between hosts that NVLink connects, which is slower:"
+              + " rank {1}: {2}; {3}, or set NCCL_MNNVL_ENABLE=0 to use the network without"
+              + " this warning",
           request.name(),
           rank,
           why,
@@ -196,7 +197,7 @@ final class Cliques {
     } else {
       LOG.log(
           request.logLevel("INIT"),
-          "communicator {0} is without multi-node NVLink: rank {1}: {2}",
+          "communicator {0} does not use multi-node NVLink: rank {1}: {2}",
           request.name(),
           rank,
           why);

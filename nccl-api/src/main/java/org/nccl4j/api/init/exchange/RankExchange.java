@@ -77,9 +77,10 @@ public final class RankExchange {
             .tell(
                 "INIT",
                 () ->
-                    "has the GPU of rank %d: the driver loads no kernel and frees no memory while a"
+                    ("shares its GPU with rank %d: the driver loads no kernel and frees no memory"
+                                + " while a")
                             .formatted(other)
-                        + " kernel of one waits for the other; have one thread call both in"
+                        + " kernel of one waits for the other; call both from one thread, in"
                         + " groups");
       }
     }

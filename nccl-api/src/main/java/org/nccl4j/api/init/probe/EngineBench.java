@@ -180,7 +180,7 @@ final class EngineBench implements ProbeBench {
     return new TimeoutException(
         "an operation of the probe still waits for another rank after %s"
             .formatted(Patience.text(PATIENCE)),
-        "look for the rank that failed; NCCL4J_PROBE=0 leaves the probe out");
+        "look for the rank that failed; NCCL4J_PROBE=0 disables the probe");
   }
 
   @Override

@@ -54,10 +54,10 @@ public final class ProbeObstacle {
       return "the ranks have no GPUs";
     }
     if (tuned.isPresent()) {
-      return "NCCL4J_COSTS_FILE names %s, which keeps the probe off".formatted(tuned.get().file());
+      return "NCCL4J_COSTS_FILE names %s, which disables the probe".formatted(tuned.get().file());
     }
     if (settings.get(PlanSettings.NCCL4J_PROBE) == 0) {
-      return "NCCL4J_PROBE=0 forbids it";
+      return "NCCL4J_PROBE=0 disables it";
     }
     if (ranks.nRanks == 1) {
       return "there is one GPU";

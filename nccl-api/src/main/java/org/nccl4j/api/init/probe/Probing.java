@@ -205,7 +205,7 @@ public final class Probing {
         .formatted(
             result.times().size(),
             result.cells(),
-            windows ? "" : " over connections alone, since the ranks have no windows together,",
+            windows ? "" : " over connections only, since the ranks have no common windows,",
             result.micros() / 1000,
             key.flatMap(cache::file).map(Object::toString).orElse("this process alone"));
   }
@@ -215,8 +215,8 @@ public final class Probing {
       key.ifPresent(cache::failed);
       LOG.log(
           Logger.Level.WARNING,
-          "The probe of communicator {0} has no times, and its algorithms are chosen by predicted"
-              + " ones: {1}. NCCL4J_PROBE=0 leaves it out, ./nccl tune measures without it.",
+          "The probe of communicator {0} failed, and algorithms are chosen by predicted times:"
+              + " {1}. NCCL4J_PROBE=0 disables the probe, ./nccl tune measures without it.",
           request.name(),
           result.failure());
     }

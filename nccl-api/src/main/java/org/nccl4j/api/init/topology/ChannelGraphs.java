@@ -130,7 +130,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
   private static void warn(TopologyException e) {
     LOG.log(
         Logger.Level.WARNING,
-        "The topology gives no rings; they follow the ranks instead. {0}",
+        "The topology search found no rings; the rings are in the order of ranks. {0}",
         e.getMessage());
   }
 

@@ -81,10 +81,10 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
     PathType level = routes.gdr().level();
     return Support.no(
         !path.within(level)
-            ? "the card is farther than NCCL_NET_GDR_LEVEL allows (%s)".formatted(level)
+            ? "the NIC is farther than NCCL_NET_GDR_LEVEL allows (%s)".formatted(level)
             : reads && routes.gdr().allowed(gpu, net, false)
-                ? "cards read the GPU slowly, which NCCL_NET_GDR_READ=1 allows all the same"
-                : "the GPU is a partition, which NCCL_NET_GDR_MLOPART=1 allows");
+                ? "NICs read this GPU's memory slowly; NCCL_NET_GDR_READ=1 allows it"
+                : "the GPU is a partition; NCCL_NET_GDR_MLOPART=1 allows it");
   }
 
   private static boolean isOf(NodeAttributes.Net net, NetDevice card) {

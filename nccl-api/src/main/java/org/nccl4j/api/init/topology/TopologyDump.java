@@ -61,7 +61,7 @@ final class TopologyDump {
       LOG.log(
           Logger.Level.WARNING,
           "NCCL_GRAPH_DUMP_FILE is not written: not every rank has a GPU. Name a topology file in"
-              + " NCCL_TOPO_FILE to have graphs on the host device");
+              + " NCCL_TOPO_FILE to get graphs on the host device");
     }
   }
 

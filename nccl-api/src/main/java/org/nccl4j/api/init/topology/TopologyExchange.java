@@ -74,7 +74,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
     if (gpus && Nvml.probe().absence().isPresent()) {
       LOG.log(
           request.logLevel("INIT", "GRAPH"),
-          "NVLinks are taken from the atomics between GPUs, C2C links are not known: {0}",
+          "NVLinks are derived from the atomics between GPUs, C2C links are not known: {0}",
           Nvml.probe().absence().get());
     }
     boolean graphs = gpus || filesEverywhere(ranksOf, facts);
@@ -166,7 +166,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
       }
       LOG.log(
           Logger.Level.WARNING,
-          "The topology of this machine is not known; rings follow the ranks. {0}",
+          "The topology of this machine is not known; the rings are in the order of ranks. {0}",
           e.getMessage());
       return new byte[0];
     }

@@ -59,7 +59,7 @@ public final class TopologyPrefetch {
         CommunicatorProfile.readMeasured(gpus.get(0).name(), gpus.size(), topology);
       }
     } catch (RuntimeException e) {
-      LOG.log(Level.DEBUG, "The graphs could not be searched ahead: {0}", e);
+      LOG.log(Level.DEBUG, "The topology search in the background failed: {0}", e);
     }
   }
 }

@@ -137,7 +137,7 @@ public final class FlightReader {
       if (!isRecorder(bytes)) {
         throw new InvalidArgumentException(
             ErrorId.FILE,
-            file + " is no copy of a flight recorder, or one of another version of nccl4j",
+            file + " is not a copy of a flight recorder of this version of nccl4j",
             "pass files that nccl diagnose --save or NCCL4J_FLIGHT_FILE wrote, in this version");
       }
       return parse(bytes, "");

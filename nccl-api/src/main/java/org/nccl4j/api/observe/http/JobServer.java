@@ -62,7 +62,7 @@ public final class JobServer implements AutoCloseable {
     } catch (NoClassDefFoundError e) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "NCCL4J_JOB_HTTP asks for a server of HTTP, and this Java runtime has no module"
+          "NCCL4J_JOB_HTTP needs an HTTP server, and this Java runtime has no module"
               + " jdk.httpserver",
           "start it with --add-modules jdk.httpserver, link the runtime with that module (jlink"
               + " --add-modules jdk.httpserver), or unset NCCL4J_JOB_HTTP",
@@ -86,7 +86,7 @@ public final class JobServer implements AutoCloseable {
       if (!Patience.join(starter, START)) {
         made.close();
         throw new InternalErrorException(
-            "the server of HTTP has not started within " + Patience.text(START), "report this");
+            "the HTTP server has not started within " + Patience.text(START), "report this");
       }
       // A warning, to be seen at every level of the log: port 0 is known from here alone.
       LOG.log(Level.WARNING, "the job''s state is served at {0}", made.address());
@@ -94,7 +94,7 @@ public final class JobServer implements AutoCloseable {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.PORT,
-          "NCCL4J_JOB_HTTP=%s: %s cannot be listened on: %s".formatted(address, at, e.getMessage()),
+          "NCCL4J_JOB_HTTP=%s: cannot listen on %s: %s".formatted(address, at, e.getMessage()),
           "name another port, or 0 for any that is free",
           e);
     }

@@ -16,7 +16,7 @@ public final class RankFamilies {
   public static final Family TAKE_OVERS =
       Family.counter(
           "nccl4j_path_takeovers_total",
-          "Paths of connections that broke and that others have replaced.");
+          "Network paths of connections that broke and were replaced.");
   public static final Family BYTES_AGAIN =
       Family.counter("nccl4j_bytes_sent_again_total", "Bytes sent again after a path had broken.");
 

@@ -208,7 +208,7 @@ public final class AlgorithmSelector {
     if (kept.isEmpty()) {
       note = "; not allowed by NCCL_ALGO, NCCL_PROTO or the tuner";
     } else if (kept.get().microseconds() != way.microseconds()) {
-      note = String.format(Locale.ROOT, "; the tuner says %.2f us", kept.get().microseconds());
+      note = String.format(Locale.ROOT, "; the tuner sets %.2f us", kept.get().microseconds());
     }
     return String.format(
         Locale.ROOT,
@@ -230,7 +230,7 @@ public final class AlgorithmSelector {
       if (way.microseconds() < CostModel.ONLY_WHERE_ASKED) {
         text.append(String.format(Locale.ROOT, "%s%11.2f us%n", name, way.microseconds()));
       } else if (way.microseconds() < Double.POSITIVE_INFINITY) {
-        text.append("%snot measured: taken only where NCCL_ALGO names it%n".formatted(name));
+        text.append("%snot measured: used only if NCCL_ALGO names it%n".formatted(name));
       }
     }
     return text.toString();

@@ -79,16 +79,14 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
     int blocks = limit(best, few, slots, bytes);
     int spared = spared(few, slots, bytes);
     boolean fewer = spared != 0 && (best == 0 || spared < best);
-    String number = blocks == 0 ? "as the device chooses" : Integer.toString(blocks);
+    String number = blocks == 0 ? "chosen by the device" : Integer.toString(blocks);
     int most = mostOfDevice(few, slots, bytes);
     if (blocks == 0 && most != 0) {
       number += ", at most " + most;
     }
     String reason =
         fewer
-            ? sparing
-                ? "few, as NCCL_CTA_POLICY asks for"
-                : "the fewest within 3 % of the least time"
+            ? sparing ? "few, by NCCL_CTA_POLICY" : "the fewest within 3 % of the least time"
             : "for the least time";
     boolean limited = blocks == 0 ? !fewer && most != 0 : blocks != (fewer ? spared : best);
     return "  blocks: %s (%s%s)%n"

@@ -98,7 +98,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
 
   @Override
   public String source() {
-    return "launch, flights and bytes of %d GPUs%s"
+    return "formula of launch, latency and bandwidth, %d GPUs%s"
         .formatted(nRanks, nvlink ? " over NVLink" : reach ? " without NVLink" : "");
   }
 

@@ -169,21 +169,21 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
 
   @Override
   public String source() {
-    return "%s of %d GPUs on %d hosts, through a network, %d channels%s"
+    return "%s, %d GPUs on %d hosts over a network, %d channels%s"
         .formatted(
-            goesByTopology() ? "NCCL's model" : "flights and bytes",
+            goesByTopology() ? "NCCL's model" : "formula of latency and bandwidth",
             nRanks,
             spread.hosts(),
             spread.channels(),
-            spread.lines() ? "" : " in Simple alone");
+            spread.lines() ? "" : " with Simple only");
   }
 
   @Override
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return !goesByTopology()
-        ? "formula, its constants estimated"
+        ? "formula with estimated constants"
         : algorithm == Algorithm.ONE_SHOT
-            ? "topology, a hand-over of NCCL's tables"
+            ? "topology, one latency of NCCL's tables"
             : "topology, NCCL's tables";
   }
 }

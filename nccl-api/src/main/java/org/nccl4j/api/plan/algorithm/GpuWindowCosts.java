@@ -28,8 +28,8 @@ final class GpuWindowCosts {
   private static final double DOUBT = 1.5;
 
   private static final String GUESSED =
-      "guessed, since none were measured for this GPU and not all GPUs reach each other over NVLink:"
-          + " taken only where NCCL_ALGO asks for them";
+      "estimates, since none were measured for this GPU and NVLink does not connect all GPUs:"
+          + " used only if NCCL_ALGO names these algorithms";
 
   /** Costs by model, number of ranks and bytes in lines. */
   private static final Map<String, GpuWindowCosts> KNOWN = new ConcurrentHashMap<>();

@@ -182,7 +182,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
 
   @Override
   public String source() {
-    return "hand-overs between cores and passes over memory, %d ranks on %d cores"
+    return "formula of latency between cores and memory bandwidth, %d ranks on %d cores"
         .formatted(nRanks, cores);
   }
 

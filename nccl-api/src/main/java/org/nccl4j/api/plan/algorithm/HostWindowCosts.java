@@ -95,6 +95,7 @@ record HostWindowCosts(CostModel base, int nRanks, int cores) implements CostOve
 
   @Override
   public String windowSource() {
-    return "barriers and passes over memory, %d ranks on %d cores".formatted(nRanks, cores);
+    return "formula of barriers and memory bandwidth, %d ranks on %d cores"
+        .formatted(nRanks, cores);
   }
 }

@@ -181,7 +181,8 @@ final class MeasuredCosts {
     public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
       return curves.containsKey(new Way(operation, algorithm, protocol))
           ? measured
-          : "not measured, twice what is predicted: " + base.source(operation, algorithm, protocol);
+          : "not measured, twice the predicted time: "
+              + base.source(operation, algorithm, protocol);
     }
   }
 }

@@ -149,7 +149,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
 
   @Override
   public String source() {
-    return "flights, messages and bytes between %d hosts, %d ranks"
+    return "formula of latency, messages and bandwidth, %d hosts, %d ranks"
         .formatted(spread.hosts(), nRanks);
   }
 

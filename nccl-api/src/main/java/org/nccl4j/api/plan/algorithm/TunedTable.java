@@ -133,7 +133,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     return new InvalidArgumentException(
         ErrorId.FILE,
         "%s=%s, line %d: %s".formatted(SETTING, file, line, what),
-        "write it anew with ./nccl tune");
+        "write it again with ./nccl tune");
   }
 
   /** Differs, almost surely, between tables by which ranks would choose differently. */

@@ -64,6 +64,6 @@ final class TunedWindowCosts implements CostOverlay {
   public String windowSource() {
     return curves.isEmpty()
         ? base.windowSource()
-        : "measured, " + file + ", and else: " + base.windowSource();
+        : "measured, " + file + ", otherwise: " + base.windowSource();
   }
 }

@@ -131,6 +131,6 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
 
   @Override
   public String windowSource() {
-    return "those over connections, by the ratios of both on H200";
+    return "times over connections, scaled by the ratios on H200";
   }
 }

@@ -183,9 +183,11 @@ final class Certificates {
     } catch (CertPathValidatorException e) {
       throw new InvalidArgumentException(
           ErrorId.CERTIFICATE,
-          "the certificate in NCCL4J_TLS_CERT=%s is by no authority in NCCL4J_TLS_CA=%s (%s)"
+          ("the certificate in NCCL4J_TLS_CERT=%s is not signed by an authority in"
+                  + " NCCL4J_TLS_CA=%s (%s)")
               .formatted(files.certificate(), files.authorities(), e.getMessage()),
-          "put its authority's certificate into that file, and those between into the first",
+          "add its authority's certificate to NCCL4J_TLS_CA, and intermediate certificates to"
+              + " NCCL4J_TLS_CERT",
           e);
     }
   }

@@ -331,8 +331,8 @@ final class TlsIo implements SocketIo {
       SSLException damaged =
           new SSLException(
               what.contains("Received fatal alert")
-                  ? "TLS: bytes of this side were damaged on their way (%s)".formatted(what)
-                  : "TLS: bytes were damaged on their way (%s)".formatted(what));
+                  ? "TLS: bytes that this side sent were damaged in transit (%s)".formatted(what)
+                  : "TLS: bytes were damaged in transit (%s)".formatted(what));
       damaged.initCause(e);
       return damaged;
     }

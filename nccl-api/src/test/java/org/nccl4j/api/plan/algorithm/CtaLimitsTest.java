@@ -86,15 +86,15 @@ class CtaLimitsTest {
         "  blocks: 16 (the fewest within 3 %% of the least time)%n".formatted(),
         limits.explain(64, 16, false, 4 << 20));
     assertEquals(
-        "  blocks: as the device chooses (for the least time)%n".formatted(),
+        "  blocks: chosen by the device (for the least time)%n".formatted(),
         limits.explain(0, 0, false, 8));
     assertEquals(
-        ("  blocks: as the device chooses, at most 8 (for the least time, within NCCL_MIN_CTAS and"
+        ("  blocks: chosen by the device, at most 8 (for the least time, within NCCL_MIN_CTAS and"
                 + " NCCL_MAX_CTAS)%n")
             .formatted(),
         new CtaLimits(1, 8, 64).explain(0, 0, false, 8));
     assertEquals(
-        "  blocks: 24 (few, as NCCL_CTA_POLICY asks for)%n".formatted(),
+        "  blocks: 24 (few, by NCCL_CTA_POLICY)%n".formatted(),
         new CtaLimits(1, 64, 64, /* sparing= */ true).explain(64, 48, true, 8));
   }
 

@@ -201,7 +201,7 @@ class TopologyCostModelTest {
     assertTrue(line(measured, "Ring     Simple").endsWith("measured, nvidia-h200.costs"), measured);
     assertTrue(
         line(measured, "Tree     LL  ")
-            .contains("not measured, twice what is predicted: topology, NCCL's tables"),
+            .contains("not measured, twice the predicted time: topology, NCCL's tables"),
         measured);
 
     TunerHook tuner =
@@ -213,7 +213,7 @@ class TopologyCostModelTest {
                             way.algorithm() == Algorithm.TREE ? 0.5 : Double.POSITIVE_INFINITY))
                 .toList();
     String edited = explain(costs("NVIDIA H100", 4, true, topology), tuner);
-    assertTrue(line(edited, "Tree     LL  ").endsWith("; the tuner says 0.50 us"), edited);
+    assertTrue(line(edited, "Tree     LL  ").endsWith("; the tuner sets 0.50 us"), edited);
     assertTrue(line(edited, "Ring     LL  ").contains("not allowed by"), edited);
     assertTrue(edited.contains("chosen: Tree"), edited);
   }

@@ -46,7 +46,7 @@ final class ClassPreloader {
           .forEach(StartupHook::prepare);
     } catch (RuntimeException | Error e) {
       // Nobody waits for this. A later user loads the class again and gets the error.
-      LOG.log(Level.DEBUG, "Creation could not be prepared: {0}", e);
+      LOG.log(Level.DEBUG, "The classes of the first creation could not be loaded: {0}", e);
     }
   }
 

@@ -51,7 +51,7 @@ public final class CudaResult {
           "a kernel touched memory that it may not; run compute-sanitizer, and restart the process,"
               + " since its CUDA context is lost";
       case CUresult.CUDA_ERROR_NOT_PERMITTED, CUresult.CUDA_ERROR_NOT_SUPPORTED ->
-          "this driver or GPU cannot do it; nccl doctor tells what works on this machine";
+          "this driver or GPU cannot do it; nccl doctor shows what works on this machine";
       case CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
           CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ->
           "between beginCapture and endCapture only launch: do not synchronize, ask about or close"

@@ -258,7 +258,7 @@ public final class DriverLibrary {
     return version >= BATCH_DRIVER
         ? Optional.empty()
         : Optional.of(
-            "the driver is for CUDA %d.%d, and copies in batches came with 12.8"
+            "the driver is for CUDA %d.%d, and copies in batches need 12.8"
                 .formatted(version / 1000, version % 1000 / 10));
   }
 

@@ -39,14 +39,14 @@ public final class DriverStart {
     int code = driver.cuInit(0);
     if (code != CUresult.CUDA_SUCCESS) {
       return Optional.of(
-          "the driver does not start: cuInit gave %s (%d); nvidia-smi may tell more"
+          "the driver does not start: cuInit returned %s (%d); nvidia-smi may show the cause"
               .formatted(ResultNames.of(code), code));
     }
     int version = CudaLibrary.driverVersion();
     return version >= OLDEST_DRIVER
         ? Optional.empty()
         : Optional.of(
-            "the driver is too old: it speaks CUDA %d.%d and 12.0 is needed; update it"
+            "the driver is too old: it supports CUDA %d.%d and 12.0 is needed; update it"
                 .formatted(version / 1000, version % 1000 / 10));
   }
 }

@@ -41,7 +41,7 @@ public final class FabricHandles {
           ? Optional.empty()
           : Optional.of("the driver supports no fabric handles of " + gpu);
     } catch (CudaException e) {
-      return Optional.of("the driver knows no fabric handles, which came with CUDA 12.3");
+      return Optional.of("the driver has no fabric handles, which need CUDA 12.3");
     }
   }
 
@@ -74,7 +74,7 @@ public final class FabricHandles {
         DebugLog.of("ALLOC")
             .log(
                 Logger.Level.INFO,
-                "memory of {0} is shared by file descriptors alone, within its host: {1}. Look for"
+                "memory of {0} is shared only within its host, by file descriptors: {1}. Look for"
                     + " an IMEX channel in /dev/nvidia-caps-imex-channels",
                 gpu,
                 e.problem());

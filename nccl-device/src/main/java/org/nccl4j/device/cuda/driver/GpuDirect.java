@@ -22,14 +22,14 @@ public record GpuDirect(String absence, boolean peerMemory, boolean dmaBufs) {
     boolean peerMemory = has(gpu, PEER_MEMORY);
     boolean dmaBufs = has(gpu, DMA_BUF);
     if (!peerMemory && !dmaBufs) {
-      return none(gpu + " gives no network card its memory, neither by address nor by dma-buf");
+      return none(gpu + " lets no NIC access its memory, neither by address nor by dma-buf");
     }
     if (!has(gpu, VIRTUAL_MEMORY) || !has(gpu, WITH_VIRTUAL_MEMORY)) {
-      return none(gpu + " gives network cards no memory of virtual memory management");
+      return none(gpu + " lets no NIC access memory of virtual memory management");
     }
     if (!has(gpu, HOST_NUMA)) {
       return none(
-          "the driver of %s maps no host memory beside the GPU's, which came with CUDA 12.2"
+          "the driver of %s cannot map host memory beside the GPU's, which needs CUDA 12.2"
               .formatted(gpu));
     }
     return new GpuDirect("", peerMemory, dmaBufs);

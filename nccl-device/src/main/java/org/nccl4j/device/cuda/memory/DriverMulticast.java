@@ -79,7 +79,8 @@ public final class DriverMulticast implements MulticastObject {
     try (OwnedFd received = new OwnedFd(descriptor)) {
       if (!wants(member) || handle != 0) {
         throw new InternalErrorException(
-            "member %d of a multicast object came unasked".formatted(member), "report this");
+            "member %d joined a multicast object without a request".formatted(member),
+            "report this");
       }
       gpu.context().run(() -> hold(SharingLibrary.importFileDescriptor(received.value(), gpu)));
     }

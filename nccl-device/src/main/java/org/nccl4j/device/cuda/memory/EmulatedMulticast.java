@@ -52,7 +52,7 @@ public final class EmulatedMulticast implements MulticastObject {
     try (OwnedFd received = new OwnedFd(descriptor)) {
       if (memories[member] != null) {
         throw new InternalErrorException(
-            "member %d of a multicast object came twice".formatted(member), "report this");
+            "member %d joined a multicast object twice".formatted(member), "report this");
       }
       CudaShareableMemory other =
           CudaShareableMemory.importFrom(gpu, received.value(), memories[group.member()].size());

@@ -105,7 +105,8 @@ public final class RdmaMemory implements AutoCloseable {
     if (hostBytes <= 0 || gpuBytes <= 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
-          "memory of %d bytes of the host and %d of a GPU".formatted(hostBytes, gpuBytes),
+          "memory of %d bytes of the host and %d of a GPU is requested"
+              .formatted(hostBytes, gpuBytes),
           "ask for 1 byte or more of each");
     }
     RdmaMemory made = gpu.context().get(() -> new RdmaMemory(gpu, hostBytes, gpuBytes, shared));
@@ -167,7 +168,7 @@ public final class RdmaMemory implements AutoCloseable {
   public synchronized Range map() {
     if (closed) {
       throw new InvalidUsageException(
-          ErrorId.CLOSED, "memory for network cards is mapped after close", "map it before");
+          ErrorId.CLOSED, "memory for NICs is mapped after close", "map it before");
     }
     return gpu.context().get(Range::new);
   }
@@ -214,7 +215,7 @@ public final class RdmaMemory implements AutoCloseable {
       VarHandle.fullFence();
       if (words.getLong(0) != PATTERN) {
         throw new CudaException(
-            "%s sees other memory than the processor where both kinds are mapped side by side"
+            "%s and the processor see different memory where both kinds are mapped side by side"
                 .formatted(gpu),
             "update NVIDIA's driver");
       }

@@ -111,13 +111,14 @@ public final class CollectivePlans {
           || work.nChannels() > connection.carried()) {
         throw new InvalidArgumentException(
             ErrorId.ALGORITHM,
-            "%s in %s by %d channels, where the connection with rank %d is carried over a network, in"
+            ("%s with %s on %d channels cannot use the connection to rank %d, which is over a"
+                        + " network with")
                     .formatted(
                         work.operation().label(), work.protocol().label(), work.nChannels(), peer)
-                + " %s by at most %d"
+                + " %s on at most %d"
                     .formatted(
                         connection.lines() ? "LL or Simple" : "Simple", connection.carried()),
-            "use these, and no more channels than that");
+            "use these protocols and at most that many channels");
       }
     }
   }

@@ -182,7 +182,7 @@ public final class KernelModules {
     try {
       loadAll(families);
     } catch (RuntimeException e) {
-      LOG.log(Level.DEBUG, "Kernels could not be loaded ahead: {0}", e);
+      LOG.log(Level.DEBUG, "Kernels could not be loaded at creation: {0}", e);
     }
   }
 

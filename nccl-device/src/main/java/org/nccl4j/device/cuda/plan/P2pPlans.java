@@ -269,7 +269,7 @@ public final class P2pPlans {
     if (sends.size() != receives.size()) {
       throw new InvalidUsageException(
           ErrorId.SELF_SEND,
-          "%d sends from rank %d to itself meet %d receives"
+          "%d sends from rank %d to itself match %d receives"
               .formatted(sends.size(), spec.rank(), receives.size()),
           "put each send to itself and its receive into the same group");
     }
@@ -279,7 +279,7 @@ public final class P2pPlans {
       if (from.bytes() != to.bytes()) {
         throw new InvalidUsageException(
             ErrorId.SELF_SEND,
-            "a send of %d bytes to itself meets a receive of %d"
+            "a send of %d bytes to itself matches a receive of %d"
                 .formatted(from.bytes(), to.bytes()),
             "use the same count for both");
       }

@@ -75,7 +75,7 @@ public final class PreMulPlans {
           ErrorId.TYPE,
           "a pre-multiplied sum of %s is used for elements of %s"
               .formatted(operator.type().label(), work.type().label()),
-          "make it for the type of the elements");
+          "create it for the type of the elements");
     }
     DeviceMemory scalar = operator.memory();
     if (scalar != null && scalar.device() != context.gpu().device()) {

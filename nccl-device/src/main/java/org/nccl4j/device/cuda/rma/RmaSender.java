@@ -227,7 +227,7 @@ public final class RmaSender implements AutoCloseable {
             spec.name(),
             Patience.text(deadline),
             known ? "rank " + waitsFor[at] : "a rank of another machine",
-            known && waitsForSignal[at] ? "signal" : "take what was put to it");
+            known && waitsForSignal[at] ? "signal" : "receive a put");
   }
 
   /** Ends all waits, now and from now on: the communicator has failed. */

@@ -356,7 +356,7 @@ public final class DirectPlans implements AutoCloseable {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "a one-sided operation of a GPU is for a rank outside its team",
-          "report this: it should have been refused before");
+          "report this as a defect");
     }
     for (OneSidedWork.Awaited from : wait.awaited()) {
       arguments.putInt(DirectArguments.AWAITED + 4 * from.place(), from.signals());

@@ -113,7 +113,7 @@ class CopyEngineTest extends AgainstFakeCuda {
       assertEquals(4, calls("cuMemcpyAsync"));
       assertEquals(List.of(10, 20), pair.parts(0));
       assertEquals(
-          "the driver is for CUDA 12.2, and copies in batches came with 12.8",
+          "the driver is for CUDA 12.2, and copies in batches need 12.8",
           DriverLibrary.batchAbsence().orElseThrow());
     }
   }

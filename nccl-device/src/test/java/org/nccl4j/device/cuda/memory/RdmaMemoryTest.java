@@ -147,7 +147,7 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   void memoryThatIsNotWhatItShouldBeIsGivenBack() {
     fake.fakeCorrupt(1);
     CudaException e = assertThrows(CudaException.class, RdmaMemoryTest::makeAndMap);
-    assertTrue(e.problem().contains("sees other memory than the processor"), e.problem());
+    assertTrue(e.problem().contains("and the processor see different memory"), e.problem());
   }
 
   /** Of the calls that make and try it, see above, each fails once. */
@@ -191,7 +191,7 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   @Test
   void anOldDriverThatKnowsNoneOfTheAttributesOffersNothing() {
     fake.fakeFail("cuDeviceGetAttribute", 1);
-    assertTrue(GpuDirect.of(device().gpu()).absence().contains("no network card"));
+    assertTrue(GpuDirect.of(device().gpu()).absence().contains("lets no NIC"));
   }
 
   @Test

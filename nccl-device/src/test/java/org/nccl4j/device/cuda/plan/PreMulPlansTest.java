@@ -221,7 +221,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
         floats,
         ReductionOperator.preMulSum(DataType.INT32, 2),
         "of int32 is used for elements of float",
-        "make it for the type");
+        "create it for the type");
     refused(
         InvalidUsageException.class,
         floats,

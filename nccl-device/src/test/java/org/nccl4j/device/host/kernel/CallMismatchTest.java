@@ -173,7 +173,8 @@ class CallMismatchTest {
     for (DeviceStream stream : ranks.streams.subList(sendsOnly ? 1 : 0, ranks.n)) {
       NcclException thrown = assertThrows(NcclException.class, stream::synchronize);
       assertEquals(ErrorId.CALLS_DIFFER, thrown.id(), thrown.getMessage());
-      assertTrue(thrown.getMessage().contains("got data of another call"), thrown.getMessage());
+      assertTrue(
+          thrown.getMessage().contains("received data of another call"), thrown.getMessage());
     }
     buffers.forEach(DeviceMemory::close);
   }

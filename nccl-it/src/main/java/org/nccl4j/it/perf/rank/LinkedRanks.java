@@ -125,7 +125,7 @@ final class LinkedRanks implements Ranks {
     }
     return new TimeoutException(
         "no answer within " + patience.toSeconds() + " s\n" + who,
-        "see what the ranks above wait for; -T gives them longer");
+        "see what the ranks above wait for; -T allows them more time");
   }
 
   private NcclException broken(NcclException e) {

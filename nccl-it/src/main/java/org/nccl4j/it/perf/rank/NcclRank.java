@@ -38,7 +38,7 @@ final class NcclRank implements AutoCloseable {
     long window = nccl.register(communicator, memory.address(), memory.size());
     if (window == 0) {
       throw new RemoteException(
-          "libnccl makes no window of a buffer and does not say why",
+          "libnccl does not register a buffer as a window and gives no reason",
           "set NCCL_DEBUG=INFO to see its log, or omit --compare");
     }
     return window;

@@ -51,7 +51,7 @@ public final class RankProcess {
       return 1;
     } catch (IOException | ClassNotFoundException e) {
       throw new InternalErrorException(
-          "a rank's process cannot read its orders (" + e + ")",
+          "a rank's process cannot read its commands (" + e + ")",
           "this command is started by perf --processes, not by hand",
           e);
     }

@@ -35,8 +35,8 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
     if (card.pointers().size() == 1) {
       return no(
           card.name()
-              + " takes memory of the host alone (InfiniBand and RoCE take a GPU's with"
-              + " nvidia_peermem loaded, or by dma-bufs)");
+              + " uses only memory of the host (InfiniBand and RoCE use a GPU's with"
+              + " nvidia_peermem loaded, or with dma-bufs)");
     }
     List<NetDevice.Pointers> ways = new ArrayList<>();
     if (dmaBufs && gpu.dmaBufs() && card.pointers().contains(NetDevice.Pointers.DMA_BUF)) {

@@ -105,9 +105,9 @@ public final class GpuSlots implements AutoCloseable {
     }
     LOG.log(
         Logger.Level.WARNING,
-        "rank {0}: {1} does not {2} the memory of {3} itself, data go through pinned memory of the"
-            + " host instead, which is slower: {4}; {5}, or set NCCL_NET_GDR_LEVEL=LOC to do"
-            + " without GPUDirect",
+        "rank {0}: {1} does not {2} the memory of {3} itself, data go through pinned memory of"
+            + " the host instead, which is slower: {4}; {5}, or set NCCL_NET_GDR_LEVEL=LOC to"
+            + " disable GPUDirect",
         context.rank(),
         card.name(),
         reads ? "read" : "write",

@@ -81,7 +81,7 @@ final class PluginNet implements Net {
     if (found.isEmpty()) {
       throw new SystemErrorException(
           ErrorId.SYSTEM,
-          "network plug-in %s has %d devices, none of which takes memory of the host"
+          "network plug-in %s has %d devices, none of which supports memory of the host"
               .formatted(table, n),
           "see the plug-in's messages with NCCL_DEBUG=INFO, or set NCCL_NET_PLUGIN=none");
     }

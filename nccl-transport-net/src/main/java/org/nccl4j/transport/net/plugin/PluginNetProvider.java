@@ -65,7 +65,7 @@ public final class PluginNetProvider implements NetProvider {
       LOG.log(
           Logger.Level.WARNING,
           "The network plug-in is not used: {0}. Another network is used instead; set"
-              + " NCCL_NET=Plugin to have an error, or NCCL_NET_PLUGIN=none",
+              + " NCCL_NET=Plugin to get an error, or NCCL_NET_PLUGIN=none to use no plug-in",
           why);
     }
     return Support.no(why);

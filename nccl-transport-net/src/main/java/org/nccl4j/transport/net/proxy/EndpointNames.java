@@ -19,7 +19,8 @@ public record EndpointNames(int self, int peer, int sender) {
 
   /** Returns the error for a broken connection. */
   RemoteException lost(NcclException cause) {
-    String what = sender == self ? "" : ", by which it sends what rank %d does".formatted(sender);
+    String what =
+        sender == self ? "" : ", over which it forwards data of rank %d".formatted(sender);
     return new RemoteException(
         ErrorId.CONNECTION,
         "rank %d has lost its connection with rank %d%s: %s"

@@ -66,7 +66,7 @@ class GpuDirectChoiceTest {
     assertNo(
         choose(new GpuDirect("it is too old", false, false), Set.of(HOST, CUDA), "", NEAR),
         "it is too old");
-    assertNo(choose(BOTH, Set.of(HOST), "", NEAR), "mlx5_0:1 takes memory of the host alone");
+    assertNo(choose(BOTH, Set.of(HOST), "", NEAR), "mlx5_0:1 uses only memory of the host");
     assertNo(choose(BOTH, Set.of(HOST, CUDA), "", Support.no("it is far")), "it is far");
   }
 }

@@ -286,7 +286,7 @@ class SocketDialerTest {
           port.poll();
           return port.guests() == 0;
         });
-    assertTrue(port.refusals().contains("it did not prove itself in time"), port.refusals());
+    assertTrue(port.refusals().contains("it did not authenticate in time"), port.refusals());
   }
 
   @Test

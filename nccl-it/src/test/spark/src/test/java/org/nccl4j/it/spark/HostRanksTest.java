@@ -240,7 +240,7 @@ final class HostRanksTest {
                     .parallelize(List.of(1, 2, 3), RANKS)
                     .map(row -> BarrierRank.join(RankOptions.host()).rank())
                     .collect());
-    assertTrue(Cluster.messages(error).contains("is no barrier stage"), error.getMessage());
+    assertTrue(Cluster.messages(error).contains("is not a barrier stage"), error.getMessage());
   }
 
   @Test
