@@ -5,8 +5,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
 /**
- * Calls that wait for other ranks, each on a thread of its own; those of one object follow each
- * other in the order in which they were made.
+ * Runs calls that wait for other ranks, each on its own thread; calls of one object run one after
+ * the other, in the order in which they were made.
  */
 final class AsyncCalls {
   /** Done when the last call's thread has ended. Guarded by this. */
@@ -15,7 +15,7 @@ final class AsyncCalls {
   /**
    * Makes a call as {@link #call} does, after all calls that this object made before.
    *
-   * @param unwanted what becomes of an outcome that comes after the future was cancelled
+   * @param unwanted receives an outcome that comes after the future was cancelled
    */
   synchronized <T> CompletableFuture<T> inOrder(
       String name, Callable<T> body, Consumer<T> unwanted) {
@@ -38,7 +38,7 @@ final class AsyncCalls {
   /**
    * The outcome of a call; cancelling it interrupts the call.
    *
-   * @param unwanted what becomes of an outcome that comes after the future was cancelled
+   * @param unwanted receives an outcome that comes after the future was cancelled
    */
   static <T> CompletableFuture<T> call(String name, Callable<T> body, Consumer<T> unwanted) {
     CompletableFuture<T> future = new CompletableFuture<>();

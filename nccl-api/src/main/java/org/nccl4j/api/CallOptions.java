@@ -73,9 +73,9 @@ public final class CallOptions {
   }
 
   /**
-   * Has all-reduces and reduce-scatters travel quantised: as 8 bits for each element and a float32
-   * scale for each block of elements. For SUM and AVG of FLOAT32, FLOAT16 and BFLOAT16; the other
-   * operations are as without.
+   * Quantises the data that all-reduces and reduce-scatters send: 8 bits for each element and a
+   * float32 scale for each block of elements. For SUM and AVG of FLOAT32, FLOAT16 and BFLOAT16;
+   * other operations are not quantised.
    *
    * <p>Each rank's elements are rounded to the format once, added in float32 in the order of the
    * ranks, and the sum is rounded to the type; an all-reduce's sum is rounded to the format before.
@@ -110,7 +110,7 @@ public final class CallOptions {
   }
 
   /**
-   * Has quantised operations add the error of this rank's last rounding to its elements and keep
+   * Makes quantised operations add the error of this rank's last rounding to its elements and keep
    * the new one, so that errors do not add up over calls. Without {@link #withQuantisation} it has
    * no effect. A block in which this rank has a NaN or an infinity leaves its errors as they are.
    *

@@ -136,7 +136,7 @@ public final class Communicator implements AutoCloseable {
    * block of the ranks. Corresponds to ncclCommInitRankScalable.
    *
    * @param ids the same in the same order on all ranks, created by different processes; at most
-   *     nRanks. One for some hundreds of ranks is enough
+   *     nRanks. One for several hundred ranks is enough
    */
   public static Communicator initRank(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
@@ -660,12 +660,11 @@ public final class Communicator implements AutoCloseable {
    *
    * <p>As in NCCL, register an operation's buffers on all its ranks or on none, at the same offset
    * in registered memory of the same size. The first operation on it, outside the capture of a
-   * graph, waits for the other ranks, which make a window of it together. So a thread that drives
-   * several ranks calls that operation in a {@link Group}. If one rank's memory cannot be used,
-   * operations work as if nothing were registered, and {@link Registration#obstacle} gives the
-   * reason. Registering has no effect between machines: data for a network go through the
-   * connections' own memory, which the network knows. A window does the same without that wait
-   * ({@link #registerWindow}).
+   * graph, waits for the other ranks, and all ranks register the memory as a window. So a thread
+   * that drives several ranks calls that operation in a {@link Group}. If one rank's memory cannot
+   * be used, operations work as if nothing were registered, and {@link Registration#obstacle} gives
+   * the reason. Registering has no effect between machines: networks carry only the connections'
+   * own memory. A window has the same effect without that wait ({@link #registerWindow}).
    *
    * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is accepted
    *     without effect
@@ -745,7 +744,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Signals a rank, after all puts of this rank to it before in the same stream.
+   * Signals a rank, after all earlier puts of this rank to it in the same stream.
    *
    * @throws InvalidUsageException before the first window is registered
    */
@@ -754,7 +753,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Lets a stream wait until ranks have signalled this rank. A signal ends one wait.
+   * Makes a stream wait until ranks have signalled this rank. A signal ends one wait.
    *
    * @param signals the number of signals for each rank
    * @throws InvalidArgumentException for an invalid rank, or fewer than 1 signal
@@ -830,9 +829,8 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Makes the plan of a collective that is to come, as a sum and with the root 0, so that its first
-   * call takes less time. Launches nothing and waits for no other rank. Has an effect on GPUs
-   * alone.
+   * Plans a later collective, as a sum and with root 0, so that its first call takes less time.
+   * Launches nothing and waits for no other rank. Has an effect only on GPUs.
    *
    * @param operation all_reduce, reduce, broadcast, all_gather or reduce_scatter
    * @param count the count of the call
@@ -920,7 +918,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Allocates again what {@link #suspend} freed, and allows operations. Collective. After its
+   * Allocates the memory that {@link #suspend} freed, and allows operations. Collective. After its
    * return, no operation of another rank can be lost. Takes about as long as the creation of a
    * communicator.
    *

@@ -103,9 +103,9 @@ public final class CommunicatorConfig {
    *
    * <p>Communicators that share connections (all splits of one communicator, and their splits) use
    * the device memory of the first one only. In return their operations are totally ordered on each
-   * GPU, as if they were operations of one communicator: they run one after the other, in whatever
-   * streams, and every rank must call them in the same order, whatever the communicator. Otherwise
-   * data are mixed up. The next operation usually detects it ({@link
+   * GPU, as if they were operations of one communicator: they run one after the other, whatever
+   * their streams, and every rank must call them in the same order across all these communicators.
+   * Otherwise data are mixed up. The next operation usually detects it ({@link
    * org.nccl4j.device.OrderMismatchException}), but not over a network, or ranks wait until the
    * deadline. NCCL_CHECK_MODE=DEBUG_GLOBAL names the two calls instead. A failure or an abort of
    * one communicator is a failure or an abort of all.
@@ -119,9 +119,9 @@ public final class CommunicatorConfig {
    * machines. Only {@link org.nccl4j.device.cuda.CudaStream#beginCapture} captures its operations
    * and its parent's: other captures, for example with JCuda, are refused while connections are
    * shared. If a communicator was captured in another way before, its splits get their own
-   * connections, and the log says so. But a foreign capture of a stream of this library, through
-   * {@link org.nccl4j.device.cuda.CudaStream#handle}, may go unnoticed before a split: do not share
-   * in this case.
+   * connections, and the log says so. But another library's capture of a stream of this library,
+   * through {@link org.nccl4j.device.cuda.CudaStream#handle}, may not be detected before a split:
+   * do not share in this case.
    */
   public CommunicatorConfig withSplitShare(boolean share) {
     return new CommunicatorConfig(name, settings, share, shrinkShare);
@@ -188,13 +188,13 @@ public final class CommunicatorConfig {
   /** The use of a GPU's multiprocessors by operations. */
   public enum CtaPolicy {
     /**
-     * The fastest algorithm with the blocks that make it so; from 4 MiB on the fewest blocks within
-     * 3 % of that, if they were measured for the model of GPU and the number of ranks.
+     * The fastest algorithm with its best number of blocks; from 4 MiB on the fewest blocks within
+     * 3 % of the least time, if they were measured for the model of GPU and the number of ranks.
      */
     DEFAULT("0"),
     /**
-     * Operations of all sizes take few blocks: at most 12 between windows, which start only after
-     * the operation in front has ended, and 24 over connections. A computation beside them loses
+     * Operations of all sizes use few blocks: at most 12 between windows, which start only after
+     * the previous operation has ended, and 24 over connections. A concurrent computation loses
      * less; large operations take up to a third longer.
      */
     EFFICIENCY("1"),
@@ -215,7 +215,10 @@ public final class CommunicatorConfig {
     }
   }
 
-  /** The use of GPUs beside a program's own kernels; {@link CtaPolicy#DEFAULT} by default. */
+  /**
+   * How operations share a GPU with the program's own kernels; {@link CtaPolicy#DEFAULT} by
+   * default.
+   */
   public CommunicatorConfig withCtaPolicy(CtaPolicy policy) {
     Arguments.notNull(policy, "policy of CTAs");
     return with(PlanSettings.NCCL_CTA_POLICY.name(), policy.setting());

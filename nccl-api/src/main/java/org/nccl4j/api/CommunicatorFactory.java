@@ -80,7 +80,7 @@ final class CommunicatorFactory {
   }
 
   /**
-   * Makes the communicators that a server belongs to; it is closed with the first of them.
+   * Creates the communicators that a server belongs to; the first of them that closes closes it.
    *
    * @param server null if there is none
    */
@@ -199,12 +199,12 @@ final class CommunicatorFactory {
     return new InitRequest(name, device, settings);
   }
 
-  /** The same on all ranks, unless they are given different names. */
+  /** Returns the communicator's name, the same on all ranks unless their configurations differ. */
   private static String name(CommunicatorConfig config, List<BootstrapId> roots) {
     return config.name().isEmpty() ? roots.get(0).label() : config.name();
   }
 
-  /** Before anything is logged, and before anything is made. */
+  /** Opens the log file before anything is logged or created. */
   private static void openLog(Settings settings) {
     String file = settings.get(DebugSettings.NCCL_DEBUG_FILE);
     if (!file.isEmpty()) {
@@ -229,7 +229,7 @@ final class CommunicatorFactory {
     return settings;
   }
 
-  /** Once in a process. */
+  /** Logs the version, once in a process. */
   private static void tellVersion(Settings settings) {
     boolean alone = settings.get(DebugSettings.NCCL_DEBUG).equals("VERSION");
     System.Logger.Level level = alone ? System.Logger.Level.INFO : InfoLog.level(settings, "INIT");
@@ -239,7 +239,7 @@ final class CommunicatorFactory {
     }
   }
 
-  /** Each setting with its origin, once. */
+  /** Logs each setting with its origin, once. */
   private static void tellWhatIsSet(Settings settings) {
     System.Logger.Level level = InfoLog.level(settings, "ENV");
     if (LOG.isLoggable(level)) {

@@ -17,7 +17,7 @@ import org.nccl4j.device.Arguments;
 
 /**
  * Meters of one communicator for <a href="https://micrometer.io">Micrometer</a>, which is an
- * optional dependency: only who uses this class needs it.
+ * optional dependency that only this class needs.
  *
  * <pre>{@code
  * new CommunicatorMetrics(communicator).bindTo(registry);
@@ -28,9 +28,9 @@ import org.nccl4j.device.Arguments;
  *
  * <ul>
  *   <li>{@code nccl4j.operations}: operations launched
- *   <li>{@code nccl4j.operation.bytes}: bytes of the counts they were called with
- *   <li>{@code nccl4j.operation.time}: from launch to end, with the wait in the stream; not of
- *       those that were captured into a graph
+ *   <li>{@code nccl4j.operation.bytes}: bytes of the data that they were called with
+ *   <li>{@code nccl4j.operation.time}: from launch to end, with the wait in the stream; without
+ *       operations that were captured into a graph
  *   <li>{@code nccl4j.errors}: 1 once the communicator has failed
  * </ul>
  *
@@ -48,7 +48,10 @@ public final class CommunicatorMetrics implements MeterBinder, AutoCloseable {
     this.state = Arguments.notNull(communicator, "communicator").state();
   }
 
-  /** Registers the meters, and counts from now on; nothing if it was called for this registry. */
+  /**
+   * Registers the meters and starts to count; has no effect if it was already called for this
+   * registry.
+   */
   @Override
   public synchronized void bindTo(MeterRegistry registry) {
     Arguments.notNull(registry, "registry of meters");

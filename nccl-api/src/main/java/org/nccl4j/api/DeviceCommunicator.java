@@ -62,7 +62,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
   }
 
-  /** One of this rank's; its errors are reported to all ranks. */
+  /** Creates this rank's device communicator; an error is reported to all ranks. */
   static DeviceCommunicator create(
       WindowRegistry windows, String name, int rank, DeviceCommRequirements asked) {
     KernelMemory memory =

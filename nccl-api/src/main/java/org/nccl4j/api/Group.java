@@ -13,7 +13,7 @@ import org.nccl4j.device.DeviceStream;
  *
  * <p>A group launches all of its operations or none. If a call in it throws, or a group inside it
  * throws, the outermost end throws that first error, even if the program has caught it. The
- * thread's next group starts anew.
+ * thread's next group is independent of it.
  */
 public final class Group {
   private Group() {}
@@ -72,7 +72,7 @@ public final class Group {
    *
    * @return the predicted time of the slowest rank
    * @throws org.nccl4j.device.InvalidUsageException without a start, inside another group, and for
-   *     a group in which a window was registered or deregistered; then the group goes on
+   *     a group in which a window was registered or deregistered; then the group stays open
    * @throws org.nccl4j.device.NcclException the first error of a call in the group
    */
   public static Duration simulateEnd() {

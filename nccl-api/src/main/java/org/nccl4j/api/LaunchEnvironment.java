@@ -20,7 +20,7 @@ import org.nccl4j.device.InvalidUsageException;
  * @param rank the rank of this process
  * @param nRanks the number of ranks of all processes
  * @param localRank the number of this process among the processes of its machine
- * @param uniqueId the launcher's id for the first communicator; only {@code nccl run} makes one
+ * @param uniqueId the launcher's id for the first communicator; only {@code nccl run} creates one
  * @param meetingPoint host:port where rank 0 may listen, if the launcher names one
  */
 public record LaunchEnvironment(

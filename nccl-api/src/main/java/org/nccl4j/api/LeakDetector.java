@@ -5,8 +5,8 @@ import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.DebugLog;
 
 /**
- * Reports communicators that the program lost without closing them, with the place of their
- * creation. They are not closed then: an operation may still be under way.
+ * Logs communicators that were garbage collected before close, with the place of their creation.
+ * They are not closed then: an operation may still run.
  */
 final class LeakDetector implements Runnable {
   private static final System.Logger LOG = DebugLog.of("INIT");
@@ -24,7 +24,7 @@ final class LeakDetector implements Runnable {
   /**
    * Watches a communicator.
    *
-   * @param handle what every object that stands for it refers to, and nothing else
+   * @param handle referenced by all objects that represent the communicator, and by nothing else
    */
   static void watch(Object handle, CommunicatorState state) {
     CLEANER.register(handle, new LeakDetector(state, caller()));

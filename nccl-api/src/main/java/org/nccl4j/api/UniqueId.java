@@ -12,9 +12,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * The address of the bootstrap root, and a secret that proves membership. With it the ranks of a
- * communicator find each other. One rank creates it and passes it to the others through any
- * channel. Everyone who knows it can join, so treat it as a password.
+ * The address of the bootstrap root, and a secret that proves membership. The ranks of a
+ * communicator use it to find each other. One rank creates it and passes it to the others through
+ * any channel. Everyone who knows it can join, so treat it as a password.
  *
  * <p>Immutable. The text form has only letters and digits, so it fits into an environment variable
  * or a command line.

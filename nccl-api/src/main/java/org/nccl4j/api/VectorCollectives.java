@@ -10,8 +10,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 
 /**
- * Operations in which every rank's part has a size of its own, made of sends and receives, or of
- * reductions, that progress together.
+ * Operations in which every rank's part has its own size, as groups of sends and receives or of
+ * reductions.
  */
 final class VectorCollectives {
   /** A count and an offset together have less than 2^63 bytes. */
@@ -23,9 +23,9 @@ final class VectorCollectives {
     this.comm = comm;
   }
 
-  /** Elements of each rank and where they begin. */
+  /** The number of elements of each rank and the offset of the first one. */
   record Parts(String name, long[] counts, long[] offsets) {
-    /** One after the other. */
+    /** Contiguous parts. */
     static Parts packed(String name, long[] counts) {
       long[] offsets = new long[counts == null ? 0 : counts.length];
       for (int r = 1; r < offsets.length; r++) {

@@ -1,13 +1,13 @@
 package org.nccl4j.device;
 
-/** Arguments that may not be null, or below 0. */
+/** Checks of arguments that must not be null or negative. */
 public final class Arguments {
   private Arguments() {}
 
   /**
-   * Refuses null.
+   * Throws for null.
    *
-   * @param what the argument as the caller knows it, e.g. "unique id"
+   * @param what name of the argument, such as "unique id"
    * @return the value
    * @throws InvalidArgumentException if it is null
    */
@@ -20,7 +20,7 @@ public final class Arguments {
   }
 
   /**
-   * Refuses what is below 0.
+   * Throws for a negative count.
    *
    * @return the count
    * @throws InvalidArgumentException if it is negative

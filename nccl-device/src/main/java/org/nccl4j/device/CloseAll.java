@@ -1,17 +1,16 @@
 package org.nccl4j.device;
 
 /**
- * Frees several things one after the other, also where one of them cannot be freed: of a GPU whose
- * context is broken every call fails, and memory of the host is to be freed all the same. One
- * thread.
+ * Frees several resources one after the other, even if one of them fails: with a broken GPU context
+ * every driver call fails, but host memory must still be freed. One thread.
  */
 public final class CloseAll {
   private RuntimeException failure;
 
-  /** None yet. */
+  /** Creates an object without failures. */
   public CloseAll() {}
 
-  /** Frees one; keeps its exception until {@link #end}. */
+  /** Frees a resource; keeps its exception until {@link #end}. */
   public void take(Runnable release) {
     try {
       release.run();
@@ -24,7 +23,7 @@ public final class CloseAll {
     }
   }
 
-  /** Throws the first failure, with the others. */
+  /** Throws the first failure; the others are suppressed exceptions. */
   public void end() {
     if (failure != null) {
       throw failure;

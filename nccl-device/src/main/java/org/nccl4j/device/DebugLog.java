@@ -41,11 +41,11 @@ public final class DebugLog implements System.Logger {
   }
 
   /**
-   * Has everything logged to a file from now on. The file is appended to. The first file that a
-   * process names stays the one for all its communicators.
+   * Directs all logging to a file from now on, appending to it. The first file that a process names
+   * is used for all its communicators.
    *
    * @param pattern the file's name, see {@link #expand}
-   * @param least what is below is not logged
+   * @param least level; lower levels are not logged
    * @throws InvalidArgumentException if the file cannot be written
    */
   public static synchronized void toFile(String pattern, Level least) {
@@ -92,7 +92,7 @@ public final class DebugLog implements System.Logger {
     return Path.of(name.toString());
   }
 
-  /** This host's name, "?" where it is not known. */
+  /** This host's name, "?" if unknown. */
   public static String hostName() {
     try {
       return Files.readString(Path.of("/proc/sys/kernel/hostname")).trim();
@@ -144,7 +144,7 @@ public final class DebugLog implements System.Logger {
     }
   }
 
-  /** One line, at once: after a crash the file needs the last one. */
+  /** Writes and flushes one line, so that the file has the last one after a crash. */
   private void write(Target file, Level level, String message) {
     String line =
         "%s %s:%d %s %s %s%n"

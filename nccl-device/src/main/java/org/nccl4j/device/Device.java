@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.Optional;
 
 /**
- * Something that has memory and executes operations on it in streams: a CUDA GPU, or the host.
+ * A CUDA GPU or the host: has memory, and executes operations on it in streams.
  *
  * <p>Any thread may call any method.
  */
@@ -33,7 +33,7 @@ public abstract class Device {
   public abstract String name();
 
   /**
-   * New memory, zeroed, on this device.
+   * Allocates zeroed memory on this device.
    *
    * @param bytes how many, at least 0
    * @throws InvalidArgumentException if bytes is negative
@@ -42,8 +42,8 @@ public abstract class Device {
   public abstract DeviceMemory allocate(long bytes);
 
   /**
-   * New memory, zeroed, on this device, that other ranks can map: what {@link #allocate} gives, but
-   * fit for windows. As ncclMemAlloc; closing it is ncclMemFree.
+   * Allocates zeroed memory on this device that other ranks can map, as windows need. Corresponds
+   * to ncclMemAlloc; closing it to ncclMemFree.
    *
    * @param bytes how many, at least 0
    * @throws InvalidArgumentException if bytes is negative
@@ -52,24 +52,25 @@ public abstract class Device {
   public abstract DeviceMemory memAlloc(long bytes);
 
   /**
-   * Memory that other code allocated and frees: of another library, or of a {@code MemorySegment}
-   * (its address() and byteSize()). It must live until the last operation on it has ended; closing
-   * the result leaves it alone. Buffers that operations write to must be writable.
+   * Wraps memory that other code allocated and frees: of another library, or of a {@code
+   * MemorySegment} (its address() and byteSize()). It must live until the last operation on it has
+   * ended; closing the result does not free it. Buffers that operations write to must be writable.
    *
-   * @param address where it begins
-   * @param bytes how much of it may be used
+   * @param address of the first byte
+   * @param bytes size of the usable memory
    * @throws InvalidArgumentException if bytes is negative, or if, of one byte or more, the address
-   *     is 0 or the first byte is memory that this device cannot read; a GPU asks about the last
-   *     byte too
+   *     is 0 or the first byte is memory that this device cannot read; a GPU also checks the last
+   *     byte
    */
   public abstract DeviceMemory wrap(long address, long bytes);
 
   /**
-   * The bytes of a direct buffer, from its position to its limit, which the result keeps reachable.
-   * A GPU takes buffers of memory that CUDA has pinned (cuMemHostAlloc, cuMemHostRegister).
+   * Wraps the bytes of a direct buffer, from its position to its limit; the result keeps the buffer
+   * reachable. A GPU accepts buffers of memory that CUDA has pinned (cuMemHostAlloc,
+   * cuMemHostRegister).
    *
-   * @throws InvalidArgumentException for a heap buffer, which has no address that stays, for a
-   *     read-only one, and on a GPU for memory that is not pinned
+   * @throws InvalidArgumentException for a heap buffer, which has no fixed address, for a read-only
+   *     one, and on a GPU for memory that is not pinned
    */
   public abstract DeviceMemory wrap(ByteBuffer direct);
 
@@ -80,7 +81,7 @@ public abstract class Device {
     }
   }
 
-  /** Throws for a buffer that has no address that stays, or that cannot be written to. */
+  /** Throws for a heap buffer or a read-only one. */
   protected static void checkDirect(ByteBuffer buffer) {
     if (!Arguments.notNull(buffer, "buffer").isDirect()) {
       throw new InvalidArgumentException(
@@ -116,7 +117,7 @@ public abstract class Device {
    * device address. It calls the driver, so use it to find mistakes (NCCL_CHECK_POINTERS=1).
    *
    * @param memory of this device
-   * @return a clause that begins with "the"; empty if nothing is known against it
+   * @return a clause that begins with "the"; empty without an objection
    */
   public Optional<String> objection(DeviceMemory memory) {
     Arguments.notNull(memory, "memory");

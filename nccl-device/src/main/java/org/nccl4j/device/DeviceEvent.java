@@ -1,24 +1,26 @@
 package org.nccl4j.device;
 
 /**
- * A point in a stream, for another stream or a thread to wait for, and to measure time between. Any
- * thread may call any method; all but {@link #close()} throw {@link InvalidUsageException} after
- * it.
+ * A point in a stream that another stream or a thread can wait for; two events measure the time
+ * between them. Any thread may call any method; after {@link #close()} all others throw {@link
+ * InvalidUsageException}.
  */
 public abstract class DeviceEvent implements AutoCloseable {
   /** Creates an event; only implementations in this module do. */
   protected DeviceEvent() {}
 
-  /** True if its last recording has happened, or if it was never recorded. Never waits. */
+  /**
+   * True if the stream has reached its last recording, or if it was never recorded. Never waits.
+   */
   public abstract boolean isComplete();
 
-  /** Waits until its last recording has happened. */
+  /** Waits until the stream has reached its last recording. */
   public abstract void synchronize();
 
   /**
    * Microseconds from another event's last recording to this one's.
    *
-   * @throws InvalidUsageException if either has not happened
+   * @throws InvalidUsageException if a stream has not reached one of them
    */
   public abstract double microsecondsSince(DeviceEvent earlier);
 

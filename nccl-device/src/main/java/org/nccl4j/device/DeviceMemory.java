@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 /**
  * A range of a device's memory.
  *
- * <p>Any thread may call any method. Bytes that two threads or streams write at once become
- * either's. Freed by {@link #close()}: slices of it are then closed too.
+ * <p>Any thread may call any method. If two threads or streams write the same bytes at once, the
+ * result is one of the two. Freed by {@link #close()}: slices of it are then closed too.
  */
 public abstract class DeviceMemory implements AutoCloseable {
   private final long size;
@@ -15,7 +15,7 @@ public abstract class DeviceMemory implements AutoCloseable {
   private volatile boolean closed; // a slice
 
   /**
-   * Memory that is no slice, for the implementations in this module.
+   * Memory that is not a slice, for the implementations in this module.
    *
    * @param leases free it
    */
@@ -64,16 +64,16 @@ public abstract class DeviceMemory implements AutoCloseable {
   /**
    * A part of it, sharing its bytes.
    *
-   * @param offset where the part begins, in bytes
-   * @param bytes how long it is
+   * @param offset of the part, in bytes
+   * @param bytes size of the part
    * @throws InvalidArgumentException if the part is not inside this memory
    * @throws InvalidUsageException after close
    */
   public abstract DeviceMemory slice(long offset, long bytes);
 
   /**
-   * Copies the remaining bytes of a buffer into this memory, now: on return they are there. Takes
-   * no account of streams.
+   * Copies the remaining bytes of a buffer into this memory before it returns. Does not wait for
+   * streams.
    *
    * @param offset the first byte written
    * @param source heap or direct; its position advances to its limit
@@ -83,26 +83,27 @@ public abstract class DeviceMemory implements AutoCloseable {
   public abstract void write(long offset, ByteBuffer source);
 
   /**
-   * Fills the remaining bytes of a buffer from this memory, now. Takes no account of streams.
+   * Fills the remaining bytes of a buffer from this memory before it returns. Does not wait for
+   * streams.
    *
    * @param offset the first byte read
    * @param target heap or direct; its position advances to its limit
-   * @throws InvalidArgumentException if there are not so many, or for a read-only buffer
+   * @throws InvalidArgumentException if the memory has fewer bytes, or for a read-only buffer
    * @throws InvalidUsageException after close
    */
   public abstract void read(long offset, ByteBuffer target);
 
   /**
-   * Sets every byte, now. Takes no account of streams.
+   * Sets every byte before it returns. Does not wait for streams.
    *
    * @throws InvalidUsageException after close
    */
   public abstract void fill(byte value);
 
   /**
-   * Frees it. Operations that were called with it before, also those of a group that is still open,
-   * run to their end, as do reads, writes and fills of other threads: it is freed after them. A
-   * slice or a wrapped range only becomes unusable. Calling it again does nothing.
+   * Frees the memory after all operations that were called with it before, including those of an
+   * open group, and after reads, writes and fills of other threads. A slice or a wrapped range only
+   * becomes unusable. Calling it again does nothing.
    */
   @Override
   public final void close() {
@@ -124,7 +125,7 @@ public abstract class DeviceMemory implements AutoCloseable {
     }
   }
 
-  /** Throws for a buffer that cannot be filled. */
+  /** Throws for a read-only buffer. */
   protected static void checkWritable(ByteBuffer target) {
     if (target.isReadOnly()) {
       throw new InvalidArgumentException(

@@ -6,7 +6,7 @@ import java.time.Duration;
  * A queue of operations that a device runs one after the other, in the order in which they were
  * launched. Any thread may call any method.
  *
- * <p>Whatever launches throws {@link InvalidArgumentException} for null, and {@link
+ * <p>Methods that launch throw {@link InvalidArgumentException} for null, and {@link
  * InvalidUsageException} after {@link #close()}.
  */
 public abstract class DeviceStream implements AutoCloseable {
@@ -29,19 +29,19 @@ public abstract class DeviceStream implements AutoCloseable {
   public abstract Device device();
 
   /**
-   * Waits until all that was launched so far has ended. An interruption does not end the wait,
-   * since what was launched goes on, and the thread stays interrupted. {@code Communicator.abort}
-   * from another thread ends it, and so does the operation's deadline. A virtual thread that waits
-   * leaves its carrier to others.
+   * Waits until all operations launched so far have ended. An interruption does not end the wait,
+   * since the operations continue; the thread stays interrupted. {@code Communicator.abort} from
+   * another thread ends it, and so does the operation's deadline. A waiting virtual thread releases
+   * its carrier.
    *
    * @throws NcclException the first error of an operation of this stream since the last call
    */
   public abstract void synchronize();
 
   /**
-   * Waits until all that was launched so far has ended, but no longer than a while.
+   * Waits until all operations launched so far have ended, at most for a given time.
    *
-   * @throws TimeoutException if it has not; the operations go on
+   * @throws TimeoutException if they have not; they continue
    * @throws NcclException the first error of an operation of this stream since the last call
    */
   public abstract void synchronize(Duration patience);
@@ -50,25 +50,25 @@ public abstract class DeviceStream implements AutoCloseable {
   public abstract boolean isIdle();
 
   /**
-   * Lets what was launched begin although nobody waits for it. Nothing to do where the device sees
-   * to it by itself. Never waits.
+   * Lets launched operations begin although no thread waits for them. Has no effect on devices that
+   * start them by themselves. Never waits.
    */
   public void startNow() {}
 
   /**
-   * From now on launches do not wait for room, or no longer: of ranks that one thread drives, one
-   * may wait for operations that the thread launches later. Earlier launches do not wait for them;
-   * this call may wait for earlier launches. Begins and ends are counted. Nothing to do where the
-   * device has its own ways.
+   * Begins or ends a period in which launches do not wait for room in the queue: if one thread
+   * drives several ranks, a rank may wait for operations that the thread launches later. This call
+   * may wait for earlier launches. Begins and ends are counted. Has no effect on devices without a
+   * bounded queue.
    *
-   * @param begins false to end it
+   * @param begins false to end the period
    */
   public void grow(boolean begins) {}
 
-  /** Launches the recording of an event: it happens when all launched before has ended. */
+  /** Launches the recording of an event: it is recorded when all earlier launches have ended. */
   public abstract void record(DeviceEvent event);
 
-  /** Launches a wait: later launches run once the event's last recording has happened. */
+  /** Launches a wait: later launches run once the event has been recorded. */
   public abstract void await(DeviceEvent event);
 
   /**
@@ -79,7 +79,7 @@ public abstract class DeviceStream implements AutoCloseable {
    */
   public abstract void copy(DeviceMemory source, DeviceMemory target);
 
-  /** Throws unless a copy can be made. */
+  /** Throws for null and for different sizes. */
   protected static void checkCopy(DeviceMemory source, DeviceMemory target) {
     Arguments.notNull(source, "memory to copy from");
     Arguments.notNull(target, "memory to copy to");
@@ -93,7 +93,7 @@ public abstract class DeviceStream implements AutoCloseable {
     target.checkOpen();
   }
 
-  /** The stream's error after a host function threw. */
+  /** Returns the stream's error for an exception of a host function. */
   protected static NcclException thrown(Throwable by) {
     return by instanceof NcclException ours
         ? ours
@@ -118,15 +118,15 @@ public abstract class DeviceStream implements AutoCloseable {
   }
 
   /**
-   * Launches a function that the host runs when all launched before has ended. It must not call
+   * Launches a function that the host runs when all earlier launches have ended. It must not call
    * this library's operations.
    *
-   * @param function what it throws becomes the stream's error, the cause of an {@link
+   * @param function its exception becomes the stream's error, as the cause of an {@link
    *     InvalidUsageException}
    */
   public abstract void launchHostFunction(Runnable function);
 
-  /** Waits for what was launched, at most for the operations' deadlines, and frees the stream. */
+  /** Waits for launched operations, at most until their deadlines, and frees the stream. */
   @Override
   public abstract void close();
 

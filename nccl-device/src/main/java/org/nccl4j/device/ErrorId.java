@@ -9,7 +9,7 @@ import org.nccl4j.device.NcclException.Code;
 public enum ErrorId {
   /** {@link Code#UNHANDLED_CUDA_ERROR}. */
   CUDA(Code.UNHANDLED_CUDA_ERROR),
-  /** {@link Code#SYSTEM_ERROR}, for errors without a kind of their own. */
+  /** {@link Code#SYSTEM_ERROR}, for errors without their own kind. */
   SYSTEM(Code.SYSTEM_ERROR),
   /** Another host cannot be reached. */
   UNREACHABLE(
@@ -74,7 +74,7 @@ public enum ErrorId {
       "install it, or omit --compare"),
   /** {@link Code#INTERNAL_ERROR}. */
   INTERNAL(Code.INTERNAL_ERROR),
-  /** {@link Code#INVALID_ARGUMENT}, for errors without a kind of their own. */
+  /** {@link Code#INVALID_ARGUMENT}, for errors without their own kind. */
   ARGUMENT(Code.INVALID_ARGUMENT),
   /** Null where a value is required. */
   NULL(
@@ -165,7 +165,7 @@ public enum ErrorId {
           + " differ, or the windows' range is full",
       "register memory of Device.memAlloc with the same size and offset on all ranks; enlarge the"
           + " range with NCCL_WIN_STRIDE"),
-  /** {@link Code#INVALID_USAGE}, for errors without a kind of their own. */
+  /** {@link Code#INVALID_USAGE}, for errors without their own kind. */
   USAGE(Code.INVALID_USAGE),
   /** Options of a command that do not fit together. */
   OPTIONS(
@@ -289,7 +289,7 @@ public enum ErrorId {
       Code.INVALID_USAGE,
       "The device or this build does not support the request",
       "use another type, operator or device; the message names those that work"),
-  /** {@link Code#REMOTE_ERROR}, for errors without a kind of their own. */
+  /** {@link Code#REMOTE_ERROR}, for errors without their own kind. */
   REMOTE(Code.REMOTE_ERROR),
   /** Another rank failed and sent its error. */
   RANK_FAILED(
@@ -338,7 +338,7 @@ public enum ErrorId {
       Code.REMOTE_ERROR,
       "Memory of another rank cannot be opened in this process",
       "in containers share the host's IPC namespace (--ipc=host); load nccl4j once in a process"),
-  /** {@link Code#TIMEOUT}, for errors without a kind of their own. */
+  /** {@link Code#TIMEOUT}, for errors without their own kind. */
   TIMEOUT(Code.TIMEOUT),
   /** Missing ranks. */
   RANKS_MISSING(

@@ -3,8 +3,8 @@ package org.nccl4j.device;
 import java.util.function.Consumer;
 
 /**
- * Calls that an engine holds back until their group's end: streams know nothing of them, and tell
- * the engine when a thread waits for a stream. Any thread.
+ * Notifies an engine that holds calls back until their group's end when a thread waits for a
+ * stream, since the stream does not know these calls. Any thread.
  */
 public final class HeldCalls {
   /** Null until an engine holds calls back for the first time. */
@@ -12,20 +12,23 @@ public final class HeldCalls {
 
   private HeldCalls() {}
 
-  /** Has an engine told, on the thread that is about to wait, of each stream that it waits for. */
+  /**
+   * Registers an engine's listener; it is called on the waiting thread, with each stream before the
+   * wait.
+   */
   public static void tell(Consumer<DeviceStream> told) {
     engine = told;
   }
 
-  /** True if an engine may hold calls back: most programs have no groups. */
+  /** True if an engine may hold calls back; false in programs without groups. */
   @HotPath
   public static boolean mayExist() {
     return engine != null;
   }
 
   /**
-   * Announces that the thread is about to wait for all launches of a stream. Streams call it if
-   * there may be held calls.
+   * Notifies the engine that the calling thread is about to wait for all launches of a stream.
+   * Streams call it if {@link #mayExist}.
    */
   public static void awaits(DeviceStream stream) {
     engine.accept(stream);

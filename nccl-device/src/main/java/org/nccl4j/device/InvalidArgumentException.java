@@ -1,6 +1,6 @@
 package org.nccl4j.device;
 
-/** An argument that no state of the program would make right. */
+/** An argument that is invalid in every state of the program. */
 public final class InvalidArgumentException extends NcclException {
   private static final long serialVersionUID = 1L;
 

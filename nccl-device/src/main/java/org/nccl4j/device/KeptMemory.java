@@ -5,14 +5,13 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Memory that is never freed, since a kernel or thread may still use it when its time to be freed
- * has come: that would end the process, or change memory of other code. The log says so. Any
- * thread.
+ * Keeps memory that must never be freed, since a kernel or thread may still use it: freeing it
+ * could crash the process or corrupt other memory. It is logged. Any thread.
  */
 public final class KeptMemory {
   private static final System.Logger LOG = DebugLog.of("ALLOC");
 
-  /** Cleaners free what is not reachable. Guarded by itself. */
+  /** Keeps owners reachable, so that cleaners do not free their memory. Guarded by itself. */
   private static final List<Object> OWNERS = new ArrayList<>();
 
   private KeptMemory() {}
@@ -21,9 +20,9 @@ public final class KeptMemory {
    * Keeps memory for as long as the process lives.
    *
    * @param owner keeps all of it reachable
-   * @param whose for people
-   * @param bytes how much it is
-   * @param why the kernel or thread that may still use it, for people
+   * @param whose name of the memory, for the log
+   * @param bytes its size
+   * @param why the kernel or thread that may still use it, for the log
    */
   public static void keep(Object owner, String whose, long bytes, String why) {
     synchronized (OWNERS) {

@@ -4,11 +4,11 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Counts the uses of a memory or of a stream, so that closing frees it under nobody: it is freed by
- * close, or by the end of the last lease after that. Any thread.
+ * Counts the uses of a memory or of a stream, so that it is never freed while it is used: close
+ * frees it, or the end of the last lease after close. Any thread.
  *
- * <p>Held from a call to its launch, and while bytes are copied. Launched operations need no lease:
- * the device knows of them, and frees after them.
+ * <p>A lease is held from a call to its launch, and while bytes are copied. Launched operations
+ * need no lease: the device knows them, and frees after them.
  */
 public abstract class Leases {
   private static final int CLOSED = Integer.MIN_VALUE;
@@ -28,7 +28,7 @@ public abstract class Leases {
   /** Creates an open lease count that no operation uses. */
   protected Leases() {}
 
-  /** Leases that free by running a function, which close or the last user calls. */
+  /** Creates leases that run a function to free, on close or at the end of the last lease. */
   public static Leases freeing(Runnable release) {
     return new Leases() {
       @Override
@@ -38,7 +38,7 @@ public abstract class Leases {
     };
   }
 
-  /** The leases of a memory; a slice has those of the memory that it is a part of. */
+  /** The leases of a memory; a slice has those of its memory. */
   public static Leases of(DeviceMemory memory) {
     return memory.leases();
   }
@@ -49,12 +49,12 @@ public abstract class Leases {
   }
 
   /**
-   * Begins a lease of each of two memories, also after close as long as there is another; for a
-   * launch on behalf of a call that may hold some.
+   * Begins a lease of each of two memories, also after close if there is still another lease; for a
+   * launch of a call that may hold leases.
    *
    * @param send may be null
    * @param recv may be null
-   * @throws InvalidUsageException if one is over; then there is no lease
+   * @throws InvalidUsageException if one is over; then no lease is begun
    */
   @HotPath
   public static void extend(DeviceMemory send, DeviceMemory recv) {
@@ -72,7 +72,7 @@ public abstract class Leases {
    *
    * @param first may be null
    * @param second may be null
-   * @throws InvalidUsageException if one is closed; then there is no lease
+   * @throws InvalidUsageException if one is closed; then no lease is begun
    */
   @HotPath
   public static void begin(DeviceMemory first, DeviceMemory second) {
@@ -88,7 +88,7 @@ public abstract class Leases {
   /**
    * Begins a lease of a stream.
    *
-   * @throws InvalidUsageException if it is closed; then there is none
+   * @throws InvalidUsageException if it is closed; then no lease is begun
    */
   @HotPath
   public static void begin(DeviceStream stream) {
@@ -113,10 +113,13 @@ public abstract class Leases {
     return memory.closed();
   }
 
-  /** Frees the thing. Called once, by the thread that closes it. */
+  /** Frees the memory or stream. Called once, by the thread that closes it. */
   protected abstract void free();
 
-  /** Frees the thing. Called once instead of {@link #free}, by the thread that used it last. */
+  /**
+   * Frees the memory or stream. Called once instead of {@link #free}, by the thread that ends the
+   * last lease.
+   */
   protected void freeLate() {
     free();
   }
@@ -147,10 +150,10 @@ public abstract class Leases {
   }
 
   /**
-   * Begins a lease, also after close as long as there is another; for a launch on behalf of a call
-   * that may hold one.
+   * Begins a lease, also after close if there is still another lease; for a launch of a call that
+   * may hold one.
    *
-   * @return false if the thing is over
+   * @return false if it {@link #isOver}
    */
   @HotPath
   public final boolean extend() {
@@ -164,7 +167,7 @@ public abstract class Leases {
     return false;
   }
 
-  /** Ends a lease; frees if it was the last, and the thing was closed meanwhile. */
+  /** Ends a lease; frees after close if it was the last. */
   @HotPath
   public final void end() {
     if ((int) STATE.getAndAdd(this, -1) == CLOSED + 1) {
@@ -172,15 +175,15 @@ public abstract class Leases {
     }
   }
 
-  /** Closes as {@link #close(Object)} does, and notifies nobody. */
+  /** Closes as {@link #close(Object)} does, without a log line for overdue leases. */
   public final boolean close() {
     return close(this);
   }
 
   /**
-   * Refuses leases from now on, and frees unless there are some.
+   * Refuses new leases, and frees unless leases exist.
    *
-   * @param what the thing, for people, if they are not ended soon
+   * @param what description for the log if leases are not ended soon
    * @return false if it had been called before
    */
   public final boolean close(Object what) {

@@ -1,8 +1,8 @@
 package org.nccl4j.device;
 
 /**
- * Anything that goes wrong in nccl4j. Its message has the fact and the place in one sentence and
- * the remedy (a setting, a command, a change in the program) in another.
+ * An error of nccl4j. Its message has the fact and the place in one sentence and the remedy (a
+ * setting, a command, a change in the program) in another.
  *
  * <p>Unchecked, since most callers cannot repair it. The subclasses are NCCL's result codes. Only
  * this package can add one; {@link #code()} and {@link #id()} tell them apart.
@@ -104,8 +104,8 @@ public abstract class NcclException extends RuntimeException {
   }
 
   /**
-   * The same error for another thread or rank to throw: its own stack trace, and as its cause this
-   * one's stack trace and cause, without the text, which would be printed twice.
+   * Returns the same error for another thread or rank to throw, with its own stack trace. Its cause
+   * has this error's stack trace and cause, without the text, which would be printed twice.
    */
   public final NcclException again() {
     Throwable origin = getCause() instanceof Origin first ? first : new Origin(this);
@@ -116,7 +116,7 @@ public abstract class NcclException extends RuntimeException {
     return again;
   }
 
-  /** An error of the same kind and remedy with another problem, of which this one is the cause. */
+  /** Returns an error of the same kind and remedy with another problem; this error is its cause. */
   public final NcclException within(String newProblem) {
     return copy(newProblem, this);
   }

@@ -11,14 +11,14 @@ import java.util.Iterator;
 import java.util.List;
 
 /**
- * Memory and streams that were closed while a call used them, and are freed by its end. The log
- * names each that is still in use after a minute, once. Any thread.
+ * Logs memory and streams that were closed while a call used them and are still in use after a
+ * minute; each once. Any thread.
  */
 public final class OverdueLeases {
-  /** The longest time that is not told of. */
+  /** The time after which a lease is logged. */
   static final long NANOS = 60_000_000_000L;
 
-  /** The most leases that are kept; older ones are forgotten. */
+  /** The most leases that are watched; older ones are dropped. */
   static final int MOST = 256;
 
   private static final System.Logger LOG = DebugLog.of("ALLOC");
@@ -44,14 +44,12 @@ public final class OverdueLeases {
     return OF_PROCESS;
   }
 
-  /** Something of this process was closed while there are leases of it. */
+  /** Watches the leases of an object that was closed while it is used. */
   static void closed(Leases leases, Object what) {
     OF_PROCESS.add(leases, what, System.nanoTime());
   }
 
-  /**
-   * Logs what has become overdue. Called every now and then, as long as there are communicators.
-   */
+  /** Logs overdue leases. Called repeatedly while there are communicators. */
   public static void look() {
     if (OF_PROCESS.some) {
       OF_PROCESS.overdue(System.nanoTime()).forEach(line -> LOG.log(Level.WARNING, line));
@@ -67,7 +65,7 @@ public final class OverdueLeases {
     some = true;
   }
 
-  /** Lines about those that have become overdue, which are forgotten. */
+  /** Returns a line for each overdue lease, and stops watching it. */
   synchronized List<String> overdue(long nowNanos) {
     List<String> lines = new ArrayList<>();
     for (Iterator<Closed> each = closed.iterator(); each.hasNext(); ) {

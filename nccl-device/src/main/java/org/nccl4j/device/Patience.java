@@ -6,12 +6,15 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
 /**
- * Waits of a length that a user gives. A length beyond the clock's range is the longest that the
- * clock can measure. An interruption does not shorten a wait, since the caller frees next what the
+ * Waits for a time that a user gives. A time beyond the clock's range is the longest that the clock
+ * can measure. An interruption does not shorten a wait, since the caller then frees memory that the
  * awaited thread uses; the thread is interrupted again when the wait is over.
  */
 public final class Patience {
-  /** About 146 years: twice of it is still a difference of two times of {@link System#nanoTime}. */
+  /**
+   * About 146 years: twice this time is still a valid difference of two values of {@link
+   * System#nanoTime}.
+   */
   private static final long LONGEST_NANOS = Long.MAX_VALUE / 2;
 
   private static final Duration LONGEST = Duration.ofNanos(LONGEST_NANOS);
@@ -33,7 +36,7 @@ public final class Patience {
     return nanos(length) / 1_000_000;
   }
 
-  /** A length for people: "250 ms", "1.5 s", "60 s", "10 min". */
+  /** A length as text: "250 ms", "1.5 s", "60 s", "10 min". */
   public static String text(Duration length) {
     long millis = millis(length);
     if (millis < 1000) {
@@ -51,7 +54,7 @@ public final class Patience {
     return System.nanoTime() + nanos(length);
   }
 
-  /** Waits for the end of a thread; returns whether it has ended within the time. */
+  /** Waits for the end of a thread; returns true if it has ended within the time. */
   public static boolean join(Thread thread, Duration length) {
     long end = end(length);
     boolean interrupted = false;
@@ -71,7 +74,7 @@ public final class Patience {
     }
   }
 
-  /** Waits until something is so; returns whether it is, within the time. */
+  /** Waits until a condition holds; returns true if it does within the time. */
   public static boolean until(BooleanSupplier condition, Duration length) {
     long end = end(length);
     while (!condition.getAsBoolean()) {
@@ -84,8 +87,8 @@ public final class Patience {
   }
 
   /**
-   * Lets some time pass on a thread of this library, or less if the thread is unparked. Forgets an
-   * interruption, which is of what a user's code did on the thread: it would make all waits short.
+   * Waits for some time on a thread of this library, or less if the thread is unparked. Clears an
+   * interruption, which user code may have left on the thread: it would make all waits short.
    */
   @HotPath
   public static void parkOwn(Object blocker, long nanos) {
@@ -100,7 +103,7 @@ public final class Patience {
     Thread.interrupted();
   }
 
-  /** Lets some time pass, also on a thread that has been interrupted. */
+  /** Waits for some time, also on a thread that has been interrupted. */
   @HotPath
   public static void sleep(long nanos) {
     if (Thread.interrupted()) {

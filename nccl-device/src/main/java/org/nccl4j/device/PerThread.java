@@ -7,9 +7,9 @@ import java.util.WeakHashMap;
 import java.util.function.Supplier;
 
 /**
- * A value for each thread, made when the thread first asks. The thread does not keep it: a thread
- * of a pool lives longer than a web application, and with a ThreadLocal's value it would keep the
- * value's class, and so all classes of the application.
+ * A value for each thread, created at the thread's first use. Unlike with ThreadLocal, the thread
+ * has no reference to the value: a thread of a pool lives longer than a web application, and would
+ * keep the value's class and so all classes of the application.
  */
 public final class PerThread<T> {
   private final ThreadLocal<WeakReference<T>> own = new ThreadLocal<>();
@@ -17,9 +17,9 @@ public final class PerThread<T> {
   private final Supplier<T> maker;
 
   /**
-   * Values that nobody has yet.
+   * Creates an empty set of values.
    *
-   * @param maker of values that do not refer to their thread
+   * @param maker creates values that do not refer to their thread
    */
   public PerThread(Supplier<T> maker) {
     this.maker = maker;

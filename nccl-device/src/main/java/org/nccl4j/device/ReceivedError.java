@@ -1,6 +1,6 @@
 package org.nccl4j.device;
 
-/** Makes exceptions of errors that another rank sent. */
+/** Creates exceptions for errors that another rank sent. */
 public final class ReceivedError {
   private ReceivedError() {}
 

@@ -5,10 +5,10 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 
 /**
- * A reduction that is not among {@link RedOp}'s: a pre-multiplied sum, on any device, or one that
- * the user supplies, on the host device. Immutable; can be used in any communicator, by several
- * threads. Every rank passes one of the same kind; scalars may differ from rank to rank. To be kept
- * and used again: a communicator plans the operations of each anew.
+ * A reduction that {@link RedOp} does not have: a pre-multiplied sum, on any device, or a function
+ * of the user, on the host device. Immutable; can be used in any communicator, by several threads.
+ * Every rank passes one of the same kind; scalars may differ from rank to rank. Keep it and use it
+ * again: a communicator plans the operations of each operator once.
  */
 public final class ReductionOperator {
   /**
@@ -21,7 +21,8 @@ public final class ReductionOperator {
      * Sets target[i] = a[i] op b[i] for all i below count. Element i is at byte i times the type's
      * size, in the machine's byte order. The target may be the same memory as a or as b.
      *
-     * <p>Called by one thread at a time for an operation, by several for several.
+     * <p>One thread at a time calls it for an operation; several threads may for several
+     * operations.
      */
     void combine(ByteBuffer a, ByteBuffer b, ByteBuffer target, int count, DataType type);
   }
@@ -51,8 +52,8 @@ public final class ReductionOperator {
   /**
    * The sum of each rank's elements times its scalar.
    *
-   * @param type of the elements that it will be used for
-   * @param scalar this rank's, rounded to the type; of integers toward zero
+   * @param type of the elements
+   * @param scalar this rank's, rounded to the type; for integers toward zero
    * @throws InvalidArgumentException for integers if it is not a number or not in the type's range
    */
   public static ReductionOperator preMulSum(DataType type, double scalar) {
@@ -117,7 +118,7 @@ public final class ReductionOperator {
   }
 
   /**
-   * A reduction that the host device calls back for. GPUs refuse it.
+   * A reduction by a function that the host device calls. GPUs refuse it.
    *
    * @param name for messages
    */
@@ -145,7 +146,7 @@ public final class ReductionOperator {
     return combiner;
   }
 
-  /** The only type that it is for; null for any. */
+  /** The type of the elements; null for any. */
   public DataType type() {
     return type;
   }

@@ -1,6 +1,6 @@
 package org.nccl4j.device;
 
-/** Another rank failed, or the way to it. */
+/** Another rank failed, or the connection to it. */
 public final class RemoteException extends NcclException {
   private static final long serialVersionUID = 1L;
 

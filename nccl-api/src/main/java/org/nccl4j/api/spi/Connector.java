@@ -7,7 +7,7 @@ import org.nccl4j.device.kernel.Connection;
 /**
  * One end of a connection. Called by one thread at a time, in this order: {@code handle} once,
  * {@code connect} until it returns true, {@code connection}. Its {@code toString} gives its name
- * and the event for which it waits; a user reads it when the deadline passes.
+ * and the event for which it waits; the message of a passed deadline contains it.
  */
 public interface Connector {
   /** Most bytes of a handle. */
@@ -17,12 +17,12 @@ public interface Connector {
   byte[] handle();
 
   /**
-   * Takes the next step towards being connected and says whether it is. Never waits: the engine
-   * calls it again, and ends with a deadline.
+   * Takes the next step of connecting. Never waits: the engine calls it again until it returns true
+   * or the deadline passes. Returns true once the end is connected.
    *
    * @param remoteHandle the other end's handle, the same bytes at every call
-   * @throws org.nccl4j.device.NcclException if it cannot be connected, or the bytes are no handle
-   *     of an opposite end
+   * @throws org.nccl4j.device.NcclException if it cannot be connected, or the bytes are not a
+   *     handle of an opposite end
    */
   boolean connect(byte[] remoteHandle);
 
@@ -42,23 +42,23 @@ public interface Connector {
   }
 
   /**
-   * The rank of this host whose transport of the same name is to carry what this end sends: it is
-   * given this end's handle ({@link Transport#relay}), and the other end's. Asked once, with the
-   * handle.
+   * The rank of this host whose transport of the same name forwards the data of this end; that
+   * transport gets this end's handle ({@link Transport#relay}) and the other end's. Called once,
+   * with the handle.
    */
   default OptionalInt relay() {
     return OptionalInt.empty();
   }
 
   /**
-   * Bytes of data that this end has sent, where its transport counts them: what kernels send
-   * without a proxy is their device's to count. Any thread, at any time.
+   * Bytes of data that this end has sent, if its transport counts them; data that kernels send
+   * without a proxy are counted by their device. Any thread, at any time.
    */
   default long bytesSent() {
     return 0;
   }
 
-  /** The paths by which this end sends that others have replaced. Any thread, at any time. */
+  /** The broken paths of this end that others have replaced. Any thread, at any time. */
   default TakeOvers takeOvers() {
     return TakeOvers.NONE;
   }

@@ -5,7 +5,7 @@ import java.util.List;
 /** The choices for a collective with their predicted times. */
 public interface CostTable {
   /**
-   * A way.
+   * An algorithm and a protocol with the predicted time.
    *
    * @param algorithm as NCCL_ALGO names it
    * @param protocol as NCCL_PROTO names it
@@ -13,14 +13,14 @@ public interface CostTable {
    */
   record Way(String algorithm, String protocol, double microseconds) {}
 
-  /** All ways, in no order. */
+  /** All choices, in no order. */
   List<Way> ways();
 
   /**
-   * Changes the time of a way.
+   * Changes the time of an algorithm and protocol.
    *
    * @param microseconds 0 or more; infinite to forbid it
-   * @throws org.nccl4j.device.InvalidArgumentException for a way that is not in the table, a
+   * @throws org.nccl4j.device.InvalidArgumentException for a choice that is not in the table, a
    *     negative time or NaN
    */
   void set(String algorithm, String protocol, double microseconds);

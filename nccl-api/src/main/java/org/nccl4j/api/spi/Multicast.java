@@ -10,7 +10,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The result of a {@link MulticastProvider} for one communicator, or the reason of its failure. */
 public interface Multicast extends AutoCloseable {
-  /** The rank's place and memory; empty if it could not be made. */
+  /** The rank's role and memory; empty if NVLS could not be created. */
   Optional<Nvls> nvls();
 
   /**
@@ -18,32 +18,32 @@ public interface Multicast extends AutoCloseable {
    */
   String reason();
 
-  /** Memory of the members' own that is reached by one access, or why it is not. */
+  /** Existing memory of all members that one access reaches, or the reason why it does not. */
   interface Cover extends AutoCloseable {
-    /** All members' memory, as much of it as can be reached; empty if it could not be made. */
+    /** The reachable part of all members' memory; empty if there is none. */
     Optional<MulticastMemory> memory();
 
     /** The failed rank with the step and the cause, the same on all ranks; as a clause. */
     String reason();
 
-    /** Ends it; nothing of it may be in use. Calling it again does nothing. */
+    /** Frees it; no operation may use it. Calling it again does nothing. */
     @Override
     void close();
   }
 
   /**
-   * Makes memory that every member has already be reached by one access, where it lies, in step
-   * with all other ranks of the communicator. This object closes those that are still open when it
-   * is closed.
+   * Makes existing memory of all members reachable by one access, without moving it, together with
+   * all other ranks of the communicator. Closing this object also closes covers that are still
+   * open.
    *
-   * @param own this member's, where its device sees it
-   * @param views all members', in their order, by this member's addresses
+   * @param own this member's memory, at its device's address
+   * @param views all members' memory, in their order, at this member's addresses
    * @param exchange among all ranks of the communicator
    * @throws org.nccl4j.device.NcclException from the exchange
    */
   Cover cover(ShareableMemory own, List<DeviceMemory> views, Exchange exchange);
 
-  /** Frees what it holds; nothing of it may be in use. Calling it again does nothing. */
+  /** Frees its memory; no operation may use it. Calling it again does nothing. */
   @Override
   void close();
 }

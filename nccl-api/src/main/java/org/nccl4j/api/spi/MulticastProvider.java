@@ -15,11 +15,11 @@ public interface MulticastProvider {
   String name();
 
   /**
-   * A rank's offer, sent to all others before anything is made.
+   * A rank's offer, sent to all others before anything is created.
    *
    * @param form empty without an offer
-   * @param wanted whether its settings ask for it, so that a refusal is worth a warning
-   * @param reason why, or why not, as a clause
+   * @param wanted true if its settings request it, so that a refusal is a warning
+   * @param reason for the offer or its absence, as a clause
    */
   record Offer(Optional<MulticastObject.Form> form, boolean wanted, String reason) {}
 
@@ -27,10 +27,10 @@ public interface MulticastProvider {
    * The ranks of one machine, which have a multicast object.
    *
    * @param members their ranks, ascending; the caller is among them
-   * @param heads those that combine a part each, in the order of the parts; as many on every
-   *     machine
-   * @param channels that the search of the topology gives NVLS; 0 where it was not asked
-   * @param most channels that can be used: as many as connections between machines have
+   * @param heads the members that combine a part each, in the order of the parts; the same number
+   *     on every machine
+   * @param channels that the topology search gives NVLS; 0 without a search
+   * @param most channels that can be used: those of connections between machines
    */
   record Team(List<Integer> members, List<Integer> heads, int channels, int most) {
     /** Copies the lists. */
@@ -40,9 +40,9 @@ public interface MulticastProvider {
     }
   }
 
-  /** Lets ranks exchange a few bytes; every rank calls it equally often. */
+  /** Lets ranks exchange a few bytes; every rank makes the same number of calls. */
   interface Exchange {
-    /** Gives every rank everybody's bytes, by rank. */
+    /** Returns all ranks' bytes, by rank. */
     List<byte[]> allGather(byte[] mine);
 
     /**
@@ -56,16 +56,16 @@ public interface MulticastProvider {
   Offer offer(Device device, SettingValues settings);
 
   /**
-   * A rank's place in NVLS before there is memory.
+   * A rank's role in NVLS before there is memory.
    *
-   * @param nvls empty if there can be none
-   * @param reason of that, the same on all ranks; else what it is, as a clause
+   * @param nvls empty if NVLS is not possible
+   * @param reason why it is not possible, the same on all ranks; else a description, as a clause
    */
   record Outline(Optional<Nvls> nvls, String reason) {}
 
   /**
-   * Determines the place of a rank, in step with all other ranks, for memory that {@link #open}
-   * makes later. Calls none of the driver's multicast functions.
+   * Determines the role of a rank, together with all other ranks, for memory that {@link #open}
+   * creates later. Calls none of the driver's multicast functions.
    *
    * @param team this rank's machine
    * @param exchange among all ranks of the communicator
@@ -75,9 +75,8 @@ public interface MulticastProvider {
       TransportContext context, Team team, MulticastObject.Form form, Exchange exchange);
 
   /**
-   * Makes the memory of one machine's ranks of a communicator, whose ranks all offered the form, in
-   * step with all other ranks. Where a rank of any machine cannot, all ranks give up and have freed
-   * everything.
+   * Creates the memory of a communicator's ranks of one machine, together with all other ranks; all
+   * ranks have offered the form. If a rank of any machine fails, all ranks free everything.
    *
    * @param team this rank's machine
    * @param exchange among all ranks of the communicator

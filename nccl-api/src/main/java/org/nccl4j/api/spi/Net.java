@@ -3,13 +3,14 @@ package org.nccl4j.api.spi;
 import java.util.List;
 
 /**
- * One network of one communicator: messages between two ranks over its devices, in the manner of
- * NCCL's network plug-ins. Called by one thread at a time; so is each connection, but by another
- * thread perhaps. No call waits.
+ * One network of one communicator: messages between two ranks over its devices, similar to NCCL's
+ * network plug-ins. Called by one thread at a time; each connection too, perhaps by another thread.
+ * No call waits.
  *
  * <p>The receiving rank listens and passes the listener's handle to the sending rank, which
- * connects; both are polled until they are connected. Messages then go one way. They are matched by
- * tag, and in order within a tag. A message's memory has been registered with its connection.
+ * connects; both are polled until they are connected. Messages then go in one direction. They are
+ * matched by tag, and in order within a tag. A message's memory has been registered with its
+ * connection.
  *
  * <pre>
  *   receiver                             sender
@@ -30,8 +31,8 @@ public interface Net extends AutoCloseable {
   List<NetDevice> devices();
 
   /**
-   * Descriptors that this process keeps open for two connections with a rank, one each way; 0 where
-   * that is not known.
+   * Descriptors that this process keeps open for two connections with a rank, one in each
+   * direction; 0 if unknown.
    */
   default int descriptorsOfPair() {
     return 0;
@@ -39,7 +40,7 @@ public interface Net extends AutoCloseable {
 
   /**
    * True if the notes of {@link NetSender#isend(NetMemory, long, int, int, int)} reach the
-   * receiver. Without notes GPUs use Simple alone, which takes longer for small data.
+   * receiver. Without notes GPUs use only Simple, which takes longer for small data.
    */
   default boolean carriesNotes() {
     return false;
@@ -56,16 +57,17 @@ public interface Net extends AutoCloseable {
   /**
    * Begins to connect from a device to a listener of another rank.
    *
-   * @param handle what {@link NetListener#handle()} gave there
+   * @param handle the result of {@link NetListener#handle()} there
    * @throws org.nccl4j.device.NcclException if the handle is invalid, or the network lacks memory,
    *     descriptors or the device
    */
   NetSender connect(int device, byte[] handle);
 
   /**
-   * Begins to listen for one of two connections with a rank, one each way: {@link #connect(int,
-   * int, byte[])} is going to be called for the other, after this. A network can let them share
-   * what they go over; it then lasts until both are closed. At most one such pair a rank.
+   * Begins to listen for one of two connections with a rank, one in each direction; {@link
+   * #connect(int, int, byte[])} is called later for the other one. A network may let both share a
+   * resource such as a socket, which then lives until both are closed. At most one such pair for
+   * each rank.
    *
    * @param peer the rank that will connect, and that listens for this one
    */
@@ -74,7 +76,7 @@ public interface Net extends AutoCloseable {
   }
 
   /**
-   * Begins to connect with a rank that {@link #listen(int, int)} has been called for.
+   * Begins to connect with a rank for which {@link #listen(int, int)} has been called.
    *
    * @param peer the rank whose listener gave the handle
    */

@@ -10,8 +10,8 @@ import org.nccl4j.device.DeviceMemory;
  */
 public interface NetConnection extends AutoCloseable {
   /**
-   * Makes memory known, so that messages can be in it: of the host, or of a GPU where the device
-   * has {@link NetDevice.Pointers#CUDA}. It must not be freed before it is closed.
+   * Registers memory for messages: of the host, or of a GPU if the device has {@link
+   * NetDevice.Pointers#CUDA}. The memory must not be freed before the result is closed.
    *
    * @throws org.nccl4j.device.NcclException if it cannot be registered, such as beyond the limit of
    *     locked memory
@@ -19,18 +19,17 @@ public interface NetConnection extends AutoCloseable {
   NetMemory register(DeviceMemory memory);
 
   /**
-   * Makes a GPU's memory known by a dma-buf, where the device has {@link
-   * NetDevice.Pointers#DMA_BUF}.
+   * Registers a GPU's memory by a dma-buf, if the device has {@link NetDevice.Pointers#DMA_BUF}.
    *
    * @param memory whose addresses messages will use
    * @param fd dma-buf that holds the memory; stays the caller's
-   * @param offset where in the dma-buf the memory begins, in bytes
+   * @param offset of the memory in the dma-buf, in bytes
    * @throws org.nccl4j.device.NcclException if it cannot be registered
    */
   NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset);
 
   /**
-   * Ends the connection, with whatever is under way. The other end's calls then throw, unless it
+   * Ends the connection and the messages in progress. The other end's calls then throw, unless it
    * had nothing left to do. Calling it again does nothing.
    */
   @Override

@@ -9,32 +9,32 @@ public interface NetContext extends SettingValues {
   /** This rank. */
   int rank();
 
-  /** Ranks of the communicator; 1 if that is not known. */
+  /** Ranks of the communicator; 1 if unknown. */
   default int ranks() {
     return 1;
   }
 
   /**
-   * True if one thread moves the messages of all connections of this rank, those of several
-   * channels included, as it does for a GPU. A network may then be faster with threads of its own.
+   * True if one thread moves the messages of all connections and channels of this rank, as for a
+   * GPU. A network may then be faster with its own threads.
    */
   default boolean sharesThread() {
     return false;
   }
 
   /**
-   * 16 bytes that all ranks of this communicator, and nobody else, know: for authenticating what a
-   * network opens.
+   * 16 bytes that only the ranks of this communicator know, to authenticate a network's
+   * connections.
    */
   byte[] secret();
 
   /**
    * Returns the channel of a connection that carries only control messages of its ends: TLS if the
    * user has set certificates (NCCL4J_TLS_CERT), else the connection itself. Reads and writes never
-   * wait, and make the handshake; a write may take nothing until the other side has answered.
+   * wait, and perform the handshake; a write may accept no bytes until the other side has answered.
    *
    * @param connected in non-blocking mode; nothing has been read or written
-   * @param dialed whether this side opened it
+   * @param dialed true if this side opened it
    * @throws IOException if TLS cannot begin; the connection is left open
    */
   default ByteChannel controlChannel(SocketChannel connected, boolean dialed) throws IOException {

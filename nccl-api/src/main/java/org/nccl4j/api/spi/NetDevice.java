@@ -12,7 +12,7 @@ import java.util.Set;
  * @param port number of the port, from 1
  * @param megabits speed in Mbit/s
  * @param latencyMicros one-way latency in microseconds, without the wire
- * @param pointers which memories can be registered; always HOST
+ * @param pointers the kinds of memory that can be registered; HOST is always among them
  * @param maxReceives most receives in one group, at least 1
  * @param maxBytes most bytes of one message
  */
@@ -26,7 +26,7 @@ public record NetDevice(
     Set<Pointers> pointers,
     int maxReceives,
     int maxBytes) {
-  /** Kinds of memory that messages can be in. */
+  /** Kinds of memory of messages. */
   public enum Pointers {
     /** Memory of the processor. */
     HOST,

@@ -8,7 +8,7 @@ import java.util.List;
  * from there.
  *
  * @param rank of the host, nearest to the device
- * @param devices the device's names, as networks may call it, best first
+ * @param devices the names that networks may have for the device, best first
  */
 public record NetEgress(int rank, List<String> devices) {
   /** Copies the list. */

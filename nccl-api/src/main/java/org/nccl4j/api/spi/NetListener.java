@@ -12,8 +12,8 @@ public interface NetListener extends AutoCloseable {
    * Takes the next step towards a connection.
    *
    * @return the receiving end once it is connected, else null; once only
-   * @throws org.nccl4j.device.NcclException if it cannot be connected; strangers are refused
-   *     without an exception
+   * @throws org.nccl4j.device.NcclException if it cannot be connected; a connection without the
+   *     communicator's secret is refused without an exception
    */
   NetReceiver accept();
 

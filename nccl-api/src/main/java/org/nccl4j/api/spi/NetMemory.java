@@ -7,7 +7,7 @@ public interface NetMemory extends AutoCloseable {
   /** The memory. */
   DeviceMemory memory();
 
-  /** Forgets it; no message may be under way in it. Calling it again does nothing. */
+  /** Deregisters it; no message may be in progress in it. Calling it again does nothing. */
   @Override
   void close();
 }

@@ -5,12 +5,12 @@ import org.nccl4j.device.HotPath;
 /** The receiving end of a connection. */
 public interface NetReceiver extends NetConnection {
   /**
-   * Begins to receive a group of messages, which ends when all have come. The arrays are read
+   * Begins to receive a group of messages; it ends when all have arrived. The arrays are read
    * before it returns.
    *
    * @param n messages, 1 to {@link NetDevice#maxReceives()}
    * @param memories registered with this connection, one a message
-   * @param offsets where each message goes in its memory, in bytes
+   * @param offsets of each message in its memory, in bytes
    * @param bytes most bytes of each message
    * @param tags each matches a send of the same tag; different within the group
    * @return the receive, or null if none can begin now: call again
@@ -20,7 +20,7 @@ public interface NetReceiver extends NetConnection {
   NetRequest irecv(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags);
 
   /**
-   * Begins to make what was received visible to the GPU whose memory it is in. The parameters are
+   * Begins to make received data visible to the GPU whose memory they are in. The parameters are
    * those of the {@link #irecv} that has ended.
    *
    * @param bytes as received; a message of 0 bytes needs no flush

@@ -5,20 +5,19 @@ import org.nccl4j.device.HotPath;
 /** A send, receive or flush in progress. It belongs to its connection, which reuses it. */
 public interface NetRequest {
   /**
-   * Makes progress and says whether it has ended: for a send, that its memory may be written again;
-   * for a receive, that the data are there. After true the request must not be used again, but for
-   * {@link #note()}.
+   * Makes progress. Returns true once the request has ended: a send's memory may be written again,
+   * a receive's data have arrived. After true only {@link #note()} may be called.
    *
-   * @param sizes where a receive that has ended puts the bytes of each of its messages; may be null
+   * @param sizes receives the bytes of each message of an ended receive; may be null
    * @throws org.nccl4j.device.NcclException if the connection is broken
    */
   @HotPath
   boolean test(int[] sizes);
 
   /**
-   * True if it goes on only while it is tested. False if all that is left is that the other end
-   * confirms a send, or that the network's own threads go on with it: its memory is still needed,
-   * but nobody has to test it for the other end's sake.
+   * True if it makes progress only while it is tested. False if only the other end's confirmation
+   * of a send is missing, or if the network's own threads continue it: its memory is still in use,
+   * but the other end does not depend on further tests.
    */
   @HotPath
   default boolean needsTurns() {
@@ -26,8 +25,8 @@ public interface NetRequest {
   }
 
   /**
-   * The note that came with the message of a receive, 0 if none did. To be asked right after {@link
-   * #test} has said true.
+   * The note that came with the message of a receive; 0 for none. Call it directly after {@link
+   * #test} has returned true.
    */
   @HotPath
   default int note() {

@@ -5,7 +5,7 @@ import org.nccl4j.device.HotPath;
 /** The sending end of a connection. */
 public interface NetSender extends NetConnection {
   /**
-   * Takes the next step towards being connected and says whether it is.
+   * Takes the next step of connecting. Returns true once it is connected.
    *
    * @throws org.nccl4j.device.NcclException if it cannot be connected
    */
@@ -15,7 +15,7 @@ public interface NetSender extends NetConnection {
    * Begins to send a message.
    *
    * @param memory registered with this connection
-   * @param offset where the message begins in it, in bytes
+   * @param offset of the message in the memory, in bytes
    * @param bytes its length, at least 0; at most the matching receive's
    * @param tag matches a receive of the same tag
    * @return the send, or null if none can begin now: call again
@@ -26,8 +26,8 @@ public interface NetSender extends NetConnection {
 
   /**
    * Sends as {@link #isend(NetMemory, long, int, int)} does, with a note that the receiver reads
-   * from {@link NetRequest#note()}. Ranks learn from notes that they make different calls, so a
-   * network that can carry notes at no cost should. The default drops the note.
+   * from {@link NetRequest#note()}. Notes let ranks detect that they make different calls, so a
+   * network should carry them if it can at no cost. The default drops the note.
    *
    * @param note 0 for none, which most messages have, to 65535; a message that is not alone in its
    *     group of receives has none
@@ -37,7 +37,10 @@ public interface NetSender extends NetConnection {
     return isend(memory, offset, bytes, tag);
   }
 
-  /** The paths of this connection that others have replaced. Any thread, once it is connected. */
+  /**
+   * The broken paths of this connection that others have replaced. Any thread, once it is
+   * connected.
+   */
   default TakeOvers takeOvers() {
     return TakeOvers.NONE;
   }

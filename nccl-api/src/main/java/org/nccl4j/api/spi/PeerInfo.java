@@ -11,16 +11,16 @@ import org.nccl4j.device.Device;
  *     different otherwise
  * @param ipcNamespace the same for processes that can pass file descriptors to each other: they
  *     share /dev/shm, or java.io.tmpdir where /dev/shm cannot be used, and the user namespace.
- *     Containers with an equal one may differ in all other files and in their networks
+ *     Containers with the same value may differ in all other files and in their networks
  * @param processId the same for ranks of one JVM, different otherwise
  * @param userId the numeric user that the process runs as
  * @param deviceKind host or CUDA
- * @param deviceId which device: on CUDA its bus id (of a MIG instance with its UUID), on the host
+ * @param deviceId the device: on CUDA its bus id (with the UUID of a MIG instance), on the host
  *     "host"
  * @param nets names of the networks that the rank can use, best first
  * @param fabric the same for ranks whose GPUs map each other's memory by fabric handles, also from
- *     host to host (a clique of multi-node NVLink); "" on all ranks of a communicator where that is
- *     not so of each
+ *     host to host (a clique of multi-node NVLink); "" on all ranks of a communicator unless each
+ *     rank has one
  */
 public record PeerInfo(
     int rank,
@@ -37,7 +37,7 @@ public record PeerInfo(
     nets = List.copyOf(nets);
   }
 
-  /** A rank whose memory no other host maps. */
+  /** A rank whose memory other hosts cannot map. */
   public PeerInfo(
       int rank,
       String hostId,
@@ -50,7 +50,7 @@ public record PeerInfo(
     this(rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets, "");
   }
 
-  /** A rank that can use no network. */
+  /** A rank without a network. */
   public PeerInfo(
       int rank,
       String hostId,
@@ -62,13 +62,13 @@ public record PeerInfo(
     this(rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, List.of());
   }
 
-  /** The same process and device under another number, in another communicator. */
+  /** Returns this rank's facts with the rank number of another communicator. */
   public PeerInfo withRank(int other) {
     return new PeerInfo(
         other, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets, fabric);
   }
 
-  /** The same rank in another clique, or in none. */
+  /** Returns this rank's facts with another clique, or none. */
   public PeerInfo withFabric(String clique) {
     return new PeerInfo(
         rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets, clique);

@@ -19,13 +19,13 @@ public interface Profiler extends AutoCloseable {
   int activation();
 
   /**
-   * An operation.
+   * An operation that this rank launched.
    *
-   * @param number of those of this rank, from 1
+   * @param number among this rank's operations, from 1
    * @param name as in nccl-tests, such as "all_reduce"
    * @param count elements, as in the call
    * @param bytes of those elements
-   * @param root or peer; 0 where there is none
+   * @param root or peer; 0 if the operation has none
    */
   record Operation(long number, String name, long count, long bytes, int root) {}
 
@@ -33,8 +33,8 @@ public interface Profiler extends AutoCloseable {
   default void launched(Operation operation) {}
 
   /**
-   * All of its stream up to it has ended; only with {@link #ENDS}, and not of what was captured
-   * into a graph.
+   * Receives an operation that has ended, with everything before it in its stream; called only with
+   * {@link #ENDS}, and not for operations captured into a graph.
    */
   default void ended(Operation operation) {}
 
@@ -47,30 +47,29 @@ public interface Profiler extends AutoCloseable {
     /** A kernel has filled the slot. The wait for room at the receiver follows. */
     FILLED,
 
-    /** The network has it: it sends the slot, or may receive into it. */
+    /** The slot was passed to the network to be sent, or to be received into. */
     POSTED,
 
-    /** The data have come. The flush follows, where they are in a GPU's memory. */
+    /** The data have arrived. If they are in a GPU's memory, the flush follows. */
     RECEIVED,
 
-    /** A kernel may fill the sender's slot again, or take what is in the receiver's. */
+    /** A kernel may fill the sender's slot again, or read the receiver's. */
     DONE
   }
 
   /**
-   * A step of a connection over a network: one slot of it, sent or received by a proxy. Proxies
-   * know nothing of operations, so neither does this. Those of a communicator that shares its
-   * parent's connections are the parent's.
+   * A step of a connection over a network: one slot of it, sent or received by a proxy. It does not
+   * name an operation, because proxies do not know operations. The steps of a communicator that
+   * shares its parent's connections are the parent's.
    *
-   * @param rank whose data it sends or receives: another than this where this rank sends for one
-   *     whose own network card is farther (PXN)
+   * @param rank whose data are sent or received; another rank than this one if this rank forwards
+   *     its data (PXN)
    * @param peer the rank at the other end
-   * @param connection 0 for the one that operations go by; 1 for puts and signals that go as
-   *     messages
+   * @param connection 0 for the connection of operations; 1 for that of puts and signals
    * @param channel of the connection
-   * @param sends whether it sends, else it receives
-   * @param number of those of the channel in this direction, from 0
-   * @param bytes of its data; 0 of what has yet to be received
+   * @param sends true for a send, false for a receive
+   * @param number among the steps of the channel in this direction, from 0
+   * @param bytes of its data; 0 if they have not arrived
    */
   record ProxyStep(
       int rank,
@@ -83,12 +82,15 @@ public interface Profiler extends AutoCloseable {
       StepState state) {}
 
   /**
-   * A proxy has come so far with a step; only with {@link #PROXY_STEPS}. Kernels of the host device
-   * carry data while they wait, else the communicator's proxy thread does.
+   * Receives the new state of a step; called only with {@link #PROXY_STEPS}, by the communicator's
+   * proxy thread or by a waiting kernel of the host device.
    */
   default void stepped(ProxyStep step) {}
 
-  /** The communicator is closed. Operations under way at this time may still be reported. */
+  /**
+   * Called when the communicator is closed. Operations in progress at this time may still be
+   * reported.
+   */
   @Override
   default void close() {}
 }

@@ -3,8 +3,8 @@ package org.nccl4j.api.spi;
 import java.util.Optional;
 
 /**
- * Makes profilers; found by {@link java.util.ServiceLoader}. Stateless; any thread may call any
- * method. All that are found are asked, unless NCCL_PROFILER_PLUGIN names one.
+ * Creates profilers; found by {@link java.util.ServiceLoader}. Stateless; any thread may call any
+ * method. All providers that are found are used, unless NCCL_PROFILER_PLUGIN names one.
  */
 public interface ProfilerProvider {
   /**
@@ -14,8 +14,8 @@ public interface ProfilerProvider {
   String name();
 
   /**
-   * A profiler for one rank of one communicator; empty if it does not want it. Where there is none,
-   * operations cost nothing more.
+   * Creates a profiler for one rank of one communicator; empty to leave this communicator out.
+   * Without a profiler, operations have no additional cost.
    */
   Optional<Profiler> open(String communicator, int rank, int nRanks);
 }

@@ -8,7 +8,8 @@ import org.nccl4j.device.HotPath;
  */
 public interface ProxyHandler {
   /**
-   * Does what can be done now and returns how much it did; 0 when there was nothing. Never waits.
+   * Does the work that is possible now, without waiting. Returns the amount of work done; 0 for
+   * none.
    *
    * @throws org.nccl4j.device.NcclException if the connection is broken; the communicator is then
    *     aborted with it
@@ -18,7 +19,7 @@ public interface ProxyHandler {
 
   /**
    * True if it must be called although no kernel waits for it, for example while data posted by a
-   * kernel are not yet in flight. Any thread may call it, at any time. A communicator closes only
+   * kernel have not been sent. Any thread may call it, at any time. A communicator closes only
    * after this has become false.
    */
   @HotPath

@@ -10,9 +10,9 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.topo.TopoSetting;
 
 /**
- * One setting: its name, type, default, range and what it does in a sentence. Its text is parsed
- * here alone. {@link SettingValues} has the values. A transport declares its own settings, whose
- * names begin with NCCL4J_.
+ * The declaration of a setting: its name, type, default, range, and purpose in one sentence. Only
+ * this class parses its text. {@link SettingValues} has the values. A transport declares its own
+ * settings, whose names begin with NCCL4J_.
  *
  * @param <T> the type of its values
  */
@@ -40,12 +40,12 @@ public final class Setting<T> {
   }
 
   /**
-   * A setting.
+   * Declares a setting.
    *
-   * @param allowed its values, for people
+   * @param allowed a description of its values
    * @param sentence its purpose
-   * @param parser parses the text of a value, without blanks around it; throws {@link
-   *     IllegalArgumentException} if it is no value
+   * @param parser parses the text of a value, without surrounding blanks; throws {@link
+   *     IllegalArgumentException} for an invalid value
    * @param <T> the type of its values
    */
   public static <T> Setting<T> of(
@@ -53,18 +53,18 @@ public final class Setting<T> {
     return new Setting<>(name, byDefault, allowed, sentence, false, parser);
   }
 
-  /** A setting with any text. */
+  /** Declares a setting with any text. */
   public static Setting<String> text(
       String name, String byDefault, String allowed, String sentence) {
     return new Setting<>(name, byDefault, allowed, sentence, false, Function.identity());
   }
 
-  /** A setting whose value is not shown. */
+  /** Declares a setting whose value is never printed. */
   public static Setting<String> secretText(String name, String sentence) {
     return new Setting<>(name, "", "any text", sentence, true, Function.identity());
   }
 
-  /** A setting with one of some words, in any case. */
+  /** Declares a setting whose value is one of some words, in upper or lower case. */
   public static Setting<String> choice(
       String name, String byDefault, List<String> choices, String sentence) {
     return new Setting<>(
@@ -80,12 +80,12 @@ public final class Setting<T> {
                 .orElseThrow(() -> new IllegalArgumentException("none of the choices")));
   }
 
-  /** A setting that is on or off. */
+  /** Declares a setting that is on or off. */
   public static Setting<Boolean> flag(String name, boolean byDefault, String sentence) {
     return new Setting<>(name, byDefault, "0 or 1", sentence, false, TopoSetting::flag);
   }
 
-  /** A number of a range. */
+  /** Declares a setting whose value is a whole number of a range. */
   public static Setting<Integer> number(
       String name, int byDefault, int least, int most, String sentence) {
     return new Setting<>(
@@ -103,7 +103,7 @@ public final class Setting<T> {
         });
   }
 
-  /** A time. */
+  /** Declares a setting whose value is a duration above 0. */
   public static Setting<Duration> duration(String name, Duration byDefault, String sentence) {
     return new Setting<>(
         name,
@@ -114,7 +114,7 @@ public final class Setting<T> {
         Setting::parseDuration);
   }
 
-  /** A length of time, which may be zero. */
+  /** Declares a setting whose value is a duration, which may be 0. */
   public static Setting<Duration> durationOrZero(String name, Duration byDefault, String sentence) {
     return new Setting<>(
         name,
@@ -125,7 +125,7 @@ public final class Setting<T> {
         text -> text.strip().matches("0+(ms|s|m|h)?") ? Duration.ZERO : parseDuration(text));
   }
 
-  /** A number of bytes. */
+  /** Declares a setting whose value is a number of bytes. */
   public static Setting<Long> bytes(String name, long byDefault, String sentence) {
     return new Setting<>(
         name,
@@ -136,7 +136,7 @@ public final class Setting<T> {
         Setting::parseBytes);
   }
 
-  /** Returns the setting's name, the same in every place where it can be set. */
+  /** Returns the setting's name, the same in all sources of values. */
   public String name() {
     return name;
   }
@@ -146,7 +146,7 @@ public final class Setting<T> {
     return defaultValue;
   }
 
-  /** Returns the default value as a user would set it. */
+  /** Returns the text of the default value. */
   public String defaultText() {
     if (defaultValue instanceof Duration duration) {
       return duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT);
@@ -154,7 +154,7 @@ public final class Setting<T> {
     return defaultValue instanceof Optional ? "" : defaultValue.toString();
   }
 
-  /** The values it may have, for people. */
+  /** Returns the description of its values. */
   public String allowed() {
     return allowed;
   }
@@ -164,7 +164,7 @@ public final class Setting<T> {
     return sentence;
   }
 
-  /** True if its value must not be shown. */
+  /** True if its value must not be printed. */
   public boolean secret() {
     return secret;
   }
@@ -172,8 +172,8 @@ public final class Setting<T> {
   /**
    * Parses the text of a value.
    *
-   * @param origin where it is set, for people; empty if that is not known
-   * @throws InvalidArgumentException if it is no value of the setting
+   * @param origin the source of the text, for messages; empty if unknown
+   * @throws InvalidArgumentException if the text is not a value of the setting
    */
   public T parse(String text, String origin) {
     try {

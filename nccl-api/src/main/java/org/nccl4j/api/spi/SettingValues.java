@@ -9,8 +9,8 @@ import java.util.Optional;
 @FunctionalInterface
 public interface SettingValues {
   /**
-   * The text of a setting, such as "NCCL_SOCKET_IFNAME", if it is set. Of a setting that is on or
-   * off it is "1" or "0", whatever word the user chose.
+   * The text of a setting, such as "NCCL_SOCKET_IFNAME", if it is set. A setting that is on or off
+   * gives "1" or "0", whatever word the user wrote.
    */
   Optional<String> setting(String name);
 

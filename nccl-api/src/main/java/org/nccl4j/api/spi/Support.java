@@ -3,10 +3,10 @@ package org.nccl4j.api.spi;
 import java.util.Objects;
 
 /**
- * The answer whether something is possible, with the reason.
+ * An answer, yes or no, with its reason.
  *
- * @param possible whether it can
- * @param reason why, or why not, as a clause that a person reads in a table
+ * @param possible true for yes
+ * @param reason for the answer, as a clause to print in a table
  */
 public record Support(boolean possible, String reason) {
   /** Checks that there is a reason. */
@@ -14,12 +14,12 @@ public record Support(boolean possible, String reason) {
     Objects.requireNonNull(reason);
   }
 
-  /** Returns support with the reason for it. */
+  /** Returns yes with a reason. */
   public static Support yes(String reason) {
     return new Support(true, reason);
   }
 
-  /** Returns the lack of support with the reason for it. */
+  /** Returns no with a reason. */
   public static Support no(String reason) {
     return new Support(false, reason);
   }

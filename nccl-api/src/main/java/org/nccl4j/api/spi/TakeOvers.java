@@ -1,19 +1,20 @@
 package org.nccl4j.api.spi;
 
 /**
- * The paths of a network's connection, such as sockets, that broke and that others have replaced,
- * since the connection was made. The connection itself goes on.
+ * The paths of a network's connection, such as sockets, that broke and were replaced since the
+ * connection was created. The connection itself stays open.
  *
  * @param count replaced paths
  * @param lastMillis when the last was replaced, ms since 1970; 0 if none was
  * @param bytesAgain bytes that were sent again
- * @param path by which the last goes on, for people: interface and addresses; may be empty
+ * @param path that replaced the last broken one, for messages: interface and addresses; may be
+ *     empty
  */
 public record TakeOvers(long count, long lastMillis, long bytesAgain, String path) {
   /** No path was replaced. */
   public static final TakeOvers NONE = new TakeOvers(0, 0, 0, "");
 
-  /** These and those of another connection together. */
+  /** Returns the sum of these and another connection's. */
   public TakeOvers and(TakeOvers other) {
     if (other.count == 0) {
       return this;

@@ -3,11 +3,11 @@ package org.nccl4j.api.spi;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
-/** One provider's connections of one communicator. Called by one thread at a time. */
+/** Creates one provider's connections of one communicator. Called by one thread at a time. */
 public interface Transport extends AutoCloseable {
   /**
-   * Answers whether this rank can reach a peer in both directions. Neither waits nor asks the peer;
-   * the engine asks both ends and needs both answers to be yes.
+   * Checks whether this rank can reach a peer in both directions. Must neither wait nor contact the
+   * peer; the engine calls it on both ends and needs yes from both.
    */
   Support canConnect(PeerInfo peer);
 
@@ -28,8 +28,8 @@ public interface Transport extends AutoCloseable {
   Connector receiver(PeerInfo peer);
 
   /**
-   * Creates a connector as {@link #sender} does, for a connection whose slots the processor also
-   * reaches: they lie in host memory, wherever the slots of other connections are.
+   * Creates a connector as {@link #sender} does, for a connection whose slots the processor can
+   * access: they are in host memory even if those of other connections are not.
    */
   default Connector hostSender(PeerInfo peer) {
     return sender(peer);
@@ -44,15 +44,15 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * The sending end of a connection between two other ranks, whose sender has said that this rank
-   * carries it ({@link Connector#relay()}). It has no regions that this rank's kernels use; its
+   * The sending end of a connection between two other ranks, whose sender has named this rank to
+   * forward its data ({@link Connector#relay()}). This rank's kernels do not use its regions; its
    * proxy belongs to this rank.
    *
    * @param from the sender, a rank of this host
    * @param to the receiver
-   * @param request the handle that the sender's connector gave
-   * @throws org.nccl4j.device.NcclException if the transport lacks memory or descriptors, or it
-   *     carries nothing
+   * @param request the handle of the sender's connector
+   * @throws org.nccl4j.device.NcclException if the transport lacks memory or descriptors, or does
+   *     not forward
    */
   default Connector relay(PeerInfo from, PeerInfo to, byte[] request) {
     throw new InvalidUsageException(
@@ -63,8 +63,8 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Descriptors that this process keeps open for both connections with a peer, about; 0 where that
-   * is not known. The engine asks before it makes connectors.
+   * The approximate number of descriptors that this process keeps open for both connections with a
+   * peer; 0 if unknown. The engine calls it before it creates connectors.
    */
   default int descriptors(PeerInfo peer) {
     return 0;
@@ -76,9 +76,9 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Frees what it holds, its connectors included; afterwards nothing can be asked of it. The other
-   * ranks may still be at work: of memory that lies here, their views stay whole until they close
-   * too. Does not wait for them. Calling it again does nothing.
+   * Frees its resources and its connectors, which then cannot be used. Other ranks may still work:
+   * memory of this rank that they have mapped stays valid until they close too. Does not wait for
+   * them. Calling it again does nothing.
    */
   @Override
   void close();

@@ -31,8 +31,9 @@ public interface TransportContext extends NetContext {
   List<NetProvider> nets();
 
   /**
-   * Answers whether a network's device may access the memory of this rank's GPU, by the machine's
-   * topology and the settings of distance (such as NCCL_NET_GDR_LEVEL). The reason is a clause.
+   * Checks whether a network's device may access the memory of this rank's GPU, according to the
+   * machine's topology and the settings of distance (such as NCCL_NET_GDR_LEVEL). The reason is a
+   * clause.
    *
    * @param reads true to read that memory, for sends; false to write it
    */
@@ -41,9 +42,9 @@ public interface TransportContext extends NetContext {
   }
 
   /**
-   * Answers whether this rank's GPU and another's of its machine may use each other's memory, by
-   * the machine's topology and the settings of distance (NCCL_P2P_LEVEL, NCCL_P2P_DISABLE). The
-   * reason is a clause. It does not say whether the driver can.
+   * Checks whether this rank's GPU and another rank's GPU of its machine may use each other's
+   * memory, according to the machine's topology and the settings of distance (NCCL_P2P_LEVEL,
+   * NCCL_P2P_DISABLE). The reason is a clause. The driver's support is not checked.
    */
   default Support directAccess(PeerInfo peer) {
     return Support.yes("the machine's topology is not known");
@@ -51,15 +52,15 @@ public interface TransportContext extends NetContext {
 
   /**
    * Names of the networks' devices that are nearest to this rank's GPU, in the order in which the
-   * rank should use them; empty where that is not known.
+   * rank should use them; empty if unknown.
    */
   default List<String> nearestNets() {
     return List.of();
   }
 
   /**
-   * Returns the number of channels that use all of the hosts' network cards, and their speed, by
-   * the machines' topology: the same on all ranks; 0 where that is not known.
+   * Returns the number of channels that are needed to use all NICs of the hosts at full speed,
+   * according to the machines' topology; the same on all ranks; 0 if unknown.
    */
   default int netChannels() {
     return 0;
@@ -67,7 +68,7 @@ public interface TransportContext extends NetContext {
 
   /**
    * The device, and the rank of this host, through which data for a rank of another host should
-   * leave, by the machine's topology and the settings (such as NCCL_PXN_DISABLE and
+   * leave, according to the machine's topology and the settings (such as NCCL_PXN_DISABLE and
    * NCCL_P2P_PXN_LEVEL); empty if this rank's own devices are as good.
    */
   default Optional<NetEgress> egressTo(int peer) {
@@ -75,9 +76,9 @@ public interface TransportContext extends NetContext {
   }
 
   /**
-   * The listener of the steps of this rank's proxies; empty without listeners, and then proxies do
-   * no work for it. Always the same. It throws nothing, and proxies of several connections may call
-   * it at once.
+   * The listener of the steps of this rank's proxies; empty without listeners, at no cost for
+   * proxies. Always the same. It never throws, and proxies of several connections may call it at
+   * once.
    */
   default Optional<Consumer<Profiler.ProxyStep>> proxySteps() {
     return Optional.empty();

@@ -7,14 +7,14 @@ package org.nccl4j.api.spi;
 public interface TransportProvider {
   /**
    * Returns the transport's name in logs, in {@code NCCL4J_TRANSPORTS} and between ranks. Two ranks
-   * can use a transport with each other when both have a provider of this name. At most 32 letters,
+   * can use a transport with each other if both have a provider of this name. At most 32 letters,
    * digits and hyphens.
    */
   String name();
 
   /**
    * The priority without a user's choice: a pair of ranks uses the transport with the highest
-   * priority that reaches both, among equals the first by name. P2P has 300, SHM 200, NET 100.
+   * priority that reaches both, the first by name among equals. P2P has 300, SHM 200, NET 100.
    */
   int priority();
 
@@ -35,8 +35,8 @@ public interface TransportProvider {
   }
 
   /**
-   * A transport for one communicator. May neither allocate nor open anything: that happens when
-   * connectors are made.
+   * Creates a transport for one communicator. Must neither allocate nor open anything: that happens
+   * when connectors are created.
    */
   Transport open(TransportContext context);
 }

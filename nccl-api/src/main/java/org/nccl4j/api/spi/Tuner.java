@@ -6,8 +6,8 @@ import org.nccl4j.device.DataType;
  * Edits the table of predicted times from which an algorithm and a protocol are chosen. Called by
  * one thread at a time, once for each shape of an operation; the choice is kept.
  *
- * <p>All ranks of a communicator must edit alike: its edits may depend only on its arguments and on
- * facts that all ranks know. Ranks that choose differently hang.
+ * <p>All ranks of a communicator must make the same edits, which may depend only on the arguments
+ * and on facts that all ranks know. Ranks that choose differently hang.
  */
 @FunctionalInterface
 public interface Tuner {
@@ -16,7 +16,7 @@ public interface Tuner {
    *
    * @param collective such as "AllReduce"
    * @param bytes of the whole data
-   * @param table the ways that the device and the settings allow
+   * @param table the algorithms and protocols that the device and the settings allow
    */
   void tune(String collective, long bytes, DataType type, CostTable table);
 }

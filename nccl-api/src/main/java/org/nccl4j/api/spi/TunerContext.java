@@ -7,7 +7,7 @@ import org.nccl4j.device.Device;
  *
  * @param communicator its name
  * @param nRanks ranks
- * @param nHosts machines that they are on
+ * @param nHosts number of machines of the ranks
  * @param deviceKind host or CUDA
  */
 public record TunerContext(String communicator, int nRanks, int nHosts, Device.Kind deviceKind) {}

@@ -1,8 +1,8 @@
 package org.nccl4j.api.spi;
 
 /**
- * Makes tuners; found by {@link java.util.ServiceLoader}. Stateless; any thread may call any
- * method. Of several, the first by name is used, or the one that NCCL_TUNER_PLUGIN names.
+ * Creates tuners; found by {@link java.util.ServiceLoader}. Stateless; any thread may call any
+ * method. If there are several, the first by name is used, or the one that NCCL_TUNER_PLUGIN names.
  */
 public interface TunerProvider {
   /**
@@ -11,6 +11,6 @@ public interface TunerProvider {
    */
   String name();
 
-  /** A tuner for one rank of one communicator. */
+  /** Creates a tuner for one rank of one communicator. */
   Tuner open(TunerContext context);
 }
