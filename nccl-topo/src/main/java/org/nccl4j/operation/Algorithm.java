@@ -56,7 +56,7 @@ public enum Algorithm {
   COPY_ENGINE_BATCH(
       "CopyEngineBatch", Needs.COPY_ENGINES, OperationSets.OF_COPIES, Protocol.SIMPLE),
   /**
-   * Copies by copy engines as above, with barriers made of the streams' memory operations. No
+   * Copies by copy engines as above, with barriers through the streams' memory operations. No
    * kernel is launched.
    */
   COPY_ENGINE_STREAM(

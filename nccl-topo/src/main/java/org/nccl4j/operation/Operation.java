@@ -5,8 +5,8 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * The operations of a communicator, with what is known of each. The order is the kernels' (
- * layout.h, nccl4jCollective and nccl4jDirectOperation), and that of a call's numbers.
+ * The operations of a communicator, with the facts of each. The order is the kernels' ( layout.h,
+ * nccl4jCollective and nccl4jDirectOperation), and that of a call's numbers.
  */
 public enum Operation {
   /** One rank's data to all. */

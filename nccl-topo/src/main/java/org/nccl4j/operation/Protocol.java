@@ -1,6 +1,6 @@
 package org.nccl4j.operation;
 
-/** The hand-over of a connection's step, with the names in NCCL_PROTO. */
+/** The protocols that move a connection's step, with their names in NCCL_PROTO. */
 public enum Protocol {
   /** 4 bytes of data and 4 of flag in each 8-byte word: one flight, half the bandwidth. */
   LL("LL"),

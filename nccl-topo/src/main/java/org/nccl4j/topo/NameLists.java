@@ -15,8 +15,8 @@ import java.util.stream.Stream;
  * The value of NCCL_ALGO or NCCL_PROTO: a list of names for all operations, and lists for single
  * operations. Examples are {@code ring,tree}, {@code ^tree} and {@code
  * ring;allreduce:tree,oneshot}. A list that begins with ^ forbids its names and allows the others.
- * Case, blanks, _ and - do not matter. Of several lists for one operation the first counts; of
- * several lists for all operations, the last.
+ * Case, blanks, _ and - do not matter. If there are several lists for one operation, the first
+ * counts; of several lists for all operations, the last.
  */
 public final class NameLists {
   private final NameList all;

@@ -1,8 +1,8 @@
 package org.nccl4j.topo;
 
 /**
- * A topology that cannot be read, or from which no graph can be made. The message says what failed,
- * where, why, and what to do.
+ * Thrown for a topology that cannot be read, or from which no graph can be built. The message has
+ * the fact, place, cause and remedy.
  */
 public final class TopologyException extends RuntimeException {
   private static final long serialVersionUID = 1L;

@@ -10,8 +10,8 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
 import org.nccl4j.device.InternalErrorException;
 
 /**
- * Pieces of an all-gather on their way around the ring, of neighbouring ranks, in the order in
- * which they are passed on: each rank's before that of the rank before it.
+ * Consecutive pieces of an all-gather that travel around the ring together, in the order of
+ * forwarding: each rank's piece comes before that of its predecessor.
  *
  * @param sequence which exchange
  * @param origin whose piece the first is

@@ -7,9 +7,9 @@ import java.util.function.Supplier;
 import org.nccl4j.device.NcclException;
 
 /**
- * The ranks' way to talk before, and beside, the transports: small messages, slowly, with a
- * deadline. Calls that exchange are collective: every rank makes the same ones in the same order,
- * from one thread at a time; {@code tell} and {@code close} may come from any thread.
+ * Communication among the ranks before and besides the transports: small, slow messages with a
+ * deadline. Exchanges are collective: every rank makes the same calls in the same order, from one
+ * thread at a time; {@code tell} and {@code close} may come from any thread.
  */
 public interface Bootstrap extends AutoCloseable {
   /** This rank. */
@@ -18,11 +18,11 @@ public interface Bootstrap extends AutoCloseable {
   /** All ranks. */
   int nRanks();
 
-  /** 16 bytes that the ranks of this communicator, and nobody else, know. */
+  /** 16 bytes that only the ranks of this communicator know. */
   byte[] secret();
 
   /**
-   * Gives every rank everybody's bytes, by rank. Lengths may differ; each at most 1 MiB.
+   * Returns all ranks' bytes, by rank. Lengths may differ; each at most 1 MiB.
    *
    * @throws NcclException naming the rank that did not take part, when the deadline passes, and
    *     with the first cause, when another rank failed
@@ -34,53 +34,52 @@ public interface Bootstrap extends AutoCloseable {
 
   /**
    * Returns the time by which an exchange that begins now must have ended, on the clock of
-   * System.nanoTime. While a communicator is being made, one deadline covers all of it, counted
-   * from when the ranks began to meet. Otherwise every exchange has the whole deadline.
+   * System.nanoTime. One deadline covers the whole creation of a communicator, from the beginning
+   * of the bootstrap. Later, every exchange has the whole deadline.
    */
   long exchangeEnd();
 
-  /** Something is made anew over this bootstrap: one deadline from now on, until {@link #made}. */
+  /** Begins another creation over this bootstrap, with one deadline until {@link #made}. */
   void making();
 
-  /** Ends what was begun when the ranks met or by {@link #making}. */
+  /** Ends a creation that was begun by the bootstrap itself or by {@link #making}. */
   void made();
 
   /**
-   * Tells all other ranks that this one failed, with the cause; they hear it by the listener they
-   * gave. Best effort, never throws, does not wait long.
+   * Reports this rank's failure, with the cause, to the listeners of all other ranks. Best effort,
+   * never throws, does not wait long.
    */
   void tellFailure(NcclException cause);
 
   /**
    * Sets the listener for failures of other ranks. It is called at most once, when another rank
-   * tells of its failure or its process dies without having closed, with a RemoteException (or the
-   * told error's own kind) that names the rank and its cause. It is called on a thread of the
+   * reports a failure or its process dies without closing, with a RemoteException (or an exception
+   * of the reported kind) that names the rank and its cause. It is called on a thread of the
    * bootstrap, or at once if the failure has already happened.
    */
   void onFailure(Consumer<NcclException> listener);
 
   /**
-   * Throws another rank's failure if this rank has heard of one; for waits beside the bootstrap.
-   * Neither waits nor sends.
+   * Throws another rank's failure if one was reported; for waits outside the bootstrap. Neither
+   * waits nor sends.
    */
   void checkFailure();
 
   /**
-   * Tells all ranks of other processes something that they can do without; at most 16 KiB, now and
-   * then. Neither waits nor throws. Once the root is gone it is lost on the way to ranks whose
-   * neighbours have left.
+   * Sends an optional notice of at most 16 KiB to all ranks of other processes. Neither waits nor
+   * throws. After the root has ended, ranks whose neighbours have left do not receive it.
    */
   void tellNotice(byte[] notice);
 
   /**
-   * Calls a listener with the notices of other ranks, those that have come already first; on a
-   * thread of the bootstrap, so the listener must be quick.
+   * Calls a listener with the notices of other ranks, earlier ones first, on a thread of the
+   * bootstrap; the listener must be quick.
    */
   void onNotice(Consumer<byte[]> listener);
 
   /**
-   * Sets what this rank answers when a {@link JobObserver} asks for the state of all ranks: at most
-   * 48 KiB. Called on a thread of the bootstrap, so it must be quick.
+   * Sets the source of this rank's answer to a {@link JobObserver}: at most 48 KiB. Called on a
+   * thread of the bootstrap, so it must be quick.
    */
   void onStateAsked(Supplier<byte[]> listener);
 

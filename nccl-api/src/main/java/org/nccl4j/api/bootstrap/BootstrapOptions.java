@@ -14,15 +14,15 @@ import org.nccl4j.api.wire.tls.TlsFiles;
 /**
  * The user's settings of the bootstrap's sockets.
  *
- * @param commId host:port of the root that rank 0 starts; empty to have a new one each time
- * @param commSecret what ranks that use commId know in common; may be empty
+ * @param commId host:port of the root that rank 0 starts; empty for a new one each time
+ * @param commSecret secret of the ranks that use commId; may be empty
  * @param interfaces which network interfaces may be used, in the syntax of NCCL_SOCKET_IFNAME;
  *     empty for a choice
  * @param family AF_INET, AF_INET6, or empty for either
  * @param ports which ports may be listened on
- * @param silence within how long a process that gives no sign of life counts as failed
- * @param stagger how many ranks may come to a root at once
- * @param tls by which ranks know each other beside the secret
+ * @param silence after which a process without heartbeats counts as failed
+ * @param stagger limits the ranks that contact a root at once
+ * @param tls certificates with which ranks authenticate each other besides the secret
  * @param observable whether a root that is started answers observers while the communicator lives
  */
 public record BootstrapOptions(

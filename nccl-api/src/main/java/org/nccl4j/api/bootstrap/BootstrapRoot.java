@@ -18,7 +18,7 @@ import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
-/** Makes ids, and starts the roots that they lead to. */
+/** Creates unique ids, and starts their bootstrap roots. */
 public final class BootstrapRoot {
   private static final int NEVER_RESOLVED = -1;
 
@@ -56,7 +56,7 @@ public final class BootstrapRoot {
     return id;
   }
 
-  /** Starts the root of an id that says that its first rank does. */
+  /** Starts the root of an id whose first rank starts it. */
   static void startForFirstRank(
       List<InetSocketAddress> resolved,
       PeerCredentials trust,

@@ -13,7 +13,7 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 
 /**
- * Takes the calls of other ranks to this one. Calls that come before there is a listener wait.
+ * Receives the calls of other ranks to this one. Calls that arrive before there is a listener wait.
  *
  * <p>Owner thread: the loop's.
  */

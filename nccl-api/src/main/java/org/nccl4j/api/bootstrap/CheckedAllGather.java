@@ -8,9 +8,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * An exchange that is part of a call which users make on all ranks. Each rank's part begins with
- * the call's name, so that ranks which make different calls are told so, and take nothing of each
- * other's parts for what it is not.
+ * An all-gather that is part of a collective call of the user. Each rank's part begins with the
+ * call's name, so that different calls are an error and their parts are not mistaken for each
+ * other.
  */
 public final class CheckedAllGather {
   private CheckedAllGather() {}

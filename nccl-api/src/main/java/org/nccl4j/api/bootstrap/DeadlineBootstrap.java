@@ -6,7 +6,8 @@ import org.nccl4j.device.NcclException;
 
 /**
  * A bootstrap whose exchanges are bounded: those of a creation by one deadline, later ones by one
- * each. An exchange that fails is told to all ranks, since it leaves them at different places.
+ * each. The failure of an exchange is reported to all ranks, since it leaves them at different
+ * steps.
  */
 abstract class DeadlineBootstrap implements Bootstrap {
   private final CreationDeadline creation;

@@ -5,9 +5,9 @@ import java.util.List;
 import org.nccl4j.api.bootstrap.root.FailureMessage;
 
 /**
- * Hears of failures and passes them on: over the roots that the rank is connected to and, once one
- * of these has gone, over its neighbours in the ring. A failure that comes over one connection is
- * passed on over all the others, so it gets from one root's ranks to another's. Any thread.
+ * Receives failures and forwards them: over the roots that the rank is connected to and, once one
+ * of these has ended, over its neighbours in the ring. A failure that arrives over one connection
+ * is forwarded over all others, so it passes from one root's ranks to another's. Any thread.
  */
 final class FailureBroadcast {
   private final RankMonitor monitor;
@@ -28,7 +28,7 @@ final class FailureBroadcast {
     ring = neighbours;
   }
 
-  /** True if all roots can still be told, so that the ring need not be. */
+  /** True if all roots are still connected, so that the ring is not needed. */
   boolean rootsAlive() {
     return roots.stream().allMatch(RootConnection::alive);
   }

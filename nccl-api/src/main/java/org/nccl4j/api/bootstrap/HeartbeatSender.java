@@ -5,8 +5,8 @@ import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
 
 /**
- * Sends signs of life over a connection, and notices when none come back. A process that was itself
- * stopped for a while does not take that for the other's silence.
+ * Sends heartbeats over a connection, and detects when none come back. If this process was itself
+ * stopped for a while, that is not counted as the other's silence.
  *
  * <p>Owner thread: the loop's.
  */

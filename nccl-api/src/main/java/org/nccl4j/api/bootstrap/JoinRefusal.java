@@ -20,7 +20,7 @@ import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 
-/** Tells a root why a rank does not join at all. */
+/** Sends a root the reason why a rank does not join. */
 final class JoinRefusal implements ConnectionDialer.Outcome, Connection.Owner {
   /** The rank's own error is not held up for longer. */
   private static final Duration PATIENCE = Duration.ofSeconds(2);

@@ -15,11 +15,10 @@ import org.nccl4j.device.InvalidArgumentException;
 /**
  * One rank's call to join a communicator.
  *
- * @param nRanks how many ranks there will be, the same for all
- * @param ids one for each root, the same in the same order for all; good for one communicator
- * @param rank this one, 0 to nRanks - 1
- * @param deadline how long it may take to form and to make a communicator, together; afterwards
- *     each exchange
+ * @param nRanks number of ranks, the same on all
+ * @param ids one for each root, the same in the same order on all ranks; valid for one communicator
+ * @param rank this rank, 0 to nRanks - 1
+ * @param deadline for bootstrap and creation together; afterwards for each exchange
  * @param options the sockets' settings
  */
 public record JoinRequest(

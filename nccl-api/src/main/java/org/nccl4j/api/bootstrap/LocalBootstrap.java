@@ -20,7 +20,10 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 
-/** A bootstrap for ranks that are all in this process: they meet in memory, without sockets. */
+/**
+ * A bootstrap for ranks that are all in this process: they exchange data in memory, without
+ * sockets.
+ */
 public final class LocalBootstrap extends DeadlineBootstrap {
   /** State that the ranks share. Guarded by its own lock. */
   private static final class Meeting {

@@ -12,11 +12,11 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 
 /**
- * Small messages from one rank to all others, sent now and then beside the exchanges. It goes to a
- * root, and from it to all who came there, several in one message where they come at once; a rank
- * that came to two roots passes it on. Once a root has gone, or may go, it also goes around the
- * ring as far as that is whole. Each has a number by which a rank knows what it has heard. Any
- * thread.
+ * Broadcasts small notices of one rank to all others, besides the exchanges. A notice goes to a
+ * root, which forwards it to all its ranks, several in one message if they arrive at once; a rank
+ * of two roots forwards it to the other root. Once a root has ended, or may end, the notice also
+ * goes around the ring as far as that is connected. Each notice has a number by which a rank
+ * recognizes those that it has received. Any thread.
  */
 public final class NoticeBroadcast {
   static final int MAX_BYTES = 16 << 10;

@@ -15,8 +15,7 @@ import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 
 /**
- * A question to another rank's {@link CallPoint} or {@link RejoinPoint}, over a connection of its
- * own.
+ * A call to another rank's {@link CallPoint} or {@link RejoinPoint}, over its own connection.
  *
  * <p>Owner thread: the loop's.
  */

@@ -10,7 +10,7 @@ import org.nccl4j.device.NcclException;
 
 /**
  * The monitor that the threads of one rank wait on: its lock guards the state of the rank's links,
- * and its first failure wakes everybody. Any thread may call it.
+ * and its first failure wakes all waiting threads. Any thread may call it.
  */
 final class RankMonitor {
   private final int rank;

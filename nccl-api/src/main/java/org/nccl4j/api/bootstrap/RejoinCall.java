@@ -11,7 +11,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
-/** Asks another rank's {@link RejoinPoint} for the way to a new root. */
+/** Asks another rank's {@link RejoinPoint} for the id of a new root. */
 final class RejoinCall {
   private RejoinCall() {}
 

@@ -12,9 +12,9 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 
 /**
- * Answers other ranks that ask this one for the way to a new root, so that some of the ranks come
- * together once more: after a failure too, since it needs neither the old root nor the ring. The
- * answer is the new root's id without its secret, which both sides derive.
+ * Answers other ranks that ask for the id of a new root, so that some of the ranks can form a new
+ * bootstrap, also after a failure, since it needs neither the old root nor the ring. The answer is
+ * the new root's id without its secret, which both sides derive.
  *
  * <p>Owner thread: the loop's.
  */
@@ -37,7 +37,7 @@ final class RejoinPoint {
     }
   }
 
-  /** A rank that knows the secret asks. */
+  /** Answers a rank that has proved knowledge of the secret. */
   void asked(Connection connection, MessageReader body) throws ProtocolException {
     String key = body.text(MAX_KEY);
     byte[] way = published.get(key);

@@ -30,7 +30,8 @@ import org.nccl4j.device.TimeoutException;
 
 /**
  * A rank's connections to its two neighbours: data comes from the previous rank and goes to the
- * next one; failures go both ways once the root is gone. State is guarded by the rank's monitor.
+ * next one; failures go in both directions once the root has ended. State is guarded by the rank's
+ * monitor.
  */
 final class RingConnection
     implements ConnectionListener.Acceptor, ConnectionDialer.Outcome, Connection.Owner {
@@ -315,7 +316,7 @@ final class RingConnection
     }
   }
 
-  /** A neighbour's connection ended without a goodbye, and nobody has told why. */
+  /** A neighbour's connection ended without a goodbye, and no reason was reported. */
   private void broken(Connection connection, boolean wasPrevious, IOException reason) {
     String who =
         monitor.read(

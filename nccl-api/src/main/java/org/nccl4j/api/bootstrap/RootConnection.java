@@ -27,8 +27,9 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
 /**
- * A rank's connection to the root: on it the rank introduces itself and is told its neighbours, and
- * afterwards failures go both ways. State is guarded by the rank's monitor.
+ * A rank's connection to the root: the rank sends its identity and receives its neighbours;
+ * afterwards the connection carries failures in both directions. State is guarded by the rank's
+ * monitor.
  */
 final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner {
   private static final int MAX_MESSAGE_BYTES = 64 << 10;
@@ -137,7 +138,7 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
                     .formatted(rootText())));
   }
 
-  /** True if failures can still be told by way of the root. */
+  /** True if failures can still be reported through the root. */
   boolean alive() {
     return monitor.read(() -> connection != null && !over);
   }

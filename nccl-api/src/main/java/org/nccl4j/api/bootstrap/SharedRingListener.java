@@ -19,9 +19,9 @@ import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 
 /**
- * The listening socket of those ranks of a communicator that live in this process: one for all of
- * them, so that thousands do not need as many descriptors. A connecting rank names the rank that it
- * wants. The last rank that leaves closes it. Any thread.
+ * The listening socket that a communicator's ranks in this process share, so that thousands of
+ * ranks do not need a descriptor each. A connecting rank names the rank that it wants. The last
+ * rank that leaves closes it. Any thread.
  */
 final class SharedRingListener implements ConnectionListener.Acceptor {
   private static final List<SharedRingListener> OPEN = new ArrayList<>();

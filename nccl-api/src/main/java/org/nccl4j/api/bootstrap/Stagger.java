@@ -6,8 +6,8 @@ import java.time.Duration;
  * Spreads the ranks of a large communicator over time: each waits a little before it connects to
  * its root.
  *
- * @param rate how many ranks a second may come to a root
- * @param threshold up to how many ranks a communicator has without it
+ * @param rate of ranks a second that contact a root
+ * @param threshold number of ranks up to which no rank waits
  */
 public record Stagger(int rate, int threshold) {
   /** Stagger that NCCL uses. */

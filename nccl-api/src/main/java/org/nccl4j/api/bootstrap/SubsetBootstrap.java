@@ -12,7 +12,7 @@ import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 
-/** Makes another bootstrap of some ranks of a TCP bootstrap: the first of them has its root. */
+/** Creates a bootstrap of some ranks of a TCP bootstrap; the first of them has the root. */
 final class SubsetBootstrap {
   private final JoinRequest old;
   private final ProcessIdentity self;

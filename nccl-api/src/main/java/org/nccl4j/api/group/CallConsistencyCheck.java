@@ -26,17 +26,18 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Compares what the ranks call, before each collective: every rank's call is gathered by all, in
- * the same stream, and the first that differs from rank 0's ends the communicator with an error
- * that names both; where the buffers lie in windows is part of the call. For finding mistakes
- * (NCCL_CHECK_MODE=DEBUG_GLOBAL): it costs an all-gather a call.
+ * Compares the ranks' calls before each collective: an all-gather of the calls runs in the same
+ * stream, and the first call that differs from rank 0's fails the communicator with an error that
+ * names both; the buffers' positions in windows are part of the call. For debugging
+ * (NCCL_CHECK_MODE=DEBUG_GLOBAL): it costs an all-gather for each call.
  *
- * <p>The gather is done in one way whatever the communicator, so that where communicators share
- * connections, calls of two of them in different order meet, and are told apart by their numbers.
- * Where they share nothing but streams, the recorder says in which order they wait.
+ * <p>The all-gather has the same form in every communicator, so that if communicators share
+ * connections, calls of two of them in different orders meet and are distinguished by their
+ * numbers. If they share only streams, the recorder has the order in which they wait.
  *
- * <p>The stream calls the comparison, in which a GPU's driver allows no call of its own; so calls
- * lie in memory that both sides see, which is used again. Launched by one thread at a time.
+ * <p>The comparison runs as a host function of the stream, in which a GPU's driver allows no driver
+ * calls; so the calls lie in reused memory that host and device both see. Launched by one thread at
+ * a time.
  */
 public final class CallConsistencyCheck {
   /** Begins what a rank has said; there is something else where a gather came to no end. */

@@ -6,9 +6,9 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Leases;
 
 /**
- * The arguments of a rank's last call, which are right: a call with the same ones needs no check of
- * what cannot change. Owned by the thread that launches; other threads may compare, and compare
- * again once they launch.
+ * The valid arguments of a rank's last call: a call with the same arguments needs no check of
+ * properties that cannot change. Owned by the thread that launches; other threads may compare, and
+ * compare again once they launch.
  */
 final class CheckedCall {
   /**

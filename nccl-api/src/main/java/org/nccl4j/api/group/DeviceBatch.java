@@ -6,8 +6,8 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceStream;
 
 /**
- * A group's operations of one rank, by one communicator or by several that launch in one order.
- * Used again for later groups, as {@link Task}s are.
+ * A group's operations of one rank, on one communicator or on several that launch in one order.
+ * Reused for later groups, like {@link Task}s.
  */
 final class DeviceBatch implements Runnable {
   private final List<Share> shares = new ArrayList<>(1);

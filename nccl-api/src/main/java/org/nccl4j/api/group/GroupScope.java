@@ -40,7 +40,7 @@ public final class GroupScope {
   /** The first error of a call in the group, which its outermost end throws; null while none. */
   private Throwable failure;
 
-  /** True if the thread was told that it waits for a stream too early; that is said once. */
+  /** True if the early wait for a stream was already logged for this thread. */
   private boolean warned;
 
   private GroupScope() {}

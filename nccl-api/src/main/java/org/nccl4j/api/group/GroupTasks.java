@@ -7,8 +7,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
- * The calls of a thread's group, and their launch. Its objects are used again for the thread's
- * later groups.
+ * The calls of a thread's group, and their launch. Its objects are reused for the thread's later
+ * groups.
  *
  * <p>Operations of several ranks that one thread drives are launched by a thread for each on GPUs,
  * as long as there are processors for them: a launch takes a thread about as long as a small
@@ -18,8 +18,8 @@ import org.nccl4j.device.HotPath;
  * host grow, and GPUs' parts are launched by a thread for each.
  *
  * <p>Ranks that share a GPU are launched by the calling thread in turns, one operation each: a GPU
- * has few queues for its streams, and a stream that waits for an operation's end holds up all
- * streams of its queue. So all ranks' kernels of an operation come before the first such wait.
+ * has few queues for its streams, and a stream that waits for an operation's end blocks all streams
+ * of its queue. So all ranks' kernels of an operation come before the first such wait.
  */
 final class GroupTasks {
   /** Tasks of larger groups are not kept. */

@@ -8,8 +8,8 @@ import org.nccl4j.device.Patience;
 
 /**
  * A thread that launches one rank's part of a group, while the caller launches another's. Between
- * groups it looks for more for a while, since to wake a thread takes longer than to launch; then it
- * sleeps. Any thread may hand over a launch, and must then take its outcome.
+ * groups it polls for a while, since waking a thread takes longer than a launch; then it sleeps.
+ * Any thread may submit a launch, and must then take its outcome.
  */
 final class LaunchThread implements AutoCloseable {
   /** Time for which the thread polls before it sleeps. */

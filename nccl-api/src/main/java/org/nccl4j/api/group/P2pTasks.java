@@ -8,8 +8,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.P2pWork;
 
 /**
- * Sends and receives that are planned together. Mostly they are those of a group before, which are
- * kept: then nothing is allocated. Owner: the thread that has entered the launcher.
+ * Sends and receives that are planned together. Usually they are those of an earlier group, which
+ * are kept: then nothing is allocated. Owner: the thread that has entered the launcher.
  */
 final class P2pTasks {
   private final List<P2pTask> works = new ArrayList<>();

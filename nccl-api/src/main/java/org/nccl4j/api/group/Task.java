@@ -11,9 +11,9 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Operation;
 
 /**
- * An operation that waits for its group's end; after that it is another of a later group, so that
- * groups allocate nothing once warm. Owner: the thread that has the group; others read it while
- * that one waits for them.
+ * An operation that waits for its group's end; the object is reused in later groups, so that warm
+ * groups allocate nothing. Owner: the thread of the group; others read it while that thread waits
+ * for them.
  */
 final class Task {
   private OperationDispatcher queue;

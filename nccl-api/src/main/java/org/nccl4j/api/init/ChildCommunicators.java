@@ -37,7 +37,10 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.PeerConnector;
 
-/** Makes communicators out of another: of its ranks by color, or of those that are left. */
+/**
+ * Creates communicators from another one: of its ranks by color (split), or of the remaining ranks
+ * (shrink).
+ */
 public final class ChildCommunicators {
   /** The color of a rank that will be in no new communicator. */
   public static final int NO_COLOR = -1;

@@ -33,10 +33,10 @@ final class CleanupStack {
   }
 
   /**
-   * Makes something, or frees what has been made of it and throws the reason.
+   * Runs a creation; if it fails, frees the created parts and throws the reason.
    *
    * @param name of the communicator
-   * @param tell is told of the reason before
+   * @param tell receives the reason before
    */
   <T> T made(String name, Supplier<T> making, Consumer<NcclException> tell) {
     try {

@@ -140,7 +140,7 @@ public final class CommunicatorState {
     others.keySet().forEach(OperationDispatcher::freeQuantised);
   }
 
-  /** Makes anew what {@link #suspend} gave back, together with all other ranks. */
+  /** Allocates again what {@link #suspend} freed, together with all other ranks. */
   public synchronized void resume() {
     called(() -> "resume");
     checkOpen("resume");
@@ -279,7 +279,7 @@ public final class CommunicatorState {
   }
 
   /**
-   * Gives every rank everybody's bytes in a call that all make, by rank.
+   * Returns all ranks' bytes, by rank, in a call that all ranks make.
    *
    * @param call its name, ASCII, of at most 127 characters
    * @throws InvalidUsageException on all ranks if one is in another call

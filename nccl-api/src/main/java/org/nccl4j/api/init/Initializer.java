@@ -55,7 +55,7 @@ import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.PeerConnector;
 import org.nccl4j.device.kernel.Progress;
 
-/** Makes one rank's communicator, step by step together with the other ranks. */
+/** Creates one rank's communicator, step by step together with the other ranks. */
 public final class Initializer {
   private final InitRequest request;
   private final Bootstrap bootstrap;
@@ -73,7 +73,7 @@ public final class Initializer {
 
   /**
    * Makes a communicator of the ranks that a bootstrap has brought together. Takes over the
-   * bootstrap; if it fails, all ranks are told why and everything is freed.
+   * bootstrap; if it fails, the failure is reported to all ranks and everything is freed.
    */
   public static CommunicatorState create(InitRequest request, Bootstrap bootstrap) {
     return create(request, bootstrap, new InitTimes(request.name(), bootstrap.rank()));
@@ -92,7 +92,7 @@ public final class Initializer {
   }
 
   /**
-   * Makes what runs the operations of a communicator anew; as {@link #create}.
+   * Creates the engine of a communicator again, as {@link #create} does.
    *
    * @param profilers that have been opened for it
    * @param last what is done with it at the end

@@ -10,8 +10,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /**
- * The bootstrap of a communicator that shares its parent's connections: made at its first exchange,
- * which few such communicators ever have. Failures go by the parent's, with which it shares them.
+ * The bootstrap of a communicator that shares its parent's connections: created at its first
+ * exchange, which few such communicators ever have. Failures go over the parent's bootstrap, since
+ * parent and split fail together.
  */
 final class LazyBootstrap implements Bootstrap {
   private final Bootstrap parent;

@@ -10,9 +10,9 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 
 /**
- * Gives back what a communicator holds of its device while nobody uses it, and makes it anew: the
- * connections, the kernels' tables, NVLS and the windows' space. The ranks stay together by their
- * bootstrap. Both steps are collective, and refused on all ranks if one cannot take them.
+ * Frees a communicator's device memory while it is not used, and allocates it again: connections,
+ * the kernels' tables, NVLS and the windows' space. The bootstrap stays open. Both steps are
+ * collective, and fail on all ranks if one rank cannot take them.
  */
 final class Suspension {
   private final CommunicatorState state;
@@ -82,7 +82,7 @@ final class Suspension {
   }
 
   /**
-   * Makes everything anew, together with all other ranks.
+   * Creates everything again, together with all other ranks.
    *
    * @param last what is done with it at the end
    */

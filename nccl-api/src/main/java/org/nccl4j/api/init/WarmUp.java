@@ -25,11 +25,11 @@ import org.nccl4j.device.cuda.driver.StartupHook;
 import org.nccl4j.device.host.HostDevice;
 
 /**
- * Makes a communicator of two ranks on the host and closes it, while the driver starts and the
- * program makes the GPUs' contexts: the first communicator of a process takes most of its time to
+ * Creates and closes a communicator of two ranks on the host while the driver starts and the
+ * program creates the GPUs' contexts: the first communicator of a process takes most of its time to
  * load, link and interpret code, most of which is the same on the host. Then searches the graphs of
- * this machine ({@link TopologyPrefetch}), and has two ranks meet by the loopback interface. It
- * calls no driver and opens no plug-in; its settings are its own, whatever is set in the process.
+ * this machine ({@link TopologyPrefetch}), and runs the bootstrap of two ranks over the loopback
+ * interface. It makes no driver call and opens no plug-in; it ignores the settings of the process.
  */
 public final class WarmUp implements StartupHook {
   private static final System.Logger LOG = DebugLog.of("INIT");

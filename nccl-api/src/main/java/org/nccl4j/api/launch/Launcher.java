@@ -19,8 +19,9 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /**
- * One communicator's way into streams. Any thread may launch, one at a time: it enters, plans and
- * launches, and leaves, so that the order of the calls is the order of the operations.
+ * Launches one communicator's operations into streams. Any thread may launch, one at a time: it
+ * enters, plans and launches, and leaves, so that the order of the calls is the order of the
+ * operations.
  */
 public final class Launcher {
   private static final VarHandle INSIDE;

@@ -9,13 +9,14 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.CallMismatch;
 
 /**
- * Two ranks that made different calls as the same collective, by their recorders. Such ranks may
- * wait for words that nobody writes, where their calls go different ways.
+ * Two ranks whose recorders have different calls for the same collective. If the calls use
+ * different connections, such ranks may wait for words that no rank writes.
  *
  * @param communicator its name
  * @param clause what the two call
  * @param launched operations that the other rank had launched when its recorder was read, or the
- *     number of the collective of its notice: a look that finds another number is not sure
+ *     number of the collective of its notice; if a later look finds another number, the conflict is
+ *     not confirmed
  */
 record CallConflict(String communicator, String clause, long launched) {
   /**

@@ -17,7 +17,7 @@ import org.nccl4j.api.observe.flight.RankReport.Operation;
  * @param communicator its number
  * @param rank the one that waits
  * @param collective the call's number among the rank's collectives, from 1
- * @param text the call, for people; equal calls have equal texts
+ * @param text the call, for messages; equal calls have equal texts
  */
 record CallNotice(long communicator, int rank, long collective, String text) {
   /** First byte of a notice of this kind. */

@@ -6,9 +6,9 @@ import java.util.function.Supplier;
 import org.nccl4j.api.observe.flight.RankReport;
 
 /**
- * Decides when a rank that waits is worth a look at what the others call, and when what was seen is
- * sure: a recorder that is read while it is written may be off by one, so a conflict counts if a
- * second look finds it unchanged. Owner: the observer that has it, in its looks.
+ * Decides when a waiting rank's call is compared with the others', and when a difference is
+ * confirmed: a recorder that is read while it is written may be off by one, so a conflict counts if
+ * a second look finds it unchanged. Owner: the observer that has it, in its looks.
  */
 final class CallWatch {
   /** Time that an operation waits before the first look. */

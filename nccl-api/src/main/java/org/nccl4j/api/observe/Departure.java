@@ -12,15 +12,14 @@ import java.util.Optional;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 
 /**
- * A rank has closed its communicator, after so many operations. A rank that has called more
- * operations with it waits for data that never come.
+ * Notice that a rank has closed its communicator, with the number of its operations. A rank that
+ * has called more operations with it waits for data that never arrive.
  *
  * @param communicator its number
  * @param rank the one that closed
  * @param nRanks of that communicator
  * @param collectives that the rank has called; {@link #UNCOUNTED} if graphs may have repeated some
- * @param singles how many of its sends and receives were with each rank; a rank without any has
- *     none; null if they are not known
+ * @param singles its sends and receives by rank; no entry for a rank without any; null if unknown
  */
 record Departure(
     long communicator, int rank, int nRanks, long collectives, Map<Integer, Singles> singles) {

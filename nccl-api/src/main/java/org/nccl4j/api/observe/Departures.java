@@ -11,8 +11,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 
 /**
- * The ranks that have closed communicators which other ranks of them still have, as far as this
- * process has heard. Any thread.
+ * The ranks that are known to have closed communicators which other ranks still use. Any thread.
  */
 final class Departures {
   /** Communicators of which some rank is not known to have closed; the oldest are forgotten. */

@@ -12,8 +12,8 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
 /**
- * The events for Java Flight Recorder. Operations cost nothing for them, except for {@link
- * Operation}, which a recording must enable: the observer reads the progress a few times a second.
+ * The events for Java Flight Recorder. They cost operations nothing, except for {@link Operation},
+ * which a recording must enable: the observer reads the progress a few times a second.
  */
 final class Events {
   private Events() {}

@@ -7,7 +7,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
- * Makes Java Flight Recorder's events of one rank, from what the flight recorder has. Owner thread:
+ * Creates the events of one rank for Java Flight Recorder, from the flight recorder. Owner thread:
  * the observer's.
  */
 final class JfrRecorder {

@@ -37,7 +37,7 @@ public record JobReport(
     List<Rank> ranks,
     List<Integer> gone,
     List<CommunicatorState> communicators) {
-  /** Ranks that have waited for less are not told from those that work. */
+  /** Ranks that have waited for less count as working. */
   private static final long STILL_MILLIS = 1000;
 
   private static final Duration LIMIT = Duration.ofSeconds(10);

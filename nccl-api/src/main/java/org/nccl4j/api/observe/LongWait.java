@@ -1,8 +1,8 @@
 package org.nccl4j.api.observe;
 
-/** Finds the operation that has waited for so long that a user is to know. One thread. */
+/** Finds the operation that has waited so long that it is logged. One thread. */
 final class LongWait {
-  /** A wait of this length is told of. */
+  /** A wait of this length is logged. */
   static final long MILLIS = 60_000;
 
   private long operation = -1;

@@ -7,15 +7,15 @@ import java.util.function.BiConsumer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 
-/** Counts one rank's operations by name, while it is told of them. Any thread reads. */
+/** Counts one rank's operations by name, while it is a hook of them. Any thread reads. */
 public final class OperationCounts implements OperationHook {
   /**
    * Counters of one operation.
    *
    * @param launched into streams
    * @param bytes of their counts
-   * @param ended those whose end was seen; those that were captured into graphs are not
-   * @param nanos from launch to end, of those together
+   * @param ended those whose end was seen; without those that were captured into graphs
+   * @param nanos sum of the times from launch to end
    */
   public record Count(LongAdder launched, LongAdder bytes, LongAdder ended, LongAdder nanos) {
     private Count() {
@@ -29,7 +29,7 @@ public final class OperationCounts implements OperationHook {
   /**
    * Nothing counted.
    *
-   * @param onFirst told of each operation's counts when it is launched for the first time
+   * @param onFirst receives each operation's counts when it is launched for the first time
    */
   public OperationCounts(BiConsumer<String, Count> onFirst) {
     this.onFirst = onFirst;

@@ -6,8 +6,8 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
 
 /**
- * Makes an event for Java Flight Recorder of each operation; told of them only while a recording
- * asks for such events.
+ * Creates an event for Java Flight Recorder for each operation; active only while a recording has
+ * these events enabled.
  */
 final class OperationEvents implements OperationHook {
   private static final long PID = ProcessHandle.current().pid();
@@ -24,7 +24,7 @@ final class OperationEvents implements OperationHook {
     this.hooks = hooks;
   }
 
-  /** Listens if a recording asks for it, else not; by the observer. */
+  /** Adds or removes the hook as a recording enables the event; called by the observer. */
   void look() {
     boolean wanted = Events.areRecorded() && new Events.Operation().isEnabled();
     if (wanted != listening) {

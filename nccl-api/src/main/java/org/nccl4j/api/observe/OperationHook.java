@@ -3,7 +3,7 @@ package org.nccl4j.api.observe;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 
-/** Is told of a rank's operations, in their order, by one thread at a time. */
+/** Receives a rank's operations, in their order, from one thread at a time. */
 public interface OperationHook extends AutoCloseable {
   /** An operation has been launched into a stream. */
   void launched(String what, long count, DataType type, int root, DeviceStream stream);

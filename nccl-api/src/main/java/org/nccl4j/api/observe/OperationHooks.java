@@ -8,7 +8,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
- * The listeners of one rank's operations. Without listeners an operation costs one look. Any thread
+ * The listeners of one rank's operations. Without listeners an operation costs one read. Any thread
  * adds and removes hooks; the launching thread calls them.
  */
 public final class OperationHooks implements AutoCloseable {
@@ -17,14 +17,14 @@ public final class OperationHooks implements AutoCloseable {
   /** Never changed, only replaced. */
   private volatile OperationHook[] hooks = NONE;
 
-  /** Has a hook told of operations from now on. */
+  /** Adds a hook. */
   public synchronized void add(OperationHook hook) {
     OperationHook[] more = Arrays.copyOf(hooks, hooks.length + 1);
     more[hooks.length] = hook;
     hooks = more;
   }
 
-  /** Has a hook told of no more operations, and closes it; nothing if it is not told of any. */
+  /** Removes a hook and closes it; does nothing if it was not added. */
   public synchronized void remove(OperationHook hook) {
     List<OperationHook> left = new ArrayList<>(List.of(hooks));
     if (left.remove(hook)) {
@@ -33,7 +33,7 @@ public final class OperationHooks implements AutoCloseable {
     }
   }
 
-  /** True if a hook is told of operations. */
+  /** True if a hook is added. */
   @HotPath
   public boolean areAny() {
     return hooks != NONE;

@@ -7,10 +7,10 @@ import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.device.OrderMismatchException;
 
 /**
- * Finds, by the recorders of a host and by what other hosts tell, two communicators whose
- * operations wait for each other: on one rank an operation of the first runs and one of the second
- * is queued behind it, on another rank it is the other way round, and nothing has ended for a
- * while. Neither can ever go on.
+ * Finds two communicators whose operations wait for each other, from the recorders of a host and
+ * the notices of other hosts: on one rank an operation of the first runs and one of the second is
+ * queued behind it, on another rank it is the other way round, and nothing has ended for a while.
+ * Neither can ever end.
  */
 final class OrderConflict {
   /**
@@ -61,7 +61,7 @@ final class OrderConflict {
     return Optional.empty();
   }
 
-  /** The calls of others that wait behind a rank's own in its stream, to be told to other hosts. */
+  /** The calls of others that wait behind a rank's own in its stream, as notices to other hosts. */
   List<OrderNotice> waits(long communicator, int rank) {
     List<OrderNotice> waits = new ArrayList<>();
     for (RankReport mine : all) {
@@ -85,7 +85,7 @@ final class OrderConflict {
         inFront(first, behind));
   }
 
-  /** The conflict of a rank's own waits with what other hosts have told. */
+  /** The conflict of a rank's own waits with the notices of other hosts. */
   static Optional<OrderMismatchException> between(
       List<OrderNotice> waits, OrderNotice.Heard heard) {
     return heard

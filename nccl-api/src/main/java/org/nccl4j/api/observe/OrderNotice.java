@@ -22,7 +22,7 @@ import java.util.Optional;
  * @param behind number of the other
  * @param behindCall likewise
  * @param name of the first
- * @param text the two calls, where they are, for people
+ * @param text the two calls and their places, for messages
  */
 record OrderNotice(
     long first, long firstCall, long behind, long behindCall, String name, String text) {
@@ -77,7 +77,7 @@ record OrderNotice(
         && behindCall == other.firstCall;
   }
 
-  /** The last that were heard, one of each two communicators. Any thread. */
+  /** The last notices received, one of each two communicators. Any thread. */
   static final class Heard {
     private static final int MOST = 1000;
 
@@ -97,7 +97,7 @@ record OrderNotice(
       last.put(new Two(notice.first, notice.behind), notice);
     }
 
-    /** The first pair that contradict each other, of those given and those heard. */
+    /** The first pair that contradict each other, of the given and the received notices. */
     synchronized Optional<List<OrderNotice>> contradicting(List<OrderNotice> own) {
       for (OrderNotice mine : own) {
         OrderNotice theirs = last.get(new Two(mine.behind, mine.first));

@@ -24,9 +24,9 @@ import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
- * Looks at all communicators of the process a few times a second: takes down in their recorders how
- * far they are, and has a failure told to the other ranks. One daemon thread, which ends when there
- * is no communicator. It costs an operation nothing.
+ * Checks all communicators of the process a few times a second: records their progress, and reports
+ * a failure to the other ranks. One daemon thread, which ends when there is no communicator. It
+ * costs an operation nothing.
  */
 public final class ProgressMonitor {
   private static final System.Logger LOG = DebugLog.of("RAS");
@@ -103,7 +103,7 @@ public final class ProgressMonitor {
    * @param counts whether each launch runs once, so that the ranks' can be compared by number
    * @param compares whether to look for communicators that are used in different order
    * @param file where the recorder is written after a failure; empty for nowhere
-   * @param info where a failure is told of
+   * @param info log of a failure
    */
   public record Options(boolean counts, boolean compares, String file, InfoLog info) {}
 
@@ -201,9 +201,9 @@ public final class ProgressMonitor {
   }
 
   /**
-   * Ends it, and the recorder; a failure that came since the last look is still told. Nobody looks
-   * at the communicator's kernels afterwards, so they may be closed then; only a look that hangs is
-   * not waited for.
+   * Ends it, and the recorder; a failure since the last look is still reported. Nobody looks at the
+   * communicator's kernels afterwards, so they may be closed then; only a look that hangs is not
+   * waited for.
    */
   public void close() {
     synchronized (ProgressMonitor.class) {
@@ -374,7 +374,7 @@ public final class ProgressMonitor {
     }
   }
 
-  /** Ranks of one process wait together, and one of them says so for all. */
+  /** Ranks of one process wait together, and one of them logs it for all. */
   private boolean isFirstToWarn(long nowMillis) {
     Long before = WARNED.put(rank.communicator(), nowMillis);
     return before == null || nowMillis - before > LongWait.MILLIS / 2;

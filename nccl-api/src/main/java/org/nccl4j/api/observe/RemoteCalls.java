@@ -9,12 +9,12 @@ import org.nccl4j.api.observe.flight.RankReport.Operation;
 
 /**
  * Compares a rank's calls with those of ranks on other hosts, by {@link CallNotice}s. A rank that
- * has waited in a collective for about a second says what it calls; a rank that has made another
- * call of the same number knows by that that neither can end.
+ * has waited in a collective for about a second sends its call; if another rank's call of the same
+ * number differs, neither can end.
  *
- * <p>A recorder that is read while it is written may be off by one, so what was read counts if a
- * second look finds it unchanged. Where many ranks wait for a slow one, few of them say so: they
- * begin at different times, and who has heard of a call equal to its own is silent.
+ * <p>A recorder that is read while it is written may be off by one, so a difference counts if a
+ * second look finds it unchanged. If many ranks wait for a slow one, few of them send notices: they
+ * begin at different times, and a rank that has received a call equal to its own sends none.
  *
  * <p>Owner: the monitor that has it, in its looks; but any thread may call {@link #hear}.
  */

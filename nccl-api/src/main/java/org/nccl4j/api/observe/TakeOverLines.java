@@ -7,8 +7,8 @@ import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 
 /**
- * Lines for people about replaced paths of connections: one for each pair of ranks, the newest
- * first. One thread.
+ * Readable lines about replaced paths of connections: one for each pair of ranks, the newest first.
+ * One thread.
  */
 public final class TakeOverLines {
   private static final int SHOWN = 8;

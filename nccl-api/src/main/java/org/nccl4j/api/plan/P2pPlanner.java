@@ -16,14 +16,14 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
-/** Plans sends and receives, and the operations that are made of them. */
+/** Plans sends and receives, and the operations that consist of them. */
 final class P2pPlanner {
   /** A channel in LL128 carries 7 GB/s over NVLink; in Simple more, but a step takes longer. */
   private static final long LINE_BYTES_OF_CHANNEL = 48 << 10;
 
   private static final int FEW_CHANNELS = 32;
 
-  /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
+  /** Smaller messages use kernels: a copy and its two notifications take some 10 us. */
   private static final long LEAST_COPIED = 1 << 20;
 
   private static final int MOST_GROUPS = 256;
@@ -56,7 +56,7 @@ final class P2pPlanner {
     this.copies = kernels.hasCopyEngines() && filter.demands(Operation.SEND, Algorithm.COPY_ENGINE);
   }
 
-  /** The plan of an operation that is made of sends and receives, on the launch's own buffers. */
+  /** The plan of an operation that consists of sends and receives, on the launch's own buffers. */
   KernelPlan plan(long shape, long count) {
     return kernels.prepare(works(shape, CallShape.bytes(shape, count)));
   }
@@ -90,7 +90,7 @@ final class P2pPlanner {
     return kernels.prepare(works);
   }
 
-  /** Predicted microseconds of an operation that is made of sends and receives. */
+  /** Predicted microseconds of an operation that consists of sends and receives. */
   double predict(Operation operation, long bytes) {
     Protocol protocol = sendProtocol(operation, bytes);
     // A send is a step of a ring. An exchange with all ranks sends one message after the other.

@@ -5,9 +5,9 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /**
- * The plans of the shapes that were used last, by hash. A plan whose place another takes is
- * discarded. Plans on any buffers and decisions about buffers in windows have a half each, so that
- * a decision does not take the place of the plan that it leads to.
+ * The plans of the shapes that were used last, by hash. A replaced plan is discarded. Plans on any
+ * buffers and decisions about buffers in windows have a half each, so that a decision never
+ * replaces the plan that it leads to.
  */
 final class PlanCache {
   /** Places of a half. */

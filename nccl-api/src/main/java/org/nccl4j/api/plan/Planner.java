@@ -38,9 +38,9 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Turns operations into kernel plans, over connections or straight between the windows that the
- * buffers lie in. Every rank decides alike, from what all of them know, as long as all pass buffers
- * in windows or none does. Used by one thread at a time.
+ * Turns operations into kernel plans, over connections or directly between the windows of the
+ * buffers. Every rank makes the same decision, from facts that all of them know, as long as all
+ * pass buffers in windows or none does. Used by one thread at a time.
  */
 public final class Planner {
   private static final int SUPPLIED = 64;
@@ -75,7 +75,7 @@ public final class Planner {
    * @param filter the algorithms and protocols that are allowed
    * @param edit of predicted times
    * @param ctas of GPUs' blocks
-   * @param info where choices are told of
+   * @param info log of choices
    */
   public record Rules(AlgorithmFilter filter, TunerHook edit, CtaLimits ctas, InfoLog info) {}
 

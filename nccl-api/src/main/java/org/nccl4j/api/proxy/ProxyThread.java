@@ -17,11 +17,10 @@ import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.Progress;
 
 /**
- * Gives a communicator's proxy handlers their turns. Kernels of the host device do so while they
- * wait; one daemon thread finishes what they leave, and sleeps while nothing is left. Handlers for
- * GPUs it calls at all times, since their kernels, launched once more by a graph perhaps, tell
- * nobody: busily while there is something to do, after a while with short sleeps between. One
- * thread at a time is inside.
+ * Runs a communicator's proxy handlers. Kernels of the host device run them while they wait; one
+ * daemon thread finishes the remaining work, and sleeps without work. It polls handlers for GPUs at
+ * all times, since their kernels, which a graph may launch again, do not notify it: continuously
+ * while there is work, after a while with short sleeps between. One thread at a time is inside.
  */
 public final class ProxyThread implements Progress {
   private static final VarHandle INSIDE;
@@ -35,7 +34,7 @@ public final class ProxyThread implements Progress {
    */
   private static final long LONGEST_POLLED_SLEEP_NANOS = 200_000;
 
-  /** A turn waits for nobody. */
+  /** A turn does not wait for other ranks. */
   private static final Duration LONGEST_TURN = Duration.ofSeconds(5);
 
   static {
@@ -84,7 +83,7 @@ public final class ProxyThread implements Progress {
   /**
    * Sets the listener for a handler's error; called before any work.
    *
-   * @param listener told, once, after which no handler is called again
+   * @param listener receives a failure, once; then no handler is called again
    */
   public void onFailure(Consumer<NcclException> listener) {
     onFailure = listener;

@@ -10,8 +10,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 
 /**
- * One end of a connection of a network plug-in. It moves data, so calls go straight to it, not
- * through reflection.
+ * One end of a connection of a network plug-in. It moves data, so calls are direct, not by
+ * reflection.
  */
 abstract class GuardedConnection implements NetConnection {
   final GuardedPlugin plugin;

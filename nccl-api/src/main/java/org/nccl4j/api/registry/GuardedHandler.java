@@ -4,8 +4,8 @@ import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 
 /**
- * The work of the processor for a connection of a transport plug-in. It moves data, so calls go
- * straight to it, not through reflection.
+ * The work of the processor for a connection of a transport plug-in. It moves data, so calls are
+ * direct, not by reflection.
  */
 record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements ProxyHandler {
   @Override

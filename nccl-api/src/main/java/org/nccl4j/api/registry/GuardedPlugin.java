@@ -24,13 +24,13 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * Calls a plug-in of another project, and names it where it throws or gives an impossible answer:
- * else the error would be one of nccl4j. Objects that make connections are called by reflection;
- * those that move data have guards without it.
+ * Calls a plug-in of another project; if it throws or returns an invalid result, the error names
+ * the plug-in instead of nccl4j. Objects that create connections are called by reflection; those
+ * that move data have guards without it.
  *
- * @param origin whose it is
- * @param plugin what is called: the provider or what that made
- * @param layout of the connections that it makes; null where it makes none
+ * @param origin the plug-in, for messages
+ * @param plugin the called object: the provider or one that it created
+ * @param layout of its connections; null if it creates none
  */
 record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
     implements InvocationHandler {

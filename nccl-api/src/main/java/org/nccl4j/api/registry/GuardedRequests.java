@@ -6,8 +6,8 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.HotPath;
 
 /**
- * The messages of a guarded connection of a network: as many objects as messages were under way at
- * a time, used again and again. Owned by the thread that moves the connection's data.
+ * The messages of a guarded connection of a network: as many reused objects as messages were in
+ * progress at a time. Owned by the thread that moves the connection's data.
  */
 final class GuardedRequests {
   private final GuardedPlugin plugin;

@@ -11,10 +11,10 @@ import java.util.Set;
 /**
  * The providers of a service that this library's class loader finds, then those that the calling
  * thread's context class loader finds beside them: of plug-ins in a web application, say, that
- * shares the library with others. A context class loader with an nccl4j of its own is not asked.
+ * shares the library with others. A context class loader with its own nccl4j is not used.
  *
  * <p>Its next and hasNext throw {@link java.util.ServiceConfigurationError} for a provider that
- * cannot be loaded, and go on after it.
+ * cannot be loaded, and continue after it.
  */
 final class Providers<P> implements Iterator<P> {
   private final List<Iterator<P>> left = new ArrayList<>();

@@ -13,7 +13,7 @@ import org.nccl4j.device.DataType;
  * The kernels that a communicator loads at its creation.
  *
  * @param text as it was set
- * @param types whose reductions are loaded, with all that only copies; empty for no kernels
+ * @param types whose reductions are loaded, with all kernels that only copy; empty for no kernels
  */
 public record KernelPreload(String text, Set<DataType> types) {
   static final String ALLOWED =

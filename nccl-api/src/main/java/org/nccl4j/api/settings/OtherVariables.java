@@ -11,8 +11,8 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
- * NCCL's variables that are no settings here, each with a sentence on what this library does. Read
- * from a file beside this class when first needed.
+ * NCCL's variables that are not settings here, each with a sentence on this library's behaviour.
+ * Read from a file beside this class when first needed.
  */
 final class OtherVariables {
   private static final String FILE = "other-variables.txt";

@@ -3,7 +3,7 @@ package org.nccl4j.api.settings;
 import java.util.List;
 import org.nccl4j.api.spi.Setting;
 
-/** The settings of what ways the planner compares, and by which times. */
+/** The settings of the planner: the algorithms that it compares, and their times. */
 public final class PlanSettings {
   public static final Setting<String> NCCL4J_COSTS_FILE =
       Setting.text(

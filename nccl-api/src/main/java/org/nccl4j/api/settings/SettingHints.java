@@ -7,7 +7,7 @@ import java.util.Set;
 import java.util.SortedMap;
 import org.nccl4j.topo.TopoSettings;
 
-/** Tells of names that are set and have no effect: NCCL's, misspelt ones, and unknown ones. */
+/** Finds names that are set and have no effect: NCCL's, misspelt ones, and unknown ones. */
 final class SettingHints {
   /** More edits than this are another word. */
   private static final int NEAR = 2;

@@ -431,7 +431,7 @@ public final class Settings implements SettingValues {
         : new Settings(environment.with(overrides)).checked(overrides);
   }
 
-  /** Checks overrides at once, even where nothing asks for them. */
+  /** Checks overrides at once, even those that are never read. */
   private Settings checked(Map<String, String> overrides) {
     ALL.stream().filter(setting -> overrides.containsKey(setting.name())).forEach(this::get);
     return this;

@@ -8,7 +8,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * Settings of the certificates with which ranks authenticate each other: all three are set, on all
+ * Settings of the certificates with which ranks authenticate each other: set all three, on all
  * ranks, or none.
  */
 public final class TlsSettings {

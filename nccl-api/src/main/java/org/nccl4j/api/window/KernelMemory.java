@@ -24,8 +24,8 @@ public record KernelMemory(
   /**
    * Makes both together with all other ranks, or none on any.
    *
-   * @param asked what a device communicator asks for, the same on all ranks; null for others
-   * @param bytes of this rank; where it throws an NcclException, all ranks are told
+   * @param asked requirements of a device communicator, the same on all ranks; null for others
+   * @param bytes of this rank; if it throws an NcclException, that is reported to all ranks
    * @throws NcclException on all ranks, if one of them has an error, lacks memory or cannot map
    *     another's
    */

@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
-/** The allocations that ranks of this process are just registering, for its other ranks. */
+/** The allocations that ranks of this process are registering, for its other ranks. */
 final class LocalAllocations {
   private static final Map<String, ShareableMemory> OFFERED = new ConcurrentHashMap<>();
 

@@ -10,12 +10,12 @@ import org.nccl4j.device.cuda.CudaDevice;
 /**
  * The ranks that can load from and store to each other's memory: those of one machine, or of one
  * clique of multi-node NVLink. All teams of a communicator have the same size, the largest that
- * divides every machine's run of ranks, so that all ranks lay out their flat ranges alike. On GPUs
- * it is at most what kernels have flags for.
+ * divides every machine's run of ranks, so that all ranks have the same layout of their flat
+ * ranges. On GPUs the size is limited by the kernels' flags.
  *
  * @param first the lowest rank
- * @param size how many, in order of rank
- * @param place which of them this rank is
+ * @param size number of ranks, in order of rank
+ * @param place of this rank among them
  */
 public record LsaTeam(int first, int size, int place) {
   /** The team of a rank. */

@@ -45,7 +45,7 @@ final class Mapper {
   }
 
   /**
-   * Maps everybody's allocation, and returns once all ranks have.
+   * Maps all ranks' allocations, and returns once all ranks have.
    *
    * @return the views, by place in the team
    * @throws NcclException if a rank could not; then nothing is mapped on any

@@ -7,8 +7,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
- * Has windows' memory reached by one access, where the communicator can. Used by one thread at a
- * time.
+ * Makes windows' memory reachable by one access, if the communicator supports it. Used by one
+ * thread at a time.
  */
 final class MulticastBinder {
   private static final System.Logger LOG = DebugLog.of("NVLS");

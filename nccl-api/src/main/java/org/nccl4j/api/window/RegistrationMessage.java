@@ -17,8 +17,8 @@ import org.nccl4j.device.ReceivedError;
  * A rank's message to all others in a step of registering or dropping a window.
  *
  * @param step which; all ranks must be in the same
- * @param error what went wrong on this rank, or null
- * @param window a window's number, where it has one; of a device communicator what is asked for
+ * @param error of this rank, or null
+ * @param window a window's number, if it has one; for a device communicator its requirements
  * @param allocation the number of the allocation in its process
  * @param allocationBytes its size
  * @param offset where the window begins in it
@@ -26,9 +26,8 @@ import org.nccl4j.device.ReceivedError;
  * @param stride of the rank's flat range
  * @param mailbox where the rank receives file descriptors, or a fabric handle; see {@link
  *     HandleOffer}; else ""
- * @param givenUp numbers of windows that the rank has no more use for
- * @param sent how many messages of puts and signals it has sent to each rank; empty if it sends
- *     none
+ * @param givenUp numbers of windows that the rank has released
+ * @param sent number of messages of puts and signals to each rank; empty if there are none
  */
 record RegistrationMessage(
     Step step,
@@ -62,7 +61,7 @@ record RegistrationMessage(
     }
   }
 
-  /** A step in which nothing but its outcome is told. */
+  /** A step whose message has only its outcome. */
   static RegistrationMessage outcome(Step step, long window, NcclException error) {
     return new RegistrationMessage(step, error, window, 0, 0, 0, 0, 0, "", List.of(), List.of());
   }

@@ -8,7 +8,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
-/** Exchanges proposals, and sees to it that all ranks go on or none does. */
+/** Exchanges proposals, and ensures that all ranks continue or none does. */
 final class RegistrationProtocol {
   private final WindowSetup setup;
 

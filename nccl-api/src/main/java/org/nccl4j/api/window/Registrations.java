@@ -14,9 +14,9 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 
 /**
- * Memory that a rank registered by itself, without the others. At the first operation on it the
- * ranks make windows of what they have registered, all together, or agree that they cannot; from
- * then on it is found as a window is. Any thread.
+ * Memory that a rank registered without the others. At the first operation on it all ranks register
+ * it as windows together, or agree that they cannot; from then on it is found like a window. Any
+ * thread.
  */
 public final class Registrations {
   private static final System.Logger LOG = DebugLog.of("REG");
@@ -36,7 +36,7 @@ public final class Registrations {
   }
 
   /**
-   * One more; nobody else is asked.
+   * Registers memory on this rank, without the other ranks.
    *
    * @throws NcclException if the memory cannot be registered by anybody
    */

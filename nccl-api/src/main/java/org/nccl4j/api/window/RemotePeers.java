@@ -10,7 +10,7 @@ public interface RemotePeers {
    * Connects with them, at the first call. Collective.
    *
    * @param windows those of this rank
-   * @throws org.nccl4j.device.NcclException if they cannot be connected; all ranks are told
+   * @throws org.nccl4j.device.NcclException if they cannot be connected, on all ranks
    */
   void open(RmaSpace.Windows windows);
 

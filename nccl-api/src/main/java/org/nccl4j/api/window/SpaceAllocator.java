@@ -5,8 +5,8 @@ import java.util.TreeMap;
 import org.nccl4j.device.InternalErrorException;
 
 /**
- * Hands out parts of a range of offsets: always the lowest that fits, so that ranks that ask for
- * the same in the same order get the same. Used by one thread at a time.
+ * Allocates parts of a range of offsets: always the lowest that fits, so that ranks that make the
+ * same requests in the same order get the same parts. Used by one thread at a time.
  */
 final class SpaceAllocator {
   /** Result of {@link #allocate} when nothing fits. */

@@ -45,7 +45,7 @@ public final class WindowRegistry implements AutoCloseable {
   /**
    * No windows yet; nothing is allocated or reserved before the first.
    *
-   * @param onSpace told of the team's space once, before the first window is given out
+   * @param onSpace receives the team's space once, before the first window is returned
    */
   public WindowRegistry(WindowSetup setup, Consumer<SymmetricSpace> onSpace) {
     this.setup = setup;
@@ -145,8 +145,8 @@ public final class WindowRegistry implements AutoCloseable {
    * Registers memory that kernels write into, which operations do not find. Collective; the memory
    * is closed with this registry, or by {@link #releaseForKernels}.
    *
-   * @param asked what this rank's device communicator asks for, the same on all; null for others
-   * @param lack why there is no memory, which all ranks are then told; else null
+   * @param asked requirements of the device communicator, the same on all ranks; null for others
+   * @param lack why there is no memory, which is reported to all ranks; else null
    */
   synchronized RegisteredWindow registerForKernels(
       DeviceCommRequirements asked, DeviceMemory memory, NcclException lack) {

@@ -14,7 +14,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
  *
  * @param name of the communicator
  * @param peers all ranks
- * @param stride what NCCL_WIN_STRIDE says, or 0 for the devices' own
+ * @param stride the value of NCCL_WIN_STRIDE, or 0 for the devices' own
  * @param remote the ranks outside the team
  * @param multicast has all ranks' memory reached by one access, of which it gets this rank's and
  *     all ranks'; called by all ranks together; null where there is none

@@ -8,8 +8,7 @@ import org.nccl4j.device.kernel.RmaSpace;
 
 /**
  * The windows of a rank, sorted by the address at which the user sees them. Windows may overlap:
- * any that holds all of a range is as good as another. Written by one thread at a time, read by
- * any.
+ * any that holds all of a range can be used. Written by one thread at a time, read by any.
  */
 final class WindowTable implements RmaSpace.Windows {
   /**

@@ -11,11 +11,11 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * The addresses at which another rank can be dialled: which to try, from when on, and until when.
- * One that leads nowhere is left for the next. All are tried again and again, with longer pauses
- * and more patience, since the other side may be slow, crowded, or without its network for a while:
- * the dialing thread ends that at its deadline. Only where each address says no for good is there
- * no sense in it. Time is an argument, in nanoseconds. Owned by the thread that polls.
+ * The addresses at which another rank can be dialled, with the time and duration of each attempt.
+ * An address that fails is followed by the next. All are tried repeatedly, with longer pauses and
+ * timeouts, since the other side may be slow, overloaded, or without its network for a while; the
+ * dialing thread ends that at its deadline. It ends at once if each address refuses permanently.
+ * Time is an argument, in nanoseconds. Owned by the thread that polls.
  */
 final class AddressTrials {
   /** Enough for two lost packets. */

@@ -8,20 +8,20 @@ import java.nio.channels.ScatteringByteChannel;
 import java.nio.channels.SocketChannel;
 
 /**
- * The bytes of a socket that carries data: as they are, or by TLS. Never waits. A read takes all
- * that has come, as far as there is room. A byte is written once the socket has it, so who could
- * not write all of them writes the same bytes again from the first that was not taken.
+ * The bytes of a socket that carries data, plain or with TLS. Never waits. A read takes all bytes
+ * that have arrived, as far as there is room. A byte is written once the socket has it; a writer
+ * that could not write all bytes continues with the first that was not taken.
  */
 public interface DataChannel extends ByteChannel, GatheringByteChannel, ScatteringByteChannel {
   /** Returns the socket, for its addresses and to end its output. */
   SocketChannel socket();
 
-  /** The socket's bytes as they are. */
+  /** The socket's bytes without TLS. */
   static DataChannel plain(SocketChannel socket) {
     return new Plain(socket);
   }
 
-  /** The socket's bytes as they are. */
+  /** The socket's bytes without TLS. */
   record Plain(SocketChannel socket) implements DataChannel {
     @Override
     public int read(ByteBuffer target) throws IOException {

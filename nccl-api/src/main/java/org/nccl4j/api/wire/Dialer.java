@@ -9,9 +9,9 @@ import java.util.function.Supplier;
 
 /**
  * Connects sockets to a listener that has several addresses, one socket at a time, each with its
- * {@link Handshake}. An address that leads nowhere is left for the next; all are tried again and
- * again, until the caller's deadline, unless every address says no for good. Never waits; owned by
- * the thread that polls it.
+ * {@link Handshake}. An address that fails is followed by the next; all are tried repeatedly until
+ * the caller's deadline, unless every address refuses permanently. Never waits; owned by the thread
+ * that polls it.
  */
 public final class Dialer {
   private final AddressTrials trials;
@@ -40,7 +40,7 @@ public final class Dialer {
    * @param handshake makes this side of an attempt
    * @return the connected socket once both sides know each other, else null; to be {@link #take
    *     taken} before the next is dialled
-   * @throws IOException if the attempt has failed, of which {@link #failed} is to be told
+   * @throws IOException if the attempt has failed; then call {@link #failed}
    */
   public PendingHandshake poll(Supplier<Handshake> handshake) throws IOException {
     if (socket == null) {

@@ -20,10 +20,10 @@ import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.shm.ReceivedFd;
 
 /**
- * Gives file descriptors to other processes of this host and takes theirs, each once, through a
- * mailbox that exists while this is open. A descriptor has a number, as a rule its sender's rank,
- * by which it is told from others; it is taken only where it was expected. Nothing but {@link
- * #swap} waits. One thread at a time.
+ * Sends file descriptors to other processes of this host and receives theirs, each once, through a
+ * mailbox that exists while this is open. A number, usually the sender's rank, identifies a
+ * descriptor; only expected descriptors are accepted. Only {@link #swap} waits. One thread at a
+ * time.
  *
  * <p>Format of a message's key: kind (1; 0 a descriptor, 1 "I have closed", 2 "are you there"),
  * number (4), note. The descriptor that comes with the last two means nothing.
@@ -32,7 +32,7 @@ public final class FdExchange implements AutoCloseable {
   /**
    * A received descriptor; the code that takes it closes it.
    *
-   * @param note what its sender says of it
+   * @param note of the sender
    */
   public record Received(int fd, byte[] note) {}
 
@@ -68,7 +68,7 @@ public final class FdExchange implements AutoCloseable {
   /**
    * A new mailbox.
    *
-   * @param secret what all that exchange descriptors know, and nobody else
+   * @param secret that only the exchanging processes know
    */
   public static FdExchange open(byte[] secret) {
     return new FdExchange(FdMailbox.open(secret));
@@ -90,7 +90,7 @@ public final class FdExchange implements AutoCloseable {
    * @param to the other's {@link #path}
    * @param number of the descriptor, which the other expects
    * @return whether it is on its way; if not, try again
-   * @throws SystemErrorException if the other has gone, or cannot be reached from here
+   * @throws SystemErrorException if the other process has ended, or cannot be reached
    */
   public boolean give(String to, int number, int fd) {
     return give(to, number, fd, NOTHING);
@@ -151,7 +151,7 @@ public final class FdExchange implements AutoCloseable {
     }
   }
 
-  /** The numbers of all that have told that they have closed what they had been given. */
+  /** The numbers of all processes that have reported that they closed their descriptors. */
   public Set<Integer> closed() {
     receive();
     return Set.copyOf(closed);

@@ -24,10 +24,10 @@ import javax.crypto.spec.SecretKeySpec;
  * </pre>
  *
  * <p>A hello is magic (8), version (1; now 1), side (1: 0 client, 1 server), service (1), nonce
- * (16); the client's goes on with the request (18), which says what it wants of the service. Proofs
- * are HMAC-SHA256 under the secret over the hellos, the client's first. Fresh nonces of both sides
- * make a recorded exchange worthless; side and service in the proof make a reflected one worthless.
- * The client proves first, so a stranger gets nothing computed from the secret.
+ * (16); the client's continues with the request (18) to the service. Proofs are HMAC-SHA256 under
+ * the secret over the hellos, the client's first. Fresh nonces of both sides make a recorded
+ * exchange worthless; side and service in the proof make a reflected one worthless. The client
+ * proves first, so an unknown client receives nothing computed from the secret.
  */
 public final class Handshake {
   /** The purpose of a connection. */
@@ -126,7 +126,7 @@ public final class Handshake {
   /**
    * Takes the other side's bytes and returns the answer, which may be empty.
    *
-   * @throws ProtocolException if it does not know the secret, or speaks something else
+   * @throws ProtocolException if it does not know the secret, or uses another protocol
    */
   public byte[] step(byte[] message) throws ProtocolException {
     if (theirs == null) {

@@ -16,9 +16,9 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.topo.detect.VirtualInterfaces;
 
 /**
- * This host's network interfaces for a job: those that NCCL_SOCKET_IFNAME selects or, where it is
- * not set, those that lead to other hosts; virtual ones count where there are no others. Each has
- * one address, and the interfaces keep the order of their numbers.
+ * This host's network interfaces for a job: those that NCCL_SOCKET_IFNAME selects or, if it is not
+ * set, those that lead to other hosts; virtual ones only if there are no others. Each has one
+ * address, and the interfaces keep the order of their numbers.
  *
  * @param filter the settings
  * @param outward interfaces but loopback

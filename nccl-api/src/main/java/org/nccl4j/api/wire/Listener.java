@@ -12,9 +12,9 @@ import java.util.function.LongSupplier;
 import org.nccl4j.device.DebugLog;
 
 /**
- * A listening socket that hands on only sockets which have proved that they know the secret, in
- * time. All others are closed, counted, and logged once; they cost a bounded number of descriptors
- * beside those of the sockets that are awaited. Never waits; owned by the thread that polls it.
+ * A listening socket that passes on only sockets which have proved knowledge of the secret in time.
+ * All others are closed, counted, and logged once; they use a bounded number of descriptors besides
+ * those of awaited sockets. Never waits; owned by the thread that polls it.
  */
 public final class Listener {
   /** Time that the other side may take for each step. */
@@ -35,7 +35,7 @@ public final class Listener {
     /** Sockets that are awaited: for each of them there is room beside the strangers. */
     int awaited();
 
-    /** Takes a socket that knows the secret; false if nobody awaits it. */
+    /** Takes an authenticated socket; false if it is not awaited. */
     boolean admit(PendingHandshake proved);
   }
 
@@ -103,8 +103,8 @@ public final class Listener {
   }
 
   /**
-   * Lets in who comes, and goes on with the handshakes. Everybody who awaits a socket asks for that
-   * at each turn; where there are many guests it is done half of the time at most.
+   * Accepts sockets, and continues the handshakes. Everybody who awaits a socket asks for that at
+   * each turn; where there are many guests it is done half of the time at most.
    */
   public void poll() {
     long now = clock.getAsLong();

@@ -4,8 +4,8 @@ import java.time.Duration;
 import org.nccl4j.device.Patience;
 
 /**
- * Frees what other ranks may use once they have done with it: waits for them on the calling thread
- * for a while, then on a thread of its own, so that close does not take longer than it may.
+ * Frees resources that other ranks use once they have finished with them: waits for the ranks on
+ * the calling thread for a while, then on its own thread, so that close keeps its time limit.
  */
 public final class TeardownBarrier {
   /** The result of a look at the other ranks. */

@@ -19,7 +19,9 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
 
-/** Ranks that call communicators which share connections in different order, on the host device. */
+/**
+ * Ranks that call communicators which share connections in different orders, on the host device.
+ */
 @Timeout(120)
 class SharedOrderTest {
 

@@ -17,8 +17,8 @@ import org.nccl4j.topo.xml.XmlElement;
 import org.nccl4j.topo.xml.XmlPruning;
 
 /**
- * A number of equal machines with a rank on every GPU, and all that follows from it. Immutable;
- * safe from any thread.
+ * A number of equal machines with a rank on every GPU, with graphs, rings, trees and costs.
+ * Immutable; safe from any thread.
  */
 public final class Cluster {
   /** More than the largest jobs have; their rings and trees fit into some GiB. */

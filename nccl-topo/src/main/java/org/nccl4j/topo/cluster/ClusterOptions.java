@@ -7,7 +7,7 @@ import org.nccl4j.topo.path.PeerStatus;
  * The inputs of a cluster's graphs besides its machines.
  *
  * @param settings the NCCL_* settings
- * @param driver what the driver says of peer access
+ * @param driver the driver's answer about peer access
  * @param collNet whether the network can reduce
  */
 public record ClusterOptions(TopoSettings settings, PeerStatus driver, boolean collNet) {

@@ -25,8 +25,9 @@ import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * The machines of a real communicator, which may differ, and all that follows from them. Machines
- * that are equal but for names and numbers are searched once. Immutable; safe from any thread.
+ * The machines of a real communicator, which may differ, with graphs, rings, trees and costs.
+ * Machines that are equal but for names and numbers are searched once. Immutable; safe from any
+ * thread.
  */
 public final class CommTopology {
   /** Least size at which channels are compared; each next size is this many times larger. */
@@ -87,7 +88,7 @@ public final class CommTopology {
   }
 
   /**
-   * A machine and who runs on it.
+   * A machine and its ranks.
    *
    * @param system its topology, with ranks from 0 on the GPUs that are used
    * @param ranks the communicator's rank of each of those, ascending

@@ -5,8 +5,8 @@ import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.search.ChannelGraph;
 
 /**
- * The common values of all nodes for a graph: the least of any node. The cost model looks at this,
- * so that all ranks choose the same.
+ * The common values of all nodes for a graph: the least of any node. The cost model uses these, so
+ * that all ranks make the same choice.
  *
  * @param nChannels channels
  * @param sameChannels whether all channels have the same order

@@ -17,8 +17,8 @@ import org.nccl4j.topo.system.Node;
 /**
  * A communicator's connections: rings and trees over all its nodes, and its channels. Immutable.
  *
- * @param shape which rank is where
- * @param graphs what the nodes agree on
+ * @param shape the ranks by node
+ * @param graphs the common values of all nodes
  * @param treePattern the plainest tree shape of any node
  * @param nChannels channels for collectives
  * @param nvlsChannels channels for NVLS, or 0

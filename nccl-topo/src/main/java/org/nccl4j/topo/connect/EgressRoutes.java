@@ -8,7 +8,7 @@ import org.nccl4j.topo.system.Node;
 
 /**
  * The networks, and the GPUs of other ranks (PXN), through which a rank's data leave its node.
- * Neighbours in a ring or tree use what the search chose. All others use rails: the network of the
+ * Neighbours in a ring or tree use the search's choice. All others use rails: the network of the
  * GPU that has the receiver's number on its host, so that data pass no switch above the rails.
  * Immutable; safe from any thread.
  */
@@ -27,7 +27,7 @@ public final class EgressRoutes {
   }
 
   /**
-   * A way out of a node.
+   * The network and the rank through which data leave a node.
    *
    * @param net the network
    * @param rank whose GPU's memory the network reads: the sender, or another of its node

@@ -6,8 +6,8 @@ import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.search.MachineGraphs;
 
 /**
- * One node of a communicator: the graphs of its machine, or of a part of a machine, and which of
- * the communicator's ranks the machine's are. Nodes of equal machines share the graphs. Immutable.
+ * One node of a communicator: the graphs of its machine, or of a part of a machine, and the
+ * communicator's ranks of that machine. Nodes of equal machines share the graphs. Immutable.
  */
 public final class NodeGraphs {
   private final MachineGraphs graphs;

@@ -11,8 +11,8 @@ import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.Node;
 
 /**
- * Double binary trees over the nodes, chains within them. Computed when asked for: a tree over
- * 100,000 ranks takes no memory. Immutable.
+ * Double binary trees over the nodes, chains within them. Computed on demand: a tree over 100,000
+ * ranks takes no memory. Immutable.
  */
 public final class Trees {
   private static final int ARITY = 3;

@@ -3,7 +3,7 @@ package org.nccl4j.topo.detect;
 import java.util.Optional;
 import org.nccl4j.topo.xml.XmlElement;
 
-/** The CPU elements of a topology. All of a host's CPUs are taken to be alike. */
+/** The CPU elements of a topology. All CPUs of a host are assumed to be equal. */
 final class CpuElements {
   private static final int LAST_BASE_FAMILY = 15;
 

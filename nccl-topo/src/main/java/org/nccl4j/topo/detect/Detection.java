@@ -5,7 +5,7 @@ import java.util.TreeMap;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.xml.XmlElement;
 
-/** Makes a topology of a host. */
+/** Detects the topology of a host. */
 public final class Detection {
   private static final String NVSWITCH_CLASS = "0x068000";
 

@@ -10,10 +10,10 @@ import java.util.Map;
  * @param rank the rank that uses it, or -1 to number ranks by device
  * @param sm the compute capability, such as 90
  * @param gdr whether network cards may access its memory
- * @param nvLinks how many NVLinks lead to which PCI address; {@link #UNSEEN} for a switch that a
- *     virtual machine does not show
- * @param c2cMbps what one C2C link carries, in MB/s
- * @param c2cLinks how many C2C links
+ * @param nvLinks number of NVLinks by PCI address of the other end; {@link #UNSEEN} for a switch
+ *     that a virtual machine does not show
+ * @param c2cMbps bandwidth of one C2C link, in MB/s
+ * @param c2cLinks number of C2C links
  */
 public record GpuFacts(
     String busId,

@@ -6,7 +6,7 @@ import java.util.Map;
 import org.nccl4j.topo.CNumber;
 
 /**
- * GPUs as PCI shows them, for machines whose driver is not asked: addresses and generations, but no
+ * Finds GPUs on PCI, for machines whose driver is not used: addresses and generations, but no
  * NVLinks.
  */
 public final class GpuScan {

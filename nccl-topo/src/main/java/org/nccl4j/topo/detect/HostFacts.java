@@ -5,8 +5,8 @@ import java.util.List;
 /**
  * The given facts about a host.
  *
- * @param hash tells hosts apart; equal on all ranks of a host
- * @param gpus the GPUs to have in the topology
+ * @param hash identifies the host; equal on all its ranks
+ * @param gpus the GPUs of the topology
  * @param nets the networks, in the plug-in's order
  */
 public record HostFacts(long hash, List<GpuFacts> gpus, List<NetFacts> nets) {

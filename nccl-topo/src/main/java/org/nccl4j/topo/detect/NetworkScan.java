@@ -8,7 +8,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.nccl4j.topo.CNumber;
 
-/** Networks as the kernel shows them: InfiniBand and RoCE ports, else interfaces. */
+/** Finds the kernel's networks: InfiniBand and RoCE ports, else interfaces. */
 public final class NetworkScan {
   private static final Pattern RATE = Pattern.compile("([0-9.]+) Gb/sec.*");
   private static final int IB_CONNECTIONS = 131072;

@@ -10,7 +10,7 @@ import org.nccl4j.topo.xml.XmlElement;
  *
  * @param type LOC for one network, NVL for ports of one card, then PIX, PXB, PHB, SYS
  * @param common the nearest element around all: a PCI device where there is one
- * @param width the lanes of all of them together, as far as bridges in between let them through
+ * @param width the lanes of all of them together, limited by the bridges in between
  */
 record NicDistance(PathType type, XmlElement common, int width) {
 

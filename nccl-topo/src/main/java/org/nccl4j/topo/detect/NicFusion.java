@@ -12,10 +12,10 @@ import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * Makes one network of several ports or cards that lie close together, for a plug-in that can send
- * over all of them as one, as NCCL's InfiniBand can. By default ports of one card are fused;
- * NCCL_NET_MERGE_LEVEL says how far apart they may be (LOC for none), NCCL_NET_FORCE_MERGE names
- * groups ({@code mlx5_0,mlx5_1;mlx5_2,mlx5_3}), NCCL_NET_MERGE_POLICY=RAIL keeps to one rail.
+ * Fuses several near ports or cards into one network, for a plug-in that can send over all of them
+ * as one, as NCCL's InfiniBand can. By default ports of one card are fused; NCCL_NET_MERGE_LEVEL is
+ * the greatest distance (LOC for none), NCCL_NET_FORCE_MERGE names groups ({@code
+ * mlx5_0,mlx5_1;mlx5_2,mlx5_3}), NCCL_NET_MERGE_POLICY=RAIL fuses only within a rail.
  */
 public final class NicFusion {
   private static final int MAX_PORTS = 8;
@@ -45,7 +45,7 @@ public final class NicFusion {
   }
 
   /**
-   * A copy of a topology with its networks fused; those that became part of another are gone.
+   * Returns a copy of a topology with its networks fused; fused ports are removed.
    *
    * @throws TopologyException if NCCL_NET_FORCE_MERGE names what is not there, or cards of
    *     different NUMA nodes

@@ -10,7 +10,8 @@ import java.util.regex.Pattern;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * The PCI elements of a topology, made on demand with all that is above them. Used by one thread.
+ * The PCI elements of a topology, created on demand with all elements above them. Used by one
+ * thread.
  */
 final class PciTree {
   private static final Pattern ADDRESS =

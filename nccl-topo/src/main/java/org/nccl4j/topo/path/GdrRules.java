@@ -7,7 +7,7 @@ import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.system.Node;
 
-/** Decides whether a network card may access a GPU's memory directly (GPUDirect RDMA). */
+/** Decides whether a NIC may access a GPU's memory directly (GPUDirect RDMA). */
 public final class GdrRules {
   private static final int AMPERE = 80;
 

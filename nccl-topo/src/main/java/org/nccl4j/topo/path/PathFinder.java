@@ -11,9 +11,9 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * The best path from every node to one, found breadth first from its end. Better is: the nearer
- * type; of equal ones the wider; of equal ones the one with fewer hops. GPUs do not forward, but
- * for one of them between two NVLinks.
+ * The best path from every node to one, found breadth first from its end. The best path has the
+ * nearest type, then the greatest width, then the fewest hops. GPUs do not forward, except one GPU
+ * between two NVLinks.
  */
 final class PathFinder {
   private final Machine machine;

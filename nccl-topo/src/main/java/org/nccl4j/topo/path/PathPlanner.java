@@ -8,8 +8,8 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * Fills the path table of a machine: best paths first, then ways around what the rules forbid. The
- * passes look at what earlier ones left, so their order is part of the answer.
+ * Fills the path table of a machine: best paths first, then detours around forbidden paths. Each
+ * pass depends on the result of earlier ones, so their order affects the result.
  */
 final class PathPlanner {
   private final Machine machine;

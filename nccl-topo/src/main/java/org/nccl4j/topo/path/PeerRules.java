@@ -39,8 +39,8 @@ public final class PeerRules {
   /**
    * The access between two GPUs.
    *
-   * @param direct whether peer-to-peer is used
-   * @param read whether the receiver reads, rather than the sender writes
+   * @param direct true if peer-to-peer is used
+   * @param read true if the receiver reads, false if the sender writes
    * @param through the GPU in between, if there is one
    */
   public record Answer(boolean direct, boolean read, Optional<Node> through) {}

@@ -10,13 +10,13 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * All that is known of how the devices of a machine reach each other. Immutable; safe from any
- * thread.
+ * The paths between the devices of a machine, with the rules for their use. Immutable; safe from
+ * any thread.
  *
  * @param paths the paths
  * @param peers the rules between GPUs
  * @param gdr the rules between GPUs and networks
- * @param locality what is near what
+ * @param locality the nearest devices
  */
 public record Routes(PathTable paths, PeerRules peers, GdrRules gdr, Locality locality) {
 
@@ -64,7 +64,7 @@ public record Routes(PathTable paths, PeerRules peers, GdrRules gdr, Locality lo
     return gpus.stream().mapToInt(gpu -> gpu.gpu().rank()).min().orElse(0);
   }
 
-  /** The same machine with only these GPUs, and its routes found anew. */
+  /** The same machine with only these GPUs, and new routes. */
   public static Routes trimmed(
       Routes whole, List<Node> gpus, TopoSettings settings, PeerStatus driver) {
     boolean all = gpus.size() == whole.machine().gpus().size();

@@ -17,8 +17,8 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * A machine as an SVG picture: a box per NUMA node with what is below it, PCIe on top, GPUs in a
- * row, NVLinks below them, and the rings in colour.
+ * A machine as an SVG picture: a box per NUMA node with the devices below it, PCIe on top, GPUs in
+ * a row, NVLinks below them, and the rings in colour.
  */
 public final class Drawing {
   private static final int COLUMN = 150;

@@ -7,7 +7,7 @@ import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.system.NodeAttributes;
 
-/** The names of devices and figures in reports. */
+/** Formats the names of devices and figures in reports. */
 final class ReportText {
   private ReportText() {}
 

@@ -6,7 +6,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** The sentences of an explanation, by section. Equal sentences about several things are one. */
+/**
+ * The sentences of an explanation, by section. Equal sentences about several devices are joined
+ * into one.
+ */
 final class Sentences {
   private final Map<String, Map<String, List<String>>> sections = new LinkedHashMap<>();
 

@@ -8,8 +8,9 @@ import org.nccl4j.topo.Pattern;
  * The result of a search on one machine. Bandwidths are GB/s per channel. Immutable.
  *
  * @param kind which graph
- * @param pattern the shape found, which may be simpler than the one asked for
- * @param crossNic whether a channel may leave by another card than it entered: 0, 1, or 2 for pairs
+ * @param pattern the shape found, which may be simpler than the requested one
+ * @param crossNic whether a channel may leave through another NIC than it entered: 0, 1, or 2 for
+ *     pairs
  * @param bwIntra between GPUs
  * @param bwInter between GPUs and networks
  * @param latencyInter of the network, in microseconds

@@ -9,8 +9,8 @@ import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Node;
 
 /**
- * In which order to try the GPUs that may come next in a channel. A search that ends early is as
- * good as its first tries, so this decides what is found on large machines.
+ * The order in which the candidates for a channel's next GPU are tried. A search that ends early
+ * depends on its first tries, so this order determines the result on large machines.
  */
 final class GpuOrder {
   /** The target that the next step should be near. */

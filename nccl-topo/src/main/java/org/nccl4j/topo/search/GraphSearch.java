@@ -7,8 +7,8 @@ import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.path.PathTable;
 
 /**
- * The search for one graph. A first pass relaxes what is asked for until something is found; a
- * second pass then tries to make what was found faster. Owned by the thread that searches.
+ * The search for one graph. A first pass relaxes the requirements until a graph is found; a second
+ * pass then tries to increase its speed. Owned by the thread that searches.
  */
 final class GraphSearch {
   private static final System.Logger LOGGER = System.getLogger("org.nccl4j.topo");

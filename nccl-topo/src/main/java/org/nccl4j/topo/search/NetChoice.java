@@ -17,7 +17,7 @@ import org.nccl4j.topo.system.NodeAttributes;
 
 /**
  * The networks from which a channel may start and to which it may return, in the order of the
- * tries.
+ * attempts.
  */
 final class NetChoice {
   private static final int ALL_GPUS = -1;

@@ -16,8 +16,8 @@ import org.nccl4j.topo.tuning.CostModel;
 import org.nccl4j.topo.tuning.Selection;
 
 /**
- * A simulated communicator over many machines. Every ring and tree is really built and walked, so a
- * result is also a check.
+ * A simulated communicator over many machines. Every ring and tree is built and walked, so a result
+ * is also a check.
  *
  * @param cluster the machines and their connections
  * @param rings how many rings were walked
@@ -50,8 +50,8 @@ public record Simulation(
    *
    * @param collective the operation
    * @param bytes its size
-   * @param chosen the way it would be done
-   * @param tuning with how many channels and threads
+   * @param chosen the chosen algorithm
+   * @param tuning its channels and threads
    * @param ways all algorithms, each with its best protocol
    */
   public record Prediction(

@@ -3,7 +3,7 @@ package org.nccl4j.topo.simulate;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.CommGraph;
 
-/** Walks a channel's tree over all ranks: checks that it is one, and measures it. */
+/** Walks a channel's tree over all ranks: checks that it is a tree, and measures its depth. */
 final class TreeDepth {
   private TreeDepth() {}
 

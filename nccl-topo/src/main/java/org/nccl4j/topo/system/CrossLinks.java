@@ -5,7 +5,7 @@ import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.xml.XmlElement;
 
-/** Second pass: links that are not the PCI tree, namely NVLink, C2C, and links between switches. */
+/** Second pass: links outside the PCI tree, namely NVLink, C2C, and links between switches. */
 final class CrossLinks {
   private static final System.Logger LOGGER = System.getLogger("org.nccl4j.topo");
 

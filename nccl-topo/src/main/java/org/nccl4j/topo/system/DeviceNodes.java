@@ -17,7 +17,7 @@ final class DeviceNodes {
   }
 
   /**
-   * Adds the GPUs of a PCI element. False if one has no rank: then nobody uses what is at that
+   * Adds the GPUs of a PCI element. False if one has no rank: then no rank uses what is at that
    * address, and the element is left.
    */
   boolean add(XmlElement pci, Node parent, long bus, float bandwidth) {

@@ -5,7 +5,7 @@ import org.nccl4j.topo.LinkType;
 
 /**
  * Last pass: within each node the link up the PCI tree goes to the end. With links sorted by
- * bandwidth before, the search meets NVLinks first, then what is below, then what is above.
+ * bandwidth before, the search visits NVLinks first, then the devices below, then the one above.
  */
 final class LinkOrder {
   void apply(List<Node> cpus) {

@@ -8,7 +8,7 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /**
  * Numbers the GPUs of a file from 0: in the order of their rank attributes, or by host and device
- * if the file has none, as one written by hand or for a virtual machine may.
+ * if the file has none, such as a hand-written file or one for a virtual machine.
  */
 public final class RankOrder {
   private record Gpu(XmlElement element, int host, int dev, int rank, boolean hidden) {}

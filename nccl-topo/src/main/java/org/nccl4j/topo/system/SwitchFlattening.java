@@ -5,8 +5,8 @@ import java.util.List;
 import org.nccl4j.topo.NodeType;
 
 /**
- * Some Broadcom switches show themselves as two levels though they carry full bandwidth between all
- * ports. The lower level is taken out, or paths within the switch would look longer than they are.
+ * Removes the lower level of Broadcom switches that appear as two levels although they have full
+ * bandwidth between all ports; otherwise paths within the switch would look longer than they are.
  */
 final class SwitchFlattening {
   private static final long FAMILY_MASK = 0xffff_ffff_ffff_f000L;

@@ -10,7 +10,7 @@ import org.nccl4j.topo.connect.CommShape;
 import org.nccl4j.topo.system.NodeAttributes;
 import org.nccl4j.topo.tuning.TunerConstants.Generation;
 
-/** The bandwidth side of the cost model. Stateless but for the communicator it looks at. */
+/** The bandwidth side of the cost model. Stateless except for the communicator that it reads. */
 final class BandwidthModel {
   private static final int HOPPER = 90;
 

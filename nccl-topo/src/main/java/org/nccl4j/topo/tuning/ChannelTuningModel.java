@@ -10,7 +10,7 @@ import org.nccl4j.topo.system.Bandwidths;
 
 /**
  * The channels and threads of an operation: small operations get fewer, so that each thread has
- * work. Immutable; asking allocates only the answer.
+ * work. Immutable; a query allocates only its result.
  */
 public final class ChannelTuningModel {
   private static final int WARP = 32;

@@ -15,7 +15,7 @@ import org.nccl4j.topo.tuning.TunerConstants.Hardware;
 
 /**
  * The cost of every collective with every algorithm and protocol on one communicator. Immutable and
- * safe from any thread; asking for a time allocates nothing.
+ * safe from any thread; a query allocates nothing.
  */
 public final class CostModel {
   private static final int MAX_COLLNET_RANKS = 8;

@@ -11,7 +11,7 @@ import org.nccl4j.topo.connect.CommShape;
 import org.nccl4j.topo.system.NodeAttributes;
 import org.nccl4j.topo.tuning.TunerConstants.Hardware;
 
-/** The latency side of the cost model. Stateless but for the communicator it looks at. */
+/** The latency side of the cost model. Stateless except for the communicator that it reads. */
 final class LatencyModel {
   private static final double PAT_NET_SHARE = 3.5;
   private static final double PAT_PER_RANK = 2.8;

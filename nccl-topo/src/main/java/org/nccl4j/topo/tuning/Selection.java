@@ -4,10 +4,10 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Protocol;
 
 /**
- * The way an operation is done.
+ * The choice for an operation.
  *
  * @param algorithm the algorithm
  * @param protocol the protocol
- * @param micros how long it is predicted to take, in microseconds
+ * @param micros predicted time in microseconds
  */
 public record Selection(Algorithm algorithm, Protocol protocol, float micros) {}

@@ -4,8 +4,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Joins what several ranks of one host, or of one NVLink domain, saw of it. Each rank's file has
- * its own GPU and all network cards; elements that are equal, attributes included, are one.
+ * Joins the views of several ranks of one host, or of one NVLink domain. Each rank's file has its
+ * own GPU and all NICs; elements that are equal, with their attributes, are joined.
  */
 public final class XmlFusion {
   private XmlFusion() {}

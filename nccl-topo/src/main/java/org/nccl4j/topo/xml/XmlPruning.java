@@ -6,7 +6,7 @@ import java.util.Set;
 import java.util.function.Predicate;
 
 /**
- * Removes the branches that lead to nothing a communicator uses, such as bridges without a GPU or a
+ * Removes branches without anything that a communicator uses, such as bridges without a GPU or a
  * network below, and marks for removal that an element carries ({@code keep="0"}).
  */
 public final class XmlPruning {

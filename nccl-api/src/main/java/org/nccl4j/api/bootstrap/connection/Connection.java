@@ -25,7 +25,7 @@ import org.nccl4j.device.DebugLog;
  * the loop's thread.
  */
 public final class Connection implements EventLoop.Handler {
-  /** Receives what comes over a connection. */
+  /** Receives the messages of a connection. */
   public interface Owner {
     /** The handshake is over: the other side knows the secret. */
     default void authenticated(Connection connection) {}
@@ -70,7 +70,7 @@ public final class Connection implements EventLoop.Handler {
     in = ByteBuffer.allocate(handshake.wanted());
   }
 
-  /** Begins to connect; on the loop's thread. Failure is told to the owner or thrown. */
+  /** Begins to connect; on the loop's thread. A failure is reported to the owner or thrown. */
   static Connection dial(
       EventLoop loop,
       InetSocketAddress address,
@@ -220,7 +220,7 @@ public final class Connection implements EventLoop.Handler {
     }
   }
 
-  /** Closes, telling nobody. */
+  /** Closes without a notification. */
   public void close() {
     ended.set(true);
     closeChannel();

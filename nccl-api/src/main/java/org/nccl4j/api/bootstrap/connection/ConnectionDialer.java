@@ -21,13 +21,14 @@ import org.nccl4j.device.DebugLog;
 /**
  * Connects to one of several addresses of the same listener: the best first, the next when that has
  * failed or has taken a while, until one has proved that it knows the secret; the others are then
- * closed. Rounds are repeated until the deadline, with longer pauses: the listener may be crowded,
- * or a network away for a while. Where every address refuses, only as often as asked for.
+ * closed. Rounds are repeated until the deadline, with longer pauses: the listener may be
+ * overloaded, or a network down for a while. If every address refuses, a given number of rounds is
+ * the limit.
  *
  * <p>Owner thread: the loop's.
  */
 public final class ConnectionDialer implements Connection.Owner {
-  /** Is told of the outcome, once. */
+  /** Receives the outcome, once. */
   public interface Outcome {
     void reached(Connection connection);
 

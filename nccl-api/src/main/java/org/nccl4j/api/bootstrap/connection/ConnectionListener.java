@@ -16,10 +16,9 @@ import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.DebugLog;
 
 /**
- * A listening socket that hands on only connections which have proved that they know the secret and
- * have sent a first message, in time. All other connections (garbage, silence, a wrong secret) are
- * closed, counted, and logged once; they cost at most {@value #MAX_PENDING} descriptors and disturb
- * nobody.
+ * A listening socket that passes on only connections which have proved knowledge of the secret and
+ * sent a first message in time. All other connections (garbage, silence, a wrong secret) are
+ * closed, counted, and logged once; they use at most {@value #MAX_PENDING} descriptors.
  *
  * <p>Owner thread: the loop's.
  */

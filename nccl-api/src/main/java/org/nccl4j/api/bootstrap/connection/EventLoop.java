@@ -19,7 +19,7 @@ import org.nccl4j.device.SystemErrorException;
 /**
  * The one thread of a process that waits for all sockets of all its bootstraps: started by the
  * first user, ended when the last has released it. It never blocks on one peer, so a slow or
- * hostile one holds up nobody.
+ * hostile one does not delay others.
  *
  * <p>Owner of everything registered with it: handlers, tasks and timers run on its thread alone.
  */
@@ -128,7 +128,10 @@ public final class EventLoop implements Runnable {
     return timer;
   }
 
-  /** Has a handler told when its channel can do the operations; on the loop's thread. */
+  /**
+   * Registers a handler that is called when its channel is ready for the operations; on the loop's
+   * thread.
+   */
   SelectionKey register(SelectableChannel channel, int operations, Handler handler)
       throws IOException {
     channel.configureBlocking(false);

@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Takes a message's fields apart; refuses a message that does not fit. */
+/** Reads a message's fields; refuses a malformed message. */
 public final class MessageReader {
   private static final int MAX_ADDRESSES = 8;
 

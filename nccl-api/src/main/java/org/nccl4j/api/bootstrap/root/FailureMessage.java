@@ -11,13 +11,13 @@ import org.nccl4j.device.ReceivedError;
 import org.nccl4j.device.RemoteException;
 
 /**
- * The first thing that went wrong, as it travels.
+ * The first failure, as ranks and root send it.
  *
- * @param id what kind of thing
- * @param problem what happened
- * @param remedy what to do about it
- * @param origin the rank that it happened to, with host and process; empty if the sentence says it
- *     all, as the root's findings do
+ * @param id its kind
+ * @param problem as in the exception
+ * @param remedy as in the exception
+ * @param origin the failed rank, with host and process; empty if the problem names it, as for
+ *     failures that the root finds
  */
 public record FailureMessage(ErrorId id, String problem, String remedy, String origin) {
   private static final int MAX_TEXT = 8192;

@@ -7,8 +7,8 @@ import org.nccl4j.api.bootstrap.connection.Connection;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
 
 /**
- * Times at which the root last heard of each rank. A root that was itself stopped for a while does
- * not take that for the ranks' silence.
+ * Times of each rank's last heartbeat. If the root's process was itself stopped for a while, that
+ * is not counted as the ranks' silence.
  *
  * <p>Owner thread: the loop's.
  */

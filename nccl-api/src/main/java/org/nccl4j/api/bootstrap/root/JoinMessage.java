@@ -13,19 +13,19 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
  * layout, so that another version can be named.
  *
  * @param who its process; the version comes first in the message
- * @param rank which one it is
- * @param nRanks how many there are, as far as it knows
- * @param deadlineMillis how long it will wait for the others
- * @param place what only ranks of one version understand; null if it has another version
+ * @param rank its number
+ * @param nRanks number of ranks that it was started with
+ * @param deadlineMillis its longest wait for the others
+ * @param place fields that only ranks of one version can read; null if it has another version
  */
 public record JoinMessage(
     ProcessIdentity who, int rank, int nRanks, long deadlineMillis, Place place) {
   /**
    * The place of a rank: its root, and its addresses.
    *
-   * @param root which of the roots it takes the one that it talks to for
-   * @param nRoots how many roots there are, as far as it knows
-   * @param ring where it waits for the rank before it, best first
+   * @param root number of the root that it contacts
+   * @param nRoots number of roots that it knows
+   * @param ring addresses where the previous rank reaches it, best first
    */
   public record Place(int root, int nRoots, List<InetSocketAddress> ring) {}
 

@@ -9,13 +9,13 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 
 /**
- * The root's message to a rank once all have come.
+ * The root's message to a rank once all have joined.
  *
- * @param next where the next rank waits for it, best first; null to a guest, whose own root tells
- *     it
+ * @param next addresses of the next rank, best first; null to a guest, which gets them from its own
+ *     root
  * @param nextText that rank, its host and process, for messages; empty where next is null
- * @param previousText the rank before, its host and process, for messages; empty where another root
- *     tells it
+ * @param previousText the previous rank, its host and process, for messages; empty if another root
+ *     sends it
  * @param rootRanks the ranks in the root's process, for messages
  */
 public record JoinReply(
@@ -31,7 +31,10 @@ public record JoinReply(
         .done();
   }
 
-  /** This one, of a block's first rank, with what the root told it whose guest it is. */
+  /**
+   * Returns this reply to a block's first rank, with the fields of the root whose guest the rank
+   * is.
+   */
   public JoinReply after(JoinReply asGuest) {
     return new JoinReply(next, nextText, asGuest.previousText, rootRanks);
   }

@@ -7,7 +7,10 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.nccl4j.device.ErrorId;
 
-/** The ranks that have come to a root; checks that they fit together. Knows no socket, no clock. */
+/**
+ * The ranks that have joined at a root; checks that they are consistent. Uses neither sockets nor
+ * clocks.
+ */
 final class MembershipTable {
   private static final int NAMED_AT_MOST = 32;
 

@@ -9,7 +9,7 @@ import java.security.SecureRandom;
 import java.util.HexFormat;
 
 /**
- * Names a process of a host, for messages and to tell whether two are the same.
+ * The identity of a process of a host, for messages and for comparisons.
  *
  * @param host the host's name
  * @param pid the process's number there

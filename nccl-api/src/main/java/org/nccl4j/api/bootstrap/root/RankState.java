@@ -7,7 +7,7 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 
 /**
- * One rank of a job, as the root tells an observer.
+ * One rank of a job, as the root reports it to an observer.
  *
  * @param host of its process
  * @param pid of its process

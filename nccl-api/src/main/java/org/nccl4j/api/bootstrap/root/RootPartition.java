@@ -1,9 +1,9 @@
 package org.nccl4j.api.bootstrap.root;
 
 /**
- * Divides the ranks among several roots: each brings together a block of ranks, all blocks of
- * nearly one size. The first rank of the next block comes to a root too, as its guest: so the last
- * rank of the block gets its next one, and what is wrong goes from root to root.
+ * Divides the ranks among several roots: each collects a block of ranks, all blocks of nearly one
+ * size. The first rank of the next block contacts the root too, as its guest: so the last rank of
+ * the block gets its next one, and failures pass from root to root.
  *
  * @param nRanks of the communicator
  * @param count of roots, one for each unique id; at most nRanks

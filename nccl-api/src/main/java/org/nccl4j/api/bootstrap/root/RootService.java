@@ -25,14 +25,14 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 
 /**
- * The bootstrap root of a communicator, or of a block of its ranks where there are several (see
- * {@link RootPartition}). It collects the join messages, tells each rank its place in the ring or
- * what is wrong, and afterwards keeps the connections as the channel on which failures are told:
- * the first one, told by a rank or seen as a connection that ends without a goodbye, goes to all
- * other ranks.
+ * The bootstrap root of a communicator, or of a block of its ranks if there are several roots (see
+ * {@link RootPartition}). It collects the join messages, sends each rank its place in the ring or
+ * an error, and afterwards keeps the connections as the channel for failures: the first one,
+ * reported by a rank or detected by a connection that ends without a goodbye, goes to all other
+ * ranks.
  *
- * <p>States: forming, then formed or failed, then closed. It closes when all ranks have left, and
- * when forming has failed, once every rank has heard so or the time for forming is over.
+ * <p>States: forming, then formed or failed, then closed. It closes when all ranks have left or, if
+ * forming has failed, when every rank has received the failure or the time for forming is over.
  *
  * <p>Owner thread: the loop's.
  */
@@ -40,7 +40,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
   private static final int MAX_MESSAGE_BYTES = 64 << 10;
 
-  /** After how long a user is told what is waited for; sooner where the time is short. */
+  /** Time after which the missing ranks are logged; sooner if the deadline is short. */
   private static final Duration SILENT = Duration.ofSeconds(10);
 
   private static final int PARTS = 6;
@@ -164,7 +164,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
             .encode());
   }
 
-  /** A rank that knows the secret could not even introduce itself: the others are told why. */
+  /** A rank that knows the secret could not send its identity: the reason is sent to the others. */
   private void failedBefore(Connection connection, FailureMessage said) {
     connection.handTo(this, MAX_MESSAGE_BYTES);
     failedBefore++;
@@ -173,7 +173,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
     }
   }
 
-  /** The first rank's time is everybody's: a little less, so that the answer comes within it. */
+  /** The first rank's time counts for all: a little less, so that the answer comes within it. */
   private void limitForming(Duration deadline) {
     Duration margin = deadline.dividedBy(10);
     Duration most = Duration.ofMillis(500);
@@ -299,7 +299,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
         "");
   }
 
-  /** Tells the first failure to everybody but the one that told it. */
+  /** Sends the first failure to all ranks except the one that reported it. */
   private void fail(FailureMessage first, Connection teller) {
     failure = first;
     members.forEach(

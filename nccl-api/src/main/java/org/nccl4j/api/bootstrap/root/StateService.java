@@ -15,9 +15,9 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
 import org.nccl4j.device.ErrorId;
 
 /**
- * Answers observers, which know the secret and are no ranks: asks all ranks for their states over
- * the connections that exist, passes on each state as it comes, and after a deadline names the
- * ranks that gave none.
+ * Answers observers, which know the secret but are not ranks: asks all ranks for their states over
+ * existing connections, forwards each state as it arrives, and after a deadline names the ranks
+ * that sent none.
  *
  * <p>Owner thread: the loop's.
  */

@@ -16,7 +16,7 @@ import org.nccl4j.device.InvalidUsageException;
  * A rank's connector handles for the ranks that it connects with, a record for each: the peer, the
  * rank that sends for this one or -1, and the length of the rest (an int each); the handle of the
  * sender to the peer and of the receiver from it, each after its length (a short); the transport's
- * name, after its length (a byte). A reader decodes the records that concern it alone.
+ * name, after its length (a byte). A reader decodes only the records that concern it.
  */
 final class ConnectHandles {
   private static final int HEADER_BYTES = 3 * Integer.BYTES;

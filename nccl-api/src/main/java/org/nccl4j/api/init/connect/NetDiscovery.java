@@ -27,7 +27,7 @@ import org.nccl4j.topo.TopoSettings;
  * The networks that can be used on a rank.
  *
  * @param providers best first
- * @param asked what each that the settings allow has said, a line for each
+ * @param asked the answers of all networks that the settings allow, a line for each
  * @param reachingGpus names of their devices that access GPU memory themselves; not asked for where
  *     the rank is on the host device
  */
@@ -81,7 +81,7 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
         List.copyOf(usable), table.toString(), gpu ? reachingGpus(usable, context) : Set.of());
   }
 
-  /** A network that cannot tell says so when it is used. */
+  /** A network that cannot list its devices reports the error when it is used. */
   private static Set<String> reachingGpus(List<NetProvider> providers, NetContext context) {
     Set<String> names = new HashSet<>();
     for (NetProvider provider : providers) {

@@ -7,8 +7,8 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.ProcessLimits;
 
 /**
- * The open files of this process, with those that its ranks are about to open: refuses connections
- * for which the limit has no room, before the first of them is made. Any thread.
+ * Counts the open files of this process and those that its ranks are about to open: refuses
+ * connections that would exceed the limit, before the first of them is created. Any thread.
  */
 final class OpenFiles {
   /** Descriptors left to the program, and to connections that do not prove themselves. */

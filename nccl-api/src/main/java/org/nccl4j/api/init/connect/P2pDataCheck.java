@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.Connection;
 /**
  * Tests that data arrive unchanged between the memories of each pair of GPUs: behind an IOMMU that
  * translates PCI traffic, data can be lost without an error. Each rank writes a pattern into the
- * data side of each connection that kernels store into; its receiver looks at it, and the writer
+ * data side of each connection that kernels store into; its receiver compares it, and the writer
  * reads it back.
  */
 final class P2pDataCheck {

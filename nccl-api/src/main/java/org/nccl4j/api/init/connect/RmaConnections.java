@@ -23,8 +23,8 @@ import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.RmaSpace;
 
 /**
- * Connections for one-sided operations with ranks outside the team: one each way with each of them,
- * by the transport that the pair has anyway, for GPUs by a network. Received data are put into
+ * Connections for one-sided operations with ranks outside the team: one in each direction with each
+ * of them, over the transport of the pair, for GPUs over a network. Received data are put into
  * windows by the proxy thread, or by a kernel that waits; on GPUs by copies that the thread begins.
  */
 public final class RmaConnections implements RemotePeers {

@@ -25,8 +25,8 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
 
 /**
- * The transport to each rank. Both ends of a pair ask all their transports; the pair takes the
- * first in the order of its lower rank that both can use.
+ * The transport to each rank. Both ends of a pair ask all their transports; the pair uses the first
+ * one, in the order of its lower rank, that both can use.
  */
 public final class Routes {
   private static final Logger LOG = DebugLog.of("INIT");

@@ -31,9 +31,9 @@ import org.nccl4j.device.kernel.PeerConnector;
 
 /**
  * Connects this rank with others when an operation first needs it. The rank that needs it calls the
- * other over the bootstrap with its handles and gets the other's; both then connect. The other need
- * not plan anything: a thread that lives while there is something to connect answers for it. If
- * both call at once, each gets the same handles twice.
+ * other over the bootstrap with its handles and gets the other's; both then connect. The other rank
+ * need not plan anything: a thread that exists while there is something to connect answers for it.
+ * If both call at once, each gets the same handles twice.
  *
  * <p>All fields are guarded by the lock of the rank's transports, which is not held while other
  * ranks are called and answered: they may be of this process. Any thread.
@@ -48,7 +48,7 @@ public final class RuntimeConnections implements PeerConnector {
   /** Longest time between two looks at whether another rank or the user ends the communicator. */
   private static final long LOOK_MILLIS = 20;
 
-  /** A step waits for nobody. */
+  /** A step does not wait for other ranks. */
   private static final Duration LONGEST_STEP = Duration.ofSeconds(5);
 
   private final String name;
@@ -140,7 +140,7 @@ public final class RuntimeConnections implements PeerConnector {
    * Begins to answer other ranks.
    *
    * @param thread gives the connections their turns
-   * @param listener told, once, of an error after which nothing is connected any more
+   * @param listener receives, once, an error after which nothing is connected any more
    */
   public void start(ProxyThread thread, Consumer<NcclException> listener) {
     synchronized (lock) {

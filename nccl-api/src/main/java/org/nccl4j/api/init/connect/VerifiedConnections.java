@@ -15,8 +15,8 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 
 /**
- * Connections that were tried: pairs of GPUs that cannot open each other's memory, or between which
- * data do not arrive as they were written, take the next transport that reaches both.
+ * Tested connections: pairs of GPUs that cannot open each other's memory, or between which data
+ * arrive changed, use the next transport that reaches both.
  *
  * @param links to all ranks but the late ones
  * @param routes the transports that they are by

@@ -71,7 +71,7 @@ public record Engine(
 
   private static final System.Logger LOG = DebugLog.of("ENV");
 
-  /** True once a process has been told that GPUs lack an algorithm. */
+  /** True once the process has logged that GPUs lack an algorithm. */
   private static final AtomicBoolean ALGORITHM_REFUSED = new AtomicBoolean();
 
   /**
@@ -165,7 +165,7 @@ public record Engine(
     return Optional.of(new Trials(request.device(), rank, folder, info));
   }
 
-  /** Has those told of its operations that want it; once for a communicator. */
+  /** Adds the hooks of its operations; once for a communicator. */
   public void tellOperations() {
     place.profilers.ofOperations().ifPresent(launcher.hooks()::add);
     if (place.request.logLevel("COLL") == System.Logger.Level.INFO) {

@@ -17,7 +17,7 @@ import org.nccl4j.device.DeviceStream;
 
 /**
  * The profilers of one rank's communicator: opened before its connections are made, closed with it.
- * Launches are told by one thread at a time, the rest by any.
+ * Launches are reported by one thread at a time, other events by any.
  */
 public final class Profilers implements OperationHook {
   private static final System.Logger LOG = DebugLog.of("PROFILE");
@@ -96,8 +96,8 @@ public final class Profilers implements OperationHook {
   /**
    * A profiler.
    *
-   * @param mask what it wants to be told
-   * @param broken set once it has thrown: it is told no more, and operations go on
+   * @param mask the events that it receives
+   * @param broken set once it has thrown: it receives no more events, and operations continue
    */
   private record Told(String name, Profiler profiler, int mask, AtomicBoolean broken) {
     Told(String name, Profiler profiler, int mask) {

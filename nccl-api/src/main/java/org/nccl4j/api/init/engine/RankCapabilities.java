@@ -25,8 +25,9 @@ import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
- * A rank's capabilities, exchanged so that all ranks choose alike. As bytes: kind, reach, nvlink,
- * carried, channels, lines, room, cores, table, settings, probed and model, with tabs between them.
+ * A rank's capabilities, exchanged so that all ranks make the same choices. As bytes: kind, reach,
+ * nvlink, carried, channels, lines, room, cores, table, settings, probed and model, with tabs
+ * between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink

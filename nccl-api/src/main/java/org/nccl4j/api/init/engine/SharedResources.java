@@ -26,7 +26,7 @@ import org.nccl4j.device.kernel.Progress;
  * the proxy may still use is not freed. Any thread.
  */
 public final class SharedResources implements ProgressMonitor.Connections {
-  /** Time that a kernel may take to say that it has ended, once its operation has ended. */
+  /** Time that a kernel may take to end, once its operation has ended. */
   private static final Duration SETTLED = Duration.ofSeconds(1);
 
   private final String name;
@@ -46,7 +46,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
   /** Numbers of the communicators that work by now. */
   private final Set<Long> working = new ConcurrentSkipListSet<>();
 
-  /** True if what was made is gone. */
+  /** True if the resources are freed. */
   private volatile boolean freed;
 
   /** The first failure that came after that; null if there was none. */
@@ -288,7 +288,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     all.end();
   }
 
-  /** Returns the memory of the transports, for people. */
+  /** Describes the memory of the transports. */
   List<MemoryItem> memory() {
     List<MemoryItem> items = new ArrayList<>();
     items.add(new MemoryItem("kernels", kernels.memoryBytes()));

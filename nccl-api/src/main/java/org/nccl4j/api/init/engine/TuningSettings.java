@@ -13,9 +13,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.topo.TopoSettings;
 
 /**
- * A rank's settings by which it chooses how an operation goes. Ranks that choose differently wait
- * for each other until a deadline, so all must have the same. To compare calls is an operation of
- * its own, so that all have to do it or none.
+ * A rank's settings that affect the choice of algorithms. Ranks that choose differently wait for
+ * each other until a deadline, so all must have the same. Comparing calls is an additional
+ * operation, so all ranks must do it or none.
  *
  * @param values by name, with defaults where they are not set
  */

@@ -22,8 +22,8 @@ import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 /**
  * Multi-node NVLink: which ranks' GPUs one NVLink fabric connects from host to host, so that they
  * map each other's memory by fabric handles. All ranks of a communicator are in a clique, or it has
- * none. The driver's answer is tried: each rank maps memory of another host of its clique, and
- * where one cannot, all go over a network, which a warning says.
+ * none. The driver's answer is tested: each rank maps memory of another host of its clique; if one
+ * cannot, all use a network, with a warning.
  */
 final class Cliques {
   private static final Logger LOG = DebugLog.of("INIT");

@@ -19,10 +19,10 @@ import org.nccl4j.device.cuda.nvml.NvmlFabric;
 import org.nccl4j.topo.PathType;
 
 /**
- * The NVLink fabric of a rank's GPU, as the rank tells it to the others.
+ * The NVLink fabric of a rank's GPU, as the rank sends it to the others.
  *
- * @param clique the same for all ranks whose GPUs the fabric connects; "" where it is in none
- * @param problem why it is in none, or what is in the way of the one that it is in; else ""
+ * @param clique the same for all ranks whose GPUs the fabric connects; "" for none
+ * @param problem why there is no clique, or why it cannot be used; else ""
  * @param handle of memory that others may try to map; empty where there is none
  * @param bytes of that memory
  */

@@ -18,7 +18,7 @@ import org.nccl4j.device.shm.FdMailbox;
 public final class LocalIdentity {
   private static final String PROCESS = UUID.randomUUID().toString();
 
-  /** Letters of a host's name that are told as they are; a longer one is told by its hash. */
+  /** Letters of a host's name that are sent; a longer name is sent as its hash. */
   private static final int LONGEST = 256;
 
   private LocalIdentity() {}

@@ -8,8 +8,9 @@ import org.nccl4j.api.spi.PeerInfo;
  * The ranks of a communicator as they introduced themselves.
  *
  * @param peers by rank
- * @param points their meeting points, by rank
- * @param path how it was made from the first; no other of that has the same
+ * @param points their addresses for later calls, by rank
+ * @param path its derivation from the first communicator, unique among all communicators derived
+ *     from that
  * @param id the same for all of them, and no other communicator's
  */
 public record Membership(List<PeerInfo> peers, List<byte[]> points, String path, long id) {

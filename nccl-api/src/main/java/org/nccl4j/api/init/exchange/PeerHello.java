@@ -16,9 +16,9 @@ import org.nccl4j.device.InvalidUsageException;
 /**
  * A rank's first message to all other ranks.
  *
- * @param peer who it is
+ * @param peer its identity
  * @param transports names of the transports it may use, best first
- * @param meetingPoint where others find it again; see {@link
+ * @param meetingPoint its address for later calls; see {@link
  *     org.nccl4j.api.bootstrap.Bootstrap#meetingPoint}
  * @param mnnvl whether it wants multi-node NVLink; see {@link Cliques#wish}
  * @param chance a number drawn for this communicator

@@ -17,7 +17,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
-/** Exchanges the hellos of all ranks and makes the communicator's membership of them. */
+/** Exchanges the hellos of all ranks and derives the communicator's membership from them. */
 public final class RankExchange {
   private static final SecureRandom CHANCE = new SecureRandom();
 

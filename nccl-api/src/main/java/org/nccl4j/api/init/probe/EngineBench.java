@@ -25,10 +25,10 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Measures on one rank's own engine, in a stream and in buffers of its own, which are a window for
- * that time where the ranks reach each other's memory. Operations are launched behind a shut gate
- * and timed by events, so that neither the launching thread nor code that has not been compiled yet
- * counts. Before the first event an operation brings the ranks together.
+ * Measures on one rank's own engine, in its own stream and buffers, which are a window meanwhile if
+ * the ranks reach each other's memory. Operations are launched behind a closed gate and timed by
+ * events, so that the time of the launching thread and of interpreted code is not included. An
+ * operation before the first event synchronizes the ranks.
  */
 final class EngineBench implements ProbeBench {
   /** Longest wait for operations that have been launched. */

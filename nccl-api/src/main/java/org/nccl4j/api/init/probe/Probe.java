@@ -14,7 +14,7 @@ import org.nccl4j.device.NcclException;
 /**
  * Measures cells together with all other ranks, within a budget of time. After each cell the ranks
  * exchange their times, so that all of them have the slowest rank's time of every cell, end after
- * the same cell, and know of each other's failures before anybody launches.
+ * the same cell, and know each other's failures before any rank launches.
  */
 final class Probe {
   /** The time after which no further cell is begun, except for the first few. */

@@ -27,9 +27,8 @@ import org.nccl4j.device.InvalidArgumentException;
 
 /**
  * The results of probes, in this process and in files of the user's cache folder. Files are
- * replaced whole, so that readers beside a writer see the old one or the new one. A file that
- * cannot be read or written, or that is none of these, is told of and counts as missing. Any
- * thread.
+ * replaced atomically, so that concurrent readers see the old or the new one. A file that cannot be
+ * read or written, or that has another format, is logged and ignored. Any thread.
  *
  * @param folder of the files; empty if there is none
  */

@@ -23,7 +23,7 @@ record ProbeKey(String model, int nRanks, String conditions) {
   /**
    * A key.
    *
-   * @param driver the version of CUDA that it speaks
+   * @param driver the version of CUDA that it supports
    * @param settings that change the times
    * @param transports between the ranks
    */

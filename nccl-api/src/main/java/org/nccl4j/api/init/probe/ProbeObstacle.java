@@ -11,7 +11,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 
 /**
  * The reason why no algorithms are measured at a communicator's creation, as the end of a sentence;
- * "" where there is none. The creation and the command line ask here.
+ * "" where there is none. For the creation and the command line.
  */
 public final class ProbeObstacle {
   /** The reason that ranks of different GPUs have. */

@@ -10,7 +10,7 @@ import org.nccl4j.operation.Protocol;
 
 /**
  * The cells that a probe measures, the most important operations first. An algorithm is measured at
- * the sizes between which its time is nearly straight, and where it competes with others: lines at
+ * the sizes between which its time is nearly linear, and where it competes with others: lines at
  * small sizes, copy engines at large ones. Trees, and rings in lines, are measured only where there
  * is no one-shot: ranks that reach each other have direct algorithms for small data.
  */
@@ -34,7 +34,7 @@ final class ProbePlan {
           Operation.BROADCAST,
           Operation.REDUCE);
 
-  /** Without what is taken only where the user asks for it. */
+  /** Without algorithms that are used only if the user names them. */
   private static final List<Algorithm> ALGORITHMS =
       Stream.of(Algorithm.values())
           .filter(

@@ -10,9 +10,9 @@ import org.nccl4j.api.plan.algorithm.TunedTable;
 
 /**
  * Writes measured cells as a table of {@code ./nccl tune}. Between two sizes a table's time is
- * straight. Beyond the largest, where it would go on at that size's bandwidth and so count the
- * latency twice, the probe adds a point on the line through the last two. An algorithm with one
- * point is left out.
+ * interpolated linearly. Beyond the largest size a table continues at that size's bandwidth, which
+ * would count the latency twice; so the probe adds a point on the line through the last two. An
+ * algorithm with one point is left out.
  */
 final class ProbeTable {
   /** The name in messages and explanations. */

@@ -20,9 +20,10 @@ import org.nccl4j.topo.cluster.CommTopology;
 /**
  * One rank's part in the decision whether a communicator's algorithms are measured at its creation.
  * Rank 0 looks for the result of an earlier probe and shares it, or that a probe has failed, in an
- * exchange that every creation has. Where it finds neither and no table has times, all ranks
- * measure; GPUs that reach each other over neither NVLink nor PCIe do so over connections alone.
- * Ranks of several machines do not: their time lies in networks, to which windows do not reach.
+ * exchange that every creation has. If there is neither and no table has times, all ranks measure;
+ * GPUs that reach each other over neither NVLink nor PCIe measure only connections. Ranks of
+ * several machines do not measure: networks take most of their time, and windows do not span
+ * machines.
  */
 public final class Probing {
   /** Setting that has the probe's times precede the library's. */

@@ -31,12 +31,12 @@ import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.search.GraphKind;
 
 /**
- * The way around the ranks of each channel's ring, and a rank's places in the trees. All ranks have
- * the same rings and trees.
+ * The order of ranks in each channel's ring, and a rank's places in the trees. All ranks have the
+ * same rings and trees.
  *
  * @param rings all ranks, a list for each channel
  * @param trees this rank's places; trees of one channel follow each other, and each takes half
- * @param topology what the rings were searched in; empty where they follow the ranks
+ * @param topology in which the rings were searched; empty if they are in the order of ranks
  */
 public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTopology> topology) {
   private static final Logger LOG = DebugLog.of("GRAPH");

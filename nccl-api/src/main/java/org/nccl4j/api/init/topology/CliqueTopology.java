@@ -8,9 +8,9 @@ import org.nccl4j.topo.xml.XmlElement;
 import org.nccl4j.topo.xml.XmlFusion;
 
 /**
- * The hosts of a clique as one machine: all that is in each, told apart by the host's number in the
- * clique at each CPU. NVLinks to a switch lead to the same switch on all of them, so GPUs of all
- * hosts are neighbours, while cards stay their host's.
+ * The hosts of a clique as one machine: all devices of each, with the host's number in the clique
+ * at each CPU. NVLinks to a switch lead to the same switch on all hosts, so GPUs of all hosts are
+ * neighbours, while NICs belong to their host.
  */
 final class CliqueTopology {
   private static final String HOST = "host_hash";

@@ -25,9 +25,9 @@ import org.nccl4j.topo.xml.XmlFusion;
 
 /**
  * The topology of this host as some ranks see it and as a topology file has it, with those ranks on
- * their GPUs, numbered from 0 on the host. From the file that NCCL_TOPO_FILE names, else found out
- * from the kernel and the driver. A file has its GPUs by bus address; where ranks are on the host
- * device it stands for a machine that is not there, and they get its GPUs in order.
+ * their GPUs, numbered from 0 on the host. It comes from the file in NCCL_TOPO_FILE, else from the
+ * kernel and the driver. A file has its GPUs by bus address; for ranks on the host device it stands
+ * for an absent machine, and they get its GPUs in order.
  */
 final class HostTopology {
   private final Settings settings;

@@ -25,8 +25,8 @@ import org.nccl4j.topo.detect.GpuFacts;
  *
  * @param container the same for ranks that see the same files and networks
  * @param gpu its GPU; empty on the host device
- * @param fromFile whether it has a topology file (NCCL_TOPO_FILE)
- * @param dumps whether it is asked to write the topology or the graphs to a file
+ * @param fromFile true with a topology file (NCCL_TOPO_FILE)
+ * @param dumps true if it has to write the topology or the graphs to a file
  */
 record MachineFacts(String container, Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
 

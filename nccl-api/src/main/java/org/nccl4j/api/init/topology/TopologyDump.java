@@ -19,7 +19,7 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /**
  * Writes the topology of a rank's machine (NCCL_TOPO_DUMP_FILE) and the graphs of its node
- * (NCCL_GRAPH_DUMP_FILE), with the communicator's ranks, if this is the rank that has to.
+ * (NCCL_GRAPH_DUMP_FILE), with the communicator's ranks, if the settings name this rank.
  */
 final class TopologyDump {
   private static final Logger LOG = DebugLog.of("GRAPH");

@@ -39,13 +39,13 @@ import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * The machines that a communicator runs on, as all its ranks know them: the first rank of each
- * container finds out what its host is, with what the others there tell of their GPUs, and tells
- * all, who join what is told of each host. The hosts of a clique are one machine.
+ * The machines of a communicator, the same on all its ranks: the first rank of each container
+ * detects its host, including the GPUs of the other ranks there, and sends the result to all ranks,
+ * which merge the results for each host. The hosts of a clique are one machine.
  *
- * @param hosts every machine, by its first rank; empty where nobody needs to know
- * @param graphs whether every rank has a GPU in them, so that there are graphs to search
- * @param gpus whether those GPUs are there, and not only in a file
+ * @param hosts every machine, by its first rank; empty if no rank needs them
+ * @param graphs true if every rank has a GPU in them, so that graphs can be searched
+ * @param gpus true if these GPUs exist, and not only in a file
  */
 public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, boolean gpus) {
   private static final TopologyExchange NONE = new TopologyExchange(List.of(), false, false);
@@ -118,7 +118,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
     }
   }
 
-  /** This machine with a rank on each of some GPUs, as if its ranks had told of it. */
+  /** This machine with a rank on each of some GPUs, as if its ranks had exchanged it. */
   static TopologyExchange ahead(List<CudaDevice> gpus, Settings settings) {
     SortedMap<Integer, MachineFacts> local = new TreeMap<>();
     gpus.forEach(gpu -> local.put(local.size(), MachineFacts.of(gpu, settings)));

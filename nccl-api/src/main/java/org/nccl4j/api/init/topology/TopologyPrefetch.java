@@ -14,11 +14,11 @@ import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.cluster.CommTopology;
 
 /**
- * Searches the graphs of this machine while the first communicator of a process still looks at its
- * networks and meets the other ranks. The search is the longest part of a creation in a virtual
- * machine that has not run it yet. It takes the machine as it most often is: GPUs in their order,
- * one for each rank, and no network card that reaches their memory. If the ranks turn out to be
- * others, what it found is of no use, but its code has been loaded and run.
+ * Searches the graphs of this machine while the first communicator of a process examines its
+ * networks and runs the bootstrap. The search is the longest part of the first creation of a JVM.
+ * It assumes the most frequent case: GPUs in their order, one for each rank, and no NIC that
+ * reaches their memory. If the ranks differ, the result is not used, but the code has been loaded
+ * and run.
  */
 public final class TopologyPrefetch {
   private static final System.Logger LOG = DebugLog.of("GRAPH");

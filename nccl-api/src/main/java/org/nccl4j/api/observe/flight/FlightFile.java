@@ -17,8 +17,8 @@ import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * This process's flight recorder: one segment of shared memory with a slot for each communicator's
- * rank. Where there is no such memory, or no slot is free, a rank records into memory of its own,
- * which only this process can read. Any thread.
+ * rank. Without such memory, or without a free slot, a rank records into private memory, which only
+ * this process can read. Any thread.
  */
 public final class FlightFile {
   static final long MAGIC = 0x6e63636c346a4652L;
@@ -46,7 +46,7 @@ public final class FlightFile {
   }
 
   /**
-   * The process's recorder, made at the first call, and again after all that had it are gone.
+   * The process's recorder, created at the first call, and again after its last user has ended.
    *
    * @param operations names by number
    */

@@ -17,9 +17,9 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
  * The flight recorder of one rank of a communicator; see the package's description for where things
- * lie. Operations of one shape and count in a row are one run, so to record one more of them is one
- * store: how many operations there are. Operations do not store that they have ended: the
- * observer's thread looks now and then.
+ * lie. Consecutive operations of one shape and count are one run, so recording one more of them is
+ * one store: the number of operations. Operations do not store their end: the observer's thread
+ * polls for it.
  *
  * <p>Owner of {@code collective} and {@code other}: the thread that launches, one at a time; of the
  * rest: any.
@@ -114,7 +114,7 @@ public final class FlightRecorder {
     words.put(RING / 8, NO_SHAPE);
   }
 
-  /** A recorder that nobody reads, for launches before there is another. */
+  /** A recorder that is never read, for launches before there is another. */
   public static FlightRecorder unread() {
     return UNREAD;
   }

@@ -12,7 +12,7 @@ public interface Link {
   /** Name of the transport of the connection. */
   String transport();
 
-  /** Bytes that have been sent, where kernels do not count them: 0 if nobody counts. */
+  /** Bytes sent, except those that kernels count; 0 if they are not counted. */
   long bytesSent();
 
   /** The paths that others have replaced, since the connection was made. */

@@ -15,8 +15,8 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
  * The part of a flight recorder's slot about links; see the package's description for where things
- * lie. The first ranks have entries of their own, in the order of their first event; all others
- * share the last entry. Owned by the thread that holds the observer's look.
+ * lie. The first ranks have their own entries, in the order of their first event; all others share
+ * the last entry. Owned by the thread that holds the observer's look.
  */
 final class LinkRecord {
   static final int SENT = 3328;

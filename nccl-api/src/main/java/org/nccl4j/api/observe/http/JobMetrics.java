@@ -14,8 +14,8 @@ import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.observe.http.PrometheusWriter.Family;
 
 /**
- * Writes the state of a job in Prometheus' text format. A counter is a communicator's own, so it
- * begins anew with another communicator of the same name.
+ * Writes the state of a job in Prometheus' text format. A counter belongs to a communicator, so it
+ * restarts with another communicator of the same name.
  */
 final class JobMetrics {
   private static final double MILLIS = 1000;

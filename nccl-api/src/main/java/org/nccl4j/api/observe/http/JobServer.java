@@ -26,8 +26,8 @@ import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 
 /**
- * Serves the state of a job by HTTP, to whom the address lets come: {@code /job.json}, and {@code
- * /metrics} for Prometheus. Each answer asks all ranks anew. Any thread.
+ * Serves the state of a job by HTTP, without access control: {@code /job.json}, and {@code
+ * /metrics} for Prometheus. Each request queries all ranks. Any thread.
  */
 public final class JobServer implements AutoCloseable {
   private static final System.Logger LOG = DebugLog.of("RAS");
@@ -47,7 +47,7 @@ public final class JobServer implements AutoCloseable {
   /**
    * Begins to serve, if the settings ask for it.
    *
-   * @param source asks the job; throws NcclException if it cannot
+   * @param source queries the job; throws NcclException if it cannot
    * @return null if they do not
    * @throws SystemErrorException if the address cannot be listened on
    * @throws InvalidArgumentException without module jdk.httpserver

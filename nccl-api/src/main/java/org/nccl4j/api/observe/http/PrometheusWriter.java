@@ -24,7 +24,7 @@ public final class PrometheusWriter {
    * A family of counters or gauges.
    *
    * @param type counter or gauge
-   * @param help one line, for people
+   * @param help one line
    */
   public record Family(String name, String type, String help) {
     private static final String COUNTER = "counter";

@@ -19,7 +19,7 @@ import org.nccl4j.topo.cluster.CommTopology;
  * @param nvlink whether all GPUs do so over NVLink, which keeps stores of 128 bytes whole
  * @param spread over hosts
  * @param topology of the ranks' GPUs, where it is known
- * @param tuned what the user has had measured, the same on all ranks
+ * @param tuned the user's measured times, the same on all ranks
  * @param cores that the rank with the fewest may use
  * @param room for blocks of kernels on the device with the least
  */

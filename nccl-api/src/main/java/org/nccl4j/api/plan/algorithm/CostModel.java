@@ -9,12 +9,13 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * The abilities of a kind of device, the predicted time of each choice, and the best cut of the
- * work. All ranks of a communicator must have equal models, because each rank decides for itself.
+ * The abilities of a kind of device, the predicted time of each choice, and the best division of
+ * the work. All ranks of a communicator must have equal models, because each rank decides for
+ * itself.
  */
 public interface CostModel {
   /**
-   * From here on: the device has the algorithm, which is chosen only where the user asks for it.
+   * Times from here on: the device has the algorithm, but it is chosen only if the user names it.
    */
   double ONLY_WHERE_ASKED = 1e12;
 
@@ -48,7 +49,7 @@ public interface CostModel {
    * Predicted microseconds; infinite where the device does not have the algorithm for so many
    * bytes.
    *
-   * @param algorithm of the operation, or {@link Algorithm#PAIRWISE} for one that is made of sends
+   * @param algorithm of the operation, or {@link Algorithm#PAIRWISE} for one that consists of sends
    *     and receives
    * @param bytes of the whole data: what each rank has in all-reduce, broadcast and reduce; all
    *     ranks' parts together where a buffer holds a part of each rank

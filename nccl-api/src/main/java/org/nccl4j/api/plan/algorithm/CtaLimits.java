@@ -5,10 +5,11 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * The numbers of blocks (CTAs) of an operation on a GPU: NCCL_MIN_CTAS, NCCL_MAX_CTAS and
- * NCCL_CTA_POLICY. The same on all ranks, since a block talks to the peers' blocks of its number.
+ * NCCL_CTA_POLICY. The same on all ranks, since a block exchanges data with the peers' blocks of
+ * the same number.
  *
  * @param fewest at least 1
- * @param most where it is less than the fewest, it counts
+ * @param most has precedence over fewest
  * @param ofSends most channels of a send or receive, each of which is a block
  * @param sparing whether operations of all sizes take few blocks (NCCL_CTA_POLICY=1, EFFICIENCY)
  */

@@ -5,8 +5,8 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Costs of operations that may take few blocks only, from those of operations that take as many as
- * they have use for. Fitted on 2 H100: docs/benchmarks/blocks.md.
+ * Costs of operations with few blocks, derived from those of operations with their best number of
+ * blocks. Fitted on 2 H100: docs/benchmarks/blocks.md.
  *
  * @param base costs without a limit
  * @param blocks most blocks between windows and of lines

@@ -7,9 +7,9 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Costs on GPUs of which neither a table nor the topology is known, such as ranks that share one: a
- * launch, a flight for each dependent step, and the busiest rank's bytes at a protocol's bandwidth.
- * The constants are fitted to H200 over NVLink.
+ * Costs on GPUs without a table or a known topology, such as ranks that share a GPU: a launch, a
+ * latency for each dependent step, and the busiest rank's bytes at a protocol's bandwidth. The
+ * constants are fitted to H200 over NVLink.
  *
  * @param nRanks ranks
  * @param reach whether every rank loads and stores every other's memory

@@ -12,12 +12,12 @@ import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.search.GraphKind;
 
 /**
- * Costs on GPUs where some connections go over a network. Between hosts whose topology is known,
- * NCCL's model of it; else a flight for each dependent step, which passes slots, a proxy and the
- * network on either side, and the bytes that are sent. NCCL's model has no one-shot, which takes
- * one of its hand-overs between nodes: that in LL, since a message in Simple crosses the network
- * once as well. Proxies carry Simple, and LL where the network has notes and slots are in the
- * host's memory; and few channels.
+ * Costs on GPUs if some connections use a network. Between hosts with a known topology, NCCL's
+ * model of it; else a latency for each dependent step, which passes slots, a proxy and the network
+ * on either side, and the bytes that are sent. NCCL's model has no one-shot; it gets the model's
+ * latency of one step between nodes in LL, since a message in Simple crosses the network once as
+ * well. Proxies carry Simple, and LL where the network has notes and slots are in the host's
+ * memory; and few channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks

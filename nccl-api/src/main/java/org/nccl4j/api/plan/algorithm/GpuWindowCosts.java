@@ -13,7 +13,7 @@ import org.nccl4j.operation.Protocol;
 
 /**
  * Costs between windows on GPUs: those measured for the model and the number of ranks ({@link
- * MeasuredTable}). Where none were measured they are modelled over NVLink, and guessed otherwise.
+ * MeasuredTable}). Without measurements they are modelled over NVLink, and estimated otherwise.
  */
 final class GpuWindowCosts {
   private static final double LL_LATENCY = 5;

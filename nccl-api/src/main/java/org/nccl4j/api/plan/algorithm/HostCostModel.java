@@ -9,8 +9,8 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Costs on the host device: a hand-over between cores for each dependent step, and a pass over
- * memory for each byte that a rank moves. Where ranks outnumber cores both are shared.
+ * Costs on the host device: a latency between cores for each dependent step, and the memory
+ * bandwidth for each byte that a rank moves. If ranks outnumber cores, they share both.
  *
  * @param nRanks ranks, all on this machine
  * @param cores that they share

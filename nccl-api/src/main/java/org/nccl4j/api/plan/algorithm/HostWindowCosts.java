@@ -8,8 +8,8 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Costs between windows on the host device: two barriers, and passes over memory for what the
- * busiest rank reads and writes. In the units of {@link HostCostModel}.
+ * Costs between windows on the host device: two barriers, and the memory bandwidth for the bytes
+ * that the busiest rank reads and writes. In the units of {@link HostCostModel}.
  *
  * @param base the costs over connections
  * @param nRanks ranks, all on this machine

@@ -16,7 +16,7 @@ import org.nccl4j.operation.Protocol;
 
 /**
  * Costs that were measured for a model of GPU and a number of ranks ({@link MeasuredTable}), or by
- * a user. Between the measured sizes they are interpolated; beyond the largest they go on at its
+ * a user. Between the measured sizes they are interpolated; beyond the largest they continue at its
  * bandwidth.
  */
 final class MeasuredCosts {

@@ -13,9 +13,9 @@ import java.util.Optional;
 
 /**
  * Figures that come with the library, for a model of GPU and a number of ranks: a file of this
- * package, such as nvidia-h200.costs, which says what its lines mean. A model whose links and
- * multiprocessors are another's has that one's figures; a number of ranks that was not measured has
- * those of the next greater that was.
+ * package, such as nvidia-h200.costs, which says what its lines mean. A model with the same links
+ * and multiprocessors as a measured one uses its figures; a number of ranks that was not measured
+ * uses those of the next greater number.
  *
  * @param file its name
  * @param ranks that were measured

@@ -7,7 +7,7 @@ import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * NCCL's cost model of machines whose topology is known, for all algorithms over connections. An
- * algorithm that NCCL does not have goes under the rings' conditions.
+ * algorithm that NCCL does not have uses the rings' values.
  *
  * @param topology the GPUs, searched and connected
  */

@@ -8,9 +8,9 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Costs on the host device where some connections go over a network: a flight for each dependent
- * step between hosts, the work for each message, and the bytes that a host's network sends. LL
- * saves nothing there, and is not offered. The figures are the same on all hosts.
+ * Costs on the host device if some connections use a network: a latency for each dependent step
+ * between hosts, the work for each message, and the bytes that a host's network sends. LL saves
+ * nothing there, and is not offered. The figures are the same on all hosts.
  *
  * @param nRanks ranks
  * @param spread over hosts

@@ -11,9 +11,9 @@ import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.search.GraphKind;
 
 /**
- * Costs on GPUs of which the topology is known: rings and trees by its cost model, which is NCCL's.
- * NCCL's has no one-shot and two-shot; those take a launch, the same model's time for each
- * hand-over, and a share of the bandwidth that it finds for rings.
+ * Costs on GPUs with a known topology: rings and trees with NCCL's cost model. NCCL's model has no
+ * one-shot and two-shot; their cost is a launch, the model's latency for each step, and a share of
+ * the bandwidth that it finds for rings.
  *
  * @param topology the GPUs, searched and connected
  * @param kernels what the device's kernels can do

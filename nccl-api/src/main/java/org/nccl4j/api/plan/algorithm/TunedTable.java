@@ -28,11 +28,11 @@ import org.nccl4j.operation.Protocol;
  * </pre>
  *
  * <p>The device that it is for; then ranks of one host, collective, algorithm, protocol, and bytes
- * of the whole data with microseconds, ascending. The algorithm may be a direct way, for buffers in
- * windows, and Pairwise is an operation made of sends and receives.
+ * of the whole data with microseconds, ascending. The algorithm may be a direct one, for buffers in
+ * windows; Pairwise is an operation that consists of sends and receives.
  *
  * @param file its name, for messages
- * @param device that it is for, as {@code Device.name()} says
+ * @param device that it is for, as in {@code Device.name()}
  * @param lines of figures
  */
 public record TunedTable(String file, String device, List<String> lines) {

@@ -8,7 +8,7 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
-/** Costs between windows of a user's table, before those that a kind of device comes with. */
+/** Costs between windows from a user's table, else those of the kind of device. */
 final class TunedWindowCosts implements CostOverlay {
   private final CostModel base;
   private final String file;

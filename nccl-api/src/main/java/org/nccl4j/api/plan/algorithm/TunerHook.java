@@ -3,7 +3,7 @@ package org.nccl4j.api.plan.algorithm;
 import java.util.List;
 import org.nccl4j.device.DataType;
 
-/** Changes predicted times before the cheapest way is chosen; on all ranks alike. */
+/** Changes predicted times before the cheapest choice is made; the same on all ranks. */
 @FunctionalInterface
 public interface TunerHook {
   /** Leaves all as it is. */

@@ -6,11 +6,11 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Costs between windows on GPUs over NVLink of which none were measured. An algorithm between
- * windows moves the same bytes over the same links as one over connections, without slots. So the
- * time of its bytes is that one's, by the ratios of both as measured on 2 and 4 H200:
- * docs/benchmarks/h200-direct.md. Likewise its latency is that of one-shot in lines. Copy engines
- * are taken only where the user asks for them.
+ * Costs between windows on GPUs over NVLink without measured times. An algorithm between windows
+ * moves the same bytes over the same links as one over connections, without slots. So the time of
+ * its bytes is that of the other, multiplied by their ratio measured on 2 and 4 H200:
+ * docs/benchmarks/h200-direct.md. Its latency is derived in the same way from that of one-shot in
+ * lines. Copy engines are used only if the user names them.
  *
  * @param base the costs over connections
  * @param nRanks ranks

@@ -7,9 +7,9 @@
  * HostCostModel}, {@code NetCostModel}), by NCCL's model of the topology ({@code NcclCosts}), or by
  * measurements ({@code MeasuredCosts}, and {@code TunedTable} for the user's). A {@code
  * CostOverlay} has its own figures for some algorithms, and another model's for all else. {@code
- * AlgorithmSelector} takes the fastest that the user's settings, the tuner and the buffers allow
+ * AlgorithmSelector} chooses the fastest that the user's settings, the tuner and the buffers allow
  * ({@code BufferReach}); {@code CtaLimits} bounds the channels.
  *
- * <p>All ranks choose the same, since each decides for itself from the same facts.
+ * <p>All ranks make the same choice, since each decides from the same facts.
  */
 package org.nccl4j.api.plan.algorithm;

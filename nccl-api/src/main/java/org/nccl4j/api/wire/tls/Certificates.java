@@ -31,7 +31,7 @@ import javax.net.ssl.TrustManagerFactory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
-/** Reads certificates and key from PEM files, and finds out what is wrong with them. */
+/** Reads certificates and key from PEM files, and reports errors in them. */
 final class Certificates {
   private static final Pattern PEM =
       Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \\1-----", Pattern.DOTALL);

@@ -6,7 +6,7 @@ import java.nio.channels.SocketChannel;
 import org.nccl4j.api.wire.DataChannel;
 
 /**
- * The connections that networks open, by the same TLS as the bootstrap's: both sides show a
+ * TLS for the connections of networks, with the same rules as the bootstrap's: both sides show a
  * certificate. Any thread.
  */
 public final class NetworkTls {
@@ -34,7 +34,7 @@ public final class NetworkTls {
   /**
    * The bytes of a connection of control messages: the channel itself where there is no TLS.
    *
-   * @param connected in non-blocking mode, which nobody else reads or writes from now on
+   * @param connected in non-blocking mode; only the result reads and writes it from now on
    * @param dialed whether this side opened it
    */
   public ByteChannel control(SocketChannel connected, boolean dialed) throws IOException {
@@ -46,7 +46,7 @@ public final class NetworkTls {
   /**
    * The bytes of a connection that carries data.
    *
-   * @param connected in non-blocking mode, which nobody else reads or writes from now on
+   * @param connected in non-blocking mode; only the result reads and writes it from now on
    * @param dialed whether this side opened it
    */
   public DataChannel data(SocketChannel connected, boolean dialed) throws IOException {

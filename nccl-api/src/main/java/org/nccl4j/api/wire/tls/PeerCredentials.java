@@ -12,8 +12,8 @@ import org.nccl4j.api.wire.Handshake;
  * The secret and certificates that both sides of a connection show each other.
  *
  * @param secret the communicator's
- * @param files where the certificates are
- * @param tls certificates too, where it is present; then all bytes are encrypted
+ * @param files of the certificates
+ * @param tls also certificates, if present; then all bytes are encrypted
  */
 public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext> tls) {
   /** Records of 16 KiB that a connection with data reads and writes in one system call. */

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 
 /**
- * The bytes of a connection's socket: as they are, or by TLS. Never waits.
+ * The bytes of a connection's socket, plain or with TLS. Never waits.
  *
  * <p>Owner thread: the loop's, but for {@link #write} and {@link #flush}, which are called under
  * the connection's lock.

@@ -6,8 +6,9 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
 
 /**
- * A wire as a channel that never waits. A write that waits for the other side's part of the
- * handshake reads that, so who only writes gets on too. Owned by one thread at a time.
+ * A {@link SocketIo} as a channel that never waits. A write that needs the other side's part of the
+ * handshake also reads it, so a side that only writes makes progress. Owned by one thread at a
+ * time.
  */
 final class SocketIoChannel implements ByteChannel {
   private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);

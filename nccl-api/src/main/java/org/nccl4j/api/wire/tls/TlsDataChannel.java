@@ -6,8 +6,8 @@ import java.nio.channels.SocketChannel;
 import org.nccl4j.api.wire.DataChannel;
 
 /**
- * Data over a connection with TLS. What is encrypted may wait for room in the socket; so that its
- * writer comes again, the last of those bytes counts as written only once the socket has all.
+ * Data over a connection with TLS. Encrypted bytes may wait for room in the socket; so that the
+ * writer calls again, the last of those bytes counts as written only once the socket has all.
  *
  * <p>One thread at a time reads, and one writes.
  */

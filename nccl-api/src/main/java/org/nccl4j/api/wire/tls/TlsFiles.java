@@ -4,8 +4,8 @@ import java.util.Optional;
 import javax.net.ssl.SSLContext;
 
 /**
- * The PEM files by which ranks know each other in TLS, beside the communicator's secret: all three,
- * or none for connections without TLS.
+ * The PEM files with which ranks authenticate each other in TLS, besides the communicator's secret:
+ * all three, or none for connections without TLS.
  *
  * @param certificate this rank's, followed by those between it and an authority, if any
  * @param key its private key, in PKCS #8 without a password

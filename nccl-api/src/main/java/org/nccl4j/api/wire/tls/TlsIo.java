@@ -12,7 +12,7 @@ import javax.net.ssl.SSLEngineResult.HandshakeStatus;
 import javax.net.ssl.SSLException;
 import org.nccl4j.api.wire.UnfinishedTlsException;
 
-/** A connection's bytes by TLS. Its handshake is made by the reads and writes themselves. */
+/** A connection's bytes with TLS. The reads and writes themselves perform the handshake. */
 final class TlsIo implements SocketIo {
   private static final ByteBuffer[] NOTHING = {ByteBuffer.allocate(0)};
 

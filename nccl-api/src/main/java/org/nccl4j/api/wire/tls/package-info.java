@@ -1,9 +1,9 @@
 /**
- * TLS for connections that poll: the PEM files of the settings, and sockets read and written as
- * they are or by TLS. Layer: below settings, the bootstrap and init, beside {@code api.wire}.
+ * TLS for connections that poll: the PEM files of the settings, and sockets read and written plain
+ * or with TLS. Layer: below settings, the bootstrap and init, beside {@code api.wire}.
  *
- * <p>{@code PeerCredentials} are a secret and, where there are {@code TlsFiles}, certificates; they
- * make a {@code SocketIo} of a socket. {@code NetworkTls} gives networks a channel for their
- * control connections ({@code SocketIoChannel}) and for those with data ({@code TlsDataChannel}).
+ * <p>{@code PeerCredentials} are a secret and, with {@code TlsFiles}, certificates; they create a
+ * {@code SocketIo} for a socket. {@code NetworkTls} gives networks a channel for their control
+ * connections ({@code SocketIoChannel}) and for those with data ({@code TlsDataChannel}).
  */
 package org.nccl4j.api.wire.tls;
