@@ -29,11 +29,11 @@ public final class PlanSettings {
           "NCCL4J_TRIALS",
           "",
           "the name of a folder",
-          "Where ranks of one machine keep the times of trials: now and then a collective goes by"
-              + " another algorithm than the chosen one, and both are measured, for at most 0.5 % of"
-              + " the time as predicted. ./nccl tune --from FOLDER FILE makes a table for"
-              + " NCCL4J_COSTS_FILE from them. Set on all ranks or on none. Float sums of such a call"
-              + " may be rounded differently.");
+          "The folder for times of trials of ranks of one machine: from time to time a collective"
+              + " uses another algorithm than the chosen one, and both are measured, for at"
+              + " most 0.5 % of the predicted time. ./nccl tune --from FOLDER FILE writes a"
+              + " table for NCCL4J_COSTS_FILE from them. Set it on all ranks or on none. Float"
+              + " sums of such a call may be rounded differently.");
 
   public static final Setting<Integer> NCCL_CTA_POLICY =
       Setting.number(

@@ -156,8 +156,8 @@ public record Engine(
       info.tell(
           "TUNING",
           () ->
-              "tries no algorithms for NCCL4J_TRIALS: a table of times is for ranks of one machine"
-                  + " that have devices of one model");
+              "ignores NCCL4J_TRIALS: a table of times needs ranks of one machine with devices of"
+                  + " one model");
       return Optional.empty();
     }
     Trials.Rank rank =

@@ -164,7 +164,7 @@ public final class TrialFile {
           predictions,
           samples);
     } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
-      throw damaged(file, number, "it is no line of a file of trials");
+      throw damaged(file, number, "it is not a line of a file of trials");
     }
   }
 
@@ -213,6 +213,6 @@ public final class TrialFile {
     return new InvalidArgumentException(
         ErrorId.FILE,
         "%s, line %d: %s".formatted(file, line, what),
-        "remove the file; a job writes it anew with NCCL4J_TRIALS");
+        "remove the file; a job with NCCL4J_TRIALS writes a new one");
   }
 }
