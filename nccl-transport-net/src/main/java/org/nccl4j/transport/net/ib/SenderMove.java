@@ -9,6 +9,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.failover.FailOver;
 import org.nccl4j.transport.net.ib.PathChoice.Path;
 import org.nccl4j.transport.net.ib.control.ControlDialer;
 import org.nccl4j.transport.net.ib.control.MoveMessage;
@@ -352,7 +353,7 @@ final class SenderMove extends Move {
     }
     String ports = end.portNames();
     takeOvers = takeOvers.and(new TakeOvers(1, System.currentTimeMillis(), again, ports));
-    IbFailOver.commit(left, end.path(), reason, again, nanos);
+    FailOver.commit("IB", left, end.path(), reason, again, nanos);
     LOG.log(
         Logger.Level.WARNING,
         "InfiniBand: the path {0} has been left ({1}); the path {2} has taken over after {3}, {4}"

@@ -19,6 +19,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.failover.FailOver;
 import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.socket.silence.MovedException;
 import org.nccl4j.transport.net.socket.silence.Silence;
@@ -690,7 +691,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   /** Logs that a socket has taken over. */
   private void tell(String before, String after, String why, long again, long nanos) {
-    FailOver.commit(before, after, why, again, nanos);
+    FailOver.commit("Socket", before, after, why, again, nanos);
     LOG.log(
         Level.WARNING,
         "the socket {0} broke ({1}); the socket {2} has taken over after {3}, {4} bytes are sent"

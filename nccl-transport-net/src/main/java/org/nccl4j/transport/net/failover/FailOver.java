@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.transport.net.failover;
 
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
@@ -9,13 +9,16 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
-/** Queue pairs that have taken over from others, for Java Flight Recorder. */
-@Name("org.nccl4j.InfiniBandFailOver")
-@Label("InfiniBand fail-over")
-@Description("Queue pairs have taken over from those of a broken path")
+/** A path of a network that has taken over from another, for Java Flight Recorder. */
+@Name("org.nccl4j.NetFailOver")
+@Label("Network fail-over")
+@Description("A socket, or queue pairs of InfiniBand or RoCE, have taken over from others")
 @Category("nccl4j")
 @StackTrace(false)
-final class IbFailOver extends Event {
+public final class FailOver extends Event {
+  @Label("Network")
+  String network;
+
   @Label("Path that was left")
   String before;
 
@@ -33,8 +36,11 @@ final class IbFailOver extends Event {
   @Timespan(Timespan.NANOSECONDS)
   long nanos;
 
-  static void commit(String before, String after, String reason, long again, long nanos) {
-    IbFailOver event = new IbFailOver();
+  /** Records that a path has taken over; the network is named as in NCCL_NET. */
+  public static void commit(
+      String network, String before, String after, String reason, long again, long nanos) {
+    FailOver event = new FailOver();
+    event.network = network;
     event.before = before;
     event.after = after;
     event.reason = reason;
