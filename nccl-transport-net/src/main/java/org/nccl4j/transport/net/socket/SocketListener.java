@@ -193,7 +193,7 @@ final class SocketListener implements NetListener {
   public void close() {
     if (!closed) {
       closed = true;
-      if (link == null) {
+      if (link == null || watch.bound().isZero()) {
         port.remove(handle.token());
       }
       if (receiver == null) {

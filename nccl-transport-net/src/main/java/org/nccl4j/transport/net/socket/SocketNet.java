@@ -125,8 +125,9 @@ final class SocketNet implements Net {
   }
 
   private SocketListener listen(int device, boolean pair) {
-    if (port == null || !port.isOpen()) {
+    if (port == null || !port.expect()) {
       port = SocketPort.open(protection, settings, nics);
+      port.expect();
     }
     SocketListener listener =
         new SocketListener(

@@ -27,6 +27,9 @@ final class SocketPort implements Listener.Acceptor {
   private final Listener port;
   private final Map<ByteBuffer, SocketListener> listeners = new HashMap<>();
 
+  /** Listeners that are being made. */
+  private int expected;
+
   private SocketPort(
       ServerSocketChannel channel, Protection protection, int mostStrangers, LongSupplier clock) {
     this.protection = protection;
@@ -64,23 +67,29 @@ final class SocketPort implements Listener.Acceptor {
     return protection;
   }
 
-  boolean isOpen() {
-    return port.isOpen();
+  /** Stays open for one more listener, which is then added; false if it is closed. */
+  synchronized boolean expect() {
+    if (!port.isOpen()) {
+      return false;
+    }
+    expected++;
+    return true;
   }
 
   int number() {
     return port.port();
   }
 
-  /** Has sockets that name a token handed to a listener. */
+  /** Has sockets that name a token handed to a listener, which is expected. */
   synchronized void add(byte[] token, SocketListener listener) {
+    expected--;
     listeners.put(ByteBuffer.wrap(token), listener);
   }
 
   /** Forgets a listener, and closes with the last. */
   synchronized void remove(byte[] token) {
     listeners.remove(ByteBuffer.wrap(token));
-    if (listeners.isEmpty()) {
+    if (listeners.isEmpty() && expected == 0) {
       close();
     }
   }

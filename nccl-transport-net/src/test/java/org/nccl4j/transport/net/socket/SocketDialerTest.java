@@ -394,6 +394,7 @@ class SocketDialerTest {
     List<SocketListener> listeners = new ArrayList<>();
     List<SocketDialer> dials = new ArrayList<>();
     for (int d = 0; d < dialers; d++) {
+      assertTrue(port.expect());
       SocketListener listener =
           new SocketListener(port, NO_LANES, THREADS, List.of(loopback()), 1, false, watch);
       listeners.add(listener);

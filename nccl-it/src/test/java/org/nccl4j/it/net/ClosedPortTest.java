@@ -1,0 +1,62 @@
+package org.nccl4j.it.net;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/** The port of a rank's sockets is open as long as something may be dialled. */
+@Timeout(60)
+class ClosedPortTest {
+  /** Connects two ranks, closes the listener, and returns whether its port takes connections. */
+  private static boolean isOpenBehind(String failOver) throws IOException {
+    Map<String, String> settings = Map.of("NCCL4J_NET_FAILOVER_TIMEOUT", failOver);
+    try (Net near = new SocketNetProvider().open(LoopbackContext.of(0, settings));
+        Net far = new SocketNetProvider().open(LoopbackContext.of(1, settings))) {
+      connect(near, far);
+      int last = connect(near, far);
+      try (Socket stranger = new Socket()) {
+        stranger.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), last));
+        return true;
+      } catch (ConnectException e) {
+        return false;
+      }
+    }
+  }
+
+  /** Connects one rank to the other and returns the port. */
+  private static int connect(Net near, Net far) {
+    try (NetListener listener = far.listen(0)) {
+      NetSender sender = near.connect(0, listener.handle());
+      NetReceiver[] receiver = new NetReceiver[1];
+      WiredRanks.until(
+          () -> {
+            receiver[0] = receiver[0] == null ? listener.accept() : receiver[0];
+            return sender.isConnected() & receiver[0] != null;
+          });
+      return ByteBuffer.wrap(listener.handle()).getShort(2) & 0xffff;
+    }
+  }
+
+  @Test
+  void itIsClosedWhereNothingCanTakeOver() throws IOException {
+    assertEquals(false, isOpenBehind("0"));
+  }
+
+  @Test
+  void itIsOpenWhereASocketMayTakeOver() throws IOException {
+    assertEquals(true, isOpenBehind("10s"));
+  }
+}
