@@ -15,6 +15,7 @@ import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -218,14 +219,59 @@ class SilentSocketTest {
     move(7, settings, threads == 0, SilentWire.Direction.BOTH, GREETING);
   }
 
-  /** A connection that is idle while it goes silent has another socket before it is used again. */
+  /** An idle connection is not looked at: one that went silent is replaced once it is used. */
   @Test
-  void anIdleSocketIsReplaced() throws Exception {
+  void aSocketThatWentSilentWhileItWasIdleIsReplaced() throws Exception {
     Random random = new Random(3);
     try (Ranks ranks =
         new Ranks(settings(0, "200ms"), true, random, SilentWire.Direction.BOTH, 400L)) {
-      until(() -> ranks.takeOvers() > 0);
+      awaitRest();
       until(() -> ranks.flows[0].step() & ranks.flows[1].step());
+      assertTrue(ranks.takeOvers() > 0, "nothing has taken over");
+    }
+  }
+
+  /** Waits until the watches of both ranks rest. */
+  private static void awaitRest() {
+    until(
+        () ->
+            Thread.getAllStackTraces().entrySet().stream()
+                    .filter(thread -> thread.getKey().getName().equals("nccl4j-socket-watch"))
+                    .filter(
+                        thread ->
+                            Stream.of(thread.getValue())
+                                .anyMatch(frame -> frame.getMethodName().equals("rest")))
+                    .count()
+                >= 2);
+  }
+
+  /** A watch that rests is woken by a question, answers it, and rests again. */
+  @Test
+  void aRankThatRestsAnswers() throws Exception {
+    Random random = new Random(8);
+    try (Ranks ranks = new Ranks(settings(0, "2500ms"), true, random, SilentWire.Direction.BOTH)) {
+      for (int round = 0; round < 2; round++) {
+        awaitRest();
+        Flow sends = ranks.flows[round];
+        until(
+            () -> {
+              sends.begin(ROOM);
+              return sends.send != null;
+            });
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        until(
+            () -> {
+              sends.isSent();
+              LockSupport.parkNanos(1_000_000);
+              return System.nanoTime() - end > 0;
+            });
+        until(
+            () -> {
+              sends.receive();
+              return sends.received == 1 & sends.isSent();
+            });
+        assertEquals(0, ranks.takeOvers());
+      }
     }
   }
 

@@ -14,7 +14,7 @@ import org.nccl4j.device.TimeoutException;
 /**
  * The thread of one communicator's connections over a network that finds broken ones although no
  * operation asks for them, and has them repaired. It looks at times, and often while something is
- * broken.
+ * broken. Once nothing has been under way for a while, it may rest until something comes.
  */
 public class LinkWatch implements Runnable {
   /** A link that is looked at. */
@@ -49,6 +49,9 @@ public class LinkWatch implements Runnable {
 
   /** Replaced by another array with each link: looking at it allocates nothing. */
   private volatile Watched[] links = {};
+
+  /** Looks in a row before which nobody has woken it. Of this thread. */
+  private int idleLooks;
 
   private volatile Thread thread;
   private volatile boolean stopped;
@@ -95,6 +98,7 @@ public class LinkWatch implements Runnable {
       thread = started;
       started.start();
     }
+    wake();
   }
 
   /** Forgets a link. */
@@ -102,6 +106,7 @@ public class LinkWatch implements Runnable {
     List<Watched> all = new ArrayList<>(Arrays.asList(links));
     all.remove(link);
     links = all.toArray(Watched[]::new);
+    wake();
   }
 
   /** Takes some of the time that all links together may linger when they close. */
@@ -118,9 +123,30 @@ public class LinkWatch implements Runnable {
   }
 
   /** A link is broken, or what repairs it has come. */
-  public final void wake() {
+  public void wake() {
     LockSupport.unpark(thread);
   }
+
+  /** Returns the links. */
+  protected final Watched[] links() {
+    return links;
+  }
+
+  /**
+   * Prepares a rest, which {@link #wake} ends from then on.
+   *
+   * @return true if something that comes ends it, too; false if links have to be looked at
+   */
+  protected boolean prepareRest() {
+    return false;
+  }
+
+  /**
+   * Ends a rest that was prepared.
+   *
+   * @param waits whether it first lasts until something comes, or this is woken
+   */
+  protected void rest(boolean waits) {}
 
   @Override
   public final void run() {
@@ -137,10 +163,18 @@ public class LinkWatch implements Runnable {
         broken |= link.look();
       }
       slept = false;
-      if (!broken && !hasGuests && !isUnderWay()) {
-        slept = sleep();
-      } else {
+      if (broken || hasGuests || isUnderWay()) {
+        idleLooks = 0;
         Patience.parkOwn(this, broken || hasGuests ? BUSY_LOOK_NANOS : lookNanos());
+      } else if (idleLooks > 0 && prepareRest()) {
+        asleep = true;
+        rest(!stopped && !isUnderWay());
+        asleep = false;
+        slept = true;
+        idleLooks = 0;
+      } else {
+        slept = sleep();
+        idleLooks = slept ? idleLooks + 1 : 0;
       }
     }
   }
@@ -191,7 +225,7 @@ public class LinkWatch implements Runnable {
     if (running == null) {
       return;
     }
-    LockSupport.unpark(running);
+    wake();
     if (!Patience.join(running, LONGEST_LOOK)) {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,

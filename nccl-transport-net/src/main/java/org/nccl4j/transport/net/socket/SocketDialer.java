@@ -155,6 +155,11 @@ final class SocketDialer implements SocketSource, SpareSockets {
   }
 
   @Override
+  public boolean isAtHome(int place) {
+    return spare[place].isHome(sockets[place]);
+  }
+
+  @Override
   public boolean prepareReturn(int place) {
     SpareDialer here = spare[place];
     DataChannel current = sockets[place];

@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.socket;
 
 import java.net.InetAddress;
+import java.nio.channels.SelectableChannel;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -54,7 +55,8 @@ final class SocketNet implements Net {
         new SocketWatch(
             context.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT),
             context.get(Settings.NCCL4J_NET_SILENCE_TIMEOUT),
-            this::pollPort);
+            this::pollPort,
+            this::listening);
     Nics found = Nics.find(settings);
     if (found.chosen().isEmpty()) {
       throw new SystemErrorException(
@@ -63,6 +65,12 @@ final class SocketNet implements Net {
           "bring up a network interface");
     }
     this.nics = found.chosen();
+  }
+
+  /** Returns the listening socket; null if there is none. */
+  private SelectableChannel listening() {
+    SocketPort open = port;
+    return open == null ? null : open.channel();
   }
 
   private void pollPort() {

@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.SelectableChannel;
 import java.nio.channels.ServerSocketChannel;
 import java.util.HashMap;
 import java.util.List;
@@ -24,6 +25,7 @@ final class SocketPort implements Listener.Acceptor {
   private static final int MOST_STRANGERS = 256;
 
   private final Protection protection;
+  private final ServerSocketChannel channel;
   private final Listener port;
   private final Map<ByteBuffer, SocketListener> listeners = new HashMap<>();
 
@@ -33,6 +35,7 @@ final class SocketPort implements Listener.Acceptor {
   private SocketPort(
       ServerSocketChannel channel, Protection protection, int mostStrangers, LongSupplier clock) {
     this.protection = protection;
+    this.channel = channel;
     this.port = new Listener(channel, this, mostStrangers, clock);
   }
 
@@ -74,6 +77,11 @@ final class SocketPort implements Listener.Acceptor {
     }
     expected++;
     return true;
+  }
+
+  /** Returns the listening socket; null if it is closed. */
+  SelectableChannel channel() {
+    return channel.isOpen() ? channel : null;
   }
 
   int number() {

@@ -55,7 +55,8 @@ class SocketDialerTest {
   private static final long SECOND = 1_000_000_000L;
 
   private final List<AutoCloseable> toClose = new ArrayList<>();
-  private final SocketWatch watch = new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {});
+  private final SocketWatch watch =
+      new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {}, () -> null);
   private long now;
 
   @AfterEach

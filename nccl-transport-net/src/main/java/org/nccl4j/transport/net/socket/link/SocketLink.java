@@ -8,6 +8,8 @@ import java.net.NetworkInterface;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
 import java.time.Duration;
 import javax.net.ssl.SSLException;
 import org.nccl4j.api.spi.TakeOvers;
@@ -165,6 +167,9 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     this.acks = ByteBuffer.allocateDirect(ACKS_AT_ONCE * headerBytes);
     this.socket = sockets[0];
     name();
+    for (DataChannel each : sockets) {
+      KeepAlive.set(each.socket(), watch.silence());
+    }
     watch.add(this);
   }
 
@@ -490,6 +495,35 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
             || further != null && further.areBusy());
   }
 
+  /**
+   * Registers what may come over an idle link with the watch's selector.
+   *
+   * @return false if the link has to be looked at although nothing comes
+   */
+  boolean mayRest(Selector selector) throws IOException {
+    Reader end = receiver;
+    if (over || failure != null || end != null && end.hasGoodbye()) {
+      return true;
+    }
+    if (socket == null || end != null && end.isBlocked()) {
+      return false;
+    }
+    boolean home = true;
+    for (int place = 0; place < sockets.length; place++) {
+      sockets[place].socket().register(selector, SelectionKey.OP_READ);
+      home &= spare.isAtHome(place);
+    }
+    return home;
+  }
+
+  /** The watch has rested: what has come is to be read, and time without a look says nothing. */
+  void rested(long now) {
+    if (enter()) {
+      silence.rested(now);
+      leave();
+    }
+  }
+
   @Override
   public boolean look() {
     long now = System.nanoTime();
@@ -628,6 +662,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     String before = self + " to " + peer;
     Sockets.close(sockets[0]);
     sockets[0] = resumed.socket();
+    KeepAlive.set(sockets[0].socket(), watch.silence());
     try {
       Resumption.Position there = resumed.there();
       long again = log.resume(there.next(), there.got(), there.complete());
@@ -651,6 +686,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   public void replaced(int index, DataChannel by, String why, long again, long nanos) {
     Sockets.close(sockets[index]);
     sockets[index] = by;
+    KeepAlive.set(by.socket(), watch.silence());
     count(by, again);
     String which = "%d of the connection %s to %s".formatted(index, self, peer);
     tell(which, addresses(by), why, again, nanos);

@@ -56,6 +56,11 @@ public interface SpareSockets {
         : null;
   }
 
+  /** True unless a socket leads to another address than the connection's own, to return from. */
+  default boolean isAtHome(int index) {
+    return true;
+  }
+
   /** Gives up what is prepared. */
   default void drop(int index) {}
 

@@ -50,6 +50,13 @@ public final class Silence {
     looked = now;
   }
 
+  /** The watch has not come because nothing was under way: what has come may now be read. */
+  public void rested(long now) {
+    looked = now;
+    stoodStill = false;
+    begin(now - bound / 4);
+  }
+
   /** Begins anew: with another socket, or because this side cannot know. */
   public void begin(long now) {
     heard = now;

@@ -33,7 +33,8 @@ class SocketHeaderTest {
 
   private SocketChannel out;
   private SocketChannel in;
-  private final SocketWatch watch = new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {});
+  private final SocketWatch watch =
+      new SocketWatch(Duration.ZERO, Duration.ZERO, () -> {}, () -> null);
   private SocketLink link;
   private SocketReceiver receiver;
   private DeviceMemory memory;
