@@ -23,6 +23,7 @@ struct fake_gid { uint8_t raw[16]; uint32_t type; };
 struct fake_device {
   struct ibv_device device;
   int state, layer, mtu, ports, lid;
+  uint8_t speeds[8];
   unsigned down;
   int events[2];
   struct fake_gid gids[GIDS];

@@ -63,7 +63,7 @@ int ibv_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port_
   a->max_msg_sz = 1u << 31;
   a->lid = d->lid ? d->lid + port - 1 : 0;
   a->active_width = 2;
-  a->active_speed = 64;
+  a->active_speed = d->speeds[port % 8];
   a->link_layer = d->layer;
   return record("ibv_query_port");
 }

@@ -24,6 +24,7 @@ int fake_add_device(const char *name, int transport, int state, int layer, int m
   d->layer = layer;
   d->mtu = mtu;
   d->ports = 1;
+  memset(d->speeds, 64, sizeof d->speeds);
   d->lid = layer == IBV_LINK_LAYER_INFINIBAND ? 7 + device_count : 0;
   if (pipe(d->events) != 0) abort();
   for (int i = 0; i < 2; i++)
@@ -33,6 +34,9 @@ int fake_add_device(const char *name, int transport, int state, int layer, int m
 
 /* A device has so many ports, all alike but for the LID, which counts from its own. */
 void fake_set_ports(int device, int ports) { devices[device].ports = ports; }
+
+/* A port's speed as verbs.h counts: 64 is 50 Gbit/s a lane, 16 is 14. */
+void fake_set_speed(int device, int port, int speed) { devices[device].speeds[port] = speed; }
 
 void fake_set_gid(int device, int index, long high, long low, int type) {
   struct fake_gid *g = &devices[device].gids[index];

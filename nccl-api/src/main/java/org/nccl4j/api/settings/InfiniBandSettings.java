@@ -65,6 +65,9 @@ public final class InfiniBandSettings {
   public static final Setting<Integer> NCCL_IB_PKEY =
       Setting.number("NCCL_IB_PKEY", 0, 0, 65535, "The index of the partition key.");
 
+  public static final Setting<Boolean> NCCL_IB_MERGE_NICS =
+      Setting.flag("NCCL_IB_MERGE_NICS", true, "Merges the ports of one card into one device.");
+
   public static final Setting<Boolean> NCCL_IB_RESILIENCY_PORT_FAILOVER =
       Setting.flag(
           "NCCL_IB_RESILIENCY_PORT_FAILOVER",
@@ -123,6 +126,7 @@ public final class InfiniBandSettings {
           NCCL_IB_QPS_PER_CONNECTION,
           NCCL_IB_SPLIT_DATA_ON_QPS,
           NCCL_IB_PKEY,
+          NCCL_IB_MERGE_NICS,
           NCCL_IB_PCI_RELAXED_ORDERING,
           NCCL_IB_RESILIENCY_PORT_FAILOVER,
           NCCL_IB_RESILIENCY_PORT_RECOVERY,

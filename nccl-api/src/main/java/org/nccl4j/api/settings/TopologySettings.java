@@ -38,6 +38,19 @@ public final class TopologySettings {
           "The longest path over which GPUs access each other; unset: PXB, and SYS on AMD machines"
               + " with at most two GPUs. Others go through memory of the host.");
 
+  public static final Setting<String> NCCL_NET_MERGE_LEVEL =
+      of(
+          TopoSettings.NCCL_NET_MERGE_LEVEL,
+          "PORT, or LOC, PIX, PXB, PHB or SYS",
+          "The longest path between NICs that count as one NIC. Communicators merge ports of one"
+              + " card (PORT) or none (LOC).");
+
+  public static final Setting<String> NCCL_NET_FORCE_MERGE =
+      of(
+          TopoSettings.NCCL_NET_FORCE_MERGE,
+          "names with commas between them, groups with semicolons between them",
+          "Groups of InfiniBand or RoCE devices or ports that count as one NIC.");
+
   private static final List<Setting<?>> PATHS =
       List.of(
           NCCL_P2P_LEVEL,
@@ -74,18 +87,12 @@ public final class TopologySettings {
               "Counts GPUs that reach each other only through a third GPU as not connected, as"
                   + " NCCL does for its copy engines."),
           flag(TopoSettings.NCCL_TOPO_SPLIT_MLOPART, "Counts partitions of a GPU as GPUs."),
-          of(
-              TopoSettings.NCCL_NET_MERGE_LEVEL,
-              "PORT, or LOC, PIX, PXB, PHB or SYS",
-              "The longest path between NICs that count as one NIC."),
+          NCCL_NET_MERGE_LEVEL,
           of(
               TopoSettings.NCCL_NET_MERGE_POLICY,
               "RAIL, or nothing",
               "With RAIL, only NICs of one rail count as one NIC."),
-          of(
-              TopoSettings.NCCL_NET_FORCE_MERGE,
-              "lists of cards' names",
-              "NICs that count as one NIC; a warning says if that is not possible."));
+          NCCL_NET_FORCE_MERGE);
 
   private static final List<Setting<?>> SEARCH =
       List.of(

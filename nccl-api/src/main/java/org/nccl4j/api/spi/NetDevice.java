@@ -1,11 +1,12 @@
 package org.nccl4j.api.spi;
 
+import java.util.List;
 import java.util.Set;
 
 /**
  * One device of a network.
  *
- * @param name such as "eth0" or "mlx5_0:1"
+ * @param name such as "eth0" or "mlx5_0:1"; "mlx5_0:1+mlx5_0:2" where ports are merged
  * @param pciPath its place under /sys, such as "/sys/devices/pci0000:00/0000:00:04.0"; empty if it
  *     has none
  * @param guid the same for devices that are one piece of hardware
@@ -34,6 +35,11 @@ public record NetDevice(
     CUDA,
     /** Memory of a GPU, by a dma-buf file descriptor. */
     DMA_BUF
+  }
+
+  /** True if a name is that of the device, or of a port that is merged into it. */
+  public boolean includes(String port) {
+    return name.equals(port) || List.of(name.split("\\+")).contains(port);
   }
 
   /** Copies the set. */

@@ -38,6 +38,28 @@ class RdmaCollectivesTest {
         COLLECTIVES, Guest.lines(result, "# Out of bounds values : 0 OK").size(), result.output());
   }
 
+  /** Two devices that are merged into one: half of each long message goes over each. */
+  @Test
+  void allCollectivesOverMergedPorts() throws IOException, InterruptedException {
+    String sent = "cat /sys/class/infiniband/rxe[12]/ports/1/hw_counters/sent_pkts";
+    Guest.Result result =
+        new Guest(folder)
+            .run(
+                300,
+                "NCCL_IB_HCA==rxe1,rxe2 NCCL_NET_FORCE_MERGE=rxe1,rxe2 "
+                    + overInfiniBand("perf all -b 4 -e 1M -f 64 -n 2 -w 1")
+                    + "; "
+                    + sent)
+            .succeeded();
+    assertEquals(
+        COLLECTIVES, Guest.lines(result, "# Out of bounds values : 0 OK").size(), result.output());
+    List<Long> packets =
+        result.output().lines().filter(line -> line.matches("\\d+")).map(Long::valueOf).toList();
+    assertEquals(2, packets.size(), result.output());
+    long least = Math.min(packets.get(0), packets.get(1));
+    assertTrue(least > (packets.get(0) + packets.get(1)) / 3, packets.toString());
+  }
+
   @Test
   void allTypesAndOperators() throws IOException, InterruptedException {
     Guest.Result result =

@@ -50,6 +50,26 @@ class RdmaFailOverTest {
     assertTrue(moves.stream().anyMatch(line -> line.contains("are up again")), "" + moves);
   }
 
+  /** One of two merged ports: the other carries all, and then both again. */
+  @Test
+  void aPortOfAMergedDevice() throws IOException, InterruptedException {
+    String packets = "cat /sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts";
+    List<String> moves =
+        takeOvers(
+            "(while [ $("
+                + packets
+                + ") -lt 10000 ]; do sleep 0.05; done;"
+                + " ip link set sw0 down; sleep 1; ip link set sw0 up) & "
+                + "NCCL_NET_FORCE_MERGE=rxe1,rxe2 NCCL_IB_HCA==rxe1,rxe2 NCCL4J_TRANSPORTS=NET"
+                + " NCCL_NET=IB "
+                + Guest.nccl(
+                    "perf all_reduce -b 1M -e 1M -n 200 -w 1 --processes 2 --device host"
+                        + " --jit-warmup 0"));
+    assertTrue(moves.stream().anyMatch(line -> line.contains("the path rxe2:1 to")), "" + moves);
+    assertTrue(
+        moves.stream().anyMatch(line -> line.contains("the path rxe1:1+rxe2:1 to")), "" + moves);
+  }
+
   /** The adapters give up, and there is no port that is up for a while. */
   @Test
   void linksThatAreAllDownForAWhile() throws IOException, InterruptedException {

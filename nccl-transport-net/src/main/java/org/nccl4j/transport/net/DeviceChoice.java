@@ -24,7 +24,7 @@ final class DeviceChoice {
   static int of(int rank, List<PeerInfo> peers, List<NetDevice> devices, List<String> nearest) {
     for (String name : nearest) {
       for (int d = 0; d < devices.size(); d++) {
-        if (devices.get(d).name().equals(name)) {
+        if (devices.get(d).includes(name)) {
           return d;
         }
       }

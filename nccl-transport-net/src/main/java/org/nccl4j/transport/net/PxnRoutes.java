@@ -1,6 +1,5 @@
 package org.nccl4j.transport.net;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
@@ -56,9 +55,10 @@ final class PxnRoutes {
   }
 
   private static Optional<String> device(List<String> names, Net net) {
-    List<String> there = new ArrayList<>(names);
-    there.retainAll(net.devices().stream().map(NetDevice::name).toList());
-    return there.stream().findFirst();
+    return names.stream()
+        .flatMap(name -> net.devices().stream().filter(device -> device.includes(name)))
+        .map(NetDevice::name)
+        .findFirst();
   }
 
   /** The devices of a way that leads by none, best first. */

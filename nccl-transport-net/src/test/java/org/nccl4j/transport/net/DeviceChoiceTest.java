@@ -20,6 +20,19 @@ class DeviceChoiceTest {
     return peers;
   }
 
+  @Test
+  void aMergedDeviceIsFoundByEachOfItsPorts() {
+    List<NetDevice> devices = List.of(named("mlx5_0:1"), named("mlx5_1:1+mlx5_2:1"));
+    for (String port : List.of("mlx5_1:1", "mlx5_2:1", "mlx5_1:1+mlx5_2:1")) {
+      assertEquals(1, DeviceChoice.of(0, peers("a"), devices, List.of("mlx5_1", port)), port);
+    }
+    assertEquals(0, DeviceChoice.of(0, peers("a"), devices, List.of("mlx5_1", "mlx5_0:1")));
+  }
+
+  private static NetDevice named(String name) {
+    return new NetDevice(name, "", 0, 1, 100, 1, Set.of(NetDevice.Pointers.HOST), 1, 1 << 20);
+  }
+
   private static List<NetDevice> devices(int... megabits) {
     List<NetDevice> devices = new ArrayList<>();
     for (int speed : megabits) {

@@ -34,12 +34,12 @@ import org.nccl4j.topo.TopoSettings;
 public record NetDiscovery(List<NetProvider> providers, String asked, Set<String> reachingGpus) {
   private static final Logger LOG = DebugLog.of("NET");
   private static final List<String> FUSION =
-      Stream.of(
-              TopoSettings.NCCL_NET_MERGE_LEVEL,
-              TopoSettings.NCCL_NET_FORCE_MERGE,
-              TopoSettings.NCCL_NET_MERGE_POLICY)
+      Stream.of(TopoSettings.NCCL_NET_MERGE_LEVEL, TopoSettings.NCCL_NET_MERGE_POLICY)
           .map(TopoSetting::name)
           .toList();
+
+  /** What InfiniBand does: ports of one card, or none. */
+  private static final Set<String> MERGED = Set.of("PORT", "LOC", "");
 
   private record Context(int rank, byte[] secret, Settings settings) implements NetContext {
     @Override
@@ -88,7 +88,7 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
       try (Net net = provider.open(context)) {
         for (NetDevice device : net.devices()) {
           if (device.pointers().size() > 1) {
-            names.add(device.name());
+            names.addAll(List.of(device.name().split("\\+")));
           }
         }
       } catch (NcclException e) {
@@ -102,15 +102,15 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
     return Set.copyOf(names);
   }
 
-  /** Says of settings that NCCL hands to networks which send over several cards as one. */
+  /** Says of settings by which NCCL merges several cards. */
   private static void warnOfFusion(Settings settings) {
     for (String name : FUSION) {
       Optional<String> text = settings.setting(name);
-      if (text.isPresent() && !(name.equals(FUSION.get(0)) && text.get().equals("LOC"))) {
+      if (text.isPresent() && !MERGED.contains(text.get())) {
         LOG.log(
             Logger.Level.WARNING,
-            "{0}={1} affects only nccl topo: no network here merges several NICs into one device."
-                + " Choose NICs with NCCL_SOCKET_IFNAME or NCCL_IB_HCA",
+            "{0}={1} has no effect on communicators, which merge the ports of one card alone. It acts"
+                + " in nccl topo; name InfiniBand devices in NCCL_NET_FORCE_MERGE to merge others",
             name,
             text.get());
       }

@@ -88,7 +88,7 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
   }
 
   private static boolean isOf(NodeAttributes.Net net, NetDevice card) {
-    return card.name().equals(net.name()) || card.name().equals(net.name() + ":" + net.port());
+    return card.includes(net.name()) || card.includes(net.name() + ":" + net.port());
   }
 
   /** Returns the names of the nearest cards, as InfiniBand cards and as interfaces are named. */

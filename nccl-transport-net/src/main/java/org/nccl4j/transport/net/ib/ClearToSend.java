@@ -9,18 +9,18 @@ import org.nccl4j.transport.net.ib.verbs.NativeBlock;
  * receives. In native byte order, which is little-endian on every machine that this runs on.
  *
  * <pre>
- *   slot s, 256 bytes at 256 s:  8 entries of 32 bytes, as many used as the group has messages
+ *   slot s, 512 bytes at 512 s:  8 entries of 64 bytes, as many used as the group has messages
  *   entry:   0  address of the receiver's memory, 8 bytes
- *            8  remote key of it, 4 bytes
- *           12  most bytes, 4 bytes
- *           16  tag, 4 bytes
- *           20  messages in the group, 4 bytes
- *           24  sequence, 8 bytes: number of the group, from 1
+ *            8  remote key of it for each port, 4 bytes each, at most 4
+ *           24  most bytes, 4 bytes
+ *           28  tag, 4 bytes
+ *           32  messages in the group, 4 bytes
+ *           56  sequence, 8 bytes: number of the group, from 1
  * </pre>
  *
- * Group g is in slot (g - 1) mod 64. An entry lies within a cache line and its sequence is written
- * last, so an entry with the awaited sequence is whole. A slot is used again when its group has
- * been received, so the sender has no more need of it.
+ * Group g is in slot (g - 1) mod 64. An entry is a cache line and its sequence is written last, so
+ * an entry with the awaited sequence is whole. A slot is used again when its group has been
+ * received, so the sender has no more need of it.
  *
  * <p>Behind the receiver's image are the sizes that senders write back: for each slot 8 sizes of 4
  * bytes. Of a message that is alone in its group the second is the note.
@@ -28,7 +28,7 @@ import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 final class ClearToSend {
   static final int SLOTS = 64;
   static final int MAX_RECEIVES = 8;
-  static final int ENTRY_BYTES = 32;
+  static final int ENTRY_BYTES = 64;
   static final int SLOT_BYTES = MAX_RECEIVES * ENTRY_BYTES;
   static final int QUEUE_BYTES = SLOTS * SLOT_BYTES;
   static final int SIZES_SLOT_BYTES = MAX_RECEIVES * Integer.BYTES;
@@ -36,10 +36,10 @@ final class ClearToSend {
 
   private static final int ADDRESS = 0;
   private static final int KEY = 8;
-  private static final int CAPACITY = 12;
-  private static final int TAG = 16;
-  private static final int COUNT = 20;
-  private static final int SEQUENCE = 24;
+  private static final int CAPACITY = 24;
+  private static final int TAG = 28;
+  private static final int COUNT = 32;
+  private static final int SEQUENCE = 56;
 
   private final NativeBlock block = new NativeBlock(BYTES);
 
@@ -66,13 +66,12 @@ final class ClearToSend {
     return slot * SLOT_BYTES + i * ENTRY_BYTES;
   }
 
-  /** Fills an entry of the image. */
+  /** Fills an entry of the image, but for its keys. */
   @HotPath
-  void put(int slot, int i, int count, long sequence, long address, int key, int bytes, int tag) {
+  void put(int slot, int i, int count, long sequence, long address, int bytes, int tag) {
     int at = entry(slot, i);
     block
         .putLong(at + ADDRESS, address)
-        .putInt(at + KEY, key)
         .putInt(at + CAPACITY, bytes)
         .putInt(at + TAG, tag)
         .putInt(at + COUNT, count)
@@ -98,17 +97,18 @@ final class ClearToSend {
     }
   }
 
-  /** Changes the key of an entry of the image. */
-  void putKey(int slot, int i, int key) {
-    block.putInt(entry(slot, i) + KEY, key);
+  /** Puts the key that an entry of the image has for a port. */
+  @HotPath
+  void putKey(int slot, int i, int port, int key) {
+    block.putInt(entry(slot, i) + KEY + port * Integer.BYTES, key);
   }
 
   long remoteAddress(int slot, int i) {
     return block.getLong(entry(slot, i) + ADDRESS);
   }
 
-  int remoteKey(int slot, int i) {
-    return block.getInt(entry(slot, i) + KEY);
+  int remoteKey(int slot, int i, int port) {
+    return block.getInt(entry(slot, i) + KEY + port * Integer.BYTES);
   }
 
   int capacity(int slot, int i) {

@@ -1,6 +1,5 @@
 package org.nccl4j.transport.net.ib;
 
-import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.RegistrationCache;
 import org.nccl4j.transport.net.ib.verbs.NativeBlock;
@@ -22,21 +21,7 @@ final class FlushPair implements AutoCloseable {
     boolean connected = false;
     try {
       made = new QueuePair(at.device, at.completions, reads, 1);
-      RemoteQpInfo itself =
-          new RemoteQpInfo(
-              0,
-              at.local.port().lid(),
-              at.local.port().mtu(),
-              false,
-              at.local.port().ethernet(),
-              at.local.gid().address(),
-              0,
-              0,
-              at.local.port().name(),
-              0,
-              0,
-              new int[] {made.number()});
-      made.connect(settings, at.local, itself, made.number());
+      made.connect(settings, at.local, at.describe(), made.number());
       connected = true;
     } finally {
       if (!connected) {

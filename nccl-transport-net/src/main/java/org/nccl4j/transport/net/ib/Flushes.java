@@ -9,9 +9,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /**
- * Makes what an adapter wrote into a GPU visible there: a queue pair that is connected to itself
- * reads a few bytes of the GPU's memory. PCI Express lets no read pass the writes before it, so
- * when it has ended they have arrived. Owned by the thread that has the connection's turn.
+ * Makes what adapters wrote into a GPU visible there: at each port a queue pair that is connected
+ * to itself reads a few bytes of the GPU's memory. PCI Express lets no read pass the writes before
+ * it, so when it has ended they have arrived. Owned by the thread that has the connection's turn.
  */
 final class Flushes implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NET");
@@ -20,13 +20,13 @@ final class Flushes implements AutoCloseable {
   private final IbConnection owner;
   private final Request[] requests = new Request[REQUESTS];
 
-  /** Null before the first flush at a port. */
-  private FlushPair pair;
+  /** One at each port; null before the first flush at a NIC. */
+  private FlushPair[] pairs;
 
   /** A flush under way. */
   private final class Request implements NetRequest {
     private boolean used;
-    private boolean ended;
+    private int remaining;
     private IbMemory memory;
     private long offset;
 
@@ -37,11 +37,11 @@ final class Flushes implements AutoCloseable {
         return false;
       }
       try {
-        if (!ended) {
+        if (remaining > 0) {
           owner.progress();
         }
-        used = !ended;
-        return ended;
+        used = remaining > 0;
+        return !used;
       } finally {
         owner.turn.leave();
       }
@@ -62,12 +62,9 @@ final class Flushes implements AutoCloseable {
       Request request = requests[i];
       if (!request.used) {
         request.used = true;
-        request.ended = false;
         request.memory = received;
         request.offset = offset;
-        if (owner.queues != null) {
-          read(i);
-        }
+        read(i);
         return request;
       }
     }
@@ -79,37 +76,58 @@ final class Flushes implements AutoCloseable {
 
   /** An error breaks the connection; other queue pairs then read again. */
   private void read(int index) {
-    IbMemory memory = requests[index].memory;
+    Request request = requests[index];
+    request.remaining = 1;
+    if (owner.queues == null) {
+      return;
+    }
+    long address = request.memory.memory().address() + request.offset;
     try {
-      if (pair == null) {
-        pair = new FlushPair(owner.settings, owner.queues, REQUESTS);
+      if (pairs == null) {
+        begin(owner.queues.ports);
       }
-      pair.read(memory.memory().address() + requests[index].offset, memory.remoteKey(), index);
+      request.remaining = pairs.length;
+      for (int port = 0; port < pairs.length; port++) {
+        pairs[port].read(address, request.memory.remoteKey(port), index);
+      }
     } catch (NcclException e) {
       owner.broke(e);
     }
   }
 
-  void completed(int index) {
-    requests[index].ended = true;
-  }
-
-  /** The queue pairs at the port have ended. */
-  void stop() {
-    if (pair != null) {
-      try {
-        pair.close();
-      } catch (NcclException e) {
-        LOG.log(Logger.Level.DEBUG, "a queue pair of flushes is left with an error: {0}", e);
-      }
-      pair = null;
+  private void begin(PortQueues[] ports) {
+    pairs = new FlushPair[ports.length];
+    for (int port = 0; port < pairs.length; port++) {
+      pairs[port] = new FlushPair(owner.settings, ports[port], REQUESTS);
     }
   }
 
-  /** Reads again what has not been read, at another port. */
+  void completed(int index) {
+    requests[index].remaining--;
+  }
+
+  /** The queue pairs at the NIC have ended. */
+  void stop() {
+    for (int port = 0; pairs != null && port < pairs.length; port++) {
+      if (pairs[port] != null) {
+        close(pairs[port]);
+      }
+    }
+    pairs = null;
+  }
+
+  private static void close(FlushPair pair) {
+    try {
+      pair.close();
+    } catch (NcclException e) {
+      LOG.log(Logger.Level.DEBUG, "a queue pair of flushes is left with an error: {0}", e);
+    }
+  }
+
+  /** Reads again what has not been read, at another NIC. */
   void resume() {
     for (int i = 0; i < REQUESTS && owner.queues != null; i++) {
-      if (requests[i].used && !requests[i].ended) {
+      if (requests[i].used && requests[i].remaining > 0) {
         read(i);
       }
     }

@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import java.time.Duration;
+import java.util.List;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
@@ -19,11 +20,12 @@ import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.ib.control.ControlConnection;
 import org.nccl4j.transport.net.ib.control.MoveMessage;
+import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbPort;
 import org.nccl4j.transport.net.ib.device.IbSettings;
-import org.nccl4j.transport.net.ib.device.RegistrationCache;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
 import org.nccl4j.transport.net.ib.verbs.Descriptors;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
@@ -46,13 +48,13 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   final Turn turn = new Turn();
 
   /** The queue pairs in use; null while those that were are broken and no others are there. */
-  PortQueues queues;
+  NicQueues queues;
 
-  /** The queues with whose device the memory is registered. */
-  private PortQueues held;
+  /** The queues with whose devices the memory is registered. */
+  private NicQueues held;
 
   private final LinkWatch watch;
-  private final PortQueues.Size size;
+  private final NicQueues.Size size;
   private final IbMemories memories = new IbMemories();
   private final long patienceNanos;
   private ControlConnection link;
@@ -78,33 +80,33 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   private volatile boolean closed;
 
-  /** Opens the device of the home port and makes queue pairs. */
+  /** Opens the devices of the home NIC and makes queue pairs. */
   IbConnection(
-      IbSettings settings, LocalPorts ports, PortQueues.Size size, int rank, LinkWatch watch) {
+      IbSettings settings, LocalPorts ports, NicQueues.Size size, int rank, LinkWatch watch) {
     this.settings = settings;
     this.ports = ports;
     this.size = size;
     this.rank = rank;
     this.watch = watch;
     patienceNanos = (long) (settings.patienceSeconds() * 1e9);
-    held = open(ports.home());
+    held = open(LocalPorts.HOME);
     queues = held;
   }
 
-  /** New queue pairs at a port. */
-  final PortQueues open(int port) {
-    return new PortQueues(settings, ports.get(port), size, table);
+  /** New queue pairs at a NIC. */
+  final NicQueues open(int nic) {
+    return new NicQueues(settings, ports.get(nic), size, table);
   }
 
-  /** Returns the information that this end sends to the other of queue pairs at a port. */
-  final RemoteQpInfo describe(PortQueues at, int port) {
+  /** Returns the information that this end sends to the other of queue pairs at a NIC. */
+  final RemoteQpInfo describe(NicQueues at, int nic) {
     int offered = settings.failOver().isZero() ? 0 : ports.count();
-    return at.describe(rank, isSplit(), offered, port);
+    return at.describe(rank, isSplit(), offered, nic);
   }
 
   /** Returns the information of the queue pairs in use, or of the last ones. */
   final RemoteQpInfo describe() {
-    return describe(held, ports.home());
+    return describe(held, LocalPorts.HOME);
   }
 
   /** Talks with the other end over another control connection from now on. */
@@ -121,12 +123,12 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   final void connectPairs(ControlConnection over, RemoteQpInfo other) {
     link = over;
     remote = other;
-    queues.connect(other);
+    queues.connect(settings, other);
   }
 
   /** Both ends are ready. */
   final void begin() {
-    boolean known = ports.home() < ports.count() && remote.port() < remote.ports();
+    boolean known = remote.nic() < remote.nics();
     if (!settings.failOver().isZero() && known) {
       move = newMove(settings.failOver());
       watch.add(this);
@@ -156,15 +158,16 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   /** Returns the names of the path's ports. */
   final String portNames() {
-    return held.local.port().name() + " to " + held.remote().portName();
+    return held.local.name() + " to " + held.remote().portNames();
   }
 
-  /** Returns that the port of the path is down, with the remedy; empty if it is up. */
+  /** Returns that a port of the path is down, with the remedy; empty if all are up. */
   final String portTrouble() {
-    return ports.isActive(settings, ports.all().indexOf(held.local))
+    List<String> down = LocalPorts.down(settings, held.local);
+    return down.isEmpty()
         ? ""
         : "port %s is down (see its cable and switch, and ip link set up)"
-            .formatted(held.local.port().name());
+            .formatted(String.join("+", down));
   }
 
   /** True if the queue pairs in use have moved data, or the last ones had. */
@@ -214,8 +217,16 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   }
 
   private int takeCompletions() {
+    PortQueues[] all = queues.ports;
+    int count = 0;
+    for (int port = 0; port < all.length && queues != null; port++) {
+      count += takeCompletions(port, all[port].completions);
+    }
+    return count;
+  }
+
+  private int takeCompletions(int port, CompletionQueue from) {
     try {
-      CompletionQueue from = queues.completions;
       int count = from.poll();
       int bad = -1;
       for (int i = 0; i < count; i++) {
@@ -227,7 +238,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
         }
       }
       if (bad >= 0) {
-        failed(from.status(bad), from.vendorError(bad));
+        failed(port, from.status(bad), from.vendorError(bad));
       }
       return count;
     } catch (SystemErrorException e) {
@@ -236,8 +247,8 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     }
   }
 
-  private void failed(int status, int vendorError) {
-    NcclException error = failure(status, vendorError);
+  private void failed(int port, int status, int vendorError) {
+    NcclException error = failure(port, status, vendorError);
     if (isOfPath(status)) {
       broke(error);
     } else {
@@ -265,11 +276,11 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     }
   }
 
-  /** Posts a receive, as {@link #post}. */
+  /** Posts a receive, as {@link #post}; its completion names the queue pair. */
   @HotPath
-  final void postReceive(int pair, long id) {
+  final void postReceive(int pair) {
     try {
-      queues.pairs[pair].postReceive(id);
+      queues.pairs[pair].postReceive(pair);
     } catch (SystemErrorException e) {
       broke(e);
     }
@@ -293,7 +304,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     if (queues != null) {
       try {
         queues.check(patienceNanos);
-        if (queues.isDown()) {
+        if (queues.down() != null) {
           leaveDownPort(now);
         }
       } catch (SystemErrorException e) {
@@ -323,11 +334,12 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     }
     askedPortsAt = now;
     long others = ports.active(settings);
-    if (others != 0 && queues.isDown()) {
+    PortQueues down = queues.down();
+    if (others != 0 && down != null) {
       broke(
           new SystemErrorException(
               ErrorId.INFINIBAND,
-              "port %s is down".formatted(queues.local.port().name()),
+              "port %s is down".formatted(down.local.port().name()),
               "see its cable and switch, and ip link set up"));
     }
   }
@@ -344,7 +356,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     return new RemoteException(
         ErrorId.CONNECTION,
         "%s has closed its InfiniBand connection to %s, or died"
-            .formatted(remote.describe(), held.local.port().name()),
+            .formatted(remote.describe(), held.local.name()),
         "see that rank's first error");
   }
 
@@ -360,7 +372,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
         move == null
             || link.hasGoodbye()
             || link.isOver() && !move.isDialling()
-            || held.device.events().isFatal() && !ports.spanDevices();
+            || held.isFatal() && !ports.spanDevices();
     if (hopeless) {
       throw fail(error);
     }
@@ -402,7 +414,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     if (queues == null) {
       return;
     }
-    PortQueues old = queues;
+    NicQueues old = queues;
     queues = null;
     leftPath = old.path();
     broken = true;
@@ -412,13 +424,18 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     stopped();
   }
 
-  private void drain(PortQueues old) {
+  private void drain(NicQueues old) {
+    for (PortQueues port : old.ports) {
+      drain(port.completions);
+    }
+  }
+
+  private void drain(CompletionQueue old) {
     try {
-      for (int count = old.completions.poll(); count > 0; count = old.completions.poll()) {
+      for (int count = old.poll(); count > 0; count = old.poll()) {
         for (int i = 0; i < count; i++) {
-          if (old.completions.status(i) == WC_SUCCESS) {
-            completed(
-                old.completions.opcode(i), old.completions.id(i), old.completions.immediate(i));
+          if (old.status(i) == WC_SUCCESS) {
+            completed(old.opcode(i), old.id(i), old.immediate(i));
           }
         }
       }
@@ -435,26 +452,26 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   abstract boolean goOn();
 
   /**
-   * Registers the memory with the device of other queues, and ends the ones in use.
+   * Registers the memory with the devices of other queues, and ends the ones in use.
    *
-   * @throws NcclException if the device does not take it; nothing has changed then
+   * @throws NcclException if a device does not take it; nothing has changed then
    */
-  final void adopt(PortQueues others) {
-    boolean moves = others.device != held.device;
+  final void adopt(NicQueues others) {
+    boolean moves = !others.devices().equals(held.devices());
     if (moves) {
-      memories.prepare(others.device.cache(), settings.relaxed());
+      memories.prepare(others.devices(), settings.relaxed());
     }
     stop();
     if (moves) {
       memories.move();
     }
-    PortQueues old = held;
+    NicQueues old = held;
     held = others;
     old.close();
   }
 
   /** Uses queues that have been adopted. */
-  final void use(PortQueues others) {
+  final void use(NicQueues others) {
     queues = others;
     progressed = false;
     broken = false;
@@ -462,7 +479,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   }
 
   /** Gives up queues that will not be used. */
-  final void release(PortQueues others) {
+  final void release(NicQueues others) {
     if (others == held) {
       others.stop();
     } else {
@@ -479,11 +496,11 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     return error;
   }
 
-  private NcclException failure(int status, int vendorError) {
-    LocalQpInfo local = held.local;
-    String name = held.device.verbs().statusName(status);
-    String trouble = held.device.events().trouble();
-    int mtu = IbPort.mtuBytes(Math.min(local.port().mtu(), held.remote().mtu()));
+  private NcclException failure(int port, int status, int vendorError) {
+    LocalQpInfo local = held.ports[port].local;
+    OpenDevice device = held.ports[port].device;
+    String name = device.verbs().statusName(status);
+    String trouble = device.events().trouble();
     String problem =
         "InfiniBand: a transfer between %s (GID %s) and %s failed: %s (status %d, vendor %d)%s"
             .formatted(
@@ -494,10 +511,14 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
                 status,
                 vendorError,
                 trouble.isEmpty() ? "" : "; before that, " + trouble);
-    return new RemoteException(ErrorId.CONNECTION, problem, remedy(status, mtu));
+    int there = held.remote().ports().stream().mapToInt(RemotePort::mtu).min().orElseThrow();
+    return new RemoteException(
+        ErrorId.CONNECTION, problem, remedy(status, local.port().mtu(), there));
   }
 
-  private String remedy(int status, int mtu) {
+  /** The remedy, with the MTUs of the two ends. */
+  private String remedy(int status, int here, int there) {
+    int mtu = IbPort.mtuBytes(Math.min(here, there));
     return switch (status) {
       case WC_RETRY_EXC_ERR ->
           (smallOnesArrived && largestUnderWay() > 256
@@ -506,9 +527,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
                       + " pass every switch on the way; set the interfaces of both hosts to what"
                       + " the"
                       + " network takes (ip link set mtu), ports are at %d and %d bytes. Else see"
-                          .formatted(
-                              IbPort.mtuBytes(held.local.port().mtu()),
-                              IbPort.mtuBytes(held.remote().mtu()))
+                          .formatted(IbPort.mtuBytes(here), IbPort.mtuBytes(there))
                   : "see")
               + " that the other rank is alive, that the two GIDs reach each other (ping), and that"
               + " UDP port 4791 is open for RoCE; raise NCCL_IB_TIMEOUT or NCCL_IB_RETRY_CNT on a"
@@ -525,10 +544,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     checkOpen();
     takeTurn();
     try {
-      RegistrationCache cache = held.device.cache();
-      return memories.add(
-          new IbMemory(
-              memory, cache.register(memory.address(), memory.size(), settings.relaxed())));
+      return memories.add(new IbMemory(memory, null, null, held.devices(), settings.relaxed()));
     } finally {
       turn.leave();
     }
@@ -545,13 +561,10 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     }
     takeTurn();
     try {
-      RegistrationCache.Region region =
-          held.device
-              .cache()
-              .registerDmaBuf(fd, offset, memory.size(), memory.address(), settings.relaxed());
-      boolean movable = move != null && ports.spanDevices();
+      boolean movable = move != null && ports.moveMemory();
       OwnedFd kept = movable ? Descriptors.duplicate(fd) : null;
-      return memories.add(new IbMemory(memory, region, kept, offset));
+      IbMemory.DmaBuf from = new IbMemory.DmaBuf(fd, offset);
+      return memories.add(new IbMemory(memory, from, kept, held.devices(), settings.relaxed()));
     } finally {
       turn.leave();
     }

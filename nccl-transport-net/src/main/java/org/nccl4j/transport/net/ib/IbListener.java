@@ -123,6 +123,7 @@ final class IbListener implements NetListener, OpenConnections.Part {
                 settings,
                 ports,
                 sender.queuePairs().length,
+                Math.max(sender.ports().size(), ports.home().ports().size()),
                 sender.split(),
                 rank,
                 watch,

@@ -2,7 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.transport.net.ib.device.RegistrationCache;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
 
 /**
  * The memory that is registered for one end. Owned by the thread that has the connection's turn.
@@ -17,15 +17,15 @@ final class IbMemories {
   }
 
   /**
-   * Registers all with another device, too.
+   * Registers all with other devices, too.
    *
-   * @throws org.nccl4j.device.NcclException if it does not take one of them; then it has none
+   * @throws org.nccl4j.device.NcclException if one does not take one of them; then they have none
    */
-  void prepare(RegistrationCache cache, boolean relaxed) {
+  void prepare(List<OpenDevice> devices, boolean relaxed) {
     open.removeIf(IbMemory::isClosed);
     boolean all = false;
     try {
-      open.forEach(memory -> memory.prepare(cache, relaxed));
+      open.forEach(memory -> memory.prepare(devices, relaxed));
       all = true;
     } finally {
       if (!all) {
@@ -34,7 +34,7 @@ final class IbMemories {
     }
   }
 
-  /** Keeps to that device from now on. */
+  /** Keeps to those devices from now on. */
   void move() {
     open.forEach(IbMemory::move);
   }

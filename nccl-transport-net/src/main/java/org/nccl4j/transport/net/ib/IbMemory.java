@@ -1,46 +1,54 @@
 package org.nccl4j.transport.net.ib;
 
+import java.util.List;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
 import org.nccl4j.transport.net.ib.device.RegistrationCache;
 
-/** Memory registered with the device that a connection uses; a move may change the device. */
+/**
+ * Memory registered with the devices of the ports that a connection uses; a move may change these.
+ */
 final class IbMemory implements NetMemory {
+  /** A dma-buf that the memory is registered by, and where the memory begins in it. */
+  record DmaBuf(int fd, long offset) {}
+
   private final DeviceMemory memory;
 
-  /** Null where the memory is registered by its address, or is not to be registered again. */
-  private final OwnedFd dmaBuf;
+  /** Null where the memory is registered by its address. */
+  private final DmaBuf dmaBuf;
 
-  private final boolean byAddress;
-  private final long offset;
-  private RegistrationCache.Region region;
-  private RegistrationCache.Region next;
+  /** A descriptor for later registrations; null where there are none. */
+  private final OwnedFd kept;
+
+  /** Of each port's device. */
+  private RegistrationCache.Region[] regions;
+
+  private RegistrationCache.Region[] next;
   private volatile boolean closed;
 
-  /** Memory that is registered by its address. */
-  IbMemory(DeviceMemory memory, RegistrationCache.Region region) {
-    this(memory, region, true, null, 0);
-  }
-
-  /** Memory that is registered by a dma-buf; null if there is no descriptor to keep. */
-  IbMemory(DeviceMemory memory, RegistrationCache.Region region, OwnedFd dmaBuf, long offset) {
-    this(memory, region, false, dmaBuf, offset);
-  }
-
-  private IbMemory(
-      DeviceMemory memory,
-      RegistrationCache.Region region,
-      boolean byAddress,
-      OwnedFd dmaBuf,
-      long offset) {
+  /**
+   * Registers memory with devices.
+   *
+   * @param dmaBuf null to register it by its address
+   * @param kept a descriptor of the dma-buf for other devices, which this closes; null for none
+   * @throws org.nccl4j.device.NcclException if one of them does not take it; then none has it
+   */
+  IbMemory(
+      DeviceMemory memory, DmaBuf dmaBuf, OwnedFd kept, List<OpenDevice> devices, boolean relaxed) {
     this.memory = memory;
-    this.region = region;
-    this.byAddress = byAddress;
     this.dmaBuf = dmaBuf;
-    this.offset = offset;
+    this.kept = kept;
+    try {
+      regions = registered(devices, dmaBuf == null ? 0 : dmaBuf.fd(), relaxed);
+    } finally {
+      if (regions == null && kept != null) {
+        kept.close();
+      }
+    }
   }
 
   @Override
@@ -48,12 +56,12 @@ final class IbMemory implements NetMemory {
     return memory;
   }
 
-  int localKey() {
-    return region.localKey();
+  int localKey(int port) {
+    return regions[port].localKey();
   }
 
-  int remoteKey() {
-    return region.remoteKey();
+  int remoteKey(int port) {
+    return regions[port].remoteKey();
   }
 
   boolean isClosed() {
@@ -61,36 +69,60 @@ final class IbMemory implements NetMemory {
   }
 
   /**
-   * Registers the memory with another device, too, and keeps to the first until {@link #move}.
+   * Registers the memory with other devices, too, and keeps to the first until {@link #move}.
    *
-   * @throws org.nccl4j.device.NcclException if the device does not take it
+   * @throws org.nccl4j.device.NcclException if one of them does not take it
    */
-  void prepare(RegistrationCache cache, boolean relaxed) {
-    if (byAddress) {
-      next = cache.register(memory.address(), memory.size(), relaxed);
-    } else if (dmaBuf != null) {
-      next = cache.registerDmaBuf(dmaBuf.value(), offset, memory.size(), memory.address(), relaxed);
-    } else {
+  void prepare(List<OpenDevice> devices, boolean relaxed) {
+    if (dmaBuf != null && kept == null) {
       throw new SystemErrorException(
           ErrorId.INFINIBAND,
           "a dma-buf of %d bytes cannot be registered with another device".formatted(memory.size()),
           "raise ulimit -n, for another descriptor of each dma-buf");
     }
+    next = registered(devices, kept == null ? 0 : kept.value(), relaxed);
   }
 
-  /** Keeps to the device of {@link #prepare} from now on, and gives up the other. */
+  private RegistrationCache.Region[] registered(List<OpenDevice> devices, int fd, boolean relaxed) {
+    RegistrationCache.Region[] made = new RegistrationCache.Region[devices.size()];
+    boolean all = false;
+    try {
+      for (int i = 0; i < made.length; i++) {
+        RegistrationCache cache = devices.get(i).cache();
+        made[i] =
+            dmaBuf == null
+                ? cache.register(memory.address(), memory.size(), relaxed)
+                : cache.registerDmaBuf(
+                    fd, dmaBuf.offset(), memory.size(), memory.address(), relaxed);
+      }
+      all = true;
+    } finally {
+      if (!all) {
+        close(made);
+      }
+    }
+    return made;
+  }
+
+  /** Keeps to the devices of {@link #prepare} from now on, and gives up the others. */
   void move() {
-    RegistrationCache.Region old = region;
-    region = next;
+    RegistrationCache.Region[] old = regions;
+    regions = next;
     next = null;
-    old.close();
+    close(old);
   }
 
   /** Gives up what {@link #prepare} has registered. */
   void stay() {
-    if (next != null) {
-      next.close();
-      next = null;
+    close(next);
+    next = null;
+  }
+
+  private static void close(RegistrationCache.Region[] all) {
+    for (int i = 0; all != null && i < all.length; i++) {
+      if (all[i] != null) {
+        all[i].close();
+      }
     }
   }
 
@@ -98,9 +130,9 @@ final class IbMemory implements NetMemory {
   public void close() {
     if (!closed) {
       closed = true;
-      region.close();
-      if (dmaBuf != null) {
-        dmaBuf.close();
+      close(regions);
+      if (kept != null) {
+        kept.close();
       }
     }
   }

@@ -48,7 +48,7 @@ final class IbNet implements Net {
   private final OpenConnections opened = new OpenConnections();
   private final LinkWatch watch;
   private volatile ControlPort port;
-  private List<LocalQpInfo> ends;
+  private List<LocalNic> nics;
   private List<NetDevice> devices;
   private boolean closed;
 
@@ -68,11 +68,17 @@ final class IbNet implements Net {
     if (devices != null) {
       return;
     }
-    List<LocalQpInfo> found = new ArrayList<>();
+    List<LocalNic> found = new ArrayList<>();
     List<NetDevice> described = new ArrayList<>();
-    for (IbPort port : IbDevices.find(Verbs.load(settings.library()), settings).usable()) {
-      found.add(new LocalQpInfo(port, GidChoice.choose(port, settings)));
-      described.add(describe(port));
+    List<IbPort> usable = IbDevices.find(Verbs.load(settings.library()), settings).usable();
+    for (List<IbPort> group : settings.merge().groups(usable)) {
+      List<LocalQpInfo> ports = new ArrayList<>();
+      for (IbPort port : group) {
+        ports.add(new LocalQpInfo(port, GidChoice.choose(port, settings)));
+      }
+      LocalNic nic = new LocalNic(ports);
+      found.add(nic);
+      described.add(describe(nic));
     }
     if (found.isEmpty()) {
       throw new SystemErrorException(
@@ -80,30 +86,37 @@ final class IbNet implements Net {
           "InfiniBand: no port can be used any more",
           "run ./nccl doctor to see what changed");
     }
-    ends = List.copyOf(found);
+    nics = List.copyOf(found);
     devices = List.copyOf(described);
   }
 
-  private NetDevice describe(IbPort port) {
+  private NetDevice describe(LocalNic nic) {
     Set<NetDevice.Pointers> pointers = EnumSet.of(NetDevice.Pointers.HOST);
     if (PEER_MEMORY.stream().anyMatch(Files::exists)) {
       pointers.add(NetDevice.Pointers.CUDA);
     }
-    try (OpenDevice device = OpenDevice.of(settings, port.device())) {
-      if (device.verbs().takesDmaBufs(device.domain())) {
-        pointers.add(NetDevice.Pointers.DMA_BUF);
-      }
+    if (nic.ports().stream().allMatch(each -> takesDmaBufs(each.port()))) {
+      pointers.add(NetDevice.Pointers.DMA_BUF);
     }
+    IbPort first = nic.ports().get(0).port();
+    long most =
+        nic.ports().stream().mapToLong(each -> each.port().maxMessage()).min().orElseThrow();
     return new NetDevice(
-        port.name(),
-        port.pciPath(),
-        port.guid(),
-        port.port(),
-        port.megabits(),
+        nic.name(),
+        first.pciPath(),
+        first.guid(),
+        first.port(),
+        nic.megabits(),
         LATENCY_MICROS,
         pointers,
         ClearToSend.MAX_RECEIVES,
-        (int) Math.min(port.maxMessage(), MOST_BYTES));
+        (int) Math.min(most, MOST_BYTES));
+  }
+
+  private boolean takesDmaBufs(IbPort port) {
+    try (OpenDevice device = OpenDevice.of(settings, port.device())) {
+      return device.verbs().takesDmaBufs(device.domain());
+    }
   }
 
   private LocalPorts end(int device) {
@@ -114,13 +127,13 @@ final class IbNet implements Net {
           "close it after its last use");
     }
     look();
-    if (device < 0 || device >= ends.size()) {
+    if (device < 0 || device >= nics.size()) {
       throw new InvalidArgumentException(
           ErrorId.DEVICE,
-          "there is no InfiniBand device %d; there are %d".formatted(device, ends.size()),
+          "there is no InfiniBand device %d; there are %d".formatted(device, nics.size()),
           "pass an index into devices()");
     }
-    return new LocalPorts(ends, device);
+    return LocalPorts.from(nics, device);
   }
 
   @Override
@@ -132,11 +145,12 @@ final class IbNet implements Net {
   public NetListener listen(int device) {
     LocalPorts at = end(device);
     try {
-      List<InetAddress> addresses = ControlAddresses.of(context, at.get(device).gid());
+      List<InetAddress> addresses = ControlAddresses.of(context, at.home().gids());
+      int ports = at.home().ports().size();
       if (port == null) {
         port = new ControlPort(context);
       }
-      IbHandle handle = port.await(settings.queuePairs(), addresses);
+      IbHandle handle = port.await(settings.queuePairs(), ports, addresses);
       return opened.add(new IbListener(settings, at, context.rank(), watch, handle, port, opened));
     } catch (IOException e) {
       throw new SystemErrorException(
@@ -161,12 +175,15 @@ final class IbNet implements Net {
   public NetSender connect(int device, byte[] handle) {
     LocalPorts ports = end(device);
     IbHandle to = IbHandle.decode(handle);
-    int pairs = Math.max(settings.queuePairs(), to.queuePairs());
+    int width = Math.max(ports.home().ports().size(), to.ports());
+    int wanted = Math.max(settings.queuePairs(), to.queuePairs());
+    int pairs = width * Math.min(wanted, IbSettings.MAX_QUEUE_PAIRS / width);
     return opened.add(
         new IbSender(
             settings,
             ports,
             pairs,
+            width,
             context.rank(),
             watch,
             place -> new ControlDialer(to, place, context)));

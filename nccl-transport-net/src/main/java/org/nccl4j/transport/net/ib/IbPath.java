@@ -4,7 +4,7 @@ import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
+import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.verbs.Gid;
 import org.nccl4j.transport.net.ib.verbs.NativeBlock;
@@ -26,13 +26,13 @@ final class IbPath {
    * @throws SystemErrorException if one end is InfiniBand and the other RoCE
    */
   static void fill(
-      NativeBlock attributes, IbSettings settings, LocalQpInfo local, RemoteQpInfo remote) {
+      NativeBlock attributes, IbSettings settings, LocalQpInfo local, RemotePort remote) {
     boolean ethernet = local.port().ethernet();
     if (ethernet != remote.ethernet()) {
       throw new SystemErrorException(
           ErrorId.INFINIBAND,
-          "InfiniBand: port %s is %s, and %s %s"
-              .formatted(local.port().name(), layer(ethernet), remote.describe(), layer(!ethernet)),
+          "InfiniBand: port %s is %s, and the other rank's port (%s) %s"
+              .formatted(local.port().name(), layer(ethernet), remote, layer(!ethernet)),
           "choose ports of one kind on all hosts by NCCL_IB_HCA, or leave both out by"
               + " NCCL_IB_DISABLE=1");
     }

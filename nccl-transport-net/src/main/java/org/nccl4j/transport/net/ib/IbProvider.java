@@ -101,9 +101,13 @@ public final class IbProvider implements NetProvider {
   /** Chooses addresses and registers some memory, to fail here and not in the middle. */
   private static Support probe(List<IbPort> ports, IbSettings settings) {
     List<String> found = new ArrayList<>();
-    for (IbPort port : ports) {
-      Gid gid = GidChoice.choose(port, settings);
-      found.add("%s GID %s".formatted(port.name(), gid));
+    for (List<IbPort> nic : settings.merge().groups(ports)) {
+      List<String> merged = new ArrayList<>();
+      for (IbPort port : nic) {
+        Gid gid = GidChoice.choose(port, settings);
+        merged.add("%s GID %s".formatted(port.name(), gid));
+      }
+      found.add(String.join(" + ", merged));
     }
     try (OpenDevice device = OpenDevice.of(settings, ports.get(0).device())) {
       if (LockedMemory.limit().isPresent()) {

@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.function.Supplier;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
@@ -25,6 +26,18 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   private static final int ANNOUNCEMENTS_BETWEEN_SIGNALS = 16;
   private static final long ANNOUNCEMENT = -1;
 
+  /** Number of queue pairs of a round, over which a group goes. */
+  private final int span;
+
+  /** Number of rounds of queue pairs, which groups take in turn. */
+  private final int rounds;
+
+  /** Receives on each queue pair that no message has taken. */
+  private final int[] posted;
+
+  /** Groups of each round that have not come whole. */
+  private final int[] waiting;
+
   private final boolean split;
   private final Supplier<ControlConnection> redialled;
   private final Runnable forget;
@@ -39,6 +52,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     private final IbMemory[] into = new IbMemory[ClearToSend.MAX_RECEIVES];
     private final int[] received = new int[ClearToSend.MAX_RECEIVES];
     private boolean used;
+    private long group;
     private int count;
     private int remaining;
     private int note;
@@ -85,7 +99,12 @@ final class IbReceiver extends IbConnection implements NetReceiver {
         received[0] = Immediate.size(immediate);
         note = Immediate.note(immediate);
       }
-      if (--remaining == 0 && !Immediate.hasSize(immediate)) {
+      remaining = Immediate.isWhole(immediate) ? 0 : remaining - 1;
+      if (remaining > 0) {
+        return;
+      }
+      waiting[round(group)]--;
+      if (!Immediate.hasSize(immediate)) {
         for (int i = 0; i < count; i++) {
           received[i] = table.size(slot, i);
         }
@@ -97,6 +116,8 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   /**
    * An end without a connection.
    *
+   * @param pairs number of queue pairs, a multiple of the width
+   * @param width the greater number of ports of the two ends
    * @param redialled takes a control connection that the sender has dialled in place of the first
    * @param forget has the sender's dialling refused
    */
@@ -104,6 +125,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       IbSettings settings,
       LocalPorts ports,
       int pairs,
+      int width,
       boolean split,
       int rank,
       LinkWatch watch,
@@ -112,14 +134,19 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     super(
         settings,
         ports,
-        new PortQueues.Size(
+        new NicQueues.Size(
             pairs,
+            width,
             2 * ClearToSend.SLOTS,
             ClearToSend.SLOTS,
-            ClearToSend.SLOTS * (split ? pairs : 1) + 2 * ClearToSend.SLOTS),
+            ClearToSend.SLOTS * (split ? pairs : width) + 2 * ClearToSend.SLOTS),
         rank,
         watch);
     this.split = split;
+    span = split ? pairs : width;
+    rounds = pairs / span;
+    posted = new int[pairs];
+    waiting = new int[rounds];
     this.redialled = redialled;
     this.forget = forget;
     for (int slot = 0; slot < ClearToSend.SLOTS; slot++) {
@@ -162,12 +189,14 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       Request request, int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
     for (int i = 0; i < n; i++) {
       IbMemory to = checked(memories[i], offsets[i], bytes[i]);
-      request.into[i] = to;
       long address = to.memory().address() + offsets[i];
-      table.put(request.slot, i, n, next, address, to.remoteKey(), bytes[i], tags[i]);
+      table.put(request.slot, i, n, next, address, bytes[i], tags[i]);
+      request.into[i] = to;
     }
     request.used = true;
     request.count = n;
+    request.group = next;
+    waiting[round(next)]++;
     announce(request, next++);
   }
 
@@ -176,11 +205,14 @@ final class IbReceiver extends IbConnection implements NetReceiver {
    * pair: slots arrive in order.
    */
   private void announce(Request request, long group) {
-    int pairs = queues.pairs.length;
-    request.remaining = split ? pairs : 1;
-    for (int i = 0; i < pairs && queues != null; i++) {
-      if (split || i == (group - 1) % pairs) {
-        postReceive(i, request.slot);
+    request.remaining = span;
+    putKeys(request);
+    int round = round(group);
+    for (int pair = round * span; pair < (round + 1) * span; pair++) {
+      // A short message has left the receives of other ports over.
+      while (queues != null && posted[pair] < waiting[round]) {
+        posted[pair]++;
+        postReceive(pair);
       }
     }
     if (queues == null) {
@@ -192,12 +224,24 @@ final class IbReceiver extends IbConnection implements NetReceiver {
         .write(
             table.address() + at,
             request.count * ClearToSend.ENTRY_BYTES,
-            queues.tableKey(),
+            queues.tableKey(0),
             queues.remote().memory() + at,
-            queues.remote().remoteKey(),
+            queues.remoteTableKey(0),
             ANNOUNCEMENT,
             group % ANNOUNCEMENTS_BETWEEN_SIGNALS == 0);
     post(0, chain);
+  }
+
+  private int round(long group) {
+    return (int) ((group - 1) % rounds);
+  }
+
+  private void putKeys(Request request) {
+    for (int i = 0; i < request.count; i++) {
+      for (int port = 0; port < queues.ports.length; port++) {
+        table.putKey(request.slot, i, port, request.into[i].remoteKey(port));
+      }
+    }
   }
 
   @Override
@@ -234,6 +278,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   @Override
   void completed(int opcode, long id, int immediate) {
     if (opcode == WC_RECV_RDMA_WITH_IMM) {
+      posted[(int) id]--;
       int slot = Immediate.slot(immediate);
       if (!requests[slot].used || requests[slot].remaining == 0) {
         throw new RemoteException(
@@ -257,6 +302,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
 
   @Override
   void stopped() {
+    Arrays.fill(posted, 0);
     if (flush != null) {
       flush.stop();
     }
@@ -286,9 +332,6 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     for (long group = Math.max(1, next - ClearToSend.SLOTS); group < next; group++) {
       Request request = requests[(int) ((group - 1) % ClearToSend.SLOTS)];
       if (request.isWaiting() && queues != null) {
-        for (int i = 0; i < request.count; i++) {
-          table.putKey(request.slot, i, request.into[i].remoteKey());
-        }
         announce(request, group);
       }
     }

@@ -12,7 +12,6 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.ib.control.ControlDialer;
-import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
@@ -23,13 +22,23 @@ import org.nccl4j.transport.net.ib.verbs.WorkRequests;
  */
 final class IbSender extends IbConnection implements NetSender {
   private static final int REQUESTS = 128;
-  private static final int SPLIT_UNIT = 128;
+
+  /** Most bytes of a message that goes over one port of a merged device: a second costs more. */
+  private static final int WHOLE_BYTES = 16 << 10;
+
   private static final int SENDS = 2 * REQUESTS + 2 * ClearToSend.SLOTS + 8;
 
   /** Identifies a write that no request waits for. */
   private static final long NOBODY = -1;
 
   private final boolean split;
+
+  /** Number of queue pairs of a round, over which a group goes. */
+  private final int span;
+
+  /** Number of rounds of queue pairs, which groups take in turn. */
+  private final int rounds;
+
   private final WorkRequests chain = new WorkRequests(2);
   private final Request[] requests = new Request[REQUESTS];
   private final long[] awaited = new long[ClearToSend.SLOTS];
@@ -92,22 +101,28 @@ final class IbSender extends IbConnection implements NetSender {
   /**
    * Begins to connect.
    *
+   * @param pairs number of queue pairs, a multiple of the width
+   * @param width the greater number of ports of the two ends
    * @param dialers a dialer that begins with the address of a place, counted from 0
    */
   IbSender(
       IbSettings settings,
       LocalPorts ports,
       int pairs,
+      int width,
       int rank,
       LinkWatch watch,
       IntFunction<ControlDialer> dialers) {
     super(
         settings,
         ports,
-        new PortQueues.Size(pairs, SENDS, 1, (settings.split() ? SENDS * pairs : SENDS) + pairs),
+        new NicQueues.Size(
+            pairs, width, SENDS, 1, SENDS * (settings.split() ? pairs : width) + pairs),
         rank,
         watch);
     split = settings.split() && pairs > 1;
+    span = split ? pairs : width;
+    rounds = pairs / span;
     for (int i = 0; i < REQUESTS; i++) {
       requests[i] = new Request(i);
     }
@@ -275,32 +290,64 @@ final class IbSender extends IbConnection implements NetSender {
 
   /** Writes a message to its place. An error on the way leaves it under way, to be sent again. */
   private void write(Request request, int slot) {
-    int pairs = queues.pairs.length;
-    if (!split) {
-      request.remaining = request.bytes > 0 || request.last ? 1 : 0;
+    int bytes = request.bytes;
+    if (isWhole(slot)) {
+      request.remaining = bytes > 0 || request.last ? 1 : 0;
       if (request.remaining > 0) {
-        writePiece(request, slot, (int) ((request.group - 1) % pairs), 0, request.bytes, true);
+        writePiece(request, slot, wholePair(request.group), 0, bytes, true);
       }
       return;
     }
-    int share = (request.bytes / pairs + SPLIT_UNIT) / SPLIT_UNIT * SPLIT_UNIT;
-    int pieces = request.bytes / share + (request.bytes % share == 0 ? 0 : 1);
-    request.remaining = request.last ? pairs : pieces;
-    for (int i = 0; i < (request.last ? pairs : pieces) && queues != null; i++) {
-      int begin = (int) Math.min((long) i * share, request.bytes);
-      writePiece(request, slot, i, begin, Math.min(share, request.bytes - begin), i == 0);
+    int first = firstPair(request.group);
+    NicQueues at = queues;
+    request.remaining = request.last ? span : pieces(at, bytes);
+    int begin = 0;
+    for (int i = 0; i < span && queues != null; i++) {
+      int end = at.end(bytes, i, span);
+      if (end > begin || request.last) {
+        writePiece(request, slot, first + i, begin, end - begin, i == 0);
+      }
+      begin = end;
     }
+  }
+
+  /** True if a slot's group goes over one queue pair. */
+  private boolean isWhole(int slot) {
+    return span == 1 || !split && table.count(slot) == 1 && table.size(slot, 0) <= WHOLE_BYTES;
+  }
+
+  /** The first queue pair of the round that a group goes over. */
+  private int firstPair(long group) {
+    return (int) ((group - 1) % rounds) * span;
+  }
+
+  /** The queue pair of a group that goes over one. */
+  private int wholePair(long group) {
+    int first = firstPair(group);
+    return span == 1 ? first : first + queues.fast((group - 1) / rounds);
+  }
+
+  /** The number of queue pairs that have bytes of a message to write. */
+  private int pieces(NicQueues at, int bytes) {
+    int pieces = 0;
+    int begin = 0;
+    for (int i = 0; i < span; i++) {
+      int end = at.end(bytes, i, span);
+      pieces += end > begin ? 1 : 0;
+      begin = end;
+    }
+    return pieces;
   }
 
   private void writePiece(
       Request request, int slot, int pair, int begin, int length, boolean withSizes) {
     long local = request.from.memory().address() + request.offset + begin;
     long there = table.remoteAddress(slot, request.place) + begin;
-    int localKey = request.from.localKey();
-    int key = table.remoteKey(slot, request.place);
+    int localKey = request.from.localKey(queues.port(pair));
+    int key = table.remoteKey(slot, request.place, queues.remotePort(pair));
     chain.begin();
     if (request.last) {
-      int immediate = immediate(slot, withSizes);
+      int immediate = immediate(slot, pair, withSizes);
       chain.writeImmediate(local, length, localKey, there, key, request.index, immediate);
     } else {
       chain.write(local, length, localKey, there, key, request.index, true);
@@ -309,24 +356,25 @@ final class IbSender extends IbConnection implements NetSender {
   }
 
   /** The immediate that ends a slot's group, behind its sizes if it does not hold them. */
-  private int immediate(int slot, boolean withSizes) {
+  private int immediate(int slot, int pair, boolean withSizes) {
+    boolean whole = isWhole(slot);
     int bytes = table.size(slot, 0);
     int note = table.note(slot);
-    if (table.count(slot) == 1 && Immediate.holds(bytes, note)) {
-      return Immediate.of(slot, bytes, note);
+    if (table.count(slot) == 1 && Immediate.holds(bytes, note, whole)) {
+      return Immediate.of(slot, bytes, note, whole);
     }
     if (withSizes) {
       int at = ClearToSend.sizesOffset(slot);
       chain.write(
           table.address() + at,
           ClearToSend.SIZES_SLOT_BYTES,
-          queues.tableKey(),
+          queues.tableKey(pair),
           queues.remote().memory() + at,
-          queues.remote().remoteKey(),
+          queues.remoteTableKey(pair),
           NOBODY,
           false);
     }
-    return Immediate.ofSlot(slot);
+    return Immediate.ofSlot(slot, whole);
   }
 
   /** The slot's group is sent: its next one is the group after a whole round. */
@@ -368,8 +416,9 @@ final class IbSender extends IbConnection implements NetSender {
   }
 
   /** Sends nothing over a queue pair, which completes once the other end has seen it. */
-  void postTest(QueuePair pair, RemoteQpInfo there) {
-    pair.post(chain.begin().write(0, 0, 0, there.memory(), there.remoteKey(), NOBODY, true));
+  void postTest(NicQueues at, int pair) {
+    long there = at.remote().memory();
+    at.pairs[pair].post(chain.begin().write(0, 0, 0, there, at.remoteTableKey(pair), NOBODY, true));
   }
 
   @Override
@@ -450,16 +499,19 @@ final class IbSender extends IbConnection implements NetSender {
 
   /** Ends a group whose data have arrived, but not their end. */
   private void endAgain(int slot, long group) {
-    int pairs = queues == null ? 0 : queues.pairs.length;
-    for (int i = 0; i < pairs && queues != null; i++) {
-      if (split || i == (group - 1) % pairs) {
-        chain.begin();
-        int immediate = immediate(slot, !split || i == 0);
-        long there = table.remoteAddress(slot, 0);
-        int key = table.remoteKey(slot, 0);
-        chain.writeImmediate(0, 0, 0, there, key, NOBODY, immediate);
-        post(i, chain);
-      }
+    if (queues == null) {
+      return;
+    }
+    boolean whole = isWhole(slot);
+    int first = whole ? wholePair(group) : firstPair(group);
+    for (int i = 0; i < (whole ? 1 : span) && queues != null; i++) {
+      int pair = first + i;
+      chain.begin();
+      int immediate = immediate(slot, pair, i == 0);
+      long there = table.remoteAddress(slot, 0);
+      int key = table.remoteKey(slot, 0, queues.remotePort(pair));
+      chain.writeImmediate(0, 0, 0, there, key, NOBODY, immediate);
+      post(pair, chain);
     }
   }
 

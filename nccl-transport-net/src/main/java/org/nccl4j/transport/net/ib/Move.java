@@ -12,7 +12,7 @@ import org.nccl4j.transport.net.ib.control.MoveMessage.Kind;
 import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 
 /**
- * One end's part in the move of a connection to other queue pairs, at the same port or another one.
+ * One end's part in the move of a connection to other queue pairs, at the same NIC or another one.
  * Never waits; owned by the thread that has the connection's turn.
  *
  * <pre>
@@ -40,7 +40,7 @@ abstract class Move {
   private final Duration bound;
 
   /** The queue pairs that are being made; null while there are none. */
-  PortQueues fresh;
+  NicQueues fresh;
 
   /** The error of the old ones; null while the connection has queue pairs to use. */
   private NcclException cause;
@@ -169,9 +169,9 @@ abstract class Move {
     }
   }
 
-  final void say(Kind kind, int epoch, int port, String reason, RemoteQpInfo own) {
+  final void say(Kind kind, int epoch, int nic, String reason, RemoteQpInfo own) {
     long active = end.ports.active(end.settings);
-    end.link().send(new MoveMessage(kind, epoch, port, active, 0, 0, reason, own));
+    end.link().send(new MoveMessage(kind, epoch, nic, active, 0, 0, reason, own));
   }
 
   /** Gives up what is being made, for good. */

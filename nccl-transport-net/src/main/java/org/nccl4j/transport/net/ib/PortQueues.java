@@ -3,10 +3,8 @@ package org.nccl4j.transport.net.ib;
 import java.lang.System.Logger;
 import java.util.Arrays;
 import org.nccl4j.device.DebugLog;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RemoteException;
-import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
+import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.OpenDevice;
@@ -19,35 +17,21 @@ import org.nccl4j.transport.net.ib.device.RegistrationCache;
 final class PortQueues implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NET");
 
-  /**
-   * The size of the queues.
-   *
-   * @param pairs number of queue pairs
-   * @param sends most sends under way on each
-   * @param receives most receives under way on each
-   * @param entries of the completion queue
-   */
-  record Size(int pairs, int sends, int receives, int entries) {}
-
   final LocalQpInfo local;
   final OpenDevice device;
   final CompletionQueue completions;
   final QueuePair[] pairs;
 
-  private final IbSettings settings;
-  private final ClearToSend table;
   private final RegistrationCache.Region region;
   private long[] handles;
-  private RemoteQpInfo remote;
   private boolean stopped;
   private boolean closed;
 
-  /** Opens the device and makes the queues. */
-  PortQueues(IbSettings settings, LocalQpInfo local, Size size, ClearToSend table) {
-    this.settings = settings;
+  /** Opens the device and makes so many queue pairs. */
+  PortQueues(
+      IbSettings settings, LocalQpInfo local, int count, NicQueues.Size size, ClearToSend table) {
     this.local = local;
-    this.table = table;
-    pairs = new QueuePair[size.pairs()];
+    pairs = new QueuePair[count];
     device = OpenDevice.of(settings, local.port().device());
     CompletionQueue queue = null;
     RegistrationCache.Region registered = null;
@@ -81,45 +65,16 @@ final class PortQueues implements AutoCloseable {
     handles[handles.length - 1] = another.handle();
   }
 
-  /** Returns the information for the other end, which reaches this one by it. */
-  RemoteQpInfo describe(int rank, boolean split, int ports, int port) {
-    int[] numbers = new int[pairs.length];
-    for (int i = 0; i < numbers.length; i++) {
-      numbers[i] = pairs[i].number();
-    }
-    return new RemoteQpInfo(
-        rank,
+  /** Returns the port as the other end needs to know it. */
+  RemotePort describe() {
+    return new RemotePort(
+        local.port().name(),
         local.port().lid(),
         local.port().mtu(),
-        split,
         local.port().ethernet(),
         local.gid().address(),
-        table.address(),
-        region.remoteKey(),
-        local.port().name(),
-        ports,
-        port,
-        numbers);
-  }
-
-  /** Connects the queue pairs to the other end's. */
-  void connect(RemoteQpInfo other) {
-    if (other.queuePairs().length != pairs.length) {
-      throw new RemoteException(
-          ErrorId.PROTOCOL,
-          "%s has %d queue pairs for a connection of %d"
-              .formatted(other.describe(), other.queuePairs().length, pairs.length),
-          "run the same version of nccl4j on all ranks");
-    }
-    remote = other;
-    for (int i = 0; i < pairs.length; i++) {
-      pairs[i].connect(settings, local, other, other.queuePairs()[i]);
-    }
-  }
-
-  /** The other end, once the queue pairs are connected. */
-  RemoteQpInfo remote() {
-    return remote;
+        local.port().megabits(),
+        region.remoteKey());
   }
 
   /** The key of the table for this end. */
@@ -149,11 +104,6 @@ final class PortQueues implements AutoCloseable {
         release(pair::close);
       }
     }
-  }
-
-  /** The path in words, for people. */
-  String path() {
-    return "%s to %s".formatted(local.port().name(), remote.describe());
   }
 
   private void closePairs() {

@@ -7,7 +7,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
+import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.OpenDevice;
@@ -59,7 +59,7 @@ final class QueuePair implements AutoCloseable {
   }
 
   /** Connects it to a queue pair of the same description there. */
-  void connect(IbSettings settings, LocalQpInfo local, RemoteQpInfo remote, int remoteNumber) {
+  void connect(IbSettings settings, LocalQpInfo local, RemotePort remote, int remoteNumber) {
     initialise(settings, local);
     int mtu = Math.min(local.port().mtu(), remote.mtu());
     NativeBlock attributes =
@@ -121,7 +121,7 @@ final class QueuePair implements AutoCloseable {
     }
   }
 
-  private static NcclException unreachable(LocalQpInfo local, RemoteQpInfo remote, int errno) {
+  private static NcclException unreachable(LocalQpInfo local, RemotePort remote, int errno) {
     return new SystemErrorException(
         ErrorId.INFINIBAND,
         "InfiniBand: port %s cannot reach the other rank's port from GID %s to GID %s: %s"

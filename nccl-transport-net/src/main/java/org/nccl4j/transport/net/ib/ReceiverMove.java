@@ -95,18 +95,18 @@ final class ReceiverMove extends Move {
   private void answer(MoveMessage offer) {
     drop();
     epoch = offer.epoch();
-    int port = offer.port();
-    if (port >= end.ports.count() || !end.ports.isActive(end.settings, port)) {
-      say(Kind.REFUSE, epoch, port, "the port is not up", null);
+    int nic = offer.nic();
+    if (nic >= end.ports.count() || !end.ports.isActive(end.settings, nic)) {
+      say(Kind.REFUSE, epoch, nic, "the port is not up", null);
       return;
     }
     try {
-      fresh = end.open(port);
-      fresh.connect(offer.end());
-      say(Kind.ANSWER, epoch, port, "", end.describe(fresh, port));
+      fresh = end.open(nic);
+      fresh.connect(end.settings, offer.end());
+      say(Kind.ANSWER, epoch, nic, "", end.describe(fresh, nic));
     } catch (NcclException e) {
       drop();
-      say(Kind.REFUSE, epoch, port, e.problem(), null);
+      say(Kind.REFUSE, epoch, nic, e.problem(), null);
     }
   }
 
@@ -115,7 +115,7 @@ final class ReceiverMove extends Move {
       end.adopt(fresh);
     } catch (NcclException e) {
       drop();
-      say(Kind.REFUSE, epoch, message.port(), e.problem(), null);
+      say(Kind.REFUSE, epoch, message.nic(), e.problem(), null);
       return;
     }
     LOG.log(Logger.Level.DEBUG, "InfiniBand: {0} takes over: {1}", fresh.path(), message.reason());
@@ -124,7 +124,7 @@ final class ReceiverMove extends Move {
             new MoveMessage(
                 Kind.POSITION,
                 epoch,
-                message.port(),
+                message.nic(),
                 end.ports.active(end.settings),
                 receiver.next(),
                 receiver.waiting(),

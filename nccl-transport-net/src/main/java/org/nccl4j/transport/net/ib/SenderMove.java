@@ -72,9 +72,9 @@ final class SenderMove extends Move {
   SenderMove(IbSender sender, Duration bound) {
     super(sender, bound);
     this.sender = sender;
-    this.home = new Path(end.ports.home(), end.remote().port());
+    this.home = new Path(LocalPorts.HOME, end.remote().nic());
     this.current = home;
-    this.choice = new PathChoice(end.ports.count(), end.remote().ports(), home);
+    this.choice = new PathChoice(end.ports.count(), end.remote().nics(), home);
   }
 
   TakeOvers takeOvers() {
@@ -221,8 +221,8 @@ final class SenderMove extends Move {
   private void reject(String why, long now) {
     LOG.log(
         Logger.Level.DEBUG,
-        "InfiniBand: no path from {0} to port {1} of rank {2}: {3}",
-        end.ports.get(wanted.here()).port().name(),
+        "InfiniBand: no path from {0} to NIC {1} of rank {2}: {3}",
+        end.ports.get(wanted.here()).name(),
         wanted.there(),
         end.remote().rank(),
         why);
@@ -286,9 +286,9 @@ final class SenderMove extends Move {
 
   private void answered(RemoteQpInfo there, long now) {
     try {
-      fresh.connect(there);
-      for (QueuePair pair : fresh.pairs) {
-        sender.postTest(pair, there);
+      fresh.connect(end.settings, there);
+      for (int pair = 0; pair < fresh.pairs.length; pair++) {
+        sender.postTest(fresh, pair);
       }
     } catch (NcclException e) {
       reject(e.problem(), now);
@@ -301,14 +301,16 @@ final class SenderMove extends Move {
 
   private void test(long now) {
     try {
-      int count = fresh.completions.poll();
-      for (int i = 0; i < count; i++) {
-        int status = fresh.completions.status(i);
-        if (status != WC_SUCCESS) {
-          reject(fresh.device.verbs().statusName(status), now);
-          return;
+      for (PortQueues port : fresh.ports) {
+        int count = port.completions.poll();
+        for (int i = 0; i < count; i++) {
+          int status = port.completions.status(i);
+          if (status != WC_SUCCESS) {
+            reject(port.device.verbs().statusName(status), now);
+            return;
+          }
+          tested++;
         }
-        tested++;
       }
       if (tested == fresh.pairs.length) {
         change(now);

@@ -28,6 +28,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.transport.net.ib.control.ControlConnection;
 import org.nccl4j.transport.net.ib.control.ControlDialer;
 import org.nccl4j.transport.net.ib.control.IbHandle;
+import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 
 /** Control connections come about with slow and crowded listeners, and tell strangers nothing. */
@@ -120,12 +121,13 @@ class ControlDialerTest {
   }
 
   private static RemoteQpInfo end(int rank) {
-    return new RemoteQpInfo(
-        rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", 0, 0, new int[] {17});
+    RemotePort port = new RemotePort("roce0:1", 1, 5, true, new byte[16], 100_000, 99);
+    return new RemoteQpInfo(rank, false, 4096, 0, 0, List.of(port), new int[] {17});
   }
 
   private ControlDialer dialer(InetAddress... addresses) {
-    IbHandle handle = new IbHandle(SESSION, server.socket().getLocalPort(), 1, List.of(addresses));
+    IbHandle handle =
+        new IbHandle(SESSION, server.socket().getLocalPort(), 1, 1, List.of(addresses));
     ControlDialer dialer = keep(new ControlDialer(handle, 0, new Patient(), () -> now));
     dialer.introduce(end(0));
     return dialer;

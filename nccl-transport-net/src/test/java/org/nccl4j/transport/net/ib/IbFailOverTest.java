@@ -106,7 +106,8 @@ class IbFailOverTest extends WithFakeVerbs {
   void aPortThatGoesDownIsLeftAndUsedAgain(boolean oneDevice) {
     twoPorts(oneDevice);
     String other = oneDevice ? "roce0:2" : "roce1:1";
-    try (IbLink link = new IbLink("NCCL_IB_RESILIENCY_PORT_START_DELAY", "1")) {
+    try (IbLink link =
+        new IbLink("NCCL_IB_RESILIENCY_PORT_START_DELAY", "1", "NCCL_IB_MERGE_NICS", "0")) {
       assertEquals(0, moves(link));
       port(FIRST, 1, true);
       awaitMoves(link, 1);

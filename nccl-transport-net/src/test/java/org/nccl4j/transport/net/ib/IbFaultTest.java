@@ -214,7 +214,13 @@ class IbFaultTest extends WithRoce {
       IbLink.await(
           () -> {
             waiting.test(null);
-            return ((IbConnection) link.sender).queues.device.events().trouble().contains(name);
+            return ((IbConnection) link.sender)
+                .queues
+                .ports[0]
+                .device
+                .events()
+                .trouble()
+                .contains(name);
           });
       fake.fake_complete_with(VerbsLayout.WC_RETRY_EXC_ERR, 0);
       NetRequest lost = link.send(from, 0, 64, 1);

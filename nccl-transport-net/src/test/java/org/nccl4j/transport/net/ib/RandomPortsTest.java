@@ -21,8 +21,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /**
- * Groups of messages between ports that go down and up, over queue pairs that break, at random
- * moments: all arrive once, whole, with their sizes and notes.
+ * Groups of messages between ports that go down and up, some of them merged, over queue pairs that
+ * break, at random moments: all arrive once, whole, with their sizes and notes.
  */
 @Timeout(300)
 class RandomPortsTest extends WithFakeVerbs {
@@ -30,7 +30,11 @@ class RandomPortsTest extends WithFakeVerbs {
   private static final long FIRST_SEED = Long.getLong("nccl4j.seed", 1);
   private static final int GROUPS = 30;
   private static final int UNDER_WAY = 6;
-  private static final int ROOM = 3000;
+  private static final int SHORT = 3000;
+
+  /** More than goes over one port of a merged device. */
+  private static final int ROOM = 24_000;
+
   private static final int MOST_MESSAGES = 8;
   private static final int CELL = MOST_MESSAGES * ROOM;
 
@@ -77,13 +81,21 @@ class RandomPortsTest extends WithFakeVerbs {
     int devices = 1 + random.nextInt(3);
     for (int d = 0; d < devices; d++) {
       FakeVerbs.addRoce(fake, "roce" + d, 5);
+      fake.fake_set_speed(d, 1, random.nextBoolean() ? 64 : 16);
     }
+    String[] merged = {"", "roce0,roce1", "roce0,roce1,roce2"};
+    String merge = devices == 1 ? "" : merged[random.nextInt(devices)];
     int pairs = 1 + random.nextInt(4);
     try (IbLink link =
             new IbLink(
-                "NCCL_IB_QPS_PER_CONNECTION", Integer.toString(pairs),
-                "NCCL_IB_SPLIT_DATA_ON_QPS", Integer.toString(random.nextInt(2)),
-                "NCCL_IB_RESILIENCY_PORT_START_DELAY", "1");
+                "NCCL_IB_QPS_PER_CONNECTION",
+                Integer.toString(pairs),
+                "NCCL_IB_SPLIT_DATA_ON_QPS",
+                Integer.toString(random.nextInt(2)),
+                "NCCL_IB_RESILIENCY_PORT_START_DELAY",
+                "1",
+                "NCCL_NET_FORCE_MERGE",
+                merge);
         DeviceMemory source = IbLink.memory(UNDER_WAY * CELL);
         DeviceMemory target = IbLink.memory(UNDER_WAY * CELL)) {
       NetMemory out = link.sender.register(source);
@@ -136,7 +148,8 @@ class RandomPortsTest extends WithFakeVerbs {
     group.sends = new NetRequest[n];
     group.order = random.ints(0, n).distinct().limit(n).toArray();
     for (int m = 0; m < n; m++) {
-      group.sizes[m] = random.nextInt(4) == 0 ? 0 : random.nextInt(ROOM);
+      int most = random.nextInt(8) == 0 ? ROOM : SHORT;
+      group.sizes[m] = random.nextInt(4) == 0 ? 0 : random.nextInt(most);
       group.notes[m] = n == 1 && random.nextInt(3) == 0 ? 1 + random.nextInt(0xffff) : 0;
       group.data[m] = new byte[group.sizes[m]];
       random.nextBytes(group.data[m]);

@@ -12,8 +12,8 @@ import org.nccl4j.api.wire.Interfaces;
 import org.nccl4j.transport.net.ib.verbs.Gid;
 
 /**
- * The addresses of control connections, which are TCP: the RoCE address itself, which the other
- * rank has to reach anyway, then this host's interfaces, loopback last.
+ * The addresses of control connections, which are TCP: the RoCE addresses themselves, which the
+ * other rank has to reach anyway, then this host's interfaces, loopback last.
  */
 public final class ControlAddresses {
   private static final int MOST = 4;
@@ -21,10 +21,13 @@ public final class ControlAddresses {
   private ControlAddresses() {}
 
   /** Addresses to be reached at, best first. */
-  public static List<InetAddress> of(NetContext context, Gid gid) throws UnknownHostException {
+  public static List<InetAddress> of(NetContext context, List<Gid> gids)
+      throws UnknownHostException {
     Set<InetAddress> addresses = new LinkedHashSet<>();
-    if (gid.type() == Gid.Type.ROCE_V2 && !gid.isLinkLocal()) {
-      addresses.add(InetAddress.getByAddress(gid.address()));
+    for (Gid gid : gids) {
+      if (gid.type() == Gid.Type.ROCE_V2 && !gid.isLinkLocal()) {
+        addresses.add(InetAddress.getByAddress(gid.address()));
+      }
     }
     addresses.addAll(
         Interfaces.find(

@@ -47,10 +47,10 @@ public final class ControlPort implements Listener.Acceptor {
   }
 
   /** Begins to await the connections of a new listener; returns the handle that leads to it. */
-  public IbHandle await(int queuePairs, List<InetAddress> addresses) {
+  public IbHandle await(int queuePairs, int ports, List<InetAddress> addresses) {
     long session = RANDOM.nextLong();
     sessions.put(session, new ConcurrentLinkedQueue<>());
-    return new IbHandle(session, number, queuePairs, addresses);
+    return new IbHandle(session, number, queuePairs, ports, addresses);
   }
 
   /** The next connection for a handle that knows the secret; null if none has come. */

@@ -11,31 +11,36 @@ import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.NicMerge;
 
 /**
  * The address of a listener for a sender: at most 128 bytes.
  *
  * <pre>
- *   0  "nib3"
+ *   0  "nib4"
  *   4  session, 8 bytes: which listener is meant
  *  12  TCP port, 2 bytes
- *  14  queue pairs that the listener wants, 1 byte
- *  15  number of addresses, 1 byte
- *  16  addresses: length, 4 or 16; then so many bytes
+ *  14  queue pairs for each port that the listener wants, 1 byte
+ *  15  ports of the listener's NIC, 1 byte
+ *  16  number of addresses, 1 byte
+ *  17  addresses: length, 4 or 16; then so many bytes
  * </pre>
  *
  * @param session which listener is meant
  * @param port its TCP port
- * @param queuePairs how many queue pairs it wants at least
+ * @param queuePairs how many queue pairs it wants at least for each port
+ * @param ports how many ports its NIC has
  * @param addresses where it can be reached, best first
  */
-public record IbHandle(long session, int port, int queuePairs, List<InetAddress> addresses) {
+public record IbHandle(
+    long session, int port, int queuePairs, int ports, List<InetAddress> addresses) {
   public static final int MAX_QUEUE_PAIRS = IbSettings.MAX_QUEUE_PAIRS;
-  private static final int MAGIC = 0x6e696233;
+  private static final int MAGIC = 0x6e696234;
 
   public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(NetListener.HANDLE_BYTES);
     out.putInt(MAGIC).putLong(session).putShort((short) port).put((byte) queuePairs);
+    out.put((byte) ports);
     int countAt = out.position();
     out.put((byte) 0);
     for (InetAddress address : addresses) {
@@ -62,6 +67,7 @@ public record IbHandle(long session, int port, int queuePairs, List<InetAddress>
         long session = in.getLong();
         int port = in.getShort() & 0xffff;
         int queuePairs = in.get() & 0xff;
+        int ports = in.get() & 0xff;
         int count = in.get();
         List<InetAddress> addresses = new ArrayList<>();
         for (int i = 0; i < count; i++) {
@@ -69,8 +75,14 @@ public record IbHandle(long session, int port, int queuePairs, List<InetAddress>
           in.get(address);
           addresses.add(InetAddress.getByAddress(address));
         }
-        if (port > 0 && queuePairs >= 1 && queuePairs <= MAX_QUEUE_PAIRS && !addresses.isEmpty()) {
-          return new IbHandle(session, port, queuePairs, addresses);
+        boolean sensible =
+            port > 0
+                && queuePairs >= 1
+                && queuePairs <= MAX_QUEUE_PAIRS
+                && ports >= 1
+                && ports <= NicMerge.MOST_PORTS;
+        if (sensible && !addresses.isEmpty()) {
+          return new IbHandle(session, port, queuePairs, ports, addresses);
         }
       }
     } catch (BufferUnderflowException | UnknownHostException e) {

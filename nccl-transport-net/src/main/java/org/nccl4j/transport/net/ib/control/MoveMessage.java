@@ -10,11 +10,11 @@ import java.nio.charset.StandardCharsets;
  *
  * <pre>
  *   0  kind, 1 byte: the ordinal and 16
- *   1  port, 1 byte
+ *   1  NIC, 1 byte
  *   2  1 byte: whether a description of an end follows
  *   3  0
  *   4  epoch, 4 bytes
- *   8  active ports, 8 bytes
+ *   8  active NICs, 8 bytes
  *  16  next group, 8 bytes
  *  24  waiting groups, 8 bytes
  *  32  reason, 320 bytes of UTF-8, zeros behind it
@@ -23,8 +23,8 @@ import java.nio.charset.StandardCharsets;
  *
  * @param kind the step
  * @param epoch the sender's number of the attempt
- * @param port that the sender asks for, among the receiver's
- * @param active the ports of the end that says it which are up, a bit for each
+ * @param nic that the sender asks for, among the receiver's
+ * @param active the NICs of the end that says it which are up, a bit for each
  * @param next the number of the receiver's next group
  * @param waiting a bit for each slot whose last group is not complete at the receiver
  * @param reason for people
@@ -33,7 +33,7 @@ import java.nio.charset.StandardCharsets;
 public record MoveMessage(
     Kind kind,
     int epoch,
-    int port,
+    int nic,
     long active,
     long next,
     long waiting,
@@ -72,7 +72,7 @@ public record MoveMessage(
 
   public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(BYTES);
-    out.put((byte) (FIRST + kind.ordinal())).put((byte) port).put((byte) (end == null ? 0 : 1));
+    out.put((byte) (FIRST + kind.ordinal())).put((byte) nic).put((byte) (end == null ? 0 : 1));
     out.put((byte) 0).putInt(epoch).putLong(active).putLong(next).putLong(waiting);
     byte[] text = reason.getBytes(StandardCharsets.UTF_8);
     out.put(text, 0, Math.min(text.length, REASON_BYTES));
@@ -89,7 +89,7 @@ public record MoveMessage(
     if (kind < 0 || kind >= Kind.values().length) {
       throw new ProtocolException("it says something unknown: " + kind);
     }
-    int port = in.get() & 0xff;
+    int nic = in.get() & 0xff;
     boolean hasEnd = in.get() == 1;
     in.get();
     int epoch = in.getInt();
@@ -107,7 +107,7 @@ public record MoveMessage(
     return new MoveMessage(
         Kind.values()[kind],
         epoch,
-        port,
+        nic,
         active,
         next,
         waiting,

@@ -2,71 +2,64 @@ package org.nccl4j.transport.net.ib.control;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.transport.net.ib.verbs.Gid;
+import org.nccl4j.transport.net.ib.device.NicMerge;
 
 /**
  * One end of a connection, as it describes itself to the other end.
  *
  * <pre>
  *   0  rank, 4 bytes
- *   4  LID, 2 bytes
- *   6  MTU as libibverbs counts, 1 byte
- *   7  1 byte: bit 0, whether messages are split over the queue pairs; bit 1, whether it is RoCE
- *   8  GID, 16 bytes
- *  24  address of the memory that the other end writes to, 8 bytes
- *  32  its remote key, 4 bytes
- *  36  number of queue pairs, 4 bytes
- *  40  name of the port, 64 bytes of UTF-8, zeros behind it
- * 104  number of its host's ports that the connection may use, 1 byte; 0: it has no fail-over
- * 105  which of them it is, 1 byte
- * 108  numbers of the queue pairs, 4 bytes each, 128 of them
+ *   4  1 byte: whether messages are split over the queue pairs
+ *   5  number of ports that its queue pairs are at, 1 byte
+ *   6  number of its host's NICs that the connection may use, 1 byte; 0: it has no fail-over
+ *   7  the place of this one among them, 1 byte
+ *   8  address of the memory that the other end writes to, 8 bytes
+ *  16  number of queue pairs, 4 bytes
+ *  20  names of the ports with + between them, 64 bytes of UTF-8, zeros behind it
+ *  84  ports, 28 bytes each, 4 of them: LID, 2 bytes; MTU, 1 byte; 1 byte: whether it is RoCE; GID,
+ *      16 bytes; Mbit/s, 4 bytes; remote key of the memory, 4 bytes
+ * 196  numbers of the queue pairs, 4 bytes each, 128 of them
  * </pre>
  *
  * @param rank who it is
- * @param lid its port's
- * @param mtu its port's
  * @param split whether its messages are split
- * @param ethernet whether its port is RoCE, not InfiniBand
- * @param gid its address
  * @param memory where the other end writes: a sender's clear-to-send queue, a receiver's sizes
- * @param remoteKey the key for that
- * @param portName for people
- * @param ports number of ports that can take over from one another there; 0: it has no fail-over
- * @param port the place of this one among them
+ * @param nics number of NICs that can take over from one another there; 0: it has no fail-over
+ * @param nic the place of this one among them
+ * @param ports at least one
  * @param queuePairs their numbers
  */
 public record RemoteQpInfo(
     int rank,
-    int lid,
-    int mtu,
     boolean split,
-    boolean ethernet,
-    byte[] gid,
     long memory,
-    int remoteKey,
-    String portName,
-    int ports,
-    int port,
+    int nics,
+    int nic,
+    List<RemotePort> ports,
     int[] queuePairs) {
-  public static final int BYTES = 108 + Integer.BYTES * IbHandle.MAX_QUEUE_PAIRS;
-  private static final int NAME_BYTES = 64;
-  private static final int SPLIT = 1;
-  private static final int ETHERNET = 2;
+  private static final int NAMES = 20;
+  private static final int NAMES_BYTES = 64;
+  private static final int PORTS = NAMES + NAMES_BYTES;
+  private static final int QUEUE_PAIRS = PORTS + NicMerge.MOST_PORTS * RemotePort.BYTES;
+  public static final int BYTES = QUEUE_PAIRS + Integer.BYTES * IbHandle.MAX_QUEUE_PAIRS;
 
-  public long subnetPrefix() {
-    return ByteBuffer.wrap(gid).getLong();
+  public RemoteQpInfo {
+    ports = List.copyOf(ports);
   }
 
   public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(BYTES);
-    int flags = (split ? SPLIT : 0) | (ethernet ? ETHERNET : 0);
-    out.putInt(rank).putShort((short) lid).put((byte) mtu).put((byte) flags).put(gid);
-    out.putLong(memory).putInt(remoteKey).putInt(queuePairs.length);
-    byte[] name = portName.getBytes(StandardCharsets.UTF_8);
-    out.put(name, 0, Math.min(name.length, NAME_BYTES));
-    out.position(104).put((byte) ports).put((byte) port).position(108);
+    out.putInt(rank).put((byte) (split ? 1 : 0)).put((byte) ports.size());
+    out.put((byte) nics).put((byte) nic).putLong(memory).putInt(queuePairs.length);
+    byte[] names = portNames().getBytes(StandardCharsets.UTF_8);
+    out.put(names, 0, Math.min(names.length, NAMES_BYTES)).position(PORTS);
+    ports.forEach(port -> port.encode(out));
+    out.position(QUEUE_PAIRS);
     for (int number : queuePairs) {
       out.putInt(number);
     }
@@ -81,41 +74,51 @@ public record RemoteQpInfo(
   public static RemoteQpInfo decode(byte[] bytes) {
     ByteBuffer in = ByteBuffer.wrap(bytes);
     int rank = in.getInt();
-    int lid = in.getShort() & 0xffff;
-    int mtu = in.get();
-    int flags = in.get();
-    byte[] gid = new byte[Gid.BYTES];
-    in.get(gid);
+    boolean split = in.get() == 1;
+    int portCount = in.get();
+    int nics = in.get() & 0xff;
+    int nic = in.get() & 0xff;
     long memory = in.getLong();
-    int remoteKey = in.getInt();
     int count = in.getInt();
-    String name = new String(bytes, in.position(), NAME_BYTES, StandardCharsets.UTF_8);
-    if (mtu < 1 || mtu > 5 || count < 1 || count > IbHandle.MAX_QUEUE_PAIRS) {
+    boolean sensible =
+        portCount >= 1
+            && portCount <= NicMerge.MOST_PORTS
+            && count >= 1
+            && count <= IbHandle.MAX_QUEUE_PAIRS;
+    List<RemotePort> ports = new ArrayList<>();
+    String[] names =
+        new String(bytes, NAMES, NAMES_BYTES, StandardCharsets.UTF_8).split("\0")[0].split("\\+");
+    in.position(PORTS);
+    for (int i = 0; sensible && i < portCount; i++) {
+      RemotePort port = RemotePort.decode(in, i < names.length ? names[i] : "?");
+      ports.add(port);
+      sensible = port.mtu() >= 1 && port.mtu() <= 5;
+    }
+    if (!sensible) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
-          "rank %d describes an InfiniBand port with MTU code %d and %d queue pairs"
-              .formatted(rank, mtu, count),
+          "rank %d describes %d InfiniBand ports with MTU codes %s and %d queue pairs"
+              .formatted(rank, portCount, ports.stream().map(RemotePort::mtu).toList(), count),
           "run the same version of nccl4j on all ranks");
     }
-    in.position(104);
-    int ports = in.get() & 0xff;
-    int port = in.get() & 0xff;
-    in.position(108);
+    in.position(QUEUE_PAIRS);
     int[] queuePairs = new int[count];
     for (int i = 0; i < count; i++) {
       queuePairs[i] = in.getInt();
     }
-    int end = name.indexOf(0);
-    String portName = end < 0 ? name : name.substring(0, end);
-    boolean split = (flags & SPLIT) != 0;
-    boolean ethernet = (flags & ETHERNET) != 0;
-    return new RemoteQpInfo(
-        rank, lid, mtu, split, ethernet, gid, memory, remoteKey, portName, ports, port, queuePairs);
+    return new RemoteQpInfo(rank, split, memory, nics, nic, ports, queuePairs);
+  }
+
+  /** Returns the names of the ports with + between them. */
+  public String portNames() {
+    return ports.stream().map(RemotePort::name).collect(Collectors.joining("+"));
   }
 
   /** Returns the information for people. */
   public String describe() {
-    return "rank %d (%s, GID %s)".formatted(rank, portName, Gid.text(gid));
+    return "rank %d (%s)"
+        .formatted(
+            rank, ports.stream().map(RemotePort::toString).collect(Collectors.joining(" and ")));
   }
 
   @Override

@@ -21,6 +21,8 @@ import org.nccl4j.device.InvalidArgumentException;
  * @param queuePairs NCCL_IB_QPS_PER_CONNECTION, 1 to 128
  * @param split NCCL_IB_SPLIT_DATA_ON_QPS: each message over all queue pairs, not one after the
  *     other
+ * @param merge NCCL_IB_MERGE_NICS, NCCL_NET_MERGE_LEVEL, NCCL_NET_FORCE_MERGE: which ports are one
+ *     device
  * @param pkeyIndex NCCL_IB_PKEY: index of the partition key
  * @param failOver NCCL4J_NET_FAILOVER_TIMEOUT: longest time in which other queue pairs may take
  *     over; zero for no fail-over, and if NCCL_IB_RESILIENCY_PORT_FAILOVER=0
@@ -41,6 +43,7 @@ public record IbSettings(
     int retries,
     int queuePairs,
     boolean split,
+    NicMerge merge,
     int pkeyIndex,
     Duration failOver,
     boolean returns,
@@ -67,6 +70,7 @@ public record IbSettings(
         values.get(InfiniBandSettings.NCCL_IB_RETRY_CNT),
         values.get(InfiniBandSettings.NCCL_IB_QPS_PER_CONNECTION),
         values.get(InfiniBandSettings.NCCL_IB_SPLIT_DATA_ON_QPS),
+        NicMerge.of(values),
         values.get(InfiniBandSettings.NCCL_IB_PKEY),
         values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_FAILOVER)
             ? values.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT)

@@ -26,6 +26,8 @@ public interface FakeVerbsFunctions {
 
   void fake_set_ports(int device, int ports);
 
+  void fake_set_speed(int device, int port, int speed);
+
   int fake_live();
 
   String fake_calls();
