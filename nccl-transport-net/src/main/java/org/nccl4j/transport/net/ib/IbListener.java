@@ -178,7 +178,7 @@ final class IbListener implements NetListener, OpenConnections.Part {
     if (accepted != null) {
       accepted.close();
     }
-    if (!done) {
+    if (!done || settings.failOver().isZero()) {
       port.forget(handle); // else its receiver may be dialled again
     }
   }

@@ -147,10 +147,11 @@ final class IbNet implements Net {
     try {
       List<InetAddress> addresses = ControlAddresses.of(context, at.home().gids());
       int ports = at.home().ports().size();
-      if (port == null) {
+      IbHandle handle = port == null ? null : port.await(settings.queuePairs(), ports, addresses);
+      if (handle == null) {
         port = new ControlPort(context);
+        handle = port.await(settings.queuePairs(), ports, addresses);
       }
-      IbHandle handle = port.await(settings.queuePairs(), ports, addresses);
       return opened.add(new IbListener(settings, at, context.rank(), watch, handle, port, opened));
     } catch (IOException e) {
       throw new SystemErrorException(

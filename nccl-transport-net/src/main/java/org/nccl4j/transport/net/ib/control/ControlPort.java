@@ -20,8 +20,9 @@ import org.nccl4j.api.wire.PendingHandshake;
 /**
  * The listening socket of one communicator's InfiniBand, for control connections: open while a
  * listener awaits its sender, or a sender may dial again because its first control connection went
- * over a port that is down. Strangers cannot block it: with too many connections, those without a
- * proof are closed, the oldest first. Any thread may call it.
+ * over a port that is down. It closes when nothing is awaited any more. Strangers cannot block it:
+ * with too many connections, those without a proof are closed, the oldest first. Any thread may
+ * call it.
  */
 public final class ControlPort implements Listener.Acceptor {
   private static final SecureRandom RANDOM = new SecureRandom();
@@ -46,8 +47,14 @@ public final class ControlPort implements Listener.Acceptor {
     port = new Listener(server, this, MOST_STRANGERS, System::nanoTime);
   }
 
-  /** Begins to await the connections of a new listener; returns the handle that leads to it. */
-  public IbHandle await(int queuePairs, int ports, List<InetAddress> addresses) {
+  /**
+   * Begins to await the connections of a new listener; returns the handle that leads to it, or null
+   * if this port is closed.
+   */
+  public synchronized IbHandle await(int queuePairs, int ports, List<InetAddress> addresses) {
+    if (!port.isOpen()) {
+      return null;
+    }
     long session = RANDOM.nextLong();
     sessions.put(session, new ConcurrentLinkedQueue<>());
     return new IbHandle(session, number, queuePairs, ports, addresses);
@@ -59,11 +66,14 @@ public final class ControlPort implements Listener.Acceptor {
     return come == null ? null : come.poll();
   }
 
-  /** Awaits no more connections for a handle. */
-  public void forget(IbHandle handle) {
+  /** Awaits no more connections for a handle, and closes with the last. */
+  public synchronized void forget(IbHandle handle) {
     Queue<ControlConnection> come = sessions.remove(handle.session());
     if (come != null) {
       come.forEach(ControlConnection::close);
+    }
+    if (sessions.isEmpty()) {
+      close();
     }
   }
 
