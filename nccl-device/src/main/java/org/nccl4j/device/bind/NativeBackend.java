@@ -1,6 +1,7 @@
 package org.nccl4j.device.bind;
 
 import java.util.function.Supplier;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -39,8 +40,11 @@ final class NativeBackend {
     }
   }
 
-  /** The error of what cannot work without jffi. */
-  static SystemErrorException withoutJffi() {
+  /** The error of what needs native access, where {@link #ADDRESSES} is false. */
+  static SystemErrorException unavailable() {
+    if (FOREIGN) {
+      return new SystemErrorException(ErrorId.LIBRARY, "this JVM denies native access", ALLOW);
+    }
     UnsatisfiedLinkError error = new UnsatisfiedLinkError(String.valueOf(OBSTACLE));
     error.initCause(OBSTACLE);
     return NativeLibrary.failure(

@@ -42,6 +42,10 @@ public final class NativeLibrary {
   }
 
   private static <T> T load(Class<T> type, String library, List<String> files) {
+    if (files.isEmpty()) {
+      throw elsewhere(library);
+    }
+    requireJffi();
     UnsatisfiedLinkError first = null;
     for (String file : files) {
       try {
@@ -56,11 +60,14 @@ public final class NativeLibrary {
         throw failure(file.isEmpty() ? library : file, denied);
       }
     }
-    if (first == null) {
-      throw elsewhere(library);
-    }
     List<String> tried = files.stream().filter(file -> !file.isEmpty()).toList();
     throw failure(tried.isEmpty() ? library : String.join(", ", tried), first);
+  }
+
+  private static void requireJffi() {
+    if (!NativeBackend.FOREIGN && !NativeBackend.ADDRESSES) {
+      throw NativeBackend.unavailable();
+    }
   }
 
   private static <T> T foreign(Class<T> type, String file) {
@@ -84,6 +91,7 @@ public final class NativeLibrary {
 
   /** The address of a symbol; see {@link NativeFunction#find(String, String)}. */
   static long symbol(String file, String symbol) {
+    requireJffi();
     try {
       if (!NativeBackend.FOREIGN) {
         return Jffi.symbolOrReason(file, symbol);

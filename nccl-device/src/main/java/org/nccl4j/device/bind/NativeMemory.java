@@ -5,7 +5,6 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.SystemErrorException;
 
 /**
  * Memory by its address. An address that is not mapped ends the process. Any thread; accesses are
@@ -13,6 +12,7 @@ import org.nccl4j.device.SystemErrorException;
  */
 public final class NativeMemory {
   private static final boolean FOREIGN = NativeBackend.FOREIGN;
+  private static final boolean PLAIN = !NativeBackend.ADDRESSES;
   private static final MethodHandle ADDRESS = FOREIGN ? ForeignAccess.addressOfBuffer() : null;
 
   /** Handles that need native access; apart, since addresses of buffers need none. */
@@ -28,29 +28,24 @@ public final class NativeMemory {
 
   private NativeMemory() {}
 
-  /** True if memory can be accessed by address; false where native access is denied. */
+  /**
+   * True if memory can be accessed by address; false where native access is denied, or jffi is
+   * needed and cannot be loaded.
+   */
   public static boolean hasAddresses() {
-    return NativeBackend.ADDRESSES;
+    return !PLAIN;
   }
 
-  /**
-   * The address of a direct buffer's first byte, whatever its position.
-   *
-   * @throws SystemErrorException if jffi is needed and cannot be loaded
-   */
+  /** The address of a direct buffer's first byte, whatever its position. */
   public static long addressOf(ByteBuffer direct) {
+    if (PLAIN) {
+      return PlainMemory.addressOf(direct);
+    }
     if (!FOREIGN) {
-      if (!NativeBackend.ADDRESSES) {
-        throw NativeBackend.withoutJffi();
-      }
       return Jffi.addressOf(direct);
     }
     try {
-      long address = (long) ADDRESS.invokeExact((Buffer) direct) - direct.position();
-      if (!NativeBackend.ADDRESSES) {
-        PlainMemory.register(address, direct);
-      }
-      return address;
+      return (long) ADDRESS.invokeExact((Buffer) direct) - direct.position();
     } catch (Throwable e) {
       throw ForeignAccess.unexpected(e);
     }
@@ -58,7 +53,7 @@ public final class NativeMemory {
 
   /** A view of bytes at an address, in big-endian order. It does not keep the memory. */
   public static ByteBuffer buffer(long address, int bytes) {
-    if (!NativeBackend.ADDRESSES) {
+    if (PLAIN) {
       return PlainMemory.buffer(address, bytes);
     }
     return FOREIGN ? ForeignAccess.buffer(address, bytes) : Jffi.buffer(address, bytes);
@@ -67,7 +62,7 @@ public final class NativeMemory {
   /** Copies bytes between addresses; the ranges may overlap. */
   @HotPath
   public static void copy(long from, long to, long bytes) {
-    if (!NativeBackend.ADDRESSES) {
+    if (PLAIN) {
       PlainMemory.copy(from, to, bytes);
     } else if (!FOREIGN) {
       Jffi.copy(from, to, bytes);

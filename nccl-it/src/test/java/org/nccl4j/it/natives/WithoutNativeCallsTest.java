@@ -72,17 +72,7 @@ class WithoutNativeCallsTest {
   @Test
   void processesWithoutNativeAccessUseSockets() throws Exception {
     assumeTrue(JAVA >= 24, "access can be denied from Java 24 on");
-    List<String> denied = options("--illegal-native-access=deny");
-    Process first = start(classPath(/* jnr= */ true), denied, "2", "0", "1");
-    BufferedReader output = first.inputReader();
-    String line = output.readLine();
-    while (line != null && !line.startsWith("id ")) {
-      line = output.readLine();
-    }
-    assertNotNull(line, "the first process says no id");
-    String id = line.substring("id ".length());
-    ended(start(classPath(/* jnr= */ true), denied, "2", "1", "1", id));
-    ended(first);
+    twoProcesses(classPath(/* jnr= */ true), options("--illegal-native-access=deny"));
   }
 
   /**
@@ -133,38 +123,80 @@ class WithoutNativeCallsTest {
     assertFalse(output.contains("apt-get"), output);
   }
 
-  /** Before Java 22 the address of a buffer comes from jffi. */
   @Test
   void jnrWithoutAccessNamesTheOption() throws Exception {
     assumeTrue(JAVA >= 24, "access can be denied from Java 24 on");
     String output =
-        output(
-            command(
+        ended(
+            start(
                 classPath(/* jnr= */ true),
                 options("--illegal-native-access=deny", "-Dnccl4j.native=jnr"),
-                EveryCollective.class,
                 "2",
                 "0",
                 "2"));
-    assertTrue(output.contains("NCCL4J-LIBRARY"), output);
     assertTrue(output.contains("--enable-native-access=ALL-UNNAMED"), output);
-    assertFalse(output.contains("NCCL4J-INTERNAL"), output);
+  }
+
+  /** As on a system for which jffi has no library, with a Java that has no foreign functions. */
+  @Test
+  void threadsNeedNoJffi() throws Exception {
+    String output =
+        ended(start(classPath(/* jnr= */ false), options("-Dnccl4j.native=jnr"), "3", "0", "3"));
+    assertTrue(output.contains("WARNING: "), output);
+    assertTrue(output.contains("the native library jffi cannot be loaded"), output);
+    assertTrue(output.contains("add jffi and jnr-ffi"), output);
   }
 
   @Test
-  void jnrThatIsMissingIsNamed() throws Exception {
+  void processesWithoutJffiUseSockets() throws Exception {
+    twoProcesses(classPath(/* jnr= */ false), options("-Dnccl4j.native=jnr"));
+  }
+
+  /** jffi unpacks its library, which a folder that is no folder refuses. */
+  @Test
+  void threadsNeedNoLibraryOfJffi(@TempDir Path folder) throws Exception {
+    Path file = Files.createFile(folder.resolve("file"));
     String output =
-        output(
-            command(
-                classPath(/* jnr= */ false),
-                options("-Dnccl4j.native=jnr"),
-                EveryCollective.class,
+        ended(
+            start(
+                classPath(/* jnr= */ true),
+                options(
+                    "-Dnccl4j.native=jnr",
+                    "-Djava.io.tmpdir=" + file,
+                    "-Djffi.extract.dir=" + file),
                 "2",
                 "0",
                 "2"));
-    assertTrue(output.contains("NCCL4J-LIBRARY"), output);
+    assertTrue(output.contains("-Djava.io.tmpdir=DIR"), output);
+  }
+
+  @Test
+  void doctorSaysWhatNeedsJffi() throws Exception {
+    String output =
+        output(
+            command(
+                classPath(/* jnr= */ false), options("-Dnccl4j.native=jnr"), Main.class, "doctor"));
+    assertTrue(
+        output.contains("MISSING  libc           the native library jffi cannot be loaded"),
+        output);
     assertTrue(output.contains("add jffi and jnr-ffi"), output);
-    assertFalse(output.contains("NCCL4J-INTERNAL"), output);
+    assertTrue(output.contains("an all-reduce between two ranks works"), output);
+    assertFalse(output.contains("Could not initialize"), output);
+    assertFalse(output.contains("report this as a defect"), output);
+  }
+
+  /** A rank in each of two processes. */
+  private static void twoProcesses(String classPath, List<String> options) throws Exception {
+    Process first = start(classPath, options, "2", "0", "1");
+    BufferedReader output = first.inputReader();
+    String line = output.readLine();
+    while (line != null && !line.startsWith("id ")) {
+      line = output.readLine();
+    }
+    assertNotNull(line, "the first process says no id");
+    String id = line.substring("id ".length());
+    ended(start(classPath, options, "2", "1", "1", id));
+    ended(first);
   }
 
   private static void compile(String source, Path library) throws Exception {
