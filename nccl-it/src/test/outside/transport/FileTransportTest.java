@@ -29,7 +29,7 @@ class FileTransportTest extends TransportContract {
 
   @Override
   protected Map<String, String> settings() {
-    return Map.of("FILE_TRANSPORT_DIR", directory.toString());
+    return Map.of("NCCL4J_FILE_TRANSPORT_DIR", directory.toString());
   }
 
   @Override

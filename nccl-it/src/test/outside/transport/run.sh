@@ -20,7 +20,7 @@ java=$(readlink -f "$(command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java")")
 ln -s "$(dirname "$(dirname "$java")")" command-line/jre
 for how in "-t 3" "--processes 3"; do
   # shellcheck disable=SC2086 # an option and its value
-  FILE_TRANSPORT_DIR=$WORK/files command-line/nccl perf all_reduce $how -b 8 -e 64K -f 8 -n 5 -w 1 \
+  NCCL4J_FILE_TRANSPORT_DIR=$WORK/files command-line/nccl perf all_reduce $how -b 8 -e 64K -f 8 -n 5 -w 1 \
     --class-path target/file-transport-1.jar --transport file >log 2>&1 || { cat log; exit 1; }
   grep -q "Out of bounds values : 0 OK" log || { cat log; exit 1; }
 done
