@@ -45,6 +45,16 @@ class WithoutNativeCallsTest {
     assertFalse(output.contains(" jnr.ffi."), "jnr-ffi is loaded");
   }
 
+  /** As on a system for which jffi has no library. */
+  @Test
+  void processesShareMemoryWithoutJnr() throws Exception {
+    assumeTrue(JAVA >= 22, "java.lang.foreign came with Java 22");
+    twoProcesses(
+        Map.of("NCCL4J_TRANSPORTS", "SHM"),
+        classPath(/* jnr= */ false),
+        options(JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : ""));
+  }
+
   @Test
   void jnrIsThereToGoBackTo() throws Exception {
     String output =
@@ -101,6 +111,20 @@ class WithoutNativeCallsTest {
     String output = ended(process);
     assertTrue(output.contains(" org.nccl4j.device.bind.NativeNames "), "classes are listed");
     assertFalse(output.contains(" org.nccl4j.device.bind.LibcFunctions$"), "libc is bound");
+    assertTrue(Files.readAllLines(asked).contains("/proc/sys/kernel/hostname"), "hidden");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"Windows 11", "Mac OS X"})
+  void processesNeedNoLinux(String system, @TempDir Path folder) throws Exception {
+    assumeTrue(JAVA >= 22, "older JDKs look for the system's socket options by os.name");
+    Path hiding = folder.resolve("elsewhere.so");
+    Path asked = folder.resolve("asked");
+    compile("src/test/c/elsewhere.c", hiding);
+    twoProcesses(
+        Map.of("LD_PRELOAD", hiding.toString(), "ELSEWHERE", asked.toString()),
+        classPath(/* jnr= */ true),
+        options(JAVA >= 24 ? "--enable-native-access=ALL-UNNAMED" : "", "-Dos.name=" + system));
     assertTrue(Files.readAllLines(asked).contains("/proc/sys/kernel/hostname"), "hidden");
   }
 
@@ -185,9 +209,14 @@ class WithoutNativeCallsTest {
     assertFalse(output.contains("report this as a defect"), output);
   }
 
-  /** A rank in each of two processes. */
   private static void twoProcesses(String classPath, List<String> options) throws Exception {
-    Process first = start(classPath, options, "2", "0", "1");
+    twoProcesses(Map.of(), classPath, options);
+  }
+
+  /** A rank in each of two processes. */
+  private static void twoProcesses(
+      Map<String, String> variables, String classPath, List<String> options) throws Exception {
+    Process first = start(variables, classPath, options, "2", "0", "1");
     BufferedReader output = first.inputReader();
     String line = output.readLine();
     while (line != null && !line.startsWith("id ")) {
@@ -195,7 +224,7 @@ class WithoutNativeCallsTest {
     }
     assertNotNull(line, "the first process says no id");
     String id = line.substring("id ".length());
-    ended(start(classPath, options, "2", "1", "1", id));
+    ended(start(variables, classPath, options, "2", "1", "1", id));
     ended(first);
   }
 
