@@ -152,7 +152,8 @@ public enum ErrorId {
   NAME(
       Code.INVALID_ARGUMENT,
       "No algorithm, protocol, operation, transport, network or plug-in has the given name",
-      "choose a name from the message's list, or put the plug-in's jar on the module path"),
+      "choose a name from the message's list, or put the plug-in's jar on the class path or module"
+          + " path (--class-path JAR of ./nccl)"),
   /** An invalid unique id. */
   UNIQUE_ID(
       Code.INVALID_ARGUMENT,

@@ -29,6 +29,9 @@ import org.nccl4j.device.InvalidUsageException;
  */
 public final class TransportRegistry {
   private static final Logger LOG = DebugLog.of("INIT");
+  private static final String ADD =
+      "put the %s's jar on the class path or module path (--class-path JAR of ./nccl)";
+
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9-]{1,32}");
 
   /** Remedy for a failing tuner or profiler. */
@@ -120,7 +123,7 @@ public final class TransportRegistry {
           ErrorId.NAME,
           "%s=%s is not among those found: %s"
               .formatted(setting, wanted, found.stream().map(name).toList()),
-          "correct the name, or put the plug-in's jar on the module path");
+          "correct the name, or " + ADD.formatted("plug-in"));
     }
     return all;
   }
@@ -190,7 +193,7 @@ public final class TransportRegistry {
                       "%s=%s names '%s', which is not among the %ss found: %s"
                           .formatted(
                               setting.name(), wanted, one, what, all.stream().map(name).toList()),
-                      "correct the name, or put the %s's jar on the module path".formatted(what)));
+                      "correct the name, or " + ADD.formatted(what)));
     }
 
     private void add(List<P> all, P provider) {

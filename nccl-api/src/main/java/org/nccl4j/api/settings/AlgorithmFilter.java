@@ -78,7 +78,7 @@ public final class AlgorithmFilter {
       throw new InvalidArgumentException(
           ErrorId.NAME,
           "%s=%s names '%s', which does not exist".formatted(setting, value, unknown.get(0)),
-          "use some of " + String.join(", ", known));
+          "use one or more of " + String.join(", ", known));
     }
   }
 

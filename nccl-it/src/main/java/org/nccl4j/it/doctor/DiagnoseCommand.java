@@ -101,7 +101,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
       throw unread.get(0);
     }
     if (reports.isEmpty()) {
-      out.println("no process that can be read has a communicator");
+      out.println(FlightReader.none());
       return 1;
     }
     Diagnosis.byCommunicator(reports)

@@ -126,11 +126,12 @@ final class SystemExaminations {
 
   private static Finding lockedMemory() {
     String limit = field("/proc/self/limits", "Max locked memory");
-    return limit.contains("unlimited")
+    String soft = limit.split("\\s+")[0];
+    return soft.equals("unlimited")
         ? Finding.ok("locked memory", "unlimited")
         : Finding.warn(
             "locked memory",
-            "limited to " + limit.replaceAll("\\s+", " ") + " (soft, hard): InfiniBand needs more",
+            "limited to %s bytes: InfiniBand needs more".formatted(soft),
             "ulimit -l unlimited, or docker run --ulimit memlock=-1; not needed on one machine");
   }
 

@@ -433,8 +433,8 @@ final class Validation {
   private static InvalidArgumentException unknown(String option, String name, List<String> known) {
     return new InvalidArgumentException(
         ErrorId.OPTION,
-        "%s %s: there is no such thing".formatted(option, name),
-        "use some of " + String.join(",", known) + ", or all");
+        "%s %s is unknown".formatted(option, name),
+        "say one or more of " + String.join(",", known) + ", or all");
   }
 
   /** Lists for all collectives and for single ones, in the form of NCCL_ALGO and NCCL_PROTO. */

@@ -125,7 +125,7 @@ public final class TopCommand implements Callable<Integer> {
   private int run(Supplier<List<RankReport>> source, PrintWriter out, FrameServer server) {
     List<RankReport> reports = source.get();
     if (reports.isEmpty() && pids.isEmpty() && frames > 0 && server == null) {
-      out.println("no process that can be read has a communicator");
+      out.println(FlightReader.none());
       return 1;
     }
     FrameText text = new FrameText(out);

@@ -86,7 +86,7 @@ public final class TraceCommand implements Callable<Integer> {
           .distinct()
           .forEach(pids::add);
       if (pids.isEmpty()) {
-        spec.commandLine().getOut().println("no process that can be read has a communicator");
+        spec.commandLine().getOut().println(FlightReader.none());
         return 1;
       }
     }

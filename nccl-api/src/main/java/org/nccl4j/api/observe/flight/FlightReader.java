@@ -92,6 +92,12 @@ public final class FlightReader {
     requireProcesses(PROC);
   }
 
+  /** The sentence for a user whose host has no recorder that can be read. */
+  public static String none() {
+    return "no process of this host that this user may read has a communicator of nccl4j; run this"
+        + " while the program runs, as its user";
+  }
+
   static void requireProcesses(Path processes) {
     if (!Files.isDirectory(processes)) {
       throw new InvalidUsageException(
