@@ -386,8 +386,7 @@ public final class Planner {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
           "%s of %d elements of %s on %d ranks has more bytes than can be counted"
-              .formatted(
-                  CallShape.operation(shape).key(), count, type.label(), ranks.nRanks()),
+              .formatted(CallShape.operation(shape).key(), count, type.label(), ranks.nRanks()),
           "pass 0 to " + most);
     }
     return CallShape.bytes(shape, count) * CallShape.operation(shape).wholes(ranks.nRanks());

@@ -34,8 +34,8 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   private static final int MOST_TRIED = 3;
 
   /**
-   * A schedule of a shape; without trials where a tuner demands an algorithm by the time 0, of which
-   * there is no share.
+   * A schedule of a shape; without trials where a tuner demands an algorithm by the time 0, of
+   * which there is no share.
    *
    * @param allowed the chosen algorithm, then the others, the fastest first, as predicted
    */
