@@ -95,10 +95,13 @@ public final class HostStream extends DeviceStream {
     queue.grow(begins);
   }
 
-  /** Runs launches that have waited for a while. The dispatcher calls it. */
+  /**
+   * Runs launches that have waited for a while. The dispatcher calls it. The thread is there before
+   * launches wake it, so that no launch has to make it.
+   */
   void startAbandoned() {
+    thread.wake();
     eager = true;
-    startNow();
   }
 
   boolean isAbandoned(long endedBefore) {

@@ -6,8 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.host.HostDevice;
@@ -121,6 +123,24 @@ class LendingTest {
       }
       assertEquals("nccl4j-stream", runners[2].getName());
     }
+  }
+
+  /** Else a launch would have to make it, and allocate. */
+  @Test
+  void aStreamWhoseLaunchesWaitedHasItsThreadBeforeTheNextLaunch() {
+    Set<Thread> before = streamThreads();
+    try (HostStream stream = new HostStream(HostDevice.instance(), new Dispatcher())) {
+      stream.startAbandoned();
+      Set<Thread> made = streamThreads();
+      made.removeAll(before);
+      assertEquals(1, made.size());
+    }
+  }
+
+  private static Set<Thread> streamThreads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals("nccl4j-stream"))
+        .collect(Collectors.toSet());
   }
 
   private static void awaitUninterrupted(CountDownLatch latch) {
