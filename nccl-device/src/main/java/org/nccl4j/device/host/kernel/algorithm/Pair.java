@@ -2,29 +2,48 @@ package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.RecvEnd;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.operation.Protocol;
 
 /**
- * The connections between two ranks of a host that lend each other their whole buffers for a
- * kernel, in operations whose data go one way: so each does half of the work, and both cores have
- * some.
+ * An operation whose data go one way, between two ranks of a host that lend each other their whole
+ * buffers for a kernel: so each does half of the work, and both cores have some. Where one does not
+ * reach the other's buffers, the ring's kernel runs instead.
  */
-final class Pair {
+abstract class Pair implements Kernel {
   /** Most bytes of a piece of the work; after each, a rank looks whether the other has failed. */
   static final int PIECE = 1 << 20;
 
+  final long bytes;
+  final boolean isRoot;
+
+  /** True if the outcome leaves the caches before anybody reads it. */
+  final boolean leaves;
+
+  final StreamingCopy streaming = StreamingCopy.open();
+  private final Kernel otherwise;
   private final SpinWait waiter;
   private final Call call;
   private final SendEnd to;
   private final RecvEnd from;
 
-  Pair(KernelContext context, CollectiveWork work) {
+  /**
+   * A kernel.
+   *
+   * @param otherwise what runs where a rank does not reach the other's buffers
+   */
+  Pair(KernelContext context, CollectiveWork work, Kernel otherwise) {
     int peer = 1 - context.spec.rank();
+    this.bytes = KernelContext.bytes(work);
+    this.isRoot = context.spec.rank() == work.root();
+    this.leaves = context.leaves(work);
+    this.otherwise = otherwise;
     this.waiter = context.waiter;
     this.call = context.call(work);
     this.to = context.ends.send(peer);
@@ -39,59 +58,73 @@ final class Pair {
         && KernelContext.bytes(work) >= leastBytes;
   }
 
-  /** Bytes of the work that the root does: the first. */
-  static long half(long bytes) {
-    return bytes / 2 & -64;
+  @Override
+  @HotPath
+  public final void run(HostMemory send, HostMemory recv) {
+    long half = bytes / 2 & -64;
+    boolean lent = lend(send, recv, half);
+    from.awaitData(waiter, call);
+    from.locate(waiter);
+    boolean both = lent && from.isLent();
+    if (both) {
+      work(send, recv, half);
+    }
+    from.release();
+    if (!both) {
+      otherwise.run(send, recv);
+    }
   }
 
   /**
-   * Lends this rank's buffers and takes the peer's, until {@link #release}.
+   * Lends this rank's buffers until the kernel ends, by {@link #offer}, or tells the peer that it
+   * gets none.
    *
-   * @param lends whether to lend at all
-   * @param source for the peer to read
+   * @param half the bytes of the work that the root does: the first
+   * @return whether the peer reaches them
+   */
+  abstract boolean lend(HostMemory send, HostMemory recv, long half);
+
+  /** Does this rank's half, on its own buffers and the peer's. */
+  abstract void work(HostMemory send, HostMemory recv, long half);
+
+  /**
+   * Lends buffers, or none.
+   *
+   * @param source for the peer to read; null to lend none
    * @param target for the peer to write to; null for none
-   * @param bytes of the source that the peer is going to read
-   * @return whether both lend; otherwise none is to be used
+   * @param read bytes of the source that the peer is going to read
+   * @return whether they are lent
    */
   @HotPath
-  boolean exchange(boolean lends, HostMemory source, HostMemory target, long bytes) {
-    boolean lent = to.offer(waiter, lends ? source : null, target, bytes, call);
-    from.awaitData(waiter, call);
-    from.locate(waiter);
-    return lent && from.isLent();
+  final boolean offer(HostMemory source, HostMemory target, long read) {
+    return to.offer(waiter, source, target, read, call);
   }
 
   /** The peer's buffer to read. */
   @HotPath
-  HostMemory source() {
+  final HostMemory source() {
     return from.part();
   }
 
   @HotPath
-  long sourceOffset() {
+  final long sourceOffset() {
     return from.partOffset(0);
   }
 
   /** The peer's buffer to write to. */
   @HotPath
-  HostMemory target() {
+  final HostMemory target() {
     return from.target(waiter);
   }
 
   @HotPath
-  long targetOffset() {
+  final long targetOffset() {
     return from.targetOffset();
   }
 
   /** Throws if the peer has failed. */
   @HotPath
-  void check() {
+  final void check() {
     from.check(waiter);
-  }
-
-  /** This rank touches the peer's buffers no more. */
-  @HotPath
-  void release() {
-    from.release();
   }
 }

@@ -4,72 +4,48 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 
 /**
  * Reduce of two ranks that reach each other's buffers: each combines one half of the data and
- * writes it to the root's buffer, so that both cores work. The ranks lend each other their whole
- * buffers first; where one does not reach the other's, the ring's kernel runs instead. Both combine
- * the root's data with the other rank's, in this order, as the ring does: the bits are the same.
+ * writes it to the root's buffer, so that both cores work. Both combine the root's data with the
+ * other rank's, in this order, as the ring does: the bits are the same.
  */
-final class PairReduce implements Kernel {
+final class PairReduce extends Pair {
   /** Bytes of a piece that goes through the scratch memory. */
-  private static final int PIECE = 16 << 10;
+  private static final int STAGED_PIECE = 16 << 10;
 
-  private final Kernel otherwise;
-  private final Pair pair;
   private final Reduction reduction;
   private final int elementBytes;
-  private final long bytes;
-  private final boolean isRoot;
-
-  /** True if the outcome leaves the caches before anybody reads it. */
-  private final boolean leaves;
-
   private final HostMemory scratch;
-  private final StreamingCopy streaming = StreamingCopy.open();
 
-  /**
-   * A kernel.
-   *
-   * @param otherwise what runs where a rank does not reach the other's buffers
-   */
   PairReduce(KernelContext context, CollectiveWork work, Kernel otherwise) {
-    this.otherwise = otherwise;
-    this.pair = new Pair(context, work);
+    super(context, work, otherwise);
     this.reduction = context.reduction(work);
     this.elementBytes = work.type().bytes();
-    this.bytes = KernelContext.bytes(work);
-    this.isRoot = context.spec.rank() == work.root();
-    this.leaves = context.leaves(work);
     this.scratch = context.scratch;
   }
 
   /** True for reduces of two ranks of a host that are not small; the same on both ranks. */
   static boolean suits(KernelContext context, CollectiveWork work) {
-    return Pair.suits(context, work, SingleCopy.LEAST_BYTES)
-        && !context.reduction(work).hasPrepare();
+    return suits(context, work, SingleCopy.LEAST_BYTES) && !context.reduction(work).hasPrepare();
   }
 
   @Override
   @HotPath
-  public void run(HostMemory send, HostMemory recv) {
-    long half = Pair.half(bytes);
-    long others = isRoot ? bytes - half : half;
-    boolean both = pair.exchange(/* lends= */ true, send, isRoot ? recv : null, others);
-    if (both && isRoot) {
-      combine(send, 0, pair.source(), pair.sourceOffset(), recv, 0, 0, half);
-    } else if (both) {
-      HostMemory target = pair.target();
-      long targetOffset = pair.targetOffset();
-      combine(pair.source(), pair.sourceOffset(), send, 0, target, targetOffset, half, bytes);
-    }
-    pair.release();
-    if (!both) {
-      otherwise.run(send, recv);
+  boolean lend(HostMemory send, HostMemory recv, long half) {
+    return isRoot ? offer(send, recv, bytes - half) : offer(send, null, half);
+  }
+
+  @Override
+  @HotPath
+  void work(HostMemory send, HostMemory recv, long half) {
+    if (isRoot) {
+      combine(send, 0, source(), sourceOffset(), recv, 0, 0, half);
+    } else {
+      combine(source(), sourceOffset(), send, 0, target(), targetOffset(), half, bytes);
     }
   }
 
@@ -84,7 +60,7 @@ final class PairReduce implements Kernel {
       long begin,
       long end) {
     boolean staged = leaves && a.address() + aOffset != target.address() + targetOffset;
-    int most = staged ? PIECE : Pair.PIECE;
+    int most = staged ? STAGED_PIECE : PIECE;
     for (long at = begin; at < end; at += most) {
       int piece = (int) Math.min(most, end - at);
       int count = piece / elementBytes;
@@ -97,7 +73,7 @@ final class PairReduce implements Kernel {
       if (staged) {
         Copies.stream(streaming, scratch, 0, target, targetOffset + at, piece);
       }
-      pair.check();
+      check();
     }
   }
 }
