@@ -25,9 +25,21 @@ final class Float32Reduction extends StagedReduction {
   @HotPath
   void combineFew(
       ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    if (adds) {
+      addFew(a, aIndex, b, bIndex, to, toIndex, count);
+      return;
+    }
     for (int i = 0; i < count; i++) {
       to.putFloat(
           toIndex + (i << 2), one(a.getFloat(aIndex + (i << 2)), b.getFloat(bIndex + (i << 2))));
+    }
+  }
+
+  @HotPath
+  private static void addFew(
+      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    for (int at = 0; at < count << 2; at += 4) {
+      to.putFloat(toIndex + at, a.getFloat(aIndex + at) + b.getFloat(bIndex + at));
     }
   }
 
