@@ -12,7 +12,8 @@ import org.nccl4j.device.kernel.P2pWork;
 
 /**
  * Sends and receives that progress together: the lanes take turns, a step each, so that none waits
- * for another. Messages of a rank to itself are copied first.
+ * for another. Messages of a rank to itself are copied while the first steps are under way, before
+ * anything is received.
  */
 public final class SendRecv implements Kernel {
   private record SelfCopy(P2pWork from, P2pWork to) {}
@@ -46,15 +47,16 @@ public final class SendRecv implements Kernel {
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
-    for (SelfCopy copy : copies) {
-      HostMemory from = buffer(copy.from, send);
-      HostMemory to = buffer(copy.to, recv);
-      Copies.copyAll(from, copy.from.offset(), to, copy.to.offset(), copy.from.bytes());
-    }
     begin(outs);
     begin(ins);
     for (Lane.Out lane : outs) {
       lane.mayLend(few && lane.lends(send) && isMatched(lane) && !isReceivedInto(lane, send, recv));
+    }
+    round(outs, send);
+    for (SelfCopy copy : copies) {
+      HostMemory from = buffer(copy.from, send);
+      HostMemory to = buffer(copy.to, recv);
+      Copies.copyAll(from, copy.from.offset(), to, copy.to.offset(), copy.from.bytes());
     }
     waiter.begin();
     while (true) {
