@@ -28,10 +28,10 @@
  * fills step s only when head is greater than s - 8. Both sides count the steps of a connection on
  * from one operation to the next.
  *
- * <p>The host device has other slots for LL128 steps of up to 136 bytes, among the words of the
+ * <p>The host device has other slots for LL128 steps of up to 184 bytes, among the words of the
  * channels that it does not use: at 3072 of the data side 64 slots of 16 bytes, for up to 8 bytes,
- * at 4096 64 slots of 64 bytes, for up to 56 bytes, and at 512 16 slots of 144 bytes, for more.
- * Step s uses slot s mod 64 or s mod 16 of these, when head is greater than s - 64 or s - 16.
+ * at 4096 64 slots of 64 bytes, for up to 56 bytes, and at 512 12 slots of 192 bytes, for more.
+ * Step s uses slot s mod 64 or s mod 12 of these, when head is greater than s - 64 or s - 12.
  *
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.
@@ -58,8 +58,8 @@
  * credit side, and says at 256 which step it reads. Channels 1 and 2, whose words these would be,
  * are not used on the host.
  *
- * <p>Layout version 9: slots of 16 and 144 bytes. Version 8: sizes in LL. Version 7: lent steps.
- * Version 6: signatures. Version 5: offers. Version 4: slots of the host device for small steps.
- * Version 3: sizes beside the tail. Version 2: 64 channels.
+ * <p>Layout version 10: slots of 192 bytes. Version 9: slots of 16 and 144 bytes. Version 8: sizes
+ * in LL. Version 7: lent steps. Version 6: signatures. Version 5: offers. Version 4: slots of the
+ * host device for small steps. Version 3: sizes beside the tail. Version 2: 64 channels.
  */
 package org.nccl4j.device.kernel;

@@ -37,6 +37,9 @@ class PairTest {
   private static final SingleCopy MAPPED =
       new SingleCopy(SingleCopy.NEVER, SingleCopy.NEVER, 4096, Level.DEBUG);
 
+  /** Most bytes of a step in LL128 here. */
+  private static final int LL128_BYTES = 6 * 128;
+
   static Stream<SingleCopy> ways() {
     return Stream.of(IN_PROCESS, BETWEEN_PROCESSES, MAPPED, SingleCopy.OFF);
   }
@@ -62,6 +65,68 @@ class PairTest {
         byte[] wanted = run(through, work, contents, shift, inPlace);
         byte[] got = run(ranks, work, contents, shift, inPlace);
         assertArrayEquals(wanted, got, "turn " + turn + ": " + work + (inPlace ? " in place" : ""));
+      }
+    }
+  }
+
+  /** Small reduces are one step in LL128; in Simple the ring's kernel runs. */
+  @Test
+  void theBitsOfOneStepAreThoseOfTheRing() {
+    Random random = new Random(45);
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), SingleCopy.OFF)) {
+      for (int turn = 0; turn < 400; turn++) {
+        DataType type = DataType.values()[turn % DataType.values().length];
+        RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
+        int count = 1 + random.nextInt(LL128_BYTES / type.bytes());
+        int shift = random.nextInt(3) * type.bytes();
+        boolean inPlace = random.nextBoolean();
+        byte[][] contents = new byte[2][count * type.bytes() + shift];
+        fill(contents[0], random, shift, type.bytes());
+        fill(contents[1], random, shift, type.bytes());
+        CollectiveWork simple = reduce(type, op, random.nextInt(2), count);
+        CollectiveWork step = inLl128(Operation.REDUCE, type, op, simple.root(), count);
+        byte[] wanted = run(ranks, simple, contents, shift, inPlace);
+        byte[] got = run(ranks, step, contents, shift, inPlace);
+        assertArrayEquals(wanted, got, "turn " + turn + ": " + step + (inPlace ? " in place" : ""));
+      }
+    }
+  }
+
+  @Test
+  void broadcastsOfOneStepArriveWhole() {
+    Random random = new Random(46);
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), SingleCopy.OFF)) {
+      for (int bytes = 1; bytes <= LL128_BYTES; bytes++) {
+        int root = bytes % 2;
+        byte[] content = new byte[bytes];
+        random.nextBytes(content);
+        CollectiveWork work = inLl128(Operation.BROADCAST, DataType.INT8, RedOp.SUM, root, bytes);
+        DeviceMemory send = ranks.device.memAlloc(bytes);
+        send.write(0, ByteBuffer.wrap(content));
+        DeviceMemory[] recvs = {ranks.device.memAlloc(bytes + 8), ranks.device.memAlloc(bytes + 8)};
+        recvs[1 - root].fill((byte) 0);
+        if (bytes % 4 > 1) {
+          recvs[root].close();
+          recvs[root] = send;
+        }
+        for (int rank = 0; rank < 2; rank++) {
+          KernelCommunicator communicator = ranks.communicators.get(rank);
+          communicator.launch(
+              communicator.prepare(work),
+              rank == root ? send : recvs[rank],
+              recvs[rank],
+              ranks.streams.get(rank));
+        }
+        ranks.streams.forEach(DeviceStream::isIdle);
+        ranks.streams.forEach(DeviceStream::synchronize);
+        assertArrayEquals(content, read(recvs[0].slice(0, bytes), bytes), bytes + " bytes, rank 0");
+        assertArrayEquals(content, read(recvs[1].slice(0, bytes), bytes), bytes + " bytes, rank 1");
+        assertArrayEquals(new byte[8], read(recvs[1 - root].slice(bytes, 8), 8), bytes + " bytes");
+        recvs[0].close();
+        recvs[1].close();
+        if (recvs[root] != send) {
+          send.close();
+        }
       }
     }
   }
@@ -211,5 +276,11 @@ class PairTest {
       Operation operation, DataType type, RedOp op, int root, int count) {
     return new CollectiveWork(
         operation, Algorithm.RING, Protocol.SIMPLE, type, op, root, count, 1, 4096);
+  }
+
+  private static CollectiveWork inLl128(
+      Operation operation, DataType type, RedOp op, int root, int count) {
+    return new CollectiveWork(
+        operation, Algorithm.RING, Protocol.LL128, type, op, root, count, 1, LL128_BYTES);
   }
 }

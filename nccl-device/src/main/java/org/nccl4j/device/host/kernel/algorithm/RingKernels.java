@@ -10,6 +10,9 @@ import org.nccl4j.device.kernel.CollectiveWork;
 public final class RingKernels implements HostAlgorithm {
   @Override
   public Kernel kernel(KernelContext context, CollectiveWork work) {
+    if (OneStep.suits(context, work)) {
+      return OneStep.of(context, work);
+    }
     Ring ring = Ring.of(context.spec.ring().get(0), context.spec.rank());
     long bytes = KernelContext.bytes(work);
     Primitives along =

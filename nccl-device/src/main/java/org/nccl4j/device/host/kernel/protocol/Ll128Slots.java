@@ -35,16 +35,19 @@ final class Ll128Slots {
 
   private static final int LINE_BYTES = 64;
 
-  /** Most bytes of a step that takes little more than two cache lines, its flag included. */
-  static final int PAIR_DATA = 144 - ConnectionEnd.LL128_DATA;
+  /** Most bytes of a step that takes three cache lines, its flag included. */
+  static final int TRIPLE_DATA = 3 * 64 - ConnectionEnd.LL128_DATA;
 
-  /** Slots of such steps. */
-  static final int PAIRS = 16;
+  /**
+   * Slots of three lines. None shares a line with another: where two ranks exchange steps, each
+   * would take the line that the other is writing away.
+   */
+  static final int TRIPLES = 12;
 
-  /** Offset of the slots of such steps. */
-  static final int PAIRS_AT = 512;
+  /** Offset of the slots of three lines. */
+  static final int TRIPLES_AT = 512;
 
-  private static final int PAIR_BYTES = 144;
+  private static final int TRIPLE_BYTES = 3 * 64;
 
   private Ll128Slots() {}
 
@@ -53,24 +56,23 @@ final class Ll128Slots {
    */
   @HotPath
   static int count(int bytes) {
-    return bytes <= LINE_DATA ? LINES : bytes <= PAIR_DATA ? PAIRS : ConnectionLayout.STEPS;
-  }
-
-  /** Offset in the data side of the slot of a step of at most {@link #PAIR_DATA} bytes. */
-  @HotPath
-  static int small(long step, int bytes) {
-    int number = (int) step;
-    if (bytes <= WORD_DATA) {
-      return WORDS_AT + (number & (WORDS - 1)) * WORD_BYTES;
-    }
-    return bytes <= LINE_DATA
-        ? LINES_AT + (number & (LINES - 1)) * LINE_BYTES
-        : PAIRS_AT + (number & (PAIRS - 1)) * PAIR_BYTES;
+    return bytes <= WORD_DATA
+        ? WORDS
+        : bytes <= LINE_DATA ? LINES : bytes <= TRIPLE_DATA ? TRIPLES : ConnectionLayout.STEPS;
   }
 
   /** Offset in the data side of a step's slot, which begins with its flag. */
   @HotPath
-  static long slot(ConnectionLayout layout, long step, int bytes) {
-    return bytes <= PAIR_DATA ? small(step, bytes) : layout.ll128(step);
+  static int slot(ConnectionLayout layout, long step, int bytes) {
+    int number = (int) step;
+    if (bytes <= WORD_DATA) {
+      return WORDS_AT + (number & (WORDS - 1)) * WORD_BYTES;
+    }
+    if (bytes <= LINE_DATA) {
+      return LINES_AT + (number & (LINES - 1)) * LINE_BYTES;
+    }
+    return bytes <= TRIPLE_DATA
+        ? TRIPLES_AT + (int) (step % TRIPLES) * TRIPLE_BYTES
+        : (int) layout.ll128(step);
   }
 }

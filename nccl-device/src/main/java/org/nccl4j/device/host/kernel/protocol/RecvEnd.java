@@ -135,7 +135,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
       return;
     }
     long flag = call.flag(step + ahead);
-    int slot = frontIndex + Ll128Slots.small(step + ahead, bytes);
+    int slot = frontIndex + Ll128Slots.slot(layout, step + ahead, bytes);
     for (int looks = 0; looks < AHEAD_LOOKS; looks++) {
       if (AtomicWords.loadAcquire(front, slot) == flag) {
         return;
@@ -144,13 +144,11 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     }
   }
 
-  /**
-   * In LL128: receives a step of at most {@link Ll128Slots#PAIR_DATA} bytes, once it is there, and
-   * goes on to the next.
-   */
+  /** In LL128: receives a step, once it is there, and goes on to the next. */
   @HotPath
-  void recvSmall(SpinWait waiter, Call call, HostMemory target, long targetOffset, int bytes) {
-    int from = awaitSmall(waiter, call, bytes) + LL128_DATA;
+  public void recvSmall(
+      SpinWait waiter, Call call, HostMemory target, long targetOffset, int bytes) {
+    int from = awaitSmall(waiter, call, bytes);
     if (bytes <= Ll128Slots.LINE_DATA) {
       ByteBuffer to = target.window(targetOffset);
       Copies.copyFew(front, frontIndex + from, to, target.index(targetOffset), bytes);
@@ -160,20 +158,17 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     releaseLazily();
   }
 
-  /**
-   * In LL128: waits for a step of at most {@link Ll128Slots#PAIR_DATA} bytes, and returns the
-   * offset of its slot.
-   */
+  /** In LL128: waits for a step, and returns the offset of its data. */
   @HotPath
-  int awaitSmall(SpinWait waiter, Call call, int bytes) {
+  public int awaitSmall(SpinWait waiter, Call call, int bytes) {
     long now = step;
-    int slot = Ll128Slots.small(now, bytes);
+    int slot = Ll128Slots.slot(layout, now, bytes);
     long flag = call.flag(now);
     if (AtomicWords.loadAcquire(front, frontIndex + slot) != flag) {
       waiter.awaitFlag(data, slot, flag, call, awaited());
       letSenderGoAhead(waiter, call, bytes);
     }
-    return slot;
+    return slot + LL128_DATA;
   }
 
   /** In LL128: finds the slot of the current step; whether it is full. */
@@ -195,7 +190,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     return LlLines.isOther(data, layout.ll(awaited), LlLines.flag(awaited, call))
         || Call.isOther(ll128Flag(Ll128Slots.WORD_DATA), flag)
         || Call.isOther(ll128Flag(Ll128Slots.LINE_DATA), flag)
-        || Call.isOther(ll128Flag(Ll128Slots.PAIR_DATA), flag)
+        || Call.isOther(ll128Flag(Ll128Slots.TRIPLE_DATA), flag)
         || layout.ll128SlotBytes() > 0 && Call.isOther(ll128Flag(Integer.MAX_VALUE), flag)
         || AtomicWords.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
   }
@@ -344,7 +339,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   /** In LL and LL128: gives slots back, some at a time, and goes on to the next. */
   @HotPath
-  void releaseLazily() {
+  public void releaseLazily() {
     clearLast();
     step++;
     if ((step & (HEAD_STEPS - 1)) == 0) {

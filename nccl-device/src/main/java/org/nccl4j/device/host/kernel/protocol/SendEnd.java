@@ -251,15 +251,13 @@ public final class SendEnd extends ConnectionEnd {
     step++;
   }
 
-  /**
-   * In LL128: sends a step of at most {@link Ll128Slots#PAIR_DATA} bytes, once there is a slot, and
-   * goes on to the next.
-   */
+  /** In LL128: sends a step, once there is a slot, and goes on to the next. */
   @HotPath
-  void sendSmall(SpinWait waiter, HostMemory source, long sourceOffset, int bytes, Call call) {
+  public void sendSmall(
+      SpinWait waiter, HostMemory source, long sourceOffset, int bytes, Call call) {
     long now = step;
     awaitHead(waiter, now - Ll128Slots.count(bytes));
-    int slot = Ll128Slots.small(now, bytes);
+    int slot = Ll128Slots.slot(layout, now, bytes);
     int at = frontIndex + slot;
     if (bytes <= Ll128Slots.LINE_DATA) {
       ByteBuffer from = source.window(sourceOffset);

@@ -18,6 +18,9 @@ public final class SlotPrimitives extends Primitives {
    */
   private static final int PIECE = 16 << 10;
 
+  /** Most bytes of a step in LL128 that is combined and copied at once, without pieces. */
+  public static final int SHORT = 1 << 10;
+
   /** In a mode: the outcome lies in the first sending end's slot. */
   private static final int PASSED = 8;
 
@@ -96,7 +99,7 @@ public final class SlotPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
-    if (plain && bytes <= Ll128Slots.PAIR_DATA) {
+    if (plain && bytes <= SHORT) {
       smallStep(source, sourceOffset, target, targetOffset, bytes, mode);
       return;
     }
@@ -162,7 +165,7 @@ public final class SlotPrimitives extends Primitives {
     HostMemory sum = source;
     long sumOffset = sourceOffset;
     for (RecvEnd end : recvs) {
-      long slot = end.awaitSmall(waiter, call, bytes) + ConnectionEnd.LL128_DATA;
+      long slot = end.awaitSmall(waiter, call, bytes);
       int count = bytes / elementBytes;
       reduction.reduce(sum, sumOffset, end.memory(), slot, target, targetOffset, count);
       end.releaseLazily();
@@ -320,7 +323,7 @@ public final class SlotPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
-    if (plain && bytes <= Ll128Slots.PAIR_DATA && mode == RECEIVE && recvs.length == 1) {
+    if (plain && bytes <= SHORT && mode == RECEIVE && recvs.length == 1) {
       reduceOneSmall(source, sourceOffset, target, targetOffset, bytes);
       return;
     }
@@ -352,7 +355,7 @@ public final class SlotPrimitives extends Primitives {
   private void reduceOneSmall(
       HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
     RecvEnd end = recvs[0];
-    long slot = end.awaitSmall(waiter, call, bytes) + ConnectionEnd.LL128_DATA;
+    long slot = end.awaitSmall(waiter, call, bytes);
     int count = bytes / elementBytes;
     HostMemory theirs = end.memory();
     if (lower == 0) {

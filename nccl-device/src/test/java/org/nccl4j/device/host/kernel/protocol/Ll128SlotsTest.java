@@ -19,7 +19,7 @@ class Ll128SlotsTest {
       take(owner, LAYOUT.simple(step), 256, -1);
     }
     int[] most = {
-      Ll128Slots.WORD_DATA, Ll128Slots.LINE_DATA, Ll128Slots.PAIR_DATA, LARGEST,
+      Ll128Slots.WORD_DATA, Ll128Slots.LINE_DATA, Ll128Slots.TRIPLE_DATA, LARGEST,
     };
     for (int kind = 0; kind < most.length; kind++) {
       int bytes = most[kind];
@@ -54,6 +54,15 @@ class Ll128SlotsTest {
       for (int step = 0; step < Ll128Slots.count(bytes); step++) {
         long slot = Ll128Slots.slot(LAYOUT, step, bytes);
         assertEquals(slot / 64, (slot + ConnectionEnd.LL128_DATA + bytes - 1) / 64);
+      }
+    }
+  }
+
+  @Test
+  void slotsOfWholeLinesShareNoLine() {
+    for (int bytes = Ll128Slots.WORD_DATA + 1; bytes <= Ll128Slots.TRIPLE_DATA; bytes++) {
+      for (int step = 0; step < Ll128Slots.count(bytes); step++) {
+        assertEquals(0, Ll128Slots.slot(LAYOUT, step, bytes) % 64);
       }
     }
   }
