@@ -89,37 +89,73 @@ __device__ __forceinline__ void forGridWords(Range r, F f) {
     f(at, (u32)min(8ull, r.end - at));
 }
 
-// Combines packs of all send windows and calls to(at, pack) for each.
+// Up to eight bytes of all send windows at a distance from the send buffer, combined rank by rank. A mean's
+// floating-point elements are scaled before they are added.
+template <class T>
+__device__ __noinline__ u64 combineByRanks(const nccl4jDirectArguments& a, u64 at, u32 bytes) {
+  const int n = a.comm.nRanks;
+  const Touch touch = touchFor<T>(a.op);
+  const bool scales = touch.scale && !kWidens<T>;  // as in direct_ll.cuh
+  const Inside inside = insideMean<T>(a.op, n);
+  Accumulator<T, 1> sum{};
+  for (int rank = 0; rank < n; rank++) {
+    u64 x[1] = {loadElements<T>(direct::sendOf(a, rank) + at, bytes)};
+    if (scales) x[0] = scaleElements<T>(x[0], n);
+    if (rank == 0)
+      sum.set(x, inside);
+    else
+      sum.add(a.op, x, inside);
+  }
+  u64 result[1];
+  sum.result(result);
+  return touch.divide ? divideElements<T>(result[0], n) : result[0];
+}
+
+template <class T>
+__device__ __forceinline__ bool areFinite(u64 x) {
+  Elements<T> a;
+  a.word = x;
+  bool finite = true;
+#pragma unroll
+  for (int i = 0; i < Elements<T>::count; i++) finite &= isfinite(Arithmetic<T>::widen(a.at[i])) != 0;
+  return finite;
+}
+
+// The mean of floating-point elements from their sum. A sum may overflow where the mean does not: then the
+// elements are combined again, rank by rank.
+template <class T>
+__device__ __forceinline__ u64 meanFromSum(const nccl4jDirectArguments& a, u64 sum, u64 at) {
+  return areFinite<T>(sum) ? scaleElements<T>(sum, a.comm.nRanks) : combineByRanks<T>(a, at, 8);
+}
+
+// Combines packs of all send windows and calls to(at, pack) for each. skip is the distance of the first from
+// the send buffer.
 template <class T, class F, class To>
-__device__ __forceinline__ void takePacks(const nccl4jNvlsDirectArguments& a, u64 send, Range r, To to) {
-  const auto sends = F::send(a);
-  const bool divide = touchFor<T>(a.direct.op).divide;
+__device__ __forceinline__ void takePacks(const nccl4jNvlsDirectArguments& args, u64 skip, Range r, To to) {
+  const nccl4jDirectArguments& a = args.direct;
+  const auto sends = F::send(args);
+  const Touch touch = touchFor<T>(a.op);
   forGridPacks(r, [&](u64 at, u32 left) {
     u64 x[2 * kDirectUnroll];
-    sends.template loadReduce<kDirectUnroll>(a.direct.op, send + at, left, x);
+    sends.template loadReduce<kDirectUnroll>(a.op, a.send + skip + at, left, x);
 #pragma unroll
     for (int i = 0; i < kDirectUnroll; i++) {
       if (512u * i >= left) continue;
       Pack v = {x[2 * i], x[2 * i + 1]};
-      to(at + 512 * i, divide ? direct::divided<T>(v, a.direct.comm.nRanks) : v);
+      if constexpr (Arithmetic<T>::floating) {
+        u64 from = skip + at + 512 * i;
+        if (touch.scale) v = {meanFromSum<T>(a, v.lo, from), meanFromSum<T>(a, v.hi, from + 8)};
+      } else if (touch.divide) {
+        v = direct::divided<T>(v, a.comm.nRanks);
+      }
+      to(at + 512 * i, v);
     }
   });
 }
 
 template <class T, class To>
 __device__ __forceinline__ void takeWords(const nccl4jDirectArguments& a, u64 skip, Range r, To to) {
-  const bool divide = touchFor<T>(a.op).divide;
-  forGridWords(r, [&](u64 at, u32 bytes) {
-    u64 x[1] = {loadElements<T>(direct::sendOf(a, 0) + skip + at, bytes)};
-    Accumulator<T, 1> sum;
-    sum.set(x, {});
-    for (int rank = 1; rank < a.comm.nRanks; rank++) {
-      x[0] = loadElements<T>(direct::sendOf(a, rank) + skip + at, bytes);
-      sum.add(a.op, x, {});
-    }
-    sum.result(x);
-    to(at, divide ? divideElements<T>(x[0], a.comm.nRanks) : x[0], bytes);
-  });
+  forGridWords(r, [&](u64 at, u32 bytes) { to(at, combineByRanks<T>(a, skip + at, bytes), bytes); });
 }
 
 template <class T>
@@ -136,7 +172,7 @@ __device__ void allReduce(const nccl4jNvlsDirectArguments& args) {
   const auto recvs = F::recv(args);
   const Cut cut(a.send, a.bytes, ((a.send ^ a.recv) & 15) == 0);
   auto give = [&](u64 at, u64 x, u32 bytes) { giveWord<T>(a, at, x, bytes); };
-  takePacks<T, F>(args, a.send, cut.packs.part(args.headRank, args.nHeads),
+  takePacks<T, F>(args, 0, cut.packs.part(args.headRank, args.nHeads),
                   [&](u64 at, Pack v) { recvs.store(a.recv + at, v); });
   takeWords<T>(a, 0, cut.before.part(args.headRank, args.nHeads), give);
   takeWords<T>(a, 0, cut.behind.part(args.headRank, args.nHeads), give);
@@ -150,7 +186,7 @@ __device__ void reduceScatter(const nccl4jNvlsDirectArguments& args) {
   char* recv = (char*)a.recv;
   const Cut cut(a.send + skip, a.bytes, true);
   auto keep = [&](u64 at, u64 x, u32 bytes) { storeElements<T>(recv + at, x, bytes); };
-  takePacks<T, F>(args, a.send + skip, cut.packs,
+  takePacks<T, F>(args, skip, cut.packs,
                   [&](u64 at, Pack v) { writeUser<T>(recv + at, v, 16); });
   takeWords<T>(a, skip, cut.before, keep);
   takeWords<T>(a, skip, cut.behind, keep);

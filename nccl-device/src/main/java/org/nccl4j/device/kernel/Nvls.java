@@ -71,8 +71,8 @@ public record Nvls(
   /**
    * True if NVLS has a collective for a type and an operator. The switch combines (PTX,
    * multimem.ld_reduce) sums of all types of 16 bits and more, least and greatest of integers of 32
-   * bits and more and of 16-bit floating-point types. A mean is a sum that the ranks scale. The
-   * emulations keep to the same.
+   * bits and more and of 16-bit floating-point types. A mean is a sum that the ranks scale: through
+   * slots before it is added, in place afterwards. The emulations keep to the same.
    */
   public static boolean has(Operation operation, DataType type, RedOp op) {
     if (!has(operation) || operation == Operation.ALL_GATHER) {
@@ -98,17 +98,6 @@ public record Nvls(
     if (!algorithm.has(operation) || operation == Operation.ALL_GATHER) {
       return algorithm.has(operation);
     }
-    return algorithm == Algorithm.DIRECT_NVLS_LL
-        ? has(operation, type, op)
-        : hasInPlace(operation, type, op);
-  }
-
-  /**
-   * True if it can be done in place, in users' registered buffers: those of a mean of
-   * floating-point numbers would have to be scaled first.
-   */
-  public static boolean hasInPlace(Operation operation, DataType type, RedOp op) {
-    boolean scales = operation != Operation.ALL_GATHER && op == RedOp.AVG && type.isFloatingPoint();
-    return has(operation, type, op) && !scales;
+    return has(operation, type, op);
   }
 }

@@ -6,12 +6,14 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -23,6 +25,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.numeric.FloatFormat;
 
 /** NVLS on buffers in windows, in place: what comes out is what comes out without windows. */
 @Timeout(120)
@@ -155,6 +158,70 @@ class NvlsWindowTest {
 
   private static FloatBuffer floats(DeviceMemory memory) {
     return HostDevice.view(memory, 0, (int) memory.size()).asFloatBuffer();
+  }
+
+  /**
+   * Means of floating-point numbers leave the operands alone, and do not overflow where a sum does:
+   * every third element is as large as the type has it.
+   */
+  @ParameterizedTest
+  @EnumSource(
+      value = DataType.class,
+      names = {"FLOAT16", "BFLOAT16", "FLOAT32", "FLOAT64"})
+  void meansOfFloatsAreMadeInPlace(DataType type) throws Exception {
+    try (Ranks ranks = new Ranks(4, NVLS)) {
+      ranks.run((comm, stream) -> means(comm, stream, type));
+    }
+  }
+
+  private static void means(Communicator comm, DeviceStream stream, DataType type) {
+    int n = comm.nRanks();
+    int count = 20_001; // several pieces, the last of an odd size
+    long bytes = (long) count * type.bytes();
+    FloatFormat format = FloatFormat.of(type);
+    double most = largest(format);
+    try (DeviceMemory a = Devices.host().memAlloc(n * bytes);
+        DeviceMemory b = Devices.host().memAlloc(n * bytes)) {
+      Window sends = comm.registerWindow(a);
+      Window receives = comm.registerWindow(b);
+      for (int i = 0; i < n * count; i++) {
+        put(a, i, type, format.fromDouble(i % 3 == 0 ? most : i % 50 + 4 * comm.rank()));
+      }
+      put(a, 1, type, format.fromDouble(comm.rank() == 1 ? Double.POSITIVE_INFINITY : 1));
+      put(a, 2, type, format.fromDouble(comm.rank() == 2 ? Double.NaN : 1));
+      byte[] operands = bytes(a, n * bytes);
+      for (boolean scatter : new boolean[] {false, true}) {
+        int skip = scatter ? comm.rank() * count : 0;
+        run(comm, stream, scatter ? 1 : 0, a, b, count, type, RedOp.AVG);
+        for (int i = 0; i < count; i++) {
+          int of = skip + i;
+          double expected = of % 3 == 0 ? most : of % 50 + 4 * (n - 1) / 2.0;
+          expected = of == 1 ? Double.POSITIVE_INFINITY : of == 2 ? Double.NaN : expected;
+          assertEquals(expected, format.toDouble(get(b, i, type)), type + " " + of);
+        }
+        assertArrayEquals(operands, bytes(a, n * bytes));
+      }
+      run(comm, stream, 0, a, a, count, type, RedOp.AVG);
+      assertEquals(most, format.toDouble(get(a, count - 3, type)), "into the operands");
+      comm.deregisterWindow(sends);
+      comm.deregisterWindow(receives);
+    }
+  }
+
+  /** The greatest finite number: the one below infinity. */
+  private static double largest(FloatFormat format) {
+    return format.toDouble(format.fromDouble(Double.POSITIVE_INFINITY) - 1);
+  }
+
+  private static void put(DeviceMemory memory, int which, DataType type, long bits) {
+    ByteBuffer element = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, bits);
+    memory.write((long) which * type.bytes(), element.limit(type.bytes()));
+  }
+
+  private static long get(DeviceMemory memory, int which, DataType type) {
+    ByteBuffer element = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
+    memory.read((long) which * type.bytes(), element.limit(type.bytes()));
+    return element.clear().getLong(0);
   }
 
   /** By default the cheapest algorithm is chosen, which the emulation is not. */

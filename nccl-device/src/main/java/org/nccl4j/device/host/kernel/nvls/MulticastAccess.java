@@ -64,6 +64,30 @@ final class MulticastAccess {
     }
   }
 
+  /**
+   * One element of each memory at a place, combined rank by rank, each prepared before.
+   *
+   * @param reduction of {@link org.nccl4j.device.host.reduce.Reductions#ofAll}
+   * @param element scratch for one
+   */
+  @HotPath
+  void combineByRanks(
+      Reduction reduction, long offset, HostMemory target, long targetOffset, HostMemory element) {
+    if (reduction.widens()) {
+      operands.clear();
+      for (HostMemory view : views) {
+        operands.add(view, offset);
+      }
+      reduction.reduceAll(operands, target, targetOffset, 1);
+      return;
+    }
+    reduction.prepare(views[0], offset, target, targetOffset, 1);
+    for (int v = 1; v < views.length; v++) {
+      reduction.prepare(views[v], offset, element, 0, 1);
+      reduction.reduce(target, targetOffset, element, 0, target, targetOffset, 1);
+    }
+  }
+
   /** Bytes to a place of all memories. As multimem.st. */
   @HotPath
   void store(HostMemory source, long sourceOffset, long offset, int bytes) {

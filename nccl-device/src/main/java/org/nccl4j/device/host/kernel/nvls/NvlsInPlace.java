@@ -2,6 +2,7 @@ package org.nccl4j.device.host.kernel.nvls;
 
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
@@ -31,6 +32,10 @@ public final class NvlsInPlace implements Kernel {
   private final int self;
   private final TeamBarrier arrivals;
   private final Reduction reduction;
+
+  /** The mean of floating-point numbers, of which the reduction is the sum; else null. */
+  private final MeanFromSum mean;
+
   private final HostMemory scratch;
 
   /** All ranks' windows; null where none is needed. */
@@ -54,11 +59,16 @@ public final class NvlsInPlace implements Kernel {
     this.self = space.place();
     this.arrivals = arrivals;
     this.scratch = scratch.slice(0, PIECE);
+    boolean scales = work.op() == RedOp.AVG && work.type().isFloatingPoint();
     this.size = work.type().bytes();
     this.bytes = work.count() * size;
     this.reduction =
         work.operation().reduces()
-            ? Reductions.of(work.type(), work.op(), nvls.members().size())
+            ? Reductions.of(work.type(), scales ? RedOp.SUM : work.op(), nvls.members().size())
+            : null;
+    this.mean =
+        work.operation().reduces() && scales
+            ? new MeanFromSum(work.type(), nvls.members().size(), scratch.slice(PIECE, 8))
             : null;
     this.sends = all(work.send());
     this.recvs = all(work.recv());
@@ -114,6 +124,10 @@ public final class NvlsInPlace implements Kernel {
 
   private void combine(long at, int piece) {
     sends.loadReduce(reduction, at, scratch, 0, piece / size, size);
-    reduction.finish(scratch, 0, piece / size);
+    if (mean == null) {
+      reduction.finish(scratch, 0, piece / size);
+    } else {
+      mean.finish(sends, at, scratch, piece / size);
+    }
   }
 }
