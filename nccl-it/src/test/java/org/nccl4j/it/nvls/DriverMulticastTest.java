@@ -234,6 +234,22 @@ class DriverMulticastTest {
     assertEquals(4, ran.count("cuMulticastBindMem"));
   }
 
+  /** The least granules, although the driver recommends larger ones. */
+  @Test
+  void memoryIsAsSmallAsTheGranularityAllows() throws Exception {
+    Ran ran =
+        run(
+            Map.of(
+                "NCCL4J_NVLS_MODE",
+                "hardware",
+                "NCCL_NVLS_NCHANNELS",
+                "1",
+                "NCCL_NVLS_CHUNKSIZE",
+                "512"));
+    assertTrue(ran.calls().contains("cuMulticastCreate(2,2097152,1,0)"), ran.calls().toString());
+    assertTrue(ran.calls().contains("cuMulticastBindMem(0,0,2097152,0)"), ran.calls().toString());
+  }
+
   /** NCCL_NVLS_ENABLE=0 keeps every call away from an operation that would make it, too. */
   @ParameterizedTest
   @CsvSource({"auto, 0", "hardware, 0", "auto, 00"})

@@ -296,7 +296,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
       items.add(new MemoryItem("connections by " + named.name(), named.transport().memoryBytes()));
     }
     if (nvls.nvls() != null) {
-      items.add(new MemoryItem("NVLS buffers", nvls.nvls().layout().bytes()));
+      items.add(new MemoryItem("NVLS buffers", nvls.nvls().unicast().size()));
     }
     return items;
   }

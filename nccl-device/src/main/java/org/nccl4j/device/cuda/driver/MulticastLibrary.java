@@ -12,23 +12,21 @@ import org.nccl4j.device.bind.Offheap;
  */
 public final class MulticastLibrary {
   private static final int PROP_BYTES = 32; // CUmulticastObjectProp
-
-  /** The driver's least and recommended granularity; CU_MULTICAST_GRANULARITY. */
-  public enum Granularity {
-    MINIMUM,
-    RECOMMENDED
-  }
+  private static final int MINIMUM_GRANULARITY = 0; // CU_MULTICAST_GRANULARITY_MINIMUM
 
   private static final CudaMulticast CUDA =
       NativeLibrary.load(CudaMulticast.class, NativeNames.CUDA);
 
   private MulticastLibrary() {}
 
-  /** Returns the granularity of sizes and offsets of a multicast object of this many devices. */
-  public static long granularity(int devices, long bytes, Granularity which, Object place) {
+  /**
+   * Returns the least granularity of sizes and offsets of a multicast object of this many devices.
+   */
+  public static long granularity(int devices, long bytes, Object place) {
     Offheap out = new Offheap(8);
     Offheap properties = properties(devices, bytes);
-    int code = CUDA.cuMulticastGetGranularity(out.address(), properties.address(), which.ordinal());
+    int code =
+        CUDA.cuMulticastGetGranularity(out.address(), properties.address(), MINIMUM_GRANULARITY);
     Reference.reachabilityFence(properties);
     CudaResult.check(code, "cuMulticastGetGranularity", place);
     return out.getLong(0);

@@ -30,7 +30,10 @@ public interface MulticastBacking {
   /** All of the memory, where the member sees it, once bound. */
   DeviceMemory local();
 
-  /** Memory of its own, allocated when it is bound; of the granularity that is best. */
+  /**
+   * Memory of its own, allocated when it is bound; in the least granules: those that the driver
+   * recommends may be larger than all of the memory.
+   */
   final class Allocated implements MulticastBacking {
     private final Gpu gpu;
     private CudaShareableMemory own;
@@ -42,9 +45,7 @@ public interface MulticastBacking {
     @Override
     public Extent extent(MulticastObject.Group group) {
       long memory = CudaShareableMemory.granularity(gpu);
-      long multicast =
-          MulticastLibrary.granularity(
-              group.members(), group.bytes(), MulticastLibrary.Granularity.RECOMMENDED, gpu);
+      long multicast = MulticastLibrary.granularity(group.members(), group.bytes(), gpu);
       long alignment = Math.max(memory, multicast);
       return new Extent((group.bytes() + alignment - 1) / alignment * alignment, alignment);
     }
@@ -77,9 +78,7 @@ public interface MulticastBacking {
 
     @Override
     public Extent extent(MulticastObject.Group group) {
-      long granule =
-          MulticastLibrary.granularity(
-              group.members(), group.bytes(), MulticastLibrary.Granularity.MINIMUM, gpu);
+      long granule = MulticastLibrary.granularity(group.members(), group.bytes(), gpu);
       long bytes = group.bytes() / granule * granule;
       if (bytes == 0 || memory.address() % granule != 0) {
         throw new InvalidArgumentException(

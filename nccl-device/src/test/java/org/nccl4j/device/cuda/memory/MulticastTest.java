@@ -123,11 +123,11 @@ class MulticastTest {
     String made =
         """
         cuMemGetAllocationGranularity(1,1,1,0,1)
-        cuMulticastGetGranularity(2,5242880,1,0,1)
-        cuMulticastCreate(2,8388608,1,0)
+        cuMulticastGetGranularity(2,5242880,1,0,0)
+        cuMulticastCreate(2,6291456,1,0)
         cuMemExportToShareableHandle(1,0)
         cuMemGetAllocationGranularity(1,1,1,1,1)
-        cuMulticastGetGranularity(2,5242880,1,0,1)
+        cuMulticastGetGranularity(2,5242880,1,0,0)
         cuMemImportFromShareableHandle(fd,1)
         cuMulticastAddDevice(0)
         cuMulticastAddDevice(1)
@@ -136,22 +136,22 @@ class MulticastTest {
       made +=
           """
           cuMemGetAllocationGranularity(1,1,1,%1$d,1)
-          cuMemCreate(8388608,1,1,1,%1$d,0,0)
+          cuMemCreate(6291456,1,1,1,%1$d,0,0)
           cuMemGetAllocationGranularity(1,1,1,%1$d,1)
-          cuMemAddressReserve(8388608,2097152,0,0)
-          cuMemMap(8388608,0,0)
-          cuMemSetAccess(8388608,1,%1$d,3,1)
-          cuMemsetD8Async(0,8388608,own)
-          cuMulticastBindMem(0,0,8388608,0)
+          cuMemAddressReserve(6291456,2097152,0,0)
+          cuMemMap(6291456,0,0)
+          cuMemSetAccess(6291456,1,%1$d,3,1)
+          cuMemsetD8Async(0,6291456,own)
+          cuMulticastBindMem(0,0,6291456,0)
           """
               .formatted(member);
     }
     for (int member = 0; member < 2; member++) {
       made +=
           """
-          cuMemAddressReserve(8388608,4194304,0,0)
-          cuMemMap(8388608,0,0)
-          cuMemSetAccess(8388608,1,%d,3,1)
+          cuMemAddressReserve(6291456,2097152,0,0)
+          cuMemMap(6291456,0,0)
+          cuMemSetAccess(6291456,1,%d,3,1)
           """
               .formatted(member);
     }
@@ -168,11 +168,11 @@ class MulticastTest {
     for (int member = 0; member < 2; member++) {
       undone +=
           """
-          cuMemUnmap(8388608)
-          cuMemAddressFree(8388608)
-          cuMulticastUnbind(%d,0,8388608)
-          cuMemUnmap(8388608)
-          cuMemAddressFree(8388608)
+          cuMemUnmap(6291456)
+          cuMemAddressFree(6291456)
+          cuMulticastUnbind(%d,0,6291456)
+          cuMemUnmap(6291456)
+          cuMemAddressFree(6291456)
           cuMemRelease()
           cuMemRelease()
           """
@@ -349,7 +349,7 @@ class MulticastTest {
     List<MulticastObject> members = members(Form.DRIVER);
     var error = assertThrows(CudaException.class, members.get(0)::create);
     assertTrue(
-        error.problem().contains("cuMulticastCreate for 2 devices and 8388608 bytes"),
+        error.problem().contains("cuMulticastCreate for 2 devices and 6291456 bytes"),
         error.problem());
     members.forEach(MulticastObject::close);
     assertEquals(live, fake.fakeLive());
