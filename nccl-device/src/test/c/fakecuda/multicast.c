@@ -27,8 +27,11 @@ CUresult cuMulticastGetGranularity(size_t* g, const CUmulticastObjectProp* p,
 }
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* h, const CUmulticastObjectProp* p) {
   OR_FAIL(NEW, "%u,%zu,%llu,%llu", p->numDevices, p->size, p->handleTypes, p->flags);
-  if (p->numDevices < 2 || p->size % granule || p->handleTypes != 1 || p->flags)
+  int byFabric = p->handleTypes == CU_MEM_HANDLE_TYPE_FABRIC;
+  if (p->numDevices < 2 || p->size % granule || p->flags ||
+      (p->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && !byFabric))
     return misuse("properties");
+  if (byFabric && fabric != FABRIC) return CUDA_ERROR_NOT_SUPPORTED;
   int fd = memfd_create("fake", MFD_CLOEXEC);
   if (ftruncate(fd, p->size)) return CUDA_ERROR_OUT_OF_MEMORY;
   struct stat s;
@@ -36,7 +39,8 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle* h, const CUmulticastObj
   int place = __atomic_fetch_add(&n_teams, 1, __ATOMIC_SEQ_CST);  // several machines of a process
   if (place >= 256) abort();
   teams[place] = (Team){s.st_ino, *p, 0, 0};
-  *h = physicalOf(fd, p->size, NULL);
+  CUmemAllocationProp prop = {.requestedHandleTypes = p->handleTypes};
+  *h = physicalOf(fd, p->size, &prop);
   return CUDA_SUCCESS;
 }
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle h, CUdevice d) {

@@ -1,6 +1,8 @@
 package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.symmetric.MulticastMemory;
 
 /**
@@ -27,8 +29,15 @@ public interface MulticastObject extends AutoCloseable {
    * @param member this one, from 0
    * @param members how many there are, each on a device of its own
    * @param bytes of each member's memory
+   * @param fabric whether members are on several hosts of one NVLink domain, and give each other
+   *     fabric handles instead of descriptors
    */
-  record Group(int member, int members, long bytes) {}
+  record Group(int member, int members, long bytes, boolean fabric) {
+    /** Members on one host. */
+    public Group(int member, int members, long bytes) {
+      this(member, members, bytes, /* fabric= */ false);
+    }
+  }
 
   /** Makes what this member gives to others. */
   void create();
@@ -39,11 +48,27 @@ public interface MulticastObject extends AutoCloseable {
    */
   int descriptor();
 
-  /** True if another member's descriptor is needed here. */
+  /**
+   * The fabric handle by which others get what this member gives, also on other hosts; empty if it
+   * gives nothing.
+   */
+  default byte[] fabricHandle() {
+    return new byte[0];
+  }
+
+  /** True if another member's descriptor or handle is needed here. */
   boolean wants(int member);
 
   /** Takes another member's descriptor, and closes it. */
   void accept(int member, int descriptor);
+
+  /** Takes another member's fabric handle. */
+  default void accept(int member, byte[] fabricHandle) {
+    throw new InvalidUsageException(
+        ErrorId.UNSUPPORTED,
+        "the emulation of multicast objects is not shared between hosts",
+        "use the switch (NCCL4J_NVLS_MODE=hardware)");
+  }
 
   /** Adds this member's device. */
   void addDevice();

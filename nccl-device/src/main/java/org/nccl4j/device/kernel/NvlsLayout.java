@@ -33,6 +33,9 @@ public record NvlsLayout(int nHeads, int nChannels, int chunkBytes) {
   /** Offset of the tail word from the head word. */
   public static final int TAIL = WORDS_BYTES / 2;
 
+  /** Most heads, as the kernels have room for them. */
+  public static final int MOST_HEADS = 32;
+
   private static final int CHUNK_MULTIPLE = 512;
 
   /** Checks the sizes. */

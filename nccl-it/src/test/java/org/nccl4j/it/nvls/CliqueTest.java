@@ -182,9 +182,46 @@ class CliqueTest {
       assertContains(of(ran, 3), "clique %s.chassis rack1 of 2".formatted("ab".repeat(16)));
       assertContains(of(ran, 3), "window of 2 ranks");
     }
-    assertContains(of(all.get(0), 3), "multicast objects are not shared between hosts");
+    assertContains(
+        of(all.get(0), 3), "the emulation of multicast objects is not shared between hosts");
     assertWarnings(1, all.get(0).output());
     assertWarnings(0, all.get(1).output());
+  }
+
+  private static Map<String, String> switchOfTwoHosts() {
+    return host("", 0)
+        .with("NCCL4J_NVLS_MODE", "hardware", "JAVA_TOOL_OPTIONS", "-Dnccl4j.clique=true")
+        .variables();
+  }
+
+  /** Two hosts, played by one process, have one multicast object, by its fabric handle. */
+  @Test
+  void aMulticastObjectIsOfAllHostsOfTheClique() throws Exception {
+    Ran ran = program.run(switchOfTwoHosts(), FakeTreeRanks.class, "ab");
+    assertContains(ran.output(), "of 2 ranks on 2 hosts");
+    assertContains(ran.output(), "NVLink SHARP is used, because all ranks have it: by the switch");
+    assertWarnings(0, ran.output());
+    assertEquals(1, ran.count("cuMulticastCreate"));
+    assertTrue(
+        ran.calls().stream().anyMatch(call -> call.matches("cuMulticastCreate\\(2,\\d+,8,0\\)")),
+        ran.calls().toString());
+    assertEquals(2, ran.count("bound"));
+    assertEquals(2, ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+  }
+
+  /** Without an IMEX channel, say: no rank has NVLS, with one warning. */
+  @Test
+  void aMulticastObjectThatADriverRefusesIsOneWarning() throws Exception {
+    Map<String, String> refused = new HashMap<>(switchOfTwoHosts());
+    refused.put("FAKECUDA_FAIL", "cuMulticastCreate:801");
+    Ran ran = program.run(refused, FakeTreeRanks.class, "ab");
+    assertContains(
+        ran.output(),
+        "rank 0 cannot make its part of a multicast object: cuMulticastCreate for 2 devices");
+    assertWarnings(1, ran.output());
+    assertEquals(0, ran.count("bound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
   }
 
   /** As on a machine whose switches end at it. */

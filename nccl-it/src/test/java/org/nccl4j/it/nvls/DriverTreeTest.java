@@ -80,7 +80,7 @@ class DriverTreeTest {
 
   /** As many blocks as proxies carry channels, and buffers for no more. */
   @ParameterizedTest
-  @CsvSource({"aabb, 1, 2", "aabb, 4, 2", "ab, 3, 1", "aab, 2, 1"})
+  @CsvSource({"aabb, 1, 2", "aabb, 8, 2", "ab, 3, 1", "aab, 2, 1"})
   void theEmulationHasTheChannelsThatAreCarried(String hosts, int channels, int heads)
       throws Exception {
     Ran ran =

@@ -23,7 +23,7 @@ final class FakeTreeRanks {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .with("NCCL_SOCKET_IFNAME", "lo")
-            .with("NCCL_P2P_DISABLE", "1");
+            .with("NCCL_P2P_DISABLE", Boolean.getBoolean("nccl4j.clique") ? "0" : "1");
     UniqueId id = UniqueId.create(config);
     List<? extends Device> devices = Devices.cuda().list();
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();

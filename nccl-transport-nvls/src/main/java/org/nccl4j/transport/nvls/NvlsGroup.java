@@ -1,6 +1,7 @@
 package org.nccl4j.transport.nvls;
 
 import java.lang.System.Logger;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
@@ -29,7 +30,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 final class NvlsGroup {
   private static final Logger LOG = System.getLogger("org.nccl4j.NVLS");
   private static final int CHUNK_MULTIPLE = 512;
-  private static final int MOST_HEADS = 32;
+  private static final int MOST_HEADS = NvlsLayout.MOST_HEADS;
 
   private final TransportContext context;
   private final Team team;
@@ -120,16 +121,48 @@ final class NvlsGroup {
 
   private MulticastObject.Group group(long bytes) {
     return new MulticastObject.Group(
-        team.members().indexOf(context.rank()), team.members().size(), bytes);
+        team.members().indexOf(context.rank()), team.members().size(), bytes, isOfSeveralHosts());
+  }
+
+  private boolean isOfSeveralHosts() {
+    return team.members().stream()
+            .map(rank -> context.peers().get(rank).hostId())
+            .distinct()
+            .count()
+        > 1;
   }
 
   /** The steps after each member has made its part. */
   private void finish(MulticastObject object, CollectiveSteps steps)
       throws CollectiveSteps.Refused {
-    new DescriptorExchange(context, team.members(), steps).meet(object);
+    if (isOfSeveralHosts()) {
+      exchangeHandles(object, steps);
+    } else {
+      new DescriptorExchange(context, team.members(), steps).meet(object);
+    }
     steps.take("add its device to the multicast object", step(object::addDevice));
     steps.take("bind its memory to the multicast object", step(object::bind));
     steps.take("map the multicast object", step(object::map));
+  }
+
+  /** Brings fabric handles, which are bytes, to the members that want them. */
+  private void exchangeHandles(MulticastObject object, CollectiveSteps steps)
+      throws CollectiveSteps.Refused {
+    List<String> handles =
+        steps.take(
+            "give a fabric handle of the multicast object",
+            () -> HexFormat.of().formatHex(object.fabricHandle()));
+    steps.take(
+        "take a fabric handle of the multicast object",
+        () -> {
+          for (int member = 0; member < team.members().size(); member++) {
+            if (object.wants(member)) {
+              String handle = handles.get(team.members().get(member));
+              object.accept(member, HexFormat.of().parseHex(handle));
+            }
+          }
+          return "";
+        });
   }
 
   /** True if the object is tested; the emulation on GPUs is a loop over memories. */

@@ -276,9 +276,10 @@ public final class NvlsSetup implements AutoCloseable {
     if (context.peers().stream().anyMatch(peer -> peer.deviceKind() != kind(context))) {
       return "its ranks are on devices of several kinds";
     }
-    if (hosts.ranks().stream().anyMatch(ranks -> areApart(context.peers(), ranks))) {
-      return "its ranks are on several hosts of one NVLink clique, and multicast objects are not"
-          + " shared between hosts in this version";
+    if (first.equals(Optional.of(Form.EMULATED))
+        && hosts.ranks().stream().anyMatch(ranks -> areApart(context.peers(), ranks))) {
+      return "its ranks are on several hosts of one NVLink clique, and the emulation of multicast"
+          + " objects is not shared between hosts";
     }
     return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context, hosts) : null;
   }
@@ -304,7 +305,7 @@ public final class NvlsSetup implements AutoCloseable {
   }
 
   private static String device(TransportContextImpl context, int rank) {
-    return context.peers().get(rank).deviceId();
+    return HostLayout.deviceOf(context.peers().get(rank));
   }
 
   private static byte[] encode(Say say) {

@@ -4,12 +4,14 @@ import java.util.List;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Tree;
 
 /**
  * The ranks that share a multicast object, and the heads among them: the heads that the topology
  * search found, in its order, or all ranks of a machine. All machines have the same number of
- * heads, that of the machine with the fewest, so that head h of each has the same part of the data.
+ * heads, that of the machine with the fewest and at most {@link NvlsLayout#MOST_HEADS}, so that
+ * head h of each has the same part of the data.
  */
 final class NvlsTeams {
   private final HostLayout hosts;
@@ -32,7 +34,8 @@ final class NvlsTeams {
     this.channels = channels;
     this.most = hosts.count() > 1 ? connected : ConnectionLayout.CHANNELS;
     List<List<Integer>> able = hosts.ranks().stream().map(ranks -> among(ranks, found)).toList();
-    int fewest = able.stream().mapToInt(List::size).min().orElse(0);
+    int fewest =
+        Math.min(NvlsLayout.MOST_HEADS, able.stream().mapToInt(List::size).min().orElse(0));
     this.heads = able.stream().map(some -> some.subList(0, fewest)).toList();
   }
 

@@ -3,6 +3,7 @@ package org.nccl4j.api.init.engine;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.spi.MulticastProvider.Team;
@@ -25,6 +26,14 @@ class NvlsTeamsTest {
         new Team(List.of(0, 1, 2, 3), List.of(3, 1), 16, 64),
         new NvlsTeams(ONE, List.of(3, 1), 16, 2).of(0));
     assertEquals(List.of(2, 0, 3, 1), new NvlsTeams(ONE, List.of(2, 0, 3, 1), 16, 2).of(0).heads());
+  }
+
+  /** All ranks of a rack of 72 are members, as many as the kernels have room for are heads. */
+  @Test
+  void largeTeamsHaveFewerHeadsThanRanks() {
+    List<Integer> rack = IntStream.range(0, 72).boxed().toList();
+    Team team = new NvlsTeams(new HostLayout(List.of(rack)), rack, 16, 2).of(71);
+    assertEquals(new Team(rack, rack.subList(0, 32), 16, 64), team);
   }
 
   @Test

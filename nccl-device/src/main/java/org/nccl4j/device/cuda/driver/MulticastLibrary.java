@@ -22,9 +22,9 @@ public final class MulticastLibrary {
   /**
    * Returns the least granularity of sizes and offsets of a multicast object of this many devices.
    */
-  public static long granularity(int devices, long bytes, Object place) {
+  public static long granularity(int devices, long bytes, boolean fabric, Object place) {
     Offheap out = new Offheap(8);
-    Offheap properties = properties(devices, bytes);
+    Offheap properties = properties(devices, bytes, fabric);
     int code =
         CUDA.cuMulticastGetGranularity(out.address(), properties.address(), MINIMUM_GRANULARITY);
     Reference.reachabilityFence(properties);
@@ -32,10 +32,14 @@ public final class MulticastLibrary {
     return out.getLong(0);
   }
 
-  /** A new object that can be exported as a file descriptor; a handle. */
-  public static long create(int devices, long bytes, Object place) {
+  /**
+   * A new object; a handle.
+   *
+   * @param fabric whether it is exported as a fabric handle, and not as a file descriptor
+   */
+  public static long create(int devices, long bytes, boolean fabric, Object place) {
     Offheap out = new Offheap(8);
-    Offheap properties = properties(devices, bytes);
+    Offheap properties = properties(devices, bytes, fabric);
     int code = CUDA.cuMulticastCreate(out.address(), properties.address());
     Reference.reachabilityFence(properties);
     CudaResult.check(
@@ -63,10 +67,10 @@ public final class MulticastLibrary {
     CudaResult.check(CUDA.cuMulticastUnbind(handle, device, 0, bytes), "cuMulticastUnbind", place);
   }
 
-  private static Offheap properties(int devices, long bytes) {
+  private static Offheap properties(int devices, long bytes, boolean fabric) {
     return new Offheap(PROP_BYTES)
         .putInt(0, devices)
         .putLong(8, bytes)
-        .putLong(16, SharingLibrary.FILE_DESCRIPTOR);
+        .putLong(16, fabric ? SharingLibrary.FABRIC : SharingLibrary.FILE_DESCRIPTOR);
   }
 }

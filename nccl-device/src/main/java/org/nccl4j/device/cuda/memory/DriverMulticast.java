@@ -31,6 +31,7 @@ public final class DriverMulticast implements MulticastObject {
   private MulticastBacking.Extent extent;
   private long handle;
   private OwnedFd exported;
+  private byte[] fabricHandle = new byte[0];
   private long address;
 
   /**
@@ -53,9 +54,13 @@ public final class DriverMulticast implements MulticastObject {
   private void createHere() {
     extent = backing.extent(group);
     if (group.member() == ROOT) {
-      hold(MulticastLibrary.create(group.members(), extent.bytes(), gpu));
-      exported = new OwnedFd(SharingLibrary.exportFileDescriptor(handle, gpu));
-      undo.push(exported::close);
+      hold(MulticastLibrary.create(group.members(), extent.bytes(), group.fabric(), gpu));
+      if (group.fabric()) {
+        fabricHandle = SharingLibrary.exportFabricHandle(handle, gpu);
+      } else {
+        exported = new OwnedFd(SharingLibrary.exportFileDescriptor(handle, gpu));
+        undo.push(exported::close);
+      }
     }
   }
 
@@ -70,6 +75,11 @@ public final class DriverMulticast implements MulticastObject {
   }
 
   @Override
+  public byte[] fabricHandle() {
+    return fabricHandle.clone();
+  }
+
+  @Override
   public boolean wants(int member) {
     return member == ROOT && group.member() != ROOT;
   }
@@ -77,12 +87,22 @@ public final class DriverMulticast implements MulticastObject {
   @Override
   public void accept(int member, int descriptor) {
     try (OwnedFd received = new OwnedFd(descriptor)) {
-      if (!wants(member) || handle != 0) {
-        throw new InternalErrorException(
-            "member %d joined a multicast object without a request".formatted(member),
-            "report this");
-      }
+      checkWanted(member);
       gpu.context().run(() -> hold(SharingLibrary.importFileDescriptor(received.value(), gpu)));
+    }
+  }
+
+  @Override
+  public void accept(int member, byte[] received) {
+    checkWanted(member);
+    gpu.context().run(() -> hold(SharingLibrary.importFabricHandle(received, gpu)));
+  }
+
+  private void checkWanted(int member) {
+    if (!wants(member) || handle != 0) {
+      throw new InternalErrorException(
+          "member %d joined a multicast object without a request".formatted(member),
+          "report this");
     }
   }
 

@@ -45,7 +45,8 @@ public interface MulticastBacking {
     @Override
     public Extent extent(MulticastObject.Group group) {
       long memory = CudaShareableMemory.granularity(gpu);
-      long multicast = MulticastLibrary.granularity(group.members(), group.bytes(), gpu);
+      long multicast =
+          MulticastLibrary.granularity(group.members(), group.bytes(), group.fabric(), gpu);
       long alignment = Math.max(memory, multicast);
       return new Extent((group.bytes() + alignment - 1) / alignment * alignment, alignment);
     }
@@ -78,7 +79,8 @@ public interface MulticastBacking {
 
     @Override
     public Extent extent(MulticastObject.Group group) {
-      long granule = MulticastLibrary.granularity(group.members(), group.bytes(), gpu);
+      long granule =
+          MulticastLibrary.granularity(group.members(), group.bytes(), group.fabric(), gpu);
       long bytes = group.bytes() / granule * granule;
       if (bytes == 0 || memory.address() % granule != 0) {
         throw new InvalidArgumentException(
