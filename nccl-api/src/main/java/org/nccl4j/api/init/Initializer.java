@@ -375,6 +375,7 @@ public final class Initializer {
       Connected connected,
       KernelCommunicator kernels,
       SharedResources resources,
+    connected.nvls().covering(windows::cover);
       InitTimes times) {
     Engine.Place place =
         new Engine.Place(

@@ -130,16 +130,24 @@ public final class BufferWindows {
     }
   }
 
-  /** The access that ranks have to buffers in windows; null is no window. */
-  BufferReach reach(RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
-    return new BufferReach(
-        BufferReach.By.of(from), BufferReach.By.of(to), overlaps, windows.isCovered());
+  /**
+   * The access that ranks have to buffers in windows; null is no window.
+   *
+   * @param later counts access to all windows at once that can still be made
+   */
+  BufferReach reach(RegisteredWindow from, RegisteredWindow to, boolean overlaps, boolean later) {
+    boolean covers = later && windows.mayBeCovered();
+    return new BufferReach(by(from, covers), by(to, covers), overlaps, windows.isCovered());
+  }
+
+  private static BufferReach.By by(RegisteredWindow window, boolean covers) {
+    return covers && window != null ? BufferReach.By.MULTICAST : BufferReach.By.of(window);
   }
 
   /** The best access that ranks have to any buffers in windows. */
   BufferReach bestReach() {
     BufferReach.By best =
-        windows.hasSpace() && !windows.isCovered()
+        windows.hasSpace() && !windows.isCovered() && !windows.mayBeCovered()
             ? BufferReach.By.PEERS
             : BufferReach.By.MULTICAST;
     return new BufferReach(best, best, /* overlaps= */ false, windows.isCovered());

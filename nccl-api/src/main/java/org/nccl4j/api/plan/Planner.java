@@ -221,7 +221,8 @@ public final class Planner {
   /** The plan between windows; null if the operation goes over connections. */
   private KernelPlan makeBetweenWindows(
       long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
-    AlgorithmChoice choice = settled(() -> choose(shape, count, windows.reach(from, to, overlaps)));
+    AlgorithmChoice choice =
+        settled(() -> choose(shape, count, windows.reach(from, to, overlaps, !nvlsIsSettled)));
     Algorithm algorithm = choice.algorithm();
     if (!algorithm.isBetweenWindows()) {
       return null;
@@ -293,7 +294,7 @@ public final class Planner {
     RegisteredWindow from = windows.ofSend(operation, send, bytes);
     RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
     boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
-    return windows.reach(from, to, overlaps);
+    return windows.reach(from, to, overlaps, /* later= */ false);
   }
 
   /**
@@ -403,22 +404,22 @@ public final class Planner {
 
   /**
    * Makes a choice for an operation that will run. The first one that falls on NVLS has its memory
-   * made; if that fails, the choice is made again without NVLS. So the choice depends only on
-   * whether the ranks could make it, which is the same on all of them.
+   * made, and that of windows covered. Then the choice is made again, with what could be made. So
+   * the choice depends only on whether the ranks could make it, which is the same on all of them.
    */
   private AlgorithmChoice settled(Supplier<AlgorithmChoice> choose) {
     AlgorithmChoice choice = choose.get();
-    if (nvlsIsSettled || !NvlsCostModel.isNvls(choice.algorithm())) {
+    Algorithm algorithm = choice.algorithm();
+    if (nvlsIsSettled || !NvlsCostModel.isNvls(algorithm) && !algorithm.isMulticast()) {
       return choice;
     }
     Optional<Nvls> made = nvls.make();
     nvlsIsSettled = true;
-    if (made.isPresent()) {
-      kernels.attach(made.get());
-      return choice;
+    made.ifPresent(kernels::attach);
+    if (made.isEmpty()) {
+      costs = rules.ctas.costs(ranks.costs(null), ranks.nRanks());
+      selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     }
-    costs = rules.ctas.costs(ranks.costs(null), ranks.nRanks());
-    selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     return choose.get();
   }
 
@@ -448,7 +449,8 @@ public final class Planner {
     RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
     boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
     Algorithm way =
-        settled(() -> choose(shape, count, windows.reach(from, to, overlaps))).algorithm();
+        settled(() -> choose(shape, count, windows.reach(from, to, overlaps, !nvlsIsSettled)))
+            .algorithm();
     if (!way.isBetweenWindows()) {
       return Placement.NONE;
     }

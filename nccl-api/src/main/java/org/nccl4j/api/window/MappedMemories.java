@@ -91,9 +91,12 @@ final class MappedMemories {
               + setup.name(),
           "deregister windows, or set NCCL_WIN_STRIDE to more bytes on all ranks");
     }
+    // Looked at before the last exchange: no rank has ended its registration, and so none has begun
+    // an operation after it that would make multicast.
+    boolean covers = covering.isMade();
     try {
       List<DeviceMemory> views = mapper.map(this::range, offset, own, offer, all);
-      Multicast.Cover cover = covering.of(own, views, () -> unmap(views, offset));
+      Multicast.Cover cover = covers ? covering.of(own, views, () -> unmap(views, offset)) : null;
       SymmetricMemory made = new SymmetricMemory(key, offset, own, views, cover);
       memories.put(key, made);
       return made;
@@ -101,6 +104,11 @@ final class MappedMemories {
       space.free(offset);
       throw e;
     }
+  }
+
+  /** Has memories reached by one access, or tells what is in the way. */
+  MulticastBinder covering() {
+    return covering;
   }
 
   /** One window less lies in a memory; the last takes the mapping with it. */

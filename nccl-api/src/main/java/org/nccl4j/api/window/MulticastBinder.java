@@ -2,24 +2,35 @@ package org.nccl4j.api.window;
 
 import java.util.List;
 import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * Makes windows' memory reachable by one access, if the communicator supports it. Used by one
- * thread at a time.
+ * thread at a time for registrations, and by another for memory that is registered.
  */
 final class MulticastBinder {
   private static final System.Logger LOG = DebugLog.of("NVLS");
 
   private final WindowSetup setup;
   private final boolean possible;
-  private boolean warned;
+  private volatile boolean warned;
 
   MulticastBinder(WindowSetup setup, LsaTeam team) {
     this.setup = setup;
     this.possible = setup.multicast() != null && team.size() == setup.peers().size();
+  }
+
+  /** True if the memory of windows is covered, now or later, as far as is known. */
+  boolean isPossible() {
+    return possible && !warned;
+  }
+
+  /** True if the memory of a window that is being registered is covered with the registration. */
+  boolean isMade() {
+    return possible && setup.multicast().isMade();
   }
 
   /**
@@ -29,27 +40,31 @@ final class MulticastBinder {
    * @param own this rank's
    * @param views all ranks', mapped here
    * @param undo what to do if the ranks cannot talk to each other
-   * @return null where there is nothing that could cover them
    */
   Multicast.Cover of(ShareableMemory own, List<DeviceMemory> views, Runnable undo) {
-    if (!possible) {
-      return null;
-    }
     try {
-      Multicast.Cover cover = setup.multicast().apply(own, views);
-      if (cover.memory().isEmpty()) {
-        boolean warn = setup.rank() == 0 && !warned;
-        warned = true;
-        LOG.log(
-            warn ? System.Logger.Level.WARNING : System.Logger.Level.DEBUG,
-            "windows of communicator {0} do not use NVLS: {1}",
-            setup.name(),
-            cover.reason());
-      }
-      return cover;
+      return told(setup.multicast().cover(own, views));
     } catch (RuntimeException | Error e) {
       undo.run();
       throw e;
     }
+  }
+
+  /** The same, of memory that has windows already. */
+  Multicast.Cover of(ShareableMemory own, List<DeviceMemory> views, Exchange exchange) {
+    return told(setup.multicast().cover(own, views, exchange));
+  }
+
+  private Multicast.Cover told(Multicast.Cover cover) {
+    if (cover.memory().isEmpty()) {
+      boolean warn = setup.rank() == 0 && !warned;
+      warned = true;
+      LOG.log(
+          warn ? System.Logger.Level.WARNING : System.Logger.Level.DEBUG,
+          "windows of communicator {0} do not use NVLS: {1}",
+          setup.name(),
+          cover.reason());
+    }
+    return cover;
   }
 }

@@ -9,9 +9,10 @@ import org.nccl4j.device.symmetric.WindowView;
 
 /** One window of a communicator, on this rank. */
 public final class RegisteredWindow {
-  private final WindowView view;
+  private volatile WindowView view;
   private final P2pWork.Offer offer;
   private final SymmetricMemory memory;
+  private final long offset;
   private final DeviceMemory user;
 
   /** The number of the last launch that uses it; 0 for none. */
@@ -22,10 +23,16 @@ public final class RegisteredWindow {
   /** Memory that the window's user has made for kernels; freed with the window. */
   private DeviceMemory handle;
 
-  RegisteredWindow(WindowView view, SymmetricMemory memory, DeviceMemory user) {
+  /**
+   * A window.
+   *
+   * @param offset of its first byte in the memory
+   */
+  RegisteredWindow(WindowView view, SymmetricMemory memory, long offset, DeviceMemory user) {
     this.view = view;
     this.offer = new P2pWork.Offer(view);
     this.memory = memory;
+    this.offset = offset;
     this.user = user;
   }
 
@@ -47,6 +54,13 @@ public final class RegisteredWindow {
   /** The memory that was registered. */
   public DeviceMemory memory() {
     return user;
+  }
+
+  /** Takes the access to all ranks' windows at once that its memory has now. */
+  void takeCover() {
+    view =
+        new WindowView(
+            view.number(), view.address(), view.peers(), memory.multicast(offset, view.size()));
   }
 
   SymmetricMemory mapped() {

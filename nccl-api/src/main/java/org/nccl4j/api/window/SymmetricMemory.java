@@ -3,6 +3,7 @@ package org.nccl4j.api.window;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;
@@ -24,7 +25,7 @@ final class SymmetricMemory {
   final long offset;
   final List<DeviceMemory> views;
   private final ShareableMemory own;
-  private final Multicast.Cover cover;
+  private volatile Multicast.Cover cover;
   private int windows;
 
   /**
@@ -33,6 +34,7 @@ final class SymmetricMemory {
    * @param own this rank's allocation, kept so that its number stays its own
    * @param views all of each allocation, by place in the team
    * @param cover as much of all of them as is reached by one access; null where there is no such
+   *     yet
    */
   SymmetricMemory(
       Key key, long offset, ShareableMemory own, List<DeviceMemory> views, Multicast.Cover cover) {
@@ -41,6 +43,20 @@ final class SymmetricMemory {
     this.own = own;
     this.views = views;
     this.cover = cover;
+  }
+
+  /** True if it was tried to have it reached by one access. */
+  boolean isCovered() {
+    return cover != null;
+  }
+
+  /**
+   * Has it reached by one access from now on, together with all other ranks.
+   *
+   * @param by makes the access
+   */
+  void cover(MulticastBinder by, Exchange exchange) {
+    cover = by.of(own, views, exchange);
   }
 
   /** A part of it as it is reached by one access; null where it is not. */

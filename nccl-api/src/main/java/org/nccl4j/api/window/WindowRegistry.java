@@ -1,9 +1,14 @@
 package org.nccl4j.api.window;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -110,6 +115,50 @@ public final class WindowRegistry implements AutoCloseable {
    */
   public boolean isCovered() {
     return covered;
+  }
+
+  /** True if one access may reach windows of users, now or later. */
+  public boolean mayBeCovered() {
+    return mapped.covering().isPossible();
+  }
+
+  /**
+   * Has the memory of all users' windows reached by one access, in step with all other ranks. The
+   * library's own window stays as it is, since kernels have it.
+   *
+   * <p>The ranks' windows are the same but for those that a rank has given up, because a rank makes
+   * multicast at an operation, and all have ended the registrations before it: only their last
+   * steps may still be under way here. So no memory that all ranks name is unmapped meanwhile.
+   */
+  public void cover(Exchange exchange) {
+    if (!mayBeCovered()) {
+      return;
+    }
+    Map<String, List<RegisteredWindow>> mine = new LinkedHashMap<>();
+    synchronized (this) {
+      for (RegisteredWindow window : table.all()) {
+        if (!window.mapped().isCovered()) {
+          mine.computeIfAbsent(window.mapped().key.toString(), key -> new ArrayList<>())
+              .add(window);
+        }
+      }
+    }
+    for (String key : common(exchange, mine.keySet())) {
+      List<RegisteredWindow> ofMemory = mine.get(key);
+      ofMemory.get(0).mapped().cover(mapped.covering(), exchange);
+      ofMemory.forEach(RegisteredWindow::takeCover);
+    }
+  }
+
+  /** Returns the keys that all ranks have, in one order. */
+  private static List<String> common(Exchange exchange, Set<String> mine) {
+    List<String> common = new ArrayList<>(mine);
+    byte[] text = String.join("\n", mine).getBytes(StandardCharsets.UTF_8);
+    for (byte[] theirs : exchange.allGather(text)) {
+      common.retainAll(List.of(new String(theirs, StandardCharsets.UTF_8).split("\n")));
+    }
+    common.sort(null);
+    return common;
   }
 
   /** Bytes of the library's own window on this rank. */
@@ -268,7 +317,7 @@ public final class WindowRegistry implements AutoCloseable {
     WindowView view =
         new WindowView(
             number, memory.address(), List.copyOf(peers), of.multicast(offset, memory.size()));
-    return new RegisteredWindow(view, of, memory);
+    return new RegisteredWindow(view, of, offset, memory);
   }
 
   /**

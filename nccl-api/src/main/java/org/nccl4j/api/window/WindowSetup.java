@@ -1,13 +1,9 @@
 package org.nccl4j.api.window;
 
 import java.util.List;
-import java.util.function.BiFunction;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * The inputs of a window registry.
@@ -16,8 +12,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
  * @param peers all ranks
  * @param stride the value of NCCL_WIN_STRIDE, or 0 for the devices' own
  * @param remote the ranks outside the team
- * @param multicast has all ranks' memory reached by one access, of which it gets this rank's and
- *     all ranks'; called by all ranks together; null where there is none
+ * @param multicast has all ranks' memory reached by one access; null where there is none
  */
 public record WindowSetup(
     String name,
@@ -27,4 +22,4 @@ public record WindowSetup(
     Bootstrap bootstrap,
     long stride,
     RemotePeers remote,
-    BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {}
+    WindowMulticast multicast) {}

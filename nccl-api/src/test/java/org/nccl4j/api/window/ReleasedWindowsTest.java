@@ -14,7 +14,7 @@ class ReleasedWindowsTest {
   private static ReleasedWindows with(long... numbers) {
     ReleasedWindows made = new ReleasedWindows(MOST);
     for (long number : numbers) {
-      made.add(new RegisteredWindow(new WindowView(number, 0, List.of()), null, null));
+      made.add(new RegisteredWindow(new WindowView(number, 0, List.of()), null, 0, null));
     }
     return made;
   }
@@ -58,7 +58,7 @@ class ReleasedWindowsTest {
     ReleasedWindows first = with(1, 2, 3, 4);
     ReleasedWindows second = with(3, 4);
     assertEquals(List.of(3L, 4L), rounds(3, first, second));
-    second.add(new RegisteredWindow(new WindowView(1, 0, List.of()), null, null));
+    second.add(new RegisteredWindow(new WindowView(1, 0, List.of()), null, 0, null));
     assertEquals(List.of(1L), rounds(2, first, second));
   }
 }

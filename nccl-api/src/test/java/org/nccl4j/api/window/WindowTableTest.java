@@ -32,7 +32,7 @@ class WindowTableTest {
         long begin = low + random.nextInt(500);
         DeviceMemory part = memory.slice(begin - low, 1 + random.nextInt(100));
         WindowView view = new WindowView(step, begin, List.of(part));
-        RegisteredWindow window = new RegisteredWindow(view, null, part);
+        RegisteredWindow window = new RegisteredWindow(view, null, 0, part);
         all.add(window);
         table.add(window);
       }

@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -15,6 +17,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -78,6 +81,53 @@ class NvlsAtOperationTest {
       ranks.run((comm, stream) -> sum(comm, data.get(comm.rank()), stream));
       assertSums(6, ranks, data);
       assertMade(ranks, true);
+    }
+  }
+
+  /** Windows of before and of afterwards are reached by multicast once there is some. */
+  @Test
+  void operationsInWindowsMakeItAndGoInPlace() throws Exception {
+    try (Ranks ranks = new Ranks(N, LATER)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory first = Devices.host().memAlloc(4L * COUNT);
+                DeviceMemory second = Devices.host().memAlloc(4L * COUNT)) {
+              Window before = comm.registerWindow(first);
+              assertInWindows(comm, "NVLS Simple");
+              assertFalse(isMade(comm));
+              assertMeanInPlace(comm, first, stream);
+              assertTrue(isMade(comm));
+              Window after = comm.registerWindow(second);
+              assertInWindows(comm, "NVLS Simple");
+              assertMeanInPlace(comm, second, stream);
+              assertMeanInPlace(comm, first, stream);
+              comm.deregisterWindow(after);
+              comm.deregisterWindow(before);
+            }
+          });
+    }
+  }
+
+  private static void assertInWindows(Communicator comm, String way) {
+    String table = comm.explain("all_reduce", COUNT, DataType.FLOAT32);
+    assertTrue(table.contains("chosen with windows: " + way), table);
+  }
+
+  /** A mean in place divides the sum; through slots each rank's number is divided. */
+  private static void assertMeanInPlace(Communicator comm, DeviceMemory data, DeviceStream stream) {
+    float number = 1;
+    while (number / N + number / N + number / N == (number + number + number) / N) {
+      number = Math.nextUp(number);
+    }
+    ByteBuffer numbers = ByteBuffer.allocate(4 * COUNT).order(ByteOrder.nativeOrder());
+    while (numbers.hasRemaining()) {
+      numbers.putFloat(number);
+    }
+    data.write(0, numbers.flip());
+    comm.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.AVG, stream);
+    stream.synchronize();
+    for (float mean : Ranks.floats(data)) {
+      assertEquals((number + number + number) / N, mean);
     }
   }
 

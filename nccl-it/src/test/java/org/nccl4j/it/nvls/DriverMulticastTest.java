@@ -234,6 +234,66 @@ class DriverMulticastTest {
     assertEquals(4, ran.count("cuMulticastBindMem"));
   }
 
+  /**
+   * Windows of before are bound when the object is made, those of afterwards when they are
+   * registered; operations in them go in place.
+   */
+  @Test
+  void windowsAreBoundWhereTheObjectIsMadeLate() throws Exception {
+    Ran ran = large(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=large -Dnccl4j.windows=true"));
+    assertTrue(ran.output().contains("NVLink SHARP is used, because"), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    int made = ran.calls().indexOf("cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")");
+    assertEquals(0, multicast(ran.calls().subList(0, made)), "windows alone make nothing");
+    assertEquals(1 + 2, ran.count("cuMulticastCreate"));
+    assertEquals(4, ran.count("cuMulticastBindMem"));
+    assertEquals(2 * 4, ran.count("cuMulticastBindAddr"));
+    assertEquals(3 * 4, ran.count("cuMulticastUnbind"));
+    assertEquals(
+        2,
+        ran.output().lines().filter("multimem true, in the handle too"::equals).count(),
+        ran.output());
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    assertTrue(ran.calls().contains("cuModuleGetFunction(nccl4j_nvls_window_driver)"));
+    assertEquals(0, launches(ran), "none by slots");
+  }
+
+  /** They work without where the driver does not take them. */
+  @Test
+  void windowsThatCannotBeBoundLateAreOneWarning() throws Exception {
+    Ran ran =
+        large(
+            Map.of(
+                "JAVA_TOOL_OPTIONS",
+                "-Dnccl4j.also=large -Dnccl4j.windows=true",
+                "FAKECUDA_FAIL",
+                "cuMulticastBindAddr:2"));
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("do not use NVLS: rank 0 cannot "), ran.output());
+    assertTrue(ran.output().contains("multimem false, in the handle too"), ran.output());
+    assertEquals(4, ran.count("bound"), "its own buffers alone");
+    assertEquals(4, ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+  }
+
+  /** Splits have connections of their own, and NVLS, unless they are to share. */
+  @Test
+  void aSplitKeepsIt() throws Exception {
+    Map<String, String> settings = new HashMap<>(switched(4, true));
+    settings.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=splits");
+    settings.put("NCCL_DEBUG", "INFO");
+    Ran ran = run(settings);
+    long able =
+        ran.output()
+            .lines()
+            .filter(line -> line.matches(".*rank 0 of communicator .*: NVLink SHARP may be used.*"))
+            .count();
+    // The first one, the parent, a split that does not share, one by default, and a split of that.
+    assertTrue(able >= 5, ran.output());
+    assertEquals(0, multicast(ran.calls()), "nothing is made before an operation takes it");
+  }
+
   /** The least granules, although the driver recommends larger ones. */
   @Test
   void memoryIsAsSmallAsTheGranularityAllows() throws Exception {

@@ -174,12 +174,15 @@ final class OtherGpuRanks {
    */
   static void large(List<Communicator> ranks) {
     int count = 32 << 20;
+    boolean inWindows = Boolean.getBoolean("nccl4j.windows");
     List<DeviceMemory> memories = new ArrayList<>();
     List<DeviceStream> streams = new ArrayList<>();
     for (Communicator rank : ranks) {
-      memories.add(rank.device().allocate(4L * count));
+      memories.add(
+          inWindows ? rank.device().memAlloc(4L * count) : rank.device().allocate(4L * count));
       streams.add(rank.device().createStream());
     }
+    List<Window> windows = inWindows ? register(ranks, memories, 4L * count) : List.of();
     for (Communicator rank : ranks) {
       sum(rank, memories.get(rank.rank()), memories.get(rank.rank()), streams.get(rank.rank()));
     }
@@ -197,8 +200,23 @@ final class OtherGpuRanks {
     }
     each.run();
     Group.run(each);
+    if (inWindows) {
+      afterwards(ranks, windows);
+    }
     streams.forEach(DeviceStream::close);
     memories.forEach(DeviceMemory::close);
+  }
+
+  /** Looks at windows that were registered before NVLS was made, and at one that is now. */
+  private static void afterwards(List<Communicator> ranks, List<Window> before) {
+    describe(before.get(0));
+    List<DeviceMemory> more = memories(ranks);
+    List<Window> after = register(ranks, more, 4 << 20);
+    describe(after.get(0));
+    for (List<Window> windows : List.of(before, after)) {
+      together(ranks, rank -> rank.deregisterWindow(windows.get(rank.rank())));
+    }
+    more.forEach(DeviceMemory::close);
   }
 
   /** One thread drives all ranks, by groups; then one rank has failed. */

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -32,18 +31,16 @@ import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.window.RemotePeers;
+import org.nccl4j.api.window.WindowMulticast;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.api.window.WindowSetup;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
-import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TopoSettings;
@@ -115,7 +112,7 @@ public record Engine(
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       RemotePeers remote,
-      BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {
+      WindowMulticast multicast) {
     return new WindowRegistry(
         new WindowSetup(
             request.name(),

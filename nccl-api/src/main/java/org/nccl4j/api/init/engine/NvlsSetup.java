@@ -5,7 +5,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -24,6 +23,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.api.window.WindowMulticast;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
@@ -52,6 +52,12 @@ public final class NvlsSetup implements AutoCloseable {
   // Set together, on one thread; null as long as there is no NVLS.
   private volatile Multicast multicast;
   private volatile Nvls nvls;
+  /** Has the windows that there are covered. */
+  private volatile Consumer<MulticastProvider.Exchange> windows = exchange -> {};
+
+  /** Null where the switch is not compared with other algorithms. */
+  private SwitchTrial trial;
+
   private volatile NvlsTeardown teardown;
 
   private NvlsSetup(InitRequest request, Bootstrap bootstrap) {
@@ -166,6 +172,9 @@ public final class NvlsSetup implements AutoCloseable {
       return Optional.empty();
     }
     teardown = teardown(where.context, exchange, made);
+    if (where.machines == 1) {
+      windows.accept(exchange);
+    }
     nvls = where.of(made.nvls().get());
     tell(made.reason(), "is used");
     return Optional.of(nvls);
@@ -394,14 +403,34 @@ public final class NvlsSetup implements AutoCloseable {
     return making == null || making.stop();
   }
 
-  /**
-   * Returns the maker of multicast access to windows; null for NVLS over many machines, and where
-   * NVLS was not made with the communicator.
-   */
-  public BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> ofWindows() {
-    return making != null || nvls == null || nvls.machines() > 1
-        ? null
-        : (own, views) -> multicast.cover(own, views, exchange(bootstrap));
+  /** Returns the maker of multicast access to windows; null where there is and will be none. */
+  public WindowMulticast ofWindows() {
+    Nvls place = access().place();
+    return place == null || place.machines() > 1 ? null : new OfWindows();
+  }
+
+  /** Makes access to windows once there is a multicast object. */
+  private final class OfWindows implements WindowMulticast {
+    @Override
+    public boolean isMade() {
+      return nvls() != null;
+    }
+
+    @Override
+    public Multicast.Cover cover(ShareableMemory own, List<DeviceMemory> views) {
+      return cover(own, views, exchange(bootstrap));
+    }
+
+    @Override
+    public Multicast.Cover cover(
+        ShareableMemory own, List<DeviceMemory> views, MulticastProvider.Exchange exchange) {
+      return multicast.cover(own, views, exchange);
+    }
+  }
+
+  /** Learns of the windows that are covered when the memory is made at an operation. */
+  public void covering(Consumer<MulticastProvider.Exchange> cover) {
+    windows = cover;
   }
 
   @Override

@@ -1,0 +1,27 @@
+package org.nccl4j.api.window;
+
+import java.util.List;
+import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.ShareableMemory;
+
+/** Makes all ranks' memory reached by one access. Any thread. */
+public interface WindowMulticast {
+  /**
+   * True if access can be made: at the same registration, the same on all ranks. Before that it may
+   * be made later, by {@link WindowRegistry#cover}.
+   */
+  boolean isMade();
+
+  /**
+   * Makes access to an allocation together with all other ranks, in a registration.
+   *
+   * @param own this rank's
+   * @param views all ranks', mapped here
+   */
+  Multicast.Cover cover(ShareableMemory own, List<DeviceMemory> views);
+
+  /** The same, in step by an exchange of the caller's. */
+  Multicast.Cover cover(ShareableMemory own, List<DeviceMemory> views, Exchange exchange);
+}
