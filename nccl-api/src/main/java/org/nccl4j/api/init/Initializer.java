@@ -27,6 +27,7 @@ import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.exchange.RankExchange;
 import org.nccl4j.api.init.probe.Probing;
+import org.nccl4j.api.init.probe.SwitchProbe;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.init.topology.NetDistances;
 import org.nccl4j.api.init.topology.PeerDistances;
@@ -281,7 +282,9 @@ public final class Initializer {
             context,
             ranks.members().points(),
             ranks.graphs(),
-            Math.min(known.spread().channels(), known.room().mostBlocks()),
+            known.with(ranks.graphs().topology()),
+            SwitchProbe.of(
+                request, ranks(ranks, verified), plugins.tuned(), this::measuringConditions),
             bootstrap);
     undo.push(nvls::close);
     bootstrap.onCall((call, answer) -> called(nvls, later, call, answer));
@@ -304,16 +307,21 @@ public final class Initializer {
   }
 
   private Probing probing(Plugins plugins, Ranks ranks, VerifiedConnections verified) {
-    return Probing.of(
-        request,
-        new Probing.Ranks(
-            bootstrap.rank(),
-            bootstrap.nRanks(),
-            ranks.members().hosts(),
-            ranks.graphs().topology(),
-            Routes.names(verified.routes())),
-        plugins.tuned(),
-        () -> TuningSettings.of(request.settings(), request.device().kind()).conditions());
+    return Probing.of(request, ranks(ranks, verified), plugins.tuned(), this::measuringConditions);
+  }
+
+  private Probing.Ranks ranks(Ranks ranks, VerifiedConnections verified) {
+    return new Probing.Ranks(
+        bootstrap.rank(),
+        bootstrap.nRanks(),
+        ranks.members().hosts(),
+        ranks.graphs().topology(),
+        Routes.names(verified.routes()));
+  }
+
+  /** Returns the settings that change measured times. */
+  private String measuringConditions() {
+    return TuningSettings.of(request.settings(), request.device().kind()).conditions();
   }
 
   /** Another rank's call goes to what it is for; calls for nothing are refused. */
@@ -367,6 +375,7 @@ public final class Initializer {
                 (KernelDevice) request.device()),
             connected.nvls().ofWindows());
     undo.push(windows::discard);
+    connected.nvls().covering(windows::cover);
     return windows;
   }
 
@@ -375,7 +384,6 @@ public final class Initializer {
       Connected connected,
       KernelCommunicator kernels,
       SharedResources resources,
-    connected.nvls().covering(windows::cover);
       InitTimes times) {
     Engine.Place place =
         new Engine.Place(
@@ -394,6 +402,7 @@ public final class Initializer {
       times.begin("probe");
       place = probed(place, connected.probing(), kernels, launcher);
     }
+    connected.nvls().knowing(place.facts());
     return Engine.of(
         place,
         resources,

@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan;
 
 import java.util.Optional;
+import org.nccl4j.api.plan.algorithm.SwitchSpeed;
 import org.nccl4j.device.kernel.Nvls;
 
 /**
@@ -26,6 +27,11 @@ public interface NvlsAccess {
    *     the communicator has failed
    */
   Optional<Nvls> make();
+
+  /** Returns the measured speed of the switch; empty where there is none. */
+  default Optional<SwitchSpeed> speed() {
+    return Optional.empty();
+  }
 
   /** Returns what is made already; null for no NVLS. */
   static NvlsAccess of(Nvls made) {

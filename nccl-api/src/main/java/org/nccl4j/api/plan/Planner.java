@@ -103,7 +103,7 @@ public final class Planner {
     this.rules = rules;
     this.nvls = place.nvls;
     Nvls given = nvls.place();
-    this.costs = rules.ctas.costs(ranks.costs(given), ranks.nRanks());
+    this.costs = rules.ctas.costs(ranks.costs(given, nvls.speed()), ranks.nRanks());
     this.selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     this.nvlsIsSettled = given == null || given.isMade();
     this.messages =
@@ -404,8 +404,9 @@ public final class Planner {
 
   /**
    * Makes a choice for an operation that will run. The first one that falls on NVLS has its memory
-   * made, and that of windows covered. Then the choice is made again, with what could be made. So
-   * the choice depends only on whether the ranks could make it, which is the same on all of them.
+   * made, and that of windows covered. Then the choice is made again, with what could be made, and
+   * with the switch's speed if that was measured. So the choice depends only on whether the ranks
+   * could make it and on a speed that lies below the predicted one, which are the same on all.
    */
   private AlgorithmChoice settled(Supplier<AlgorithmChoice> choose) {
     AlgorithmChoice choice = choose.get();
@@ -416,8 +417,8 @@ public final class Planner {
     Optional<Nvls> made = nvls.make();
     nvlsIsSettled = true;
     made.ifPresent(kernels::attach);
-    if (made.isEmpty()) {
-      costs = rules.ctas.costs(ranks.costs(null), ranks.nRanks());
+    if (made.isEmpty() || nvls.speed().isPresent()) {
+      costs = rules.ctas.costs(ranks.costs(made.orElse(null), nvls.speed()), ranks.nRanks());
       selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     }
     return choose.get();

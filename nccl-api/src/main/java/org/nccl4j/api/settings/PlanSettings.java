@@ -21,8 +21,9 @@ public final class PlanSettings {
           "1: the creation of a communicator on GPUs of one machine measures the algorithms for"
               + " up to 200 ms if there are no measured times for these GPUs, and keeps the"
               + " times in nccl4j/ in $XDG_CACHE_HOME or ~/.cache. 2: also if the library has"
-              + " measured times, which are then not used. 0: never. NCCL4J_COSTS_FILE has"
-              + " precedence.");
+              + " measured times, which are then not used. 0: never. Unless 0, the switch of NVLink"
+              + " SHARP is measured for 5 ms before its first use if no setting requests it."
+              + " NCCL4J_COSTS_FILE has precedence.");
 
   public static final Setting<String> NCCL4J_TRIALS =
       Setting.text(

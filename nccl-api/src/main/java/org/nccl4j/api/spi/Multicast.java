@@ -2,6 +2,7 @@ package org.nccl4j.api.spi;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.Nvls;
@@ -17,6 +18,24 @@ public interface Multicast extends AutoCloseable {
    * The result, or the failed rank with the step and the cause, the same on all ranks; as a clause.
    */
   String reason();
+
+  /**
+   * The result of a measurement, the same on all ranks.
+   *
+   * @param gigabytes per second that the links of a GPU carry in each direction while all members
+   *     combine and broadcast; empty if it was not measured
+   * @param reason of that: the failed rank with the step and the cause; as a clause
+   */
+  record Speed(OptionalDouble gigabytes, String reason) {}
+
+  /**
+   * Measures the accesses of all members to the memory of {@link #nvls}, in step with all other
+   * ranks, for some milliseconds. Nothing else may use the memory; it has zeros afterwards.
+   *
+   * @param exchange among all ranks of the communicator
+   * @throws org.nccl4j.device.NcclException from the exchange
+   */
+  Speed time(Exchange exchange);
 
   /** Existing memory of all members that one access reaches, or the reason why it does not. */
   interface Cover extends AutoCloseable {

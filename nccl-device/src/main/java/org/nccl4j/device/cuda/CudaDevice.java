@@ -470,6 +470,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
+  public double moveThroughAll(MulticastMemory all, MulticastRanges ranges, int rounds) {
+    return multicastProbe.move(all, ranges, rounds);
+  }
+
+  @Override
   public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
     return switch (form) {
       case DRIVER -> new DriverMulticast(gpu, group, new MulticastBacking.Allocated(gpu));

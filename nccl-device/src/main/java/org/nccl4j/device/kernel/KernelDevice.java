@@ -5,6 +5,8 @@ import java.util.Set;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -126,6 +128,36 @@ public interface KernelDevice {
    * is there; as {@link #loadCombined}.
    */
   void storeToAll(DeviceMemory source, MulticastMemory all, long offset);
+
+  /**
+   * Ranges of all members' memories between which a head moves data, a range for each block, at
+   * equal distances.
+   *
+   * @param from offset of the first range that is loaded combined; a multiple of 16
+   * @param to offset of the first range that is stored to all; likewise
+   * @param blocks how many ranges
+   * @param stride bytes from a range to the next
+   * @param bytes of a range, a multiple of 4096
+   */
+  record MulticastRanges(long from, long to, int blocks, long stride, int bytes) {
+    /** Bytes of all ranges. */
+    public long total() {
+      return (long) blocks * bytes;
+    }
+  }
+
+  /**
+   * Loads ranges of all members' memories, combined as sums of float32, and stores the sums to
+   * others, over and over, as the kernels of NVLS do; returns once that has ended.
+   *
+   * @param rounds how often
+   * @return the microseconds that it took
+   * @throws org.nccl4j.device.NcclException if the device cannot do so or does not end soon
+   */
+  default double moveThroughAll(MulticastMemory all, MulticastRanges ranges, int rounds) {
+    throw new InvalidUsageException(
+        ErrorId.UNSUPPORTED, this + " has no switch to time", "use GPUs");
+  }
 
   /** New memory that kernels and the host's threads both see; zeros. */
   PinnedMemory hostVisible(long bytes);

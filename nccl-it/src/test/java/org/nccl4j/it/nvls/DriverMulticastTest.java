@@ -310,6 +310,74 @@ class DriverMulticastTest {
     assertTrue(ran.calls().contains("cuMulticastBindMem(0,0,2097152,0)"), ran.calls().toString());
   }
 
+  private static Ran timed(String elapsed, String cache, String... more) throws Exception {
+    Map<String, String> all = new HashMap<>();
+    all.put("NCCL4J_PROBE", "1");
+    all.put("FAKECUDA_ELAPSED", elapsed);
+    all.put("XDG_CACHE_HOME", folder.resolve(cache).toString());
+    for (int s = 0; s < more.length; s += 2) {
+      all.put(more[s], more[s + 1]);
+    }
+    return large(all);
+  }
+
+  /** The measurements of four ranks, each with a first and a longer one. */
+  private static long measurements(Ran ran) {
+    return ran.calls().stream()
+        .filter(call -> call.startsWith("cuLaunchKernelEx(16,1,1,256,"))
+        .count();
+  }
+
+  /** The speed is measured once; the next communicator on such a machine knows it. */
+  @Test
+  void theSwitchIsTimedBeforeItsFirstUse() throws Exception {
+    Ran first = timed("0.5", "fast");
+    assertTrue(
+        first.output().matches("(?s).*NVLink SHARP is used, because .*, at 1\\d{3} GB/s.*"),
+        first.output());
+    assertEquals(0, first.warnings(), first.output());
+    assertEquals(2 * 4, measurements(first), first.calls().toString());
+    assertEquals(2 * 4, launches(first), "two operations of four ranks");
+    Ran second = timed("0.5", "fast");
+    assertTrue(second.output().contains("NVLink SHARP is used, because"), second.output());
+    assertTrue(second.output().contains("by the switch, measured at 1"), second.output());
+    assertEquals(0, measurements(second));
+    assertEquals(2 * 4, launches(second), "two operations of four ranks");
+  }
+
+  /** Slower than the other algorithms, it is off, with one line; the next time it is not made. */
+  @Test
+  void aSlowSwitchIsOff() throws Exception {
+    Ran first = timed("50", "slow");
+    String line = "NVLink SHARP is not used, because it is slower than the other algorithms";
+    assertEquals(
+        1, first.output().lines().filter(each -> each.contains(line)).count(), first.output());
+    assertEquals(0, first.warnings(), first.output());
+    assertEquals(4, first.count("bound"));
+    assertEquals(4, first.count("unbound"));
+    assertEquals(0, launches(first));
+    assertEquals(0, first.count("misuse"), first.calls().toString());
+    Ran second = timed("50", "slow");
+    assertEquals(
+        1, second.output().lines().filter(each -> each.contains(line)).count(), second.output());
+    assertEquals(0, multicast(second.calls()));
+    assertEquals(0, second.warnings(), second.output());
+  }
+
+  @Test
+  void aSwitchThatCannotBeTimedIsOneWarning() throws Exception {
+    Ran ran = timed("0.5", "failing", "FAKECUDA_FAIL", "cuEventElapsedTime:700");
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(
+        ran.output()
+            .contains(
+                "NVLink SHARP is not used, because rank 0 cannot try the speed of its multicast"
+                    + " object: cuEventElapsedTime"),
+        ran.output());
+    assertEquals(4, ran.count("unbound"));
+    assertEquals(0, launches(ran));
+  }
+
   /** NCCL_NVLS_ENABLE=0 keeps every call away from an operation that would make it, too. */
   @ParameterizedTest
   @CsvSource({"auto, 0", "hardware, 0", "auto, 00"})
@@ -322,8 +390,15 @@ class DriverMulticastTest {
                 "NCCL4J_NVLS_MODE",
                 mode,
                 "NCCL4J_NVLS_MADE",
-                "operation"));
+                "operation",
+                "JAVA_TOOL_OPTIONS",
+                "-Dnccl4j.also=large -Dnccl4j.windows=true",
+                "NCCL4J_PROBE",
+                "1",
+                "XDG_CACHE_HOME",
+                folder.resolve("forbidden").toString()));
     assertTrue(ran.output().contains("NCCL_NVLS_ENABLE=0 forbids"), ran.output());
+    assertEquals(0, measurements(ran));
     assertTrue(ran.count("cuLaunchKernelEx") > 0, "operations ran");
     assertEquals(0, multicast(ran.calls()));
   }

@@ -181,6 +181,12 @@ final class NvlsGroup {
         team.members().size());
   }
 
+  /** The measurement of an object of this group. */
+  SwitchTiming timing(MulticastObject object, NvlsLayout layout) {
+    int head = team.heads().indexOf(context.rank());
+    return new SwitchTiming((KernelDevice) context.device(), object.multicast(), layout, head);
+  }
+
   boolean isEmulated() {
     return form == Form.EMULATED;
   }

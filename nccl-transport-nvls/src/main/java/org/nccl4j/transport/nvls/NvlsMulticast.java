@@ -3,6 +3,7 @@ package org.nccl4j.transport.nvls;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.CloseAll;
@@ -45,6 +46,16 @@ final class NvlsMulticast implements Multicast {
   @Override
   public String reason() {
     return reason;
+  }
+
+  @Override
+  public Speed time(Exchange exchange) {
+    try {
+      SwitchTiming timing = group.timing(object, nvls.layout());
+      return new Speed(OptionalDouble.of(timing.run(new CollectiveSteps(exchange))), "measured");
+    } catch (CollectiveSteps.Refused e) {
+      return new Speed(OptionalDouble.empty(), e.getMessage());
+    }
   }
 
   @Override

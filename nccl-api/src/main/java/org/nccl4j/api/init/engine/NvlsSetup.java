@@ -11,8 +11,11 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.TransportContextImpl;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.probe.SwitchProbe;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.plan.NvlsAccess;
+import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.plan.algorithm.SwitchSpeed;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
@@ -20,10 +23,10 @@ import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.MulticastProvider.Offer;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.WindowMulticast;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.api.window.WindowMulticast;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
@@ -49,15 +52,15 @@ public final class NvlsSetup implements AutoCloseable {
   /** Null where it is not made at an operation. */
   private NvlsMaking making;
 
-  // Set together, on one thread; null as long as there is no NVLS.
-  private volatile Multicast multicast;
-  private volatile Nvls nvls;
   /** Has the windows that there are covered. */
   private volatile Consumer<MulticastProvider.Exchange> windows = exchange -> {};
 
   /** Null where the switch is not compared with other algorithms. */
   private SwitchTrial trial;
 
+  // Set together, on one thread; null as long as there is no NVLS.
+  private volatile Multicast multicast;
+  private volatile Nvls nvls;
   private volatile NvlsTeardown teardown;
 
   private NvlsSetup(InitRequest request, Bootstrap bootstrap) {
@@ -75,22 +78,25 @@ public final class NvlsSetup implements AutoCloseable {
    *
    * @param offer of its provider
    * @param waits whether NVLS is to be made at an operation only
+   * @param speed what {@link SwitchProbe#shared} says
    */
-  private record Say(Offer offer, boolean waits) {}
+  private record Say(Offer offer, boolean waits, String speed) {}
 
   /**
    * Takes part in the decision and, if it is yes, in the making or its preparation. Every rank
    * calls it.
    *
    * @param points meeting points of all ranks, by rank
-   * @param channels that all connections of all ranks have
+   * @param facts about all ranks
+   * @param probe this rank's part in the decision whether the switch is timed
    */
   public static NvlsSetup open(
       InitRequest request,
       TransportContextImpl context,
       List<byte[]> points,
       ChannelGraphs graphs,
-      int channels,
+      CommunicatorProfile facts,
+      SwitchProbe probe,
       Bootstrap bootstrap) {
     Settings settings = request.settings();
     List.of(
@@ -105,8 +111,9 @@ public final class NvlsSetup implements AutoCloseable {
     Optional<MulticastProvider> provider = TransportRegistry.multicast();
     Offer mine =
         provider.map(p -> p.offer(request.device(), settings)).orElseGet(() -> absent(settings));
+    String speed = mine.form().isEmpty() ? "" : probe.shared();
     List<Say> says =
-        bootstrap.allGather(encode(new Say(mine, waits(settings)))).stream()
+        bootstrap.allGather(encode(new Say(mine, waits(settings), speed))).stream()
             .map(NvlsSetup::decode)
             .toList();
     List<Offer> offers = says.stream().map(Say::offer).toList();
@@ -121,7 +128,12 @@ public final class NvlsSetup implements AutoCloseable {
       return setup;
     }
     Form form = mine.form().orElseThrow();
+    int channels = Math.min(facts.spread().channels(), facts.room().mostBlocks());
     NvlsTeams teams = new NvlsTeams(hosts, graphs.nvlsHeads(), graphs.nvlsChannels(), channels);
+    if (!wanted) {
+      setup.trial =
+          new SwitchTrial(says.get(0).speed(), probe, TuningSettings.filter(settings), facts);
+    }
     Team team = teams.of(context.rank());
     MulticastProvider by = provider.orElseThrow();
     Maker maker = exchange -> by.open(context, team, form, exchange);
@@ -130,24 +142,41 @@ public final class NvlsSetup implements AutoCloseable {
       setup.make(maker, where, exchange(bootstrap));
       return setup;
     }
-    MulticastProvider.Outline outline = by.outline(context, team, form, exchange(bootstrap));
+    setup.prepare(
+        points, maker, where, by.outline(context, team, form, exchange(bootstrap)), wanted);
+    return setup;
+  }
+
+  /** Prepares a making at an operation, with all other ranks. */
+  private void prepare(
+      List<byte[]> points,
+      Maker maker,
+      Where where,
+      MulticastProvider.Outline outline,
+      boolean wanted) {
     if (outline.nvls().isEmpty()) {
-      setup.tellNotUsed(wanted, outline.reason());
-      return setup;
+      tellNotUsed(wanted, outline.reason());
+      return;
     }
-    setup.making =
+    Nvls place = where.of(outline.nvls().get());
+    String slow =
+        trial == null || trial.speed().isEmpty() ? "" : trial.slowness(place, exchange(bootstrap));
+    if (!slow.isEmpty()) {
+      tellNotUsed(false, slow);
+      return;
+    }
+    making =
         new NvlsMaking(
             request.name(),
             bootstrap,
             points,
-            where.of(outline.nvls().get()),
-            exchange -> setup.make(maker, where, exchange),
-            setup::giveUp);
-    setup.tell(
+            place,
+            exchange -> make(maker, where, exchange),
+            this::giveUp);
+    tell(
         "its memory is made at the first operation that it is chosen for (%s)"
             .formatted(outline.reason()),
         "may be used");
-    return setup;
   }
 
   /** Makes the memory. */
@@ -171,13 +200,43 @@ public final class NvlsSetup implements AutoCloseable {
       tellNotUsed(true, made.reason());
       return Optional.empty();
     }
+    Nvls place = where.of(made.nvls().get());
+    if (trial != null && !isFast(made, place, exchange)) {
+      made.close();
+      multicast = null;
+      return Optional.empty();
+    }
     teardown = teardown(where.context, exchange, made);
     if (where.machines == 1) {
       windows.accept(exchange);
     }
-    nvls = where.of(made.nvls().get());
-    tell(made.reason(), "is used");
+    nvls = place;
+    tell(made.reason() + (trial == null ? "" : trial.text()), "is used");
     return Optional.of(nvls);
+  }
+
+  /** True if NVLS is faster than all else for some operations, as far as that is measured. */
+  private boolean isFast(Multicast made, Nvls place, MulticastProvider.Exchange exchange) {
+    if (trial.isDue()) {
+      Multicast.Speed measured = made.time(exchange);
+      if (measured.gigabytes().isEmpty()) {
+        tellNotUsed(true, measured.reason());
+        return false;
+      }
+      trial.measured(measured.gigabytes().getAsDouble());
+    }
+    String slow = trial.speed().isEmpty() ? "" : trial.slowness(place, exchange);
+    if (!slow.isEmpty()) {
+      tellNotUsed(false, slow);
+    }
+    return slow.isEmpty();
+  }
+
+  /** Learns what a probe of the other algorithms has measured. */
+  public void knowing(CommunicatorProfile facts) {
+    if (trial != null) {
+      trial.knowing(facts);
+    }
   }
 
   /**
@@ -324,20 +383,22 @@ public final class NvlsSetup implements AutoCloseable {
             form,
             Boolean.toString(say.offer.wanted()),
             Boolean.toString(say.waits),
+            say.speed,
             say.offer.reason())
         .getBytes(StandardCharsets.UTF_8);
   }
 
   private static Say decode(byte[] bytes) {
-    String[] parts = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, 4);
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, 5);
     Optional<Form> form =
         List.of(Form.values()).stream().filter(f -> f.name().equals(parts[0])).findFirst();
     return new Say(
         new Offer(
             form,
             parts.length > 1 && Boolean.parseBoolean(parts[1]),
-            parts.length > 3 ? parts[3] : "runs another version of nccl4j"),
-        parts.length > 2 && Boolean.parseBoolean(parts[2]));
+            parts.length > 4 ? parts[4] : "runs another version of nccl4j"),
+        parts.length > 2 && Boolean.parseBoolean(parts[2]),
+        parts.length > 3 ? parts[3] : "");
   }
 
   private static NvlsTeardown teardown(
@@ -368,7 +429,26 @@ public final class NvlsSetup implements AutoCloseable {
 
   /** Returns this rank's NVLS for its planners. */
   public NvlsAccess access() {
-    return making == null ? NvlsAccess.of(nvls) : making;
+    NvlsAccess made = making == null ? NvlsAccess.of(nvls) : making;
+    return trial == null ? made : new Timed(made, trial);
+  }
+
+  /** NVLS by a switch whose speed is or will be measured. */
+  private record Timed(NvlsAccess made, SwitchTrial trial) implements NvlsAccess {
+    @Override
+    public Nvls place() {
+      return made.place();
+    }
+
+    @Override
+    public Optional<Nvls> make() {
+      return made.make();
+    }
+
+    @Override
+    public Optional<SwitchSpeed> speed() {
+      return trial.speed();
+    }
   }
 
   /** Returns this rank's place once its memory is made and all ranks have theirs; else null. */

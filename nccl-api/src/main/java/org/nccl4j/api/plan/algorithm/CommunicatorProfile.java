@@ -109,6 +109,15 @@ public record CommunicatorProfile(
 
   /** The costs of all algorithms; with NVLS, unless that is null. */
   public CostModel costs(Nvls nvls) {
+    return costs(nvls, Optional.empty());
+  }
+
+  /**
+   * The same.
+   *
+   * @param speed of the switch that NVLS goes by, where it was measured
+   */
+  public CostModel costs(Nvls nvls, Optional<SwitchSpeed> speed) {
     CostModel base = betweenWindows(overConnections());
     return nvls == null
         ? base
@@ -120,7 +129,8 @@ public record CommunicatorProfile(
             topology,
             spread.hosts() == 1
                 ? tuned.flatMap(table -> table.figures(nRanks, model))
-                : Optional.empty());
+                : Optional.empty(),
+            speed);
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */

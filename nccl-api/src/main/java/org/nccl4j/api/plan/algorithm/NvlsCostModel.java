@@ -25,6 +25,7 @@ import org.nccl4j.topo.cluster.CommTopology;
  * @param spread of the ranks over machines
  * @param topology of the machines of GPUs, where it is known
  * @param tuned figures of the user's
+ * @param speed of the switch, where it was measured
  */
 public record NvlsCostModel(
     CostModel base,
@@ -32,7 +33,8 @@ public record NvlsCostModel(
     Nvls nvls,
     RankPlacement spread,
     Optional<CommTopology> topology,
-    Optional<MeasuredCosts> tuned)
+    Optional<MeasuredCosts> tuned,
+    Optional<SwitchSpeed> speed)
     implements CostOverlay {
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;
@@ -188,16 +190,18 @@ public record NvlsCostModel(
 
   /**
    * Returns the time that the links of one of n GPUs need for the data that the switch reduces and
-   * broadcasts: by the links and the architecture that the topology shows.
+   * broadcasts: by the links and the architecture that the topology shows, and by the measured
+   * speed.
    *
    * @param bytes of all parts together
    */
   private double switchMicroseconds(boolean allReduce, double n, long bytes) {
-    double reached =
+    double predicted =
         topology
             .map(CommTopology::multicastGigabytes)
             .orElse(OptionalDouble.empty())
             .orElse(LINK_GIGABYTES * MULTICAST_EFFICIENCY);
+    double reached = speed.map(measured -> measured.over(predicted)).orElse(predicted);
     return (allReduce ? 1 + 1 / n : 1) * bytes / (reached * 1e3);
   }
 
@@ -236,7 +240,11 @@ public record NvlsCostModel(
   }
 
   private String how() {
-    return "; NVLS " + (nvls.multicast().emulated() ? "emulated" : "by the switch, predicted");
+    if (nvls.multicast().emulated()) {
+      return "; NVLS emulated";
+    }
+    return "; NVLS by the switch, "
+        + speed.map(at -> "measured at %.0f GB/s".formatted(at.gigabytes())).orElse("predicted");
   }
 
   @Override

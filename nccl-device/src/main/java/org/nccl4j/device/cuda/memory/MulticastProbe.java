@@ -17,6 +17,7 @@ import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.kernel.KernelDevice.MulticastRanges;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.operation.Operation;
@@ -35,7 +36,11 @@ public final class MulticastProbe {
   private static final String STORE = "nccl4j_probe_store";
   private static final int CONFIG_BYTES = 56; // CUlaunchConfig
   private static final int CONFIG_STREAM = 32;
-  private static final int ARGUMENTS = 3;
+
+  /** As of a head in an all-reduce of the NVLS kernels. */
+  private static final int MOVING_THREADS = 256;
+
+  private static final String MOVE = "nccl4j_probe_move";
 
   private final Gpu gpu;
   private final Map<String, Long> functions = new HashMap<>();
@@ -53,6 +58,38 @@ public final class MulticastProbe {
   /** As {@link org.nccl4j.device.kernel.KernelDevice#storeToAll}. */
   public void store(DeviceMemory source, MulticastMemory all, long offset) {
     run(STORE, source.address(), address(all) + offset, source.size());
+  }
+
+  /** As {@link org.nccl4j.device.kernel.KernelDevice#moveThroughAll}. */
+  public double move(MulticastMemory all, MulticastRanges ranges, int rounds) {
+    long begin = address(all);
+    long[] arguments = {
+      begin + ranges.from(), begin + ranges.to(), ranges.stride(), ranges.bytes(), rounds
+    };
+    return gpu.context().get(() -> timed(ranges.blocks(), arguments));
+  }
+
+  private synchronized double timed(int blocks, long[] arguments) {
+    long function = functions.computeIfAbsent(MOVE, this::function);
+    long stream = CudaLibrary.createStream(gpu);
+    long[] events = new long[2];
+    try {
+      for (int event = 0; event < events.length; event++) {
+        events[event] = CudaLibrary.createEvent(/* timing= */ true, gpu);
+      }
+      CudaLibrary.recordEvent(events[0], stream, gpu);
+      launch(function, blocks, MOVING_THREADS, stream, arguments);
+      CudaLibrary.recordEvent(events[1], stream, gpu);
+      await(stream);
+      return 1000.0 * CudaLibrary.elapsedMilliseconds(events[0], events[1], gpu);
+    } finally {
+      for (long event : events) {
+        if (event != 0) {
+          CudaLibrary.destroyEvent(event, gpu);
+        }
+      }
+      CudaLibrary.destroyStream(stream, gpu);
+    }
   }
 
   private static long address(MulticastMemory all) {
@@ -77,26 +114,35 @@ public final class MulticastProbe {
     long function = functions.computeIfAbsent(name, this::function);
     long stream = CudaLibrary.createStream(gpu);
     try {
-      Offheap config = new Offheap(CONFIG_BYTES);
-      config.putInt(0, 1).putInt(4, 1).putInt(8, 1);
-      config.putInt(12, packs).putInt(16, 1).putInt(20, 1);
-      config.putLong(CONFIG_STREAM, stream);
-      Offheap arguments = new Offheap(2 * ARGUMENTS * Long.BYTES); // values, then addresses
-      arguments.putLong(0, from).putLong(Long.BYTES, to).putInt(2 * Long.BYTES, packs);
-      int addresses = ARGUMENTS * Long.BYTES;
-      for (int argument = 0; argument < ARGUMENTS; argument++) {
-        int at = argument * Long.BYTES;
-        arguments.putLong(addresses + at, arguments.address() + at);
-      }
-      DriverLibrary.launch(config.address(), function, arguments.address() + addresses, gpu);
-      if (!Patience.until(() -> CudaLibrary.isStreamIdle(stream, gpu), LONGEST)) {
-        throw new TimeoutException(
-            ErrorId.OPERATION,
-            "a test of NVLS on %s has not ended after %s".formatted(gpu, Patience.text(LONGEST)),
-            "see whether other kernels keep the GPU busy, or set NCCL_NVLS_ENABLE=0");
-      }
+      launch(function, 1, packs, stream, from, to, packs);
+      await(stream);
     } finally {
       CudaLibrary.destroyStream(stream, gpu);
+    }
+  }
+
+  /** A kernel may read 4 of the 8 bytes of an argument. */
+  private void launch(long function, int blocks, int threads, long stream, long... values) {
+    Offheap config = new Offheap(CONFIG_BYTES);
+    config.putInt(0, blocks).putInt(4, 1).putInt(8, 1);
+    config.putInt(12, threads).putInt(16, 1).putInt(20, 1);
+    config.putLong(CONFIG_STREAM, stream);
+    int addresses = values.length * Long.BYTES;
+    Offheap arguments = new Offheap(2 * addresses); // values, then addresses
+    for (int argument = 0; argument < values.length; argument++) {
+      int at = argument * Long.BYTES;
+      arguments.putLong(at, values[argument]);
+      arguments.putLong(addresses + at, arguments.address() + at);
+    }
+    DriverLibrary.launch(config.address(), function, arguments.address() + addresses, gpu);
+  }
+
+  private void await(long stream) {
+    if (!Patience.until(() -> CudaLibrary.isStreamIdle(stream, gpu), LONGEST)) {
+      throw new TimeoutException(
+          ErrorId.OPERATION,
+          "a test of NVLS on %s has not ended after %s".formatted(gpu, Patience.text(LONGEST)),
+          "see whether other kernels keep the GPU busy, or set NCCL_NVLS_ENABLE=0");
     }
   }
 
@@ -112,7 +158,10 @@ public final class MulticastProbe {
     return "nccl4j_probe_" + type.label() + "_" + op.label();
   }
 
-  /** The kernels, one for each type and operator of the switch, and one that stores. */
+  /**
+   * The kernels: one for each type and operator of the switch, one that stores, and one that moves
+   * data for a measurement.
+   */
   static String ptx() {
     StringBuilder text = new StringBuilder(".version 8.2\n.target sm_90\n.address_size 64\n");
     for (DataType type : DataType.values()) {
@@ -126,7 +175,72 @@ public final class MulticastProbe {
         List.of(
             "ld.global.v4.b32 {%r0,%r1,%r2,%r3}, [%d0];",
             "multimem.st.relaxed.sys.global.v4.f32 [%d1], {%r0,%r1,%r2,%r3};");
-    return text.append(entry(STORE, store)).toString();
+    return text.append(entry(STORE, store)).append(moving()).toString();
+  }
+
+  /**
+   * A range of each block, in rounds: four packs of a thread are loaded at once, as in the kernels
+   * of NVLS, each a row of packs of all threads apart.
+   */
+  private static String moving() {
+    int row = MOVING_THREADS * PACK;
+    StringBuilder loads = new StringBuilder();
+    StringBuilder stores = new StringBuilder();
+    for (int pack = 0; pack < 4; pack++) {
+      int r = 4 * pack;
+      String registers = "{%%r%d,%%r%d,%%r%d,%%r%d}".formatted(r, r + 1, r + 2, r + 3);
+      // The range is whole rows: the last packs of a thread may lie behind it.
+      loads.append(
+          """
+            add.u32 %%r17, %%r16, %d;
+            setp.lt.u32 %%p%d, %%r17, %%r18;
+            @%%p%d %s%s, [%%d3+%d];
+          """
+              .formatted(pack * row, pack, pack, instruction("add.v4.f32"), registers, pack * row));
+      stores.append(
+          "  @%%p%d multimem.st.relaxed.sys.global.v4.f32 [%%d4+%d], %s;\n"
+              .formatted(pack, pack * row, registers));
+    }
+    return """
+        .visible .entry %s(.param .u64 from, .param .u64 to, .param .u64 stride,
+            .param .u32 bytes, .param .u32 rounds) {
+          .reg .pred %%p<6>;
+          .reg .b32 %%r<22>;
+          .reg .b64 %%d<6>;
+          ld.param.u64 %%d0, [from];
+          ld.param.u64 %%d1, [to];
+          ld.param.u64 %%d2, [stride];
+          ld.param.u32 %%r18, [bytes];
+          ld.param.u32 %%r19, [rounds];
+          mov.u32 %%r20, %%ctaid.x;
+          cvt.u64.u32 %%d5, %%r20;
+          mul.lo.u64 %%d5, %%d5, %%d2;
+          mov.u32 %%r21, %%tid.x;
+          mul.wide.u32 %%d3, %%r21, %d;
+          add.s64 %%d5, %%d5, %%d3;
+          add.s64 %%d0, %%d0, %%d5;
+          add.s64 %%d1, %%d1, %%d5;
+          fence.proxy.alias;
+        round:
+          setp.eq.u32 %%p4, %%r19, 0;
+          @%%p4 bra end;
+          sub.u32 %%r19, %%r19, 1;
+          mov.u64 %%d3, %%d0;
+          mov.u64 %%d4, %%d1;
+          mov.u32 %%r16, 0;
+        rows:
+        %s%s  add.s64 %%d3, %%d3, %d;
+          add.s64 %%d4, %%d4, %d;
+          add.u32 %%r16, %%r16, %d;
+          setp.lt.u32 %%p5, %%r16, %%r18;
+          @%%p5 bra rows;
+          bra round;
+        end:
+          fence.proxy.alias;
+          ret;
+        }
+        """
+        .formatted(MOVE, PACK, loads, stores, 4 * row, 4 * row, 4 * row);
   }
 
   /** A pack from the first address to the second, for each thread. */

@@ -20,10 +20,13 @@ class MulticastProbeTest {
   void eachTypeAndOperatorOfTheSwitchHasAKernel() {
     String ptx = MulticastProbe.ptx();
     // float and double have sums; half, bfloat16 and four integers have three operators.
-    assertEquals(2 + 6 * 3 + 1, ptx.split("\\.visible \\.entry ", -1).length - 1);
+    assertEquals(2 + 6 * 3 + 2, ptx.split("\\.visible \\.entry ", -1).length - 1);
     assertTrue(ptx.contains("nccl4j_probe_bfloat16_max("), ptx);
     assertTrue(ptx.contains("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.f16x2"), ptx);
     assertTrue(ptx.contains("multimem.st.relaxed.sys.global.v4.f32"), ptx);
+    String moving = ptx.substring(ptx.indexOf("nccl4j_probe_move("));
+    assertEquals(
+        4, moving.split("multimem.ld_reduce.relaxed.sys.global.add.v4.f32", -1).length - 1);
   }
 
   @ParameterizedTest

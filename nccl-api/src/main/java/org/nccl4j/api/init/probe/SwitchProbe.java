@@ -1,0 +1,115 @@
+package org.nccl4j.api.init.probe;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.function.Supplier;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.plan.algorithm.TunedTable;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.PlanSettings;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevice;
+
+/**
+ * One rank's part in the decision whether the switch is timed before NVLS is used. Rank 0 looks for
+ * the result of an earlier measurement on machines like this one and shares it, or that all ranks
+ * measure. Results are kept beside those of {@link Probing}, as the time of one all-reduce.
+ */
+public final class SwitchProbe {
+  /** Shared by rank 0: nothing is measured. */
+  private static final String NO = "-";
+
+  /** Shared by rank 0: all ranks measure. */
+  private static final String DUE = "?";
+
+  private static final long BYTES = 1L << 30;
+  private static final String SWITCH = "the switch";
+
+  private final InfoLog info;
+  private final int nRanks;
+
+  /** Makes the key; null where nothing is measured, and on other ranks than 0. */
+  private final Supplier<ProbeKey> key;
+
+  private SwitchProbe(InfoLog info, int nRanks, Supplier<ProbeKey> key) {
+    this.info = info;
+    this.nRanks = nRanks;
+    this.key = key;
+  }
+
+  /**
+   * A rank's part.
+   *
+   * @param tuned the user's table, which has precedence
+   * @param conditions gives the settings that change the times
+   */
+  public static SwitchProbe of(
+      InitRequest request,
+      Probing.Ranks ranks,
+      Optional<TunedTable> tuned,
+      Supplier<String> conditions) {
+    boolean leads =
+        ranks.rank() == 0
+            && ranks.hosts() == 1
+            && tuned.isEmpty()
+            && request.device().kind() == Device.Kind.CUDA
+            && request.settings().get(PlanSettings.NCCL4J_PROBE) > 0;
+    Supplier<ProbeKey> key =
+        () ->
+            ProbeKey.of(
+                request.device().name() + " by " + SWITCH,
+                ranks.nRanks(),
+                CudaDevice.driverVersion(),
+                conditions.get(),
+                ranks.topology(),
+                SWITCH);
+    return new SwitchProbe(request.info(ranks.rank()), ranks.nRanks(), leads ? key : null);
+  }
+
+  /** Rank 0's message to all ranks. Reads a file. */
+  public String shared() {
+    return key == null
+        ? NO
+        : ProbeCache.ofUser()
+            .find(key.get(), info)
+            .map(table -> Double.toString(gigabytes(table)))
+            .orElse(DUE);
+  }
+
+  /** The speed that rank 0 has shared, in GB/s; empty without one. */
+  public static OptionalDouble known(String shared) {
+    return shared.isEmpty() || shared.equals(NO) || shared.equals(DUE)
+        ? OptionalDouble.empty()
+        : OptionalDouble.of(Double.parseDouble(shared));
+  }
+
+  /** True if all ranks measure. */
+  public static boolean isDue(String shared) {
+    return shared.equals(DUE);
+  }
+
+  /** Keeps the result of a measurement; other ranks than 0 keep none. */
+  public void keep(double gigabytes) {
+    if (key == null) {
+      return;
+    }
+    ProbeKey of = key.get();
+    double time = carried() / (gigabytes * 1e3);
+    String line =
+        String.format(Locale.ROOT, "%d AllReduce NVLS Simple %d:%.2f", nRanks, BYTES, time);
+    ProbeCache.ofUser().keep(of, new TunedTable(ProbeTable.NAME, of.model(), List.of(line)), info);
+  }
+
+  /** The speed by which an all-reduce takes the time that was kept. */
+  private double gigabytes(TunedTable table) {
+    String line = table.lines().get(0);
+    return carried() / (Double.parseDouble(line.substring(line.lastIndexOf(':') + 1)) * 1e3);
+  }
+
+  /** Bytes over a GPU's links, one way. */
+  private double carried() {
+    return (1 + 1.0 / nRanks) * BYTES;
+  }
+}
