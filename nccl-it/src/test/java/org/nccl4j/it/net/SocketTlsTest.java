@@ -58,10 +58,11 @@ class SocketTlsTest {
   /** A message through a wire; throws the receiver's error if both ends have one. */
   private static byte[] move(Map<String, String> settings, FaultyWireOf wired, byte[] data)
       throws Exception {
-    try (Net from = open(0, settings);
-        Net to = open(1, settings);
-        DeviceMemory out = Devices.host().allocate(data.length);
-        DeviceMemory in = Devices.host().allocate(data.length)) {
+    // After an error a socket's thread may write to the memory until its network is closed.
+    try (DeviceMemory out = Devices.host().allocate(data.length);
+        DeviceMemory in = Devices.host().allocate(data.length);
+        Net from = open(0, settings);
+        Net to = open(1, settings)) {
       NetListener listener = to.listen(0);
       byte[] handle = listener.handle();
       int port = ByteBuffer.wrap(handle).getShort(2) & 0xffff;
