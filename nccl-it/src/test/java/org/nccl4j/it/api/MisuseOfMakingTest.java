@@ -46,7 +46,7 @@ class MisuseOfMakingTest {
     Class<InvalidUsageException> use = InvalidUsageException.class;
     Device host = Devices.host();
     return Stream.of(
-        new MisuseCase(arg, "by color -5", (c, m, s) -> c.split(-5, 0)),
+        new MisuseCase(arg, "with color -5", (c, m, s) -> c.split(-5, 0)),
         new MisuseCase(
             arg, "has 2 ranks and cannot grow to 2", (c, m, s) -> c.grow(2, null, DEFAULTS)),
         new MisuseCase(arg, "without ranks [0]", (c, m, s) -> c.shrink(Set.of(0), ShrinkMode.WAIT)),
@@ -138,7 +138,7 @@ class MisuseOfMakingTest {
             (c, m, s) -> c.allGatherV(m, m, fine, negative, F32, s)),
         new MisuseCase(
             arg,
-            "sendCounts gives rank 1 100 elements at",
+            "sendCounts: for rank 1, 100 elements at",
             (c, m, s) -> c.allToAllV(m, large, null, m, fine, null, F32, s)),
         new MisuseCase(
             arg, "type is null", (c, m, s) -> c.reduceScatterV(m, m, fine, null, RedOp.SUM, s)),

@@ -65,7 +65,7 @@ class MisuseTest {
         new MisuseCase(
             arg, "there is no operation", (c, m, s) -> c.chosenAlgorithm("all_redoce", 1, F32)),
         new MisuseCase(arg, "there is no operation", (c, m, s) -> c.prepare("all_redoce", 1, F32)),
-        new MisuseCase(arg, "Send is prepared", (c, m, s) -> c.prepare("send", 1, F32)),
+        new MisuseCase(arg, "Send has no plan of its own", (c, m, s) -> c.prepare("send", 1, F32)),
         new MisuseCase(arg, "-1", (c, m, s) -> c.prepare("all_reduce", -1, F32)));
   }
 
@@ -248,7 +248,7 @@ class MisuseTest {
             () -> Communicator.initRank(2, UniqueId.create(), 0, Devices.host(), config));
     logger.setFilter(before);
     assertTrue(e.getMessage().contains("rank 1"), e.getMessage());
-    assertTrue(e.remedy().contains("the same NCCL_COMM_ID"), e.remedy());
+    assertTrue(e.remedy().contains("the same unique id or NCCL_COMM_ID"), e.remedy());
     String waits = "the bootstrap root still waits for rank 1 of 2; rank 0 joined";
     assertTrue(said.contains(waits), said.toString());
     assertTrue(System.nanoTime() - begin < 30_000_000_000L, "the deadline was 3 s");

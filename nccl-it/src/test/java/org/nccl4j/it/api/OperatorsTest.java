@@ -281,7 +281,7 @@ class OperatorsTest {
           assertThrows(
               InvalidArgumentException.class,
               () -> comm.allGatherV(data, data, new long[] {6, 6}, null, F32, stream));
-      assertTrue(e.getMessage().contains("gives rank 1 6 elements at 6"), e.getMessage());
+      assertTrue(e.getMessage().contains("for rank 1, 6 elements at offset 6"), e.getMessage());
       e =
           assertThrows(
               InvalidArgumentException.class,

@@ -63,7 +63,7 @@ class PlacementTest {
   void otherOffsetsInAWindow() throws Exception {
     assertNamed(
         "rank 0 runs it by DirectTwoShot, sends at byte 0 of window 2, receives at byte 0 of"
-            + " window 2, on rank 1 by DirectTwoShot, sends at byte 800 of window 2, receives at"
+            + " window 2, rank 1 by DirectTwoShot, sends at byte 800 of window 2, receives at"
             + " byte 800 of window 2",
         (comm, memory) -> {
           comm.registerWindow(memory);
@@ -74,7 +74,7 @@ class PlacementTest {
   @Test
   void otherOffsetsInMemoryThatEachRankRegistered() throws Exception {
     assertNamed(
-        "on rank 1 by DirectTwoShot, sends at byte 16 of window",
+        "rank 1 by DirectTwoShot, sends at byte 16 of window",
         (comm, memory) -> {
           comm.register(memory);
           return memory.slice(comm.rank() * 16L, 4 * COUNT);
@@ -84,7 +84,7 @@ class PlacementTest {
   @Test
   void aRankWithoutAWindow() throws Exception {
     assertNamed(
-        "on rank 1 without windows",
+        "rank 1 without windows",
         (comm, memory) -> {
           comm.registerWindow(memory);
           return comm.rank() == 0 ? memory : Devices.host().allocate(4 * COUNT);

@@ -191,7 +191,7 @@ class GpuNetTest {
   @Test
   void slotsLieInTheGpuBesideTheCard() throws Exception {
     Ran ran = byRelay(Map.of(), "cards");
-    assertContains(ran, "to 2: both have network IB, by roce0:1 and the memory of rank 1");
+    assertContains(ran, "to 2: both have network IB, through roce0:1 and the memory of rank 1");
     assertContains(ran, "rank 1 holds " + (32 << 20));
     assertContains(ran, "left 0");
     assertEquals(4, ran.count("cuMemExportToShareableHandle"), "tried, and of both parts");
@@ -205,7 +205,7 @@ class GpuNetTest {
   void ranksOfAHostConnectForEachOther() throws Exception {
     Ran ran = program.run(Map.of(), RailGpus.class, folder.toString());
     for (int relay : new int[] {0, 1, 2, 3}) {
-      assertContains(ran, "by lo and the memory of rank %d beside it (PXN)".formatted(relay));
+      assertContains(ran, "through lo and the memory of rank %d beside it (PXN)".formatted(relay));
     }
     assertEquals(0, ran.warnings(), ran.output());
     assertNothingIsLeft(ran);
@@ -214,7 +214,7 @@ class GpuNetTest {
   @Test
   void slotsOfAnotherRankLieInTheHostsMemoryWhereCardsTakeNoOther() throws Exception {
     Ran ran = byRelay(Map.of(), "sockets");
-    assertContains(ran, "to 2: both have network Socket, by lo and the memory of rank 1");
+    assertContains(ran, "to 2: both have network Socket, through lo and the memory of rank 1");
     assertContains(ran, "rank 1 holds 0");
     assertEquals(0, ran.count("cuMemImportFromShareableHandle"));
     assertTrue(ran.count("cuMemHostRegister_v2") > 0);
