@@ -109,8 +109,8 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
       if (text.isPresent() && !MERGED.contains(text.get())) {
         LOG.log(
             Logger.Level.WARNING,
-            "{0}={1} has no effect on communicators, which merge the ports of one card alone. It acts"
-                + " in nccl topo; name InfiniBand devices in NCCL_NET_FORCE_MERGE to merge others",
+            "{0}={1} affects only nccl topo: communicators merge only the ports of one card. Name"
+                + " InfiniBand devices in NCCL_NET_FORCE_MERGE to merge others",
             name,
             text.get());
       }
