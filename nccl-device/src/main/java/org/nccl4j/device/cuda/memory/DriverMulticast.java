@@ -101,8 +101,7 @@ public final class DriverMulticast implements MulticastObject {
   private void checkWanted(int member) {
     if (!wants(member) || handle != 0) {
       throw new InternalErrorException(
-          "member %d joined a multicast object without a request".formatted(member),
-          "report this");
+          "member %d joined a multicast object without a request".formatted(member), "report this");
     }
   }
 
