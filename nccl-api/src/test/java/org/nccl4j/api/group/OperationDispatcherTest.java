@@ -183,7 +183,7 @@ class OperationDispatcherTest {
         () -> calls.call(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), send, recv, 1, null));
     refused(
         InvalidArgumentException.class,
-        "made for float, the elements are int32",
+        "was created for float, but the elements are int32",
         () ->
             calls.call(
                 CallShape.of(Operation.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0),

@@ -33,7 +33,7 @@ class LauncherTest {
     launcher.enter();
     TimeoutException late = assertThrows(TimeoutException.class, launcher::enter);
     assertTrue(
-        late.getMessage().contains("waits for 20 ms while another thread"), late::getMessage);
+        late.getMessage().contains("has waited 20 ms while another thread"), late::getMessage);
     assertTrue(late.remedy().contains("NCCL4J_TIMEOUT"), late::remedy);
     launcher.leave();
     launcher.enter(); // the call that failed has not changed the order

@@ -53,7 +53,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
     }
 
     double error() {
-      return median() / predicted;
+      return median() / Math.max(LEAST_MICROSECONDS, predicted);
     }
   }
 

@@ -88,6 +88,18 @@ class LearnedTableTest {
     assertEquals(4 * 10 / (10 * 1000.0), LearnedTable.of(List.of(file(0, samples))).share(), 1e-9);
   }
 
+  /** A file's figures have two digits behind the point. */
+  @Test
+  void aPredictionOfNoTimeHasABoundedError() {
+    List<TrialTimes.Sample> samples = new ArrayList<>();
+    for (int call = 0; call < 3; call++) {
+      samples.add(sample(0, call, RING, 0, 1));
+    }
+    assertTrue(
+        LearnedTable.of(List.of(file(0, samples))).lines().stream()
+            .noneMatch(line -> line.contains("Infinity")));
+  }
+
   @Test
   void fewTrialsAndOtherDevicesAreRefused() {
     var few = assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(files(2)));
