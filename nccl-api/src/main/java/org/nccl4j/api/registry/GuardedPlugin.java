@@ -101,7 +101,7 @@ record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
       throw blamed(method, e.getCause());
     }
     if (answer == null && method.getReturnType() != void.class && !mayBeNull(method)) {
-      throw wrong(method, "answers null to", null);
+      throw wrong(method, "returns null from", null);
     }
     check(method, answer);
     if (answer instanceof NetSender sender && method.getReturnType() == NetSender.class) {
@@ -189,7 +189,7 @@ record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
   /** An answer that may not be null. */
   <T> T answered(String call, T answer) {
     if (answer == null) {
-      throw wrong(call, "answers null to", null);
+      throw wrong(call, "returns null from", null);
     }
     return answer;
   }

@@ -481,7 +481,8 @@ class CallsDifferTest {
     }
     for (CompletableFuture<Communicator> each : joining) {
       Throwable thrown = assertThrows(Exception.class, each::join).getCause();
-      assertTrue(thrown.getMessage().contains("different NCCL_CHECK_MODE"), thrown.getMessage());
+      assertTrue(
+          thrown.getMessage().contains("different values of NCCL_CHECK_MODE"), thrown.getMessage());
     }
   }
 }

@@ -41,7 +41,7 @@ class ChoosingSettingsTest {
     for (CompletableFuture<Communicator> rank : make(plain, plain, plain.with(name, value))) {
       var thrown = assertThrows(CompletionException.class, rank::join);
       String message = thrown.getCause().getMessage(); // a rank may hear it from another
-      assertTrue(message.contains("ranks 0 and 2 have different " + name), message);
+      assertTrue(message.contains("ranks 0 and 2 have different values of " + name), message);
       assertTrue(message.contains("'" + shown + "'"), message);
       assertTrue(message.contains("give all ranks the same value"), message);
     }
@@ -67,7 +67,7 @@ class ChoosingSettingsTest {
     for (int rank = 2; rank < 4; rank++) {
       var thrown = assertThrows(CompletionException.class, splits.get(rank)::join);
       String message = thrown.getCause().getMessage();
-      assertTrue(message.contains("ranks 2 and 3 have different NCCL_ALGO"), message);
+      assertTrue(message.contains("ranks 2 and 3 have different values of NCCL_ALGO"), message);
     }
     for (int rank = 0; rank < 2; rank++) {
       splits.get(rank).join().orElseThrow().close();

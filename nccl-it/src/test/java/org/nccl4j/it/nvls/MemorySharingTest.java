@@ -212,7 +212,7 @@ class MemorySharingTest {
     Ran ran = threads(Map.of("FAKECUDA_CORRUPT", "1"));
     assertContains(ran, "transports {1=SHM}");
     assertContains(ran, "ranks 0 and 1 cannot use P2P and use SHM instead");
-    assertContains(ran, "what rank 1 wrote arrived changed");
+    assertContains(ran, "the data that rank 1 wrote arrived changed");
     assertContains(ran, "IOMMU");
     assertEquals(1, ran.warnings(), "one for the pair: " + ran.output());
   }
@@ -233,7 +233,9 @@ class MemorySharingTest {
     assertEquals(1, ran.status(), ran.output());
     assertContains(ran, "no transport connects rank");
     // Either may be the first that fails.
-    assertTrue(ran.output().matches("(?s).*what rank [01] wrote arrived changed.*"), ran.output());
+    assertTrue(
+        ran.output().matches("(?s).*the data that rank [01] wrote arrived changed.*"),
+        ran.output());
   }
 
   @ParameterizedTest

@@ -153,7 +153,7 @@ class TrialsTest {
     var error =
         assertThrows(
             NcclException.class, () -> Communicator.initRank(2, id, 0, Devices.host(), trying()));
-    assertTrue(error.problem().contains("different NCCL4J_TRIALS"), error.problem());
+    assertTrue(error.problem().contains("different values of NCCL4J_TRIALS"), error.problem());
     assertThrows(CompletionException.class, other::join);
   }
 

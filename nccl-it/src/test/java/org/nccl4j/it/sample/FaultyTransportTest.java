@@ -160,26 +160,26 @@ final class FaultyTransportTest {
     Map<String, String> defects =
         Map.ofEntries(
             Map.entry("name throws", "fails with java.lang.IllegalStateException: no name in name"),
-            Map.entry("name null", "answers null to name"),
+            Map.entry("name null", "returns null from name"),
             Map.entry("open throws", "fails with java.lang.IllegalStateException: no open in open"),
             Map.entry("open links", "fails with java.lang.NoClassDefFoundError"),
-            Map.entry("open null", "answers null to open"),
+            Map.entry("open null", "returns null from open"),
             Map.entry(
                 "canConnect throws",
                 "(org.example.faulty.FaultyLinks$Provider) fails with"
                     + " java.lang.IllegalStateException"),
             Map.entry(
                 "canConnect null",
-                "transport faulty (org.example.faulty.FaultyLinks$Provider) answers null to"
+                "transport faulty (org.example.faulty.FaultyLinks$Provider) returns null from"
                     + " canConnect"),
-            Map.entry("sender null", "answers null to sender"),
+            Map.entry("sender null", "returns null from sender"),
             Map.entry("receiver links", "fails with java.lang.NoClassDefFoundError"),
-            Map.entry("handle null", "answers null to handle"),
-            Map.entry("handle long", "answers 5000 bytes, more than 4096, to handle"),
+            Map.entry("handle null", "returns null from handle"),
+            Map.entry("handle long", "returns 5000 bytes, more than 4096, from handle"),
             Map.entry("connect throws", "no connect in connect"),
-            Map.entry("connection null", "answers null to connection"),
-            Map.entry("connection small", "gives the data side 64 bytes, where "),
-            Map.entry("memory null", "gives the data side no memory, where "));
+            Map.entry("connection null", "returns null from connection"),
+            Map.entry("connection small", "gives the data side 64 bytes instead of "),
+            Map.entry("memory null", "gives the data side no memory instead of "));
     CompiledPlugins plugins = CompiledPlugins.of(folder, SOURCE, services);
     try {
       for (Map.Entry<String, String> defect : defects.entrySet()) {

@@ -36,8 +36,8 @@ final class ArenaHandleTest {
     byte[] good = HANDLE.encode();
     assertRefused("not of this transport", new byte[0], 3, End.RECEIVER, LAYOUT);
     assertRefused("not of this transport", Arrays.copyOf(good, 25), 3, End.RECEIVER, LAYOUT);
-    assertRefused("the receiver of rank 2 was expected", good, 2, End.RECEIVER, LAYOUT);
-    assertRefused("the sender of rank 3 was expected", good, 3, End.SENDER, LAYOUT);
+    assertRefused("instead of the receiver of rank 2", good, 2, End.RECEIVER, LAYOUT);
+    assertRefused("instead of the sender of rank 3", good, 3, End.SENDER, LAYOUT);
     assertRefused("capacity=8", good, 3, End.RECEIVER, new ArenaLayout(8, 655_616));
     assertRefused("dataBytes=4096", good, 3, End.RECEIVER, new ArenaLayout(320, 4096));
     byte[] badNumber = new ArenaHandle(End.RECEIVER, 3, -1, LAYOUT, "").encode();

@@ -96,8 +96,7 @@ public record TuningSettings(Map<String, String> values) {
           if (theirs != null && !theirs.equals(value)) {
             throw new InvalidUsageException(
                 ErrorId.SETTINGS_DIFFER,
-                ("ranks %d and %d would choose different algorithms: their values of %s are '%s'"
-                        + " and '%s'")
+                "ranks %d and %d have different values of %s, '%s' and '%s', and would wait for each other"
                     .formatted(rank, other, name, value, theirs),
                 "give all ranks the same value, or none");
           }
