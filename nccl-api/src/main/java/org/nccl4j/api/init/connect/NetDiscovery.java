@@ -38,7 +38,7 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
           .map(TopoSetting::name)
           .toList();
 
-  /** What InfiniBand does: ports of one card, or none. */
+  /** Levels that InfiniBand obeys: it merges the ports of one card, or none. */
   private static final Set<String> MERGED = Set.of("PORT", "LOC", "");
 
   private record Context(int rank, byte[] secret, Settings settings) implements NetContext {

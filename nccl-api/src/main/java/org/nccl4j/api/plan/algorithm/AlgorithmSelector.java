@@ -70,7 +70,7 @@ public final class AlgorithmSelector {
   }
 
   /**
-   * What a collective may go by over connections, the cheapest first. Algorithms of NVLS are left
+   * The choices of a collective over connections, the cheapest first. Algorithms of NVLS are left
    * out but for the first, since NVLS's memory is made for a choice alone.
    */
   public List<AlgorithmChoice> choices(Operation operation, long bytes, DataType type, RedOp op) {
@@ -79,7 +79,7 @@ public final class AlgorithmSelector {
   }
 
   /**
-   * What a collective on buffers may go by: first the choice of {@link #choose(Operation, long,
+   * The choices of a collective on buffers: first the one of {@link #choose(Operation, long,
    * DataType, RedOp, BufferReach)}, then the others, the cheapest first, as {@link
    * #choices(Operation, long, DataType, RedOp)}. Where the choice goes over connections, ranks may
    * pass different places in their windows, and so algorithms between windows are left out.

@@ -51,7 +51,7 @@ class SwitchSpeedTest {
     assertEquals(20 + 1.125 * (1L << 30) / 50e3, slow, 1);
   }
 
-  /** What was chosen without NVLS before the measurement would be so after it. */
+  /** A choice without NVLS before the measurement is the same after it. */
   @ParameterizedTest
   @CsvSource({"50", "200", "300", "5000"})
   void choicesBeforeAndAfterAreAlike(double gigabytes) {
