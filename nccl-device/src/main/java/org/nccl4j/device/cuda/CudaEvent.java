@@ -35,9 +35,11 @@ final class CudaEvent extends DeviceEvent {
     return event;
   }
 
+  /** {@inheritDoc} Does not disturb streams that are being captured. */
   @Override
   public boolean isComplete() {
-    return CudaLibrary.isEventComplete(handle(), gpu);
+    long asked = handle();
+    return gpu.context().get(() -> CudaLibrary.isEventComplete(asked, gpu));
   }
 
   @Override
@@ -59,7 +61,8 @@ final class CudaEvent extends DeviceEvent {
           "the time between two events is requested before both have happened",
           "synchronize the later event first");
     }
-    return 1000.0 * CudaLibrary.elapsedMilliseconds(other.event, event, gpu);
+    return 1000.0
+        * gpu.context().get(() -> CudaLibrary.elapsedMilliseconds(other.event, event, gpu));
   }
 
   @Override

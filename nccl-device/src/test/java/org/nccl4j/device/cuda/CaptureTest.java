@@ -17,7 +17,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.bind.Offheap;
@@ -215,6 +217,23 @@ class CaptureTest {
     }
     CudaLibrary.destroyGraph(0, CudaLibrary.endCapture(users, device), device);
     CudaLibrary.destroyStream(users, device);
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  @Test
+  void whoCapturesMayAskAboutEventsOfOtherStreams() {
+    CudaDevice device = ranks.devices.get(0);
+    try (DeviceStream other = device.createStream();
+        DeviceEvent begin = device.createEvent();
+        DeviceEvent end = device.createEvent()) {
+      other.record(begin);
+      other.record(end);
+      stream.beginCapture();
+      launch();
+      assertTrue(end.isComplete());
+      assertEquals(1500, end.microsecondsSince(begin));
+      stream.endCapture().close();
+    }
     assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
   }
 
