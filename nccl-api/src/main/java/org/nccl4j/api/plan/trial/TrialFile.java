@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -41,6 +42,10 @@ public final class TrialFile {
   private static final String VERSION = "nccl4j trials 1";
   private static final String PREFIX = "trials-";
   private static final String SUFFIX = ".txt";
+
+  /** Behind the name of a file that is being created. */
+  private static final String NEW = ".new";
+
   private static final int SAMPLE_WORDS = 8;
   private static final int PREDICTED_WORDS = 4;
 
@@ -78,10 +83,19 @@ public final class TrialFile {
         sample.measured());
   }
 
-  /** Creates a file, with its folder; an older one of the same name is replaced. */
+  /**
+   * Creates a file, with its folder; an older one of the same name is replaced. The file has all
+   * lines as soon as it is there: who reads the folder meanwhile never sees a part of its header.
+   */
   static void create(Path file, List<String> lines) throws IOException {
     Files.createDirectories(file.toAbsolutePath().getParent());
-    Files.write(file, lines, StandardCharsets.UTF_8);
+    Path written = file.resolveSibling(file.getFileName() + NEW);
+    try {
+      Files.write(written, lines, StandardCharsets.UTF_8);
+      Files.move(written, file, StandardCopyOption.ATOMIC_MOVE);
+    } finally {
+      Files.deleteIfExists(written);
+    }
   }
 
   static void append(Path file, List<String> lines) throws IOException {

@@ -7,10 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.InvalidArgumentException;
@@ -37,6 +39,32 @@ class TrialFileTest {
     Path file = folder.resolve(TrialFile.name(-2, 1, 77));
     TrialFile.create(file, lines);
     return file;
+  }
+
+  /** A job writes while its files are read: those that are there are whole. */
+  @Test
+  void aFileIsThereOnceItsHeaderIs() throws IOException {
+    List<String> lines = lines();
+    TrialTimes whole = TrialFile.parse("file", lines);
+    write(lines);
+    List<String> looking =
+        new AbstractList<>() {
+          @Override
+          public String get(int line) {
+            assertEquals(List.of(whole), TrialFile.readAll(folder), "before line " + line);
+            return lines.get(line);
+          }
+
+          @Override
+          public int size() {
+            return lines.size();
+          }
+        };
+    write(looking);
+    assertEquals(List.of(whole), TrialFile.readAll(folder));
+    try (Stream<Path> left = Files.list(folder)) {
+      assertEquals(1, left.count());
+    }
   }
 
   @Test
