@@ -6,9 +6,12 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.Net;
@@ -46,13 +49,54 @@ class ClosedPortTest {
             receiver[0] = receiver[0] == null ? listener.accept() : receiver[0];
             return sender.isConnected() & receiver[0] != null;
           });
-      return ByteBuffer.wrap(listener.handle()).getShort(2) & 0xffff;
+      return port(listener);
     }
+  }
+
+  private static int port(NetListener listener) {
+    return ByteBuffer.wrap(listener.handle()).getShort(2) & 0xffff;
   }
 
   @Test
   void itIsClosedWhereNothingCanTakeOver() throws IOException {
     assertEquals(false, isOpenBehind("0"));
+  }
+
+  /** A selector that waits for sockets would keep the system's port open. */
+  @Test
+  void itIsClosedWhileItsWatchRests() throws IOException {
+    Map<String, String> settings =
+        Map.of("NCCL4J_NET_FAILOVER_TIMEOUT", "10s", "NCCL4J_NET_SILENCE_TIMEOUT", "40ms");
+    try (Net near = new SocketNetProvider().open(LoopbackContext.of(0, settings));
+        Net far = new SocketNetProvider().open(LoopbackContext.of(1, settings))) {
+      NetListener unused = far.listen(0);
+      connect(far, near);
+      WiredRanks.until(ClosedPortTest::watchesRest);
+      int port = port(unused);
+      unused.close();
+      WiredRanks.until(() -> isFree(port)); // to connect would end the rest
+    }
+  }
+
+  private static boolean isFree(int port) {
+    try (ServerSocket other = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+      return other.isBound();
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  private static boolean watchesRest() {
+    List<Thread> watches =
+        Thread.getAllStackTraces().keySet().stream()
+            .filter(thread -> thread.getName().equals("nccl4j-socket-watch"))
+            .toList();
+    return watches.size() == 2
+        && watches.stream()
+            .allMatch(
+                watch ->
+                    Stream.of(watch.getStackTrace())
+                        .anyMatch(frame -> frame.getMethodName().equals("rest")));
   }
 
   @Test

@@ -194,12 +194,18 @@ final class SocketListener implements NetListener {
     if (!closed) {
       closed = true;
       if (link == null || watch.bound().isZero()) {
-        port.remove(handle.token());
+        leavePort();
       }
       if (receiver == null) {
         (source == null ? awaited : source).close();
       }
     }
+  }
+
+  /** Lets the port close with its last listener: a watch that rests would keep it open. */
+  private void leavePort() {
+    port.remove(handle.token());
+    watch.wake();
   }
 
   /** Closes what it has accepted, too. */
@@ -257,7 +263,7 @@ final class SocketListener implements NetListener {
     public void close() {
       if (link != null) {
         link.end();
-        port.remove(handle.token());
+        leavePort();
       }
       for (DataChannel socket : sockets) {
         Sockets.close(socket);
