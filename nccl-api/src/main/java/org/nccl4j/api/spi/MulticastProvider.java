@@ -42,7 +42,11 @@ public interface MulticastProvider {
 
   /** Lets ranks exchange a few bytes; every rank makes the same number of calls. */
   interface Exchange {
-    /** Returns all ranks' bytes, by rank. */
+    /**
+     * Returns all ranks' bytes, by rank.
+     *
+     * @param mine at most 2 KiB, behind which it may be cut
+     */
     List<byte[]> allGather(byte[] mine);
 
     /**

@@ -1,11 +1,14 @@
 package org.nccl4j.api.window;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
@@ -26,6 +29,9 @@ import org.nccl4j.device.symmetric.WindowView;
  * call them in the same order; any thread may, one at a time. {@link #find} is for any thread.
  */
 public final class WindowRegistry implements AutoCloseable {
+  /** Bytes that a rank says at once where the ranks compare their windows. */
+  private static final int PART_BYTES = 1 << 10;
+
   private final WindowSetup setup;
   private final LsaTeam team;
   private final boolean apart;
@@ -154,11 +160,29 @@ public final class WindowRegistry implements AutoCloseable {
   private static List<String> common(Exchange exchange, Set<String> mine) {
     List<String> common = new ArrayList<>(mine);
     byte[] text = String.join("\n", mine).getBytes(StandardCharsets.UTF_8);
-    for (byte[] theirs : exchange.allGather(text)) {
+    for (byte[] theirs : whole(exchange, text)) {
       common.retainAll(List.of(new String(theirs, StandardCharsets.UTF_8).split("\n")));
     }
     common.sort(null);
     return common;
+  }
+
+  /** All ranks' texts, a part of each at a time: an exchange may cut what is longer. */
+  private static List<byte[]> whole(Exchange exchange, byte[] mine) {
+    Map<Integer, ByteArrayOutputStream> texts = new TreeMap<>();
+    boolean more = true;
+    for (int at = 0; more; at += PART_BYTES) {
+      int begin = Math.min(at, mine.length);
+      int end = Math.min(mine.length, begin + PART_BYTES);
+      List<byte[]> parts = exchange.allGather(Arrays.copyOfRange(mine, begin, end));
+      more = false;
+      for (int rank = 0; rank < parts.size(); rank++) {
+        byte[] part = parts.get(rank);
+        texts.computeIfAbsent(rank, none -> new ByteArrayOutputStream()).writeBytes(part);
+        more |= part.length == PART_BYTES;
+      }
+    }
+    return texts.values().stream().map(ByteArrayOutputStream::toByteArray).toList();
   }
 
   /** Bytes of the library's own window on this rank. */

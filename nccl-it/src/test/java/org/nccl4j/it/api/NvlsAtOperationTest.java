@@ -108,6 +108,27 @@ class NvlsAtOperationTest {
     }
   }
 
+  /** So many windows of before that a rank cannot name all of them at once. */
+  @Test
+  void allWindowsOfBeforeAreReached() throws Exception {
+    try (Ranks ranks = new Ranks(N, LATER)) {
+      ranks.run(
+          (comm, stream) -> {
+            List<DeviceMemory> memories = new ArrayList<>();
+            List<Window> windows = new ArrayList<>();
+            for (int i = 0; i < 100; i++) {
+              memories.add(Devices.host().memAlloc(4L * COUNT));
+              windows.add(comm.registerWindow(memories.get(i)));
+            }
+            for (DeviceMemory memory : memories) {
+              assertMeanInPlace(comm, memory, stream);
+            }
+            windows.forEach(comm::deregisterWindow);
+            memories.forEach(DeviceMemory::close);
+          });
+    }
+  }
+
   private static void assertInWindows(Communicator comm, String way) {
     String table = comm.explain("all_reduce", COUNT, DataType.FLOAT32);
     assertTrue(table.contains("chosen with windows: " + way), table);
