@@ -223,7 +223,7 @@ class ProxyStepsTest {
     activate(0);
     int operations = 1000;
     try (Ranks ranks = new Ranks(2, net())) {
-      Allocation allocation = new Allocation(2, operations, NetCostTest.workers());
+      Allocation allocation = new Allocation(2, operations, NetCostTest.carriers());
       ranks.run(
           (comm, stream) -> {
             try (DeviceMemory data = Ranks.floats(2, i -> 1)) {
