@@ -6,14 +6,17 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.NvlsAccess;
@@ -22,6 +25,8 @@ import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.plan.algorithm.TunerHook;
+import org.nccl4j.api.plan.trial.TrialFile;
+import org.nccl4j.api.plan.trial.Trials;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -51,6 +56,9 @@ import org.nccl4j.operation.Operation;
 class OperationDispatcherTest {
   private static final int RANKS = 4;
   private static final Duration DEADLINE = Duration.ofSeconds(60);
+
+  /** Enough for more trials than events may be under way at once. */
+  private static final int TRIED_CALLS = 25_000;
 
   private final HostDevice device = HostDevice.instance();
   private final FakeKernels kernels = new FakeKernels();
@@ -124,6 +132,55 @@ class OperationDispatcherTest {
     call(Operation.ALL_REDUCE, 0, 16);
     assertEquals(1, kernels.plans.size());
     assertEquals(2, kernels.launches.size());
+  }
+
+  private static Trials trials(int rank, Path folder, Device device) {
+    return new Trials(
+        device,
+        new Trials.Rank(5, rank, RANKS, "a host"),
+        folder.toString(),
+        new InfoLog(Settings.ofProcess(Map.of()), "test"));
+  }
+
+  private static List<String> ways(FakeKernels by) {
+    return by.launches.stream()
+        .map(launch -> launch.plan().collective())
+        .map(work -> work.algorithm() + " " + work.protocol())
+        .toList();
+  }
+
+  /**
+   * Ranks try the same in the same calls, although one of them is refused each call once, as for a
+   * buffer that was closed. A refused trial leaves nothing behind.
+   */
+  @Test
+  void aCallThatIsRefusedIsNoCallOfTheTrials(@TempDir Path folder) {
+    FakeKernels others = new FakeKernels();
+    OperationDispatcher other = dispatcher(1, others, new Launcher(others, DEADLINE));
+    calls.tryOut(trials(0, folder, device));
+    other.tryOut(trials(1, folder, device));
+    long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    for (int call = 0; call < TRIED_CALLS; call++) {
+      kernels.launchError = new InternalErrorException("refused", "try again");
+      assertThrows(InternalErrorException.class, () -> call(Operation.ALL_REDUCE, 0, 16));
+      kernels.launchError = null;
+      call(Operation.ALL_REDUCE, 0, 16);
+      other.call(shape, send, recv, 16, stream);
+      stream.synchronize();
+    }
+    List<String> ways = ways(kernels);
+    assertEquals(ways(others), ways);
+    assertTrue(Set.copyOf(ways).size() > 1, "something was tried");
+    List<FakeKernels.Plan> tried =
+        kernels.plans.stream().filter(plan -> plan != kernels.plans.get(0)).toList();
+    assertTrue(tried.stream().allMatch(plan -> plan.discards() == 1));
+    calls.endTrials();
+    other.endTrials();
+    other.close(/* idle= */ true);
+    List<Integer> measured =
+        TrialFile.readAll(folder).stream().map(file -> file.samples().size()).toList();
+    assertEquals(measured.get(1), measured.get(0));
+    assertTrue(measured.get(0) > tried.size() / 2, "as many of the chosen way as of others");
   }
 
   @Test

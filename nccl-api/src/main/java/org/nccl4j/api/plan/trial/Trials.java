@@ -119,16 +119,21 @@ public final class Trials {
       DeviceStream stream,
       long shape,
       long count) {
-    Shape called = find(shape, count);
-    if (called == null) {
-      called = add(send, recv, shape, count);
-    }
-    int index = called == null ? TrialSchedule.UNMEASURED : called.schedule.of(called.calls++);
+    Shape known = find(shape, count);
+    Shape called = known == null ? made(send, recv, shape, count) : known;
+    int index = called == null ? TrialSchedule.UNMEASURED : called.schedule.of(called.calls);
     if (index == TrialSchedule.UNMEASURED || stream.isCapturing()) {
       launcher.launchCollective(plan, send, recv, stream, shape, count);
     } else {
       collect();
       measure(called, index, plan, send, recv, stream);
+    }
+    // A call that is refused here is none on the other ranks: it counts once it is launched.
+    if (called != null) {
+      called.calls++;
+      if (known == null) {
+        keep(called);
+      }
     }
   }
 
@@ -146,24 +151,31 @@ public final class Trials {
       DeviceMemory recv,
       DeviceStream stream) {
     List<AlgorithmChoice> choices = called.schedule.choices();
+    boolean fits = called.schedule.fits(planner.choices(called.shape, send, recv, called.count));
+    KernelPlan launched =
+        fits && index != TrialSchedule.CHOSEN
+            ? planner.planBy(choices.get(index), called.shape, send, recv, called.count)
+            : plan;
     Events events = null;
-    KernelPlan launched = plan;
-    if (called.schedule.fits(planner.choices(called.shape, send, recv, called.count))) {
-      events = events();
-      if (index != TrialSchedule.CHOSEN) {
-        launched = planner.planBy(choices.get(index), called.shape, send, recv, called.count);
+    boolean measured = false;
+    try {
+      events = fits ? events() : null;
+      if (events != null) {
+        stream.record(events.begin);
       }
-    }
-    if (events != null) {
-      stream.record(events.begin);
-    }
-    launcher.launchCollective(launched, send, recv, stream, called.shape, called.count);
-    if (events != null) {
-      stream.record(events.end);
-      underWay.add(new UnderWay(called, called.calls - 1, index, events));
-    }
-    if (launched != plan) {
-      launched.discard();
+      launcher.launchCollective(launched, send, recv, stream, called.shape, called.count);
+      if (events != null) {
+        stream.record(events.end);
+        underWay.add(new UnderWay(called, called.calls, index, events));
+        measured = true;
+      }
+    } finally {
+      if (events != null && !measured) {
+        free.add(events);
+      }
+      if (launched != plan) {
+        launched.discard();
+      }
     }
   }
 
@@ -182,22 +194,26 @@ public final class Trials {
     return (int) (((count * 31 + shape) * 0x9E3779B97F4A7C15L) >>> 56);
   }
 
-  /** Null where there are enough shapes, or where nothing can be tried. */
-  private Shape add(DeviceMemory send, DeviceMemory recv, long shape, long count) {
+  /** A new shape; null where there are enough, or where nothing can be tried. */
+  private Shape made(DeviceMemory send, DeviceMemory recv, long shape, long count) {
     if (nShapes == MOST_SHAPES || !CallShape.operation(shape).isCollective()) {
       return null;
     }
     TrialSchedule schedule = TrialSchedule.of(planner.choices(shape, send, recv, count));
-    int place = place(shape, count);
+    return new Shape(shape, count, nShapes, schedule);
+  }
+
+  private void keep(Shape made) {
+    int place = place(made.shape, made.count);
     while (shapes[place] != null) {
       place = (place + 1) % PLACES;
     }
-    Shape added = new Shape(shape, count, nShapes++, schedule);
-    shapes[place] = added;
-    if (rank == 0 && predicted.add(CallShape.operation(shape))) {
-      predictions(CallShape.operation(shape));
+    shapes[place] = made;
+    nShapes++;
+    Operation operation = CallShape.operation(made.shape);
+    if (rank == 0 && predicted.add(operation)) {
+      predictions(operation);
     }
-    return added;
   }
 
   /** Keeps the predicted times of all ways of an operation. */
