@@ -29,6 +29,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.LocalRegistration;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -493,13 +494,15 @@ public final class CommunicatorState {
       }
     }
     boolean free = idle;
+    CloseAll all = new CloseAll();
     if (free) {
-      queue.endTrials();
+      all.take(queue::endTrials); // asks a GPU's driver, which may have failed
     }
     queue.close(free);
     others.keySet().forEach(other -> other.close(free));
     engine.launcher().hooks().close();
     engine.resources().leave(left(end), idle);
+    all.end();
   }
 
   /** Has the other ranks not wait for operations of this one that never come. */

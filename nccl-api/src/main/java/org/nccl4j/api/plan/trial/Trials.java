@@ -11,6 +11,7 @@ import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -270,15 +271,17 @@ public final class Trials {
 
   /** Writes what has been measured, and frees the events. The thread that closes the dispatcher. */
   public void close() {
-    collect();
+    CloseAll all = new CloseAll();
+    all.take(this::collect);
     log.write();
     underWay.forEach(each -> free.add(each.events));
     underWay.clear();
     free.forEach(
         each -> {
-          each.begin.close();
-          each.end.close();
+          all.take(each.begin::close);
+          all.take(each.end::close);
         });
     free.clear();
+    all.end();
   }
 }
