@@ -79,9 +79,12 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
       }
     }
     int most = 0;
+    List<Map<Call, Sample>> merged = new ArrayList<>();
     for (int nRanks : new TreeSet<>(files.stream().map(TrialTimes::nRanks).toList())) {
       List<TrialTimes> these = files.stream().filter(file -> file.nRanks() == nRanks).toList();
-      Map<Point, Measured> measured = measured(leastWaits(these).values());
+      Map<Call, Sample> calls = leastWaits(these);
+      merged.add(calls);
+      Map<Point, Measured> measured = measured(calls.values());
       most =
           Math.max(most, measured.values().stream().mapToInt(m -> m.times.size()).max().orElse(0));
       measured.values().removeIf(each -> each.times.size() < FEWEST);
@@ -95,7 +98,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
               .formatted(FEWEST, most),
           "let the job run longer");
     }
-    return new LearnedTable(lines, report, share(files));
+    return new LearnedTable(lines, report, share(merged));
   }
 
   /** Each call with the least of the ranks' times. */
@@ -226,11 +229,11 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
   }
 
   /** The time that the trials took beyond the chosen ways' part of all calls' time. */
-  private static double share(List<TrialTimes> files) {
+  private static double share(List<Map<Call, Sample>> merged) {
     record Shape(long communicator, int shape) {}
     Map<Shape, List<Map.Entry<Call, Sample>>> shapes = new LinkedHashMap<>();
-    leastWaits(files)
-        .entrySet()
+    merged.stream()
+        .flatMap(calls -> calls.entrySet().stream())
         .forEach(
             each ->
                 shapes
