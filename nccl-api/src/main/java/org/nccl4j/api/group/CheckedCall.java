@@ -51,23 +51,23 @@ final class CheckedCall {
       long nextCount,
       DeviceStream nextStream) {
     return nextStream != null
-        && same(shape, nextShape)
-            & same(count, nextCount)
-            & same(send, nextSend)
-            & same(recv, nextRecv)
-            & same(stream, nextStream);
+        && isSameNumber(shape, nextShape)
+            & isSameNumber(count, nextCount)
+            & isSameObject(send, nextSend)
+            & isSameObject(recv, nextRecv)
+            & isSameObject(stream, nextStream);
   }
 
   /** True if both are the same object. One profile for all, so that C2 knows both outcomes. */
   @HotPath
   @SuppressWarnings("ReferenceEquality")
-  private static boolean same(Object one, Object other) {
+  private static boolean isSameObject(Object one, Object other) {
     return one == other;
   }
 
   /** True if both are the same number; likewise. */
   @HotPath
-  private static boolean same(long one, long other) {
+  private static boolean isSameNumber(long one, long other) {
     return one == other;
   }
 

@@ -130,22 +130,22 @@ final class LaunchQueue {
         return false;
       }
       boolean ends = (position & LONGEST_ENTRY - 1) == 0;
-      return same(operations[entry], ends ? null : operation)
-          & same(sends[entry], send)
-          & same(recvs[entry], recv)
-          & same(tickets[entry] - begins[entry], ticket - position + (ends ? 1 : 0));
+      return isSameObject(operations[entry], ends ? null : operation)
+          & isSameObject(sends[entry], send)
+          & isSameObject(recvs[entry], recv)
+          & isSameNumber(tickets[entry] - begins[entry], ticket - position + (ends ? 1 : 0));
     }
 
     /** True if both are the same object. One profile for all, so that C2 knows both outcomes. */
     @HotPath
     @SuppressWarnings("ReferenceEquality")
-    private static boolean same(Object one, Object other) {
+    private static boolean isSameObject(Object one, Object other) {
       return one == other;
     }
 
     /** True if both are the same number; likewise. */
     @HotPath
-    private static boolean same(long one, long other) {
+    private static boolean isSameNumber(long one, long other) {
       return one == other;
     }
 
