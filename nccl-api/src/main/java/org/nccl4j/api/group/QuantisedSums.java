@@ -32,8 +32,10 @@ import org.nccl4j.operation.Operation;
  * thread that is in the launcher.
  */
 public final class QuantisedSums {
-  /** Plans of calls that differ in shape or count; a power of two. */
-  private static final int PLACES = 64;
+  private static final int PLACE_BITS = 6;
+
+  /** Plans of calls that differ in shape or count. */
+  private static final int PLACES = 1 << PLACE_BITS;
 
   /** Of the host's steps of an all-reduce for each element, as measured; docs/benchmarks. */
   private static final double HOST_NANOS = 9;
@@ -269,7 +271,7 @@ public final class QuantisedSums {
 
   @HotPath
   private Call call(Planner planner, long shape, long count) {
-    int place = (int) ((count * 31 + shape) * 0x9E3779B97F4A7C15L >>> 58);
+    int place = CallShape.place(CallShape.hash(shape, count), PLACE_BITS);
     Call known = calls[place];
     return known != null && known.count == count && known.shape == shape
         ? known

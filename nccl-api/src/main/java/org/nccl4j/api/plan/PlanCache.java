@@ -2,6 +2,7 @@ package org.nccl4j.api.plan;
 
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /**
@@ -10,8 +11,10 @@ import org.nccl4j.device.kernel.KernelPlan;
  * replaces the plan that it leads to.
  */
 final class PlanCache {
+  private static final int PLACE_BITS = 10;
+
   /** Places of a half. */
-  private static final int PLACES = 1024;
+  private static final int PLACES = 1 << PLACE_BITS;
 
   /**
    * A plan, or a decision.
@@ -34,13 +37,13 @@ final class PlanCache {
   /** The plan of a shape on any buffers, or null. */
   @HotPath
   KernelPlan find(long shape, long count) {
-    Entry entry = entries[place(hash(shape, count))];
+    Entry entry = entries[place(CallShape.hash(shape, count))];
     return entry != null && entry.count == count && entry.shape == shape ? entry.plan : null;
   }
 
   /** Keeps the plan of a shape on any buffers. */
   KernelPlan put(long shape, long count, KernelPlan plan) {
-    int place = place(hash(shape, count));
+    int place = place(CallShape.hash(shape, count));
     return put(place, new Entry(shape, count, null, null, /* overlaps= */ false, plan)).plan;
   }
 
@@ -74,21 +77,17 @@ final class PlanCache {
   }
 
   @HotPath
-  private static long hash(long shape, long count) {
-    return count * 31 + shape;
-  }
-
-  @HotPath
   private static long hash(long shape, long count, RegisteredWindow from, RegisteredWindow to) {
+    long call = CallShape.hash(shape, count);
     if (from == null && to == null) {
-      return hash(shape, count);
+      return call;
     }
-    long hash = hash(shape, count) * 31 + (from == null ? 0 : from.number());
+    long hash = call * 31 + (from == null ? 0 : from.number());
     return hash * 31 + (to == null ? 0 : to.number());
   }
 
   @HotPath
   private static int place(long hash) {
-    return (int) (hash * 0x9E3779B97F4A7C15L >>> 54);
+    return CallShape.place(hash, PLACE_BITS);
   }
 }

@@ -21,6 +21,9 @@ public final class CallShape {
   private static final int TYPE_PLACES = 32;
   private static final int OP_PLACES = 16;
 
+  /** 2^64 by the golden ratio: spreads hashes that lie close together. */
+  private static final long SPREAD = 0x9E3779B97F4A7C15L;
+
   /** The places without a value stand for null. */
   private static final Operation[] OPERATIONS = Arrays.copyOf(Operation.values(), OPERATION_PLACES);
 
@@ -94,6 +97,18 @@ public final class CallShape {
   @HotPath
   public static int root(long shape) {
     return (int) shape;
+  }
+
+  /** A hash of a call, for {@link #place}. */
+  @HotPath
+  public static long hash(long shape, long count) {
+    return count * 31 + shape;
+  }
+
+  /** The place of a hash in a table of 2 to the power of so many bits. */
+  @HotPath
+  public static int place(long hash, int bits) {
+    return (int) (hash * SPREAD >>> Long.SIZE - bits);
   }
 
   /** Bytes of so many elements. */

@@ -31,10 +31,13 @@ import org.nccl4j.operation.Protocol;
  * captured into a graph is neither measured nor tried, since the graph would repeat the trial.
  */
 public final class Trials {
-  /** Shapes and sizes that are measured: the first that are called. A power of two. */
+  /** Shapes and sizes that are measured: the first that are called. */
   private static final int MOST_SHAPES = 64;
 
-  private static final int PLACES = 4 * MOST_SHAPES;
+  private static final int PLACE_BITS = 8;
+
+  /** More than there are shapes, so that one is found soon. */
+  private static final int PLACES = 1 << PLACE_BITS;
 
   /** Measured calls that may be under way; those beyond are not measured. */
   private static final int MOST_UNDER_WAY = 16;
@@ -192,7 +195,7 @@ public final class Trials {
 
   @HotPath
   private static int place(long shape, long count) {
-    return (int) (((count * 31 + shape) * 0x9E3779B97F4A7C15L) >>> 56);
+    return CallShape.place(CallShape.hash(shape, count), PLACE_BITS);
   }
 
   /** A new shape; null where there are enough, or where nothing can be tried. */
