@@ -30,6 +30,33 @@ public final class BufferWindows {
   /** True if kernels can store what is sent into windows of others. */
   private final boolean offers;
 
+  private final Found found = new Found();
+
+  /** The windows of a call's buffers, until the next call is looked at. */
+  static final class Found {
+    private RegisteredWindow from;
+    private RegisteredWindow to;
+    private boolean overlaps;
+
+    /** The window that the send buffer lies in; null where there is none. */
+    @HotPath
+    RegisteredWindow from() {
+      return from;
+    }
+
+    /** Likewise of the receive buffer. */
+    @HotPath
+    RegisteredWindow to() {
+      return to;
+    }
+
+    /** True if the buffers overlap in their windows. */
+    @HotPath
+    boolean overlaps() {
+      return overlaps;
+    }
+  }
+
   /** Finds windows of a registry. */
   BufferWindows(KernelCommunicator kernels, WindowRegistry windows, CommunicatorProfile ranks) {
     this.kernels = kernels;
@@ -103,23 +130,21 @@ public final class BufferWindows {
     return found.offer();
   }
 
-  /** The window of a send buffer, or null. */
+  /** Finds the windows of an operation's buffers. */
   @HotPath
-  RegisteredWindow ofSend(Operation operation, DeviceMemory send, long bytes) {
-    return find(send, sendBytes(operation, bytes));
-  }
-
-  /** The window of a receive buffer, or null. */
-  @HotPath
-  RegisteredWindow ofRecv(Operation operation, DeviceMemory recv, long bytes) {
-    return find(recv, recvBytes(operation, bytes));
-  }
-
-  /** True if an operation's buffers overlap. */
-  @HotPath
-  boolean overlap(Operation operation, DeviceMemory send, DeviceMemory recv, long bytes) {
-    return send.address() < recv.address() + recvBytes(operation, bytes)
-        && recv.address() < send.address() + sendBytes(operation, bytes);
+  Found find(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
+    long bytes = CallShape.bytes(shape, count);
+    long sends = sendBytes(operation, bytes);
+    long recvs = recvBytes(operation, bytes);
+    found.from = find(send, sends);
+    found.to = find(recv, recvs);
+    found.overlaps =
+        found.from != null
+            && found.to != null
+            && send.address() < recv.address() + recvs
+            && recv.address() < send.address() + sends;
+    return found;
   }
 
   /** The next launch is an operation on a window, unless it is null. */
@@ -131,13 +156,14 @@ public final class BufferWindows {
   }
 
   /**
-   * The access that ranks have to buffers in windows; null is no window.
+   * The access that ranks have to buffers in windows.
    *
    * @param later counts access to all windows at once that can still be made
    */
-  BufferReach reach(RegisteredWindow from, RegisteredWindow to, boolean overlaps, boolean later) {
+  BufferReach reach(Found of, boolean later) {
     boolean covers = later && windows.mayBeCovered();
-    return new BufferReach(by(from, covers), by(to, covers), overlaps, windows.isCovered());
+    return new BufferReach(
+        by(of.from, covers), by(of.to, covers), of.overlaps, windows.isCovered());
   }
 
   private static BufferReach.By by(RegisteredWindow window, boolean covers) {

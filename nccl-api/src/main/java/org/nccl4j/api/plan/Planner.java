@@ -16,7 +16,6 @@ import org.nccl4j.api.plan.algorithm.NvlsCostModel;
 import org.nccl4j.api.plan.algorithm.TunerHook;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.InfoLog;
-import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -148,27 +147,23 @@ public final class Planner {
     if (!windows.areUsable(operation)) {
       return plan(shape, count);
     }
-    long bytes = CallShape.bytes(shape, count);
-    RegisteredWindow from = windows.ofSend(operation, send, bytes);
-    RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
-    boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
-    PlanCache.Entry known = cache.find(shape, count, from, to, overlaps);
+    BufferWindows.Found in = windows.find(shape, send, recv, count);
+    PlanCache.Entry known = cache.find(shape, count, in.from(), in.to(), in.overlaps());
     if (known == null) {
-      known = decide(shape, count, from, to, overlaps);
+      known = decide(shape, count, in);
     }
     if (known.plan() == null) {
       return plan(shape, count);
     }
-    windows.use(from);
-    windows.use(to);
+    windows.use(in.from());
+    windows.use(in.to());
     return known.plan();
   }
 
   /** Decides on an operation on buffers in windows that was not called before. */
-  private PlanCache.Entry decide(
-      long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
-    KernelPlan plan = makeBetweenWindows(shape, count, from, to, overlaps);
-    return cache.put(new PlanCache.Entry(shape, count, from, to, overlaps, plan));
+  private PlanCache.Entry decide(long shape, long count, BufferWindows.Found in) {
+    KernelPlan plan = makeBetweenWindows(shape, count, in);
+    return cache.put(new PlanCache.Entry(shape, count, in.from(), in.to(), in.overlaps(), plan));
   }
 
   /** Makes the plan of an operation over connections, to be found by its first call. */
@@ -219,10 +214,8 @@ public final class Planner {
   }
 
   /** The plan between windows; null if the operation goes over connections. */
-  private KernelPlan makeBetweenWindows(
-      long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
-    AlgorithmChoice choice =
-        settled(() -> choose(shape, count, windows.reach(from, to, overlaps, !nvlsIsSettled)));
+  private KernelPlan makeBetweenWindows(long shape, long count, BufferWindows.Found in) {
+    AlgorithmChoice choice = settled(() -> choose(shape, count, windows.reach(in, !nvlsIsSettled)));
     Algorithm algorithm = choice.algorithm();
     if (!algorithm.isBetweenWindows()) {
       return null;
@@ -231,11 +224,10 @@ public final class Planner {
         CallShape.operation(shape).key(),
         CallShape.bytes(shape, count),
         algorithm.label() + " between windows");
-    return kernels.prepare(work(shape, count, choice, from, to));
+    return kernels.prepare(work(shape, count, choice, in));
   }
 
-  private WindowWork work(
-      long shape, long count, AlgorithmChoice choice, RegisteredWindow from, RegisteredWindow to) {
+  private WindowWork work(long shape, long count, AlgorithmChoice choice, BufferWindows.Found in) {
     Operation operation = CallShape.operation(shape);
     Algorithm algorithm = choice.algorithm();
     long bytes = wholeBytes(shape, count);
@@ -247,8 +239,8 @@ public final class Planner {
         CallShape.op(shape),
         CallShape.root(shape),
         count,
-        algorithm.needsSend(operation) ? from.view() : null,
-        algorithm.needsRecv(operation) ? to.view() : null,
+        algorithm.needsSend(operation) ? in.from().view() : null,
+        algorithm.needsRecv(operation) ? in.to().view() : null,
         rules.ctas.limit(costs.channels(operation, choice, bytes), few, /* slots= */ false, bytes),
         rules.ctas.mostOfDevice(few, /* slots= */ false, bytes),
         rules.ctas.sparing());
@@ -289,12 +281,7 @@ public final class Planner {
   }
 
   private BufferReach reach(long shape, DeviceMemory send, DeviceMemory recv, long count) {
-    Operation operation = CallShape.operation(shape);
-    long bytes = CallShape.bytes(shape, count);
-    RegisteredWindow from = windows.ofSend(operation, send, bytes);
-    RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
-    boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
-    return windows.reach(from, to, overlaps, /* later= */ false);
+    return windows.reach(windows.find(shape, send, recv, count), /* later= */ false);
   }
 
   /**
@@ -313,21 +300,12 @@ public final class Planner {
    */
   public KernelPlan planBy(
       AlgorithmChoice choice, long shape, DeviceMemory send, DeviceMemory recv, long count) {
-    Operation operation = CallShape.operation(shape);
     if (choice.algorithm() == Algorithm.PAIRWISE) {
       return messages.plan(shape, count);
     }
-    if (!choice.algorithm().isBetweenWindows()) {
-      return kernels.prepare(work(shape, count, CallShape.op(shape), choice));
-    }
-    long bytes = CallShape.bytes(shape, count);
-    return kernels.prepare(
-        work(
-            shape,
-            count,
-            choice,
-            windows.ofSend(operation, send, bytes),
-            windows.ofRecv(operation, recv, bytes)));
+    return choice.algorithm().isBetweenWindows()
+        ? kernels.prepare(work(shape, count, choice, windows.find(shape, send, recv, count)))
+        : kernels.prepare(work(shape, count, CallShape.op(shape), choice));
   }
 
   private CollectiveWork work(long shape, long count, RedOp op, Predicate<Algorithm> among) {
@@ -445,13 +423,9 @@ public final class Planner {
     if (!windows.areUsable(operation) || count == 0) {
       return Placement.NONE;
     }
-    long bytes = CallShape.bytes(shape, count);
-    RegisteredWindow from = windows.ofSend(operation, send, bytes);
-    RegisteredWindow to = windows.ofRecv(operation, recv, bytes);
-    boolean overlaps = from != null && to != null && windows.overlap(operation, send, recv, bytes);
+    BufferWindows.Found in = windows.find(shape, send, recv, count);
     Algorithm way =
-        settled(() -> choose(shape, count, windows.reach(from, to, overlaps, !nvlsIsSettled)))
-            .algorithm();
+        settled(() -> choose(shape, count, windows.reach(in, !nvlsIsSettled))).algorithm();
     if (!way.isBetweenWindows()) {
       return Placement.NONE;
     }
@@ -459,10 +433,10 @@ public final class Planner {
     boolean recvs = way.needsRecv(operation);
     return new Placement(
         way.ordinal(),
-        sends ? from.number() : 0,
-        sends ? send.address() - from.view().address() : 0,
-        recvs ? to.number() : 0,
-        recvs ? recv.address() - to.view().address() : 0);
+        sends ? in.from().number() : 0,
+        sends ? send.address() - in.from().view().address() : 0,
+        recvs ? in.to().number() : 0,
+        recvs ? recv.address() - in.to().view().address() : 0);
   }
 
   /** Predicted microseconds of an operation over connections. */
