@@ -265,23 +265,37 @@ public final class Planner {
   }
 
   /**
-   * The algorithms and protocols that a collective on these buffers may go by: first the one of
-   * {@link #plan(long, DeviceMemory, DeviceMemory, long)}, then those that it may be measured
-   * against, the fastest first, as predicted. The same on all ranks.
+   * The facts that the choices for calls of a shape and count depend on.
+   *
+   * @param selector one as long as the costs stay the same
+   * @param reach of the buffers; null where the operation goes over connections
    */
-  public List<AlgorithmChoice> choices(
-      long shape, DeviceMemory send, DeviceMemory recv, long count) {
+  public record Basis(AlgorithmSelector selector, BufferReach reach) {}
+
+  /** Returns the facts that the choices for a call on these buffers depend on. */
+  public Basis basis(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    return new Basis(
+        selector,
+        windows.areUsable(CallShape.operation(shape))
+            ? windows.reach(windows.find(shape, send, recv, count), /* later= */ false)
+            : null);
+  }
+
+  /**
+   * The algorithms and protocols that a collective may go by: first the one of {@link #plan(long,
+   * DeviceMemory, DeviceMemory, long)}, then those that it may be measured against, the fastest
+   * first, as predicted. The same on all ranks.
+   *
+   * @param on of its buffers
+   */
+  public List<AlgorithmChoice> choices(long shape, long count, Basis on) {
     Operation operation = CallShape.operation(shape);
     long whole = wholeBytes(shape, count);
     DataType type = CallShape.type(shape);
     RedOp op = CallShape.op(shape);
-    return windows.areUsable(operation)
-        ? selector.choices(operation, whole, type, op, reach(shape, send, recv, count))
-        : selector.choices(operation, whole, type, op);
-  }
-
-  private BufferReach reach(long shape, DeviceMemory send, DeviceMemory recv, long count) {
-    return windows.reach(windows.find(shape, send, recv, count), /* later= */ false);
+    return on.reach == null
+        ? on.selector.choices(operation, whole, type, op)
+        : on.selector.choices(operation, whole, type, op, on.reach);
   }
 
   /**

@@ -53,11 +53,18 @@ public final class Trials {
     private final TrialSchedule schedule;
     private long calls;
 
-    Shape(long shape, long count, int number, TrialSchedule schedule) {
+    /** Of the last measured call, or of the schedule. */
+    private Planner.Basis basis;
+
+    /** True if calls on it are like those of the schedule. */
+    private boolean fits = true;
+
+    Shape(long shape, long count, int number, TrialSchedule schedule, Planner.Basis basis) {
       this.shape = shape;
       this.count = count;
       this.number = number;
       this.schedule = schedule;
+      this.basis = basis;
     }
   }
 
@@ -155,7 +162,7 @@ public final class Trials {
       DeviceMemory recv,
       DeviceStream stream) {
     List<AlgorithmChoice> choices = called.schedule.choices();
-    boolean fits = called.schedule.fits(planner.choices(called.shape, send, recv, called.count));
+    boolean fits = fits(called, send, recv);
     KernelPlan launched =
         fits && index != TrialSchedule.CHOSEN
             ? planner.planBy(choices.get(index), called.shape, send, recv, called.count)
@@ -203,8 +210,19 @@ public final class Trials {
     if (nShapes == MOST_SHAPES || !CallShape.operation(shape).isCollective()) {
       return null;
     }
-    TrialSchedule schedule = TrialSchedule.of(planner.choices(shape, send, recv, count));
-    return new Shape(shape, count, nShapes, schedule);
+    Planner.Basis basis = planner.basis(shape, send, recv, count);
+    TrialSchedule schedule = TrialSchedule.of(planner.choices(shape, count, basis));
+    return new Shape(shape, count, nShapes, schedule, basis);
+  }
+
+  /** True if what is measured on these buffers may be taken for the shape's. */
+  private boolean fits(Shape called, DeviceMemory send, DeviceMemory recv) {
+    Planner.Basis now = planner.basis(called.shape, send, recv, called.count);
+    if (!now.equals(called.basis)) {
+      called.basis = now;
+      called.fits = called.schedule.fits(planner.choices(called.shape, called.count, now));
+    }
+    return called.fits;
   }
 
   private void keep(Shape made) {
