@@ -25,21 +25,22 @@ import org.nccl4j.operation.Protocol;
  * A rank's file of measured calls, which grows while the job runs. Lines:
  *
  * <pre>
- *   nccl4j trials 1
+ *   nccl4j trials 2
  *   communicator 5f0c21 rank 0 of 4
  *   device NVIDIA H200
- *   predicted AllReduce Ring LL 128:7.20 512:7.21
- *   chosen 0 398 AllReduce Ring LL 4096 7.50:8.91
- *   tried 0 399 AllReduce Tree LL 4096 9.20:8.14
+ *   predicted AllReduce RING LL 128:7.20 512:7.21
+ *   chosen 0 398 AllReduce RING LL 4096 7.50:8.91
+ *   tried 0 399 AllReduce TREE LL 4096 9.20:8.14
  * </pre>
  *
  * <p>Of a measured call: the number of its shape, its number among the calls of that shape, the
  * collective, algorithm and protocol, bytes of the whole data, and predicted and measured
  * microseconds. Only rank 0 writes predictions. A last line that is not whole is ignored: it is
- * being written.
+ * being written. Algorithms have the names of {@link Algorithm}, since NVLS through slots and in
+ * place have one label.
  */
 public final class TrialFile {
-  private static final String VERSION = "nccl4j trials 1";
+  private static final String VERSION = "nccl4j trials 2";
   private static final String PREFIX = "trials-";
   private static final String SUFFIX = ".txt";
 
@@ -64,7 +65,7 @@ public final class TrialFile {
   }
 
   static String line(TrialTimes.Way way, TreeMap<Long, Double> predicted) {
-    StringBuilder line = new StringBuilder("predicted ").append(way);
+    StringBuilder line = new StringBuilder("predicted ").append(text(way));
     predicted.forEach(
         (bytes, time) -> line.append(String.format(Locale.ROOT, " %d:%.2f", bytes, time)));
     return line.toString();
@@ -77,10 +78,14 @@ public final class TrialFile {
         sample.chosen() ? "chosen" : "tried",
         sample.shape(),
         sample.call(),
-        sample.way(),
+        text(sample.way()),
         sample.bytes(),
         sample.predicted(),
         sample.measured());
+  }
+
+  private static String text(TrialTimes.Way way) {
+    return way.operation().label() + " " + way.algorithm().name() + " " + way.protocol().label();
   }
 
   /**
@@ -212,7 +217,7 @@ public final class TrialFile {
   private static TrialTimes.Way way(String[] words, int from) {
     return new TrialTimes.Way(
         labelled(Operation.values(), Operation::label, words[from]),
-        labelled(Algorithm.values(), Algorithm::label, words[from + 1]),
+        labelled(Algorithm.values(), Algorithm::name, words[from + 1]),
         labelled(Protocol.values(), Protocol::label, words[from + 2]));
   }
 

@@ -82,6 +82,22 @@ class TrialFileTest {
         read);
   }
 
+  /** Some algorithms have one label. */
+  @Test
+  void allAlgorithmsAreToldApart() throws IOException {
+    List<String> lines = new ArrayList<>(lines().subList(0, 3));
+    List<TrialTimes.Sample> samples = new ArrayList<>();
+    for (Algorithm algorithm : Algorithm.values()) {
+      for (Protocol protocol : Protocol.values()) {
+        TrialTimes.Way way = new TrialTimes.Way(Operation.ALL_REDUCE, algorithm, protocol);
+        samples.add(new TrialTimes.Sample(0, samples.size(), true, way, 8, 1.5, 2.5));
+      }
+    }
+    samples.forEach(sample -> lines.add(TrialFile.line(sample)));
+    write(lines);
+    assertEquals(samples, TrialFile.readAll(folder).get(0).samples());
+  }
+
   @Test
   void aLineThatIsBeingWrittenIsIgnored() throws IOException {
     Path file = write(lines());
@@ -93,10 +109,10 @@ class TrialFileTest {
   void aDamagedLineIsNamed() throws IOException {
     for (String bad :
         List.of(
-            "tried 3 499 AllReduce Ring LL 4096",
-            "tried 3 499 AllReduce Ringo LL 4096 7:8",
-            "tried 3 x AllReduce Ring LL 4096 7:8",
-            "predicted AllReduce Ring LL",
+            "tried 3 499 AllReduce RING LL 4096",
+            "tried 3 499 AllReduce RINGO LL 4096 7:8",
+            "tried 3 x AllReduce RING LL 4096 7:8",
+            "predicted AllReduce RING LL",
             "found 3")) {
       List<String> lines = lines();
       lines.add(bad);
