@@ -830,7 +830,8 @@ public final class Communicator implements AutoCloseable {
 
   /**
    * Plans a later collective, as a sum and with root 0, so that its first call takes less time.
-   * Launches nothing and waits for no other rank. Has an effect only on GPUs.
+   * Launches nothing and waits for no other rank. Has an effect only on GPUs, and none on a
+   * collective for which NVLink SHARP has to be set up first, which all ranks do in its first call.
    *
    * @param operation all_reduce, reduce, broadcast, all_gather or reduce_scatter
    * @param count the count of the call

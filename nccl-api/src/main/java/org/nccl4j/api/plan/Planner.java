@@ -166,9 +166,14 @@ public final class Planner {
     return cache.put(new PlanCache.Entry(shape, count, in.from(), in.to(), in.overlaps(), plan));
   }
 
-  /** Makes the plan of an operation over connections, to be found by its first call. */
+  /**
+   * Makes the plan of a collective over connections, to be found by its first call. Waits for no
+   * other rank: a plan by NVLS that is not made yet is left to the call, which all ranks make.
+   */
   public void prepare(long shape, long count) {
-    plan(shape, count);
+    if (nvlsIsSettled || !isByNvls(choose(shape, count).algorithm())) {
+      plan(shape, count);
+    }
   }
 
   /**
@@ -385,6 +390,14 @@ public final class Planner {
     return CallShape.bytes(shape, count) * CallShape.operation(shape).wholes(ranks.nRanks());
   }
 
+  private AlgorithmChoice choose(long shape, long count) {
+    return selector.choose(
+        CallShape.operation(shape),
+        wholeBytes(shape, count),
+        CallShape.type(shape),
+        CallShape.op(shape));
+  }
+
   private AlgorithmChoice choose(long shape, long count, BufferReach reach) {
     return selector.choose(
         CallShape.operation(shape),
@@ -403,7 +416,7 @@ public final class Planner {
   private AlgorithmChoice settled(Supplier<AlgorithmChoice> choose) {
     AlgorithmChoice choice = choose.get();
     Algorithm algorithm = choice.algorithm();
-    if (nvlsIsSettled || !NvlsCostModel.isNvls(algorithm) && !algorithm.isMulticast()) {
+    if (nvlsIsSettled || !isByNvls(algorithm)) {
       return choice;
     }
     Optional<Nvls> made = nvls.make();
@@ -414,6 +427,10 @@ public final class Planner {
       selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     }
     return choose.get();
+  }
+
+  private static boolean isByNvls(Algorithm algorithm) {
+    return NvlsCostModel.isNvls(algorithm) || algorithm.isMulticast();
   }
 
   /**
@@ -457,9 +474,7 @@ public final class Planner {
   public double predict(long shape, long count) {
     Operation operation = CallShape.operation(shape);
     return operation.isCollective()
-        ? selector
-            .choose(operation, wholeBytes(shape, count), CallShape.type(shape), CallShape.op(shape))
-            .microseconds()
+        ? choose(shape, count).microseconds()
         : messages.predict(operation, CallShape.bytes(shape, count));
   }
 

@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
@@ -27,7 +29,10 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -48,12 +53,14 @@ class PlannerTest {
   private final Planner planner = planner(0, NO_RULES);
 
   private Planner planner(int rank, Planner.Rules rules) {
+    return planner(rank, rules, NvlsAccess.NONE);
+  }
+
+  private Planner planner(int rank, Planner.Rules rules, NvlsAccess nvls) {
     CommunicatorProfile ranks = new CommunicatorProfile(RANKS, Device.Kind.HOST, "", true, false);
     ConnectionLayout layout = new ConnectionLayout(1 << 10, 1 << 10, 1 << 12);
     return new Planner(
-        kernels,
-        new Planner.Place(rank, ranks, layout, NvlsAccess.NONE, ChoicesTest.windows(ranks)),
-        rules);
+        kernels, new Planner.Place(rank, ranks, layout, nvls, ChoicesTest.windows(ranks)), rules);
   }
 
   private static long shape(Operation operation, RedOp op, int root) {
@@ -135,6 +142,46 @@ class PlannerTest {
     assertEquals(7, work.count());
     assertEquals(1, work.nChannels());
     assertEquals(true, work.chunkBytes() > 0);
+  }
+
+  /** Else a rank would wait for the others, which may wait for it in another call. */
+  @Test
+  void preparingMakesNoNvls() {
+    Nvls outline =
+        new Nvls(
+            new NvlsLayout(RANKS, 1, 512),
+            List.of(0, 1, 2, 3),
+            0,
+            null,
+            new MulticastMemory(/* emulated= */ true, List.of()));
+    AtomicInteger makings = new AtomicInteger();
+    NvlsAccess unmade =
+        new NvlsAccess() {
+          @Override
+          public Nvls place() {
+            return outline;
+          }
+
+          @Override
+          public Optional<Nvls> make() {
+            makings.incrementAndGet();
+            return Optional.empty();
+          }
+        };
+    AlgorithmFilter demand = AlgorithmFilter.parse("Ring;allreduce:NVLS", "");
+    Planner later =
+        planner(0, new Planner.Rules(demand, TunerHook.NONE, CtaLimits.NONE, LOG), unmade);
+    later.prepare(shape(Operation.BROADCAST, RedOp.SUM, 0), 1000);
+    assertEquals(Algorithm.RING, kernels.last().collective().algorithm());
+    long call = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    later.prepare(call, 1000);
+    assertEquals(0, makings.get());
+    assertEquals(1, kernels.plans.size());
+    later.plan(call, 1000);
+    assertEquals(1, makings.get());
+    later.prepare(call, 500);
+    assertEquals(1, makings.get());
+    assertEquals(3, kernels.plans.size());
   }
 
   /** The filter and the tuner decide, also against the predicted times. */
