@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda.memory;
 
+import java.lang.ref.Reference;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -134,7 +135,12 @@ public final class MulticastProbe {
       arguments.putLong(at, values[argument]);
       arguments.putLong(addresses + at, arguments.address() + at);
     }
-    DriverLibrary.launch(config.address(), function, arguments.address() + addresses, gpu);
+    try {
+      DriverLibrary.launch(config.address(), function, arguments.address() + addresses, gpu);
+    } finally {
+      Reference.reachabilityFence(config);
+      Reference.reachabilityFence(arguments);
+    }
   }
 
   private void await(long stream) {
