@@ -15,6 +15,11 @@ namespace experts {
 constexpr int kThreads = 1024;
 constexpr u32 kNobody = ~0u;
 
+// Warps that wait for data pause after so many looks. Looks of all blocks without a pause can keep the stores that
+// they wait for out of the cache.
+constexpr u32 kEagerLooks = 8;
+constexpr u32 kPause = 500;  // nanoseconds
+
 // failedKind: an expert that does not exist, by its entry and number in failedStep; outputs that have fewer
 // rows, above, than were received, below.
 constexpr u32 kInvalidExpert = 4;
@@ -69,6 +74,18 @@ __device__ __forceinline__ void awaitAll(const nccl4jExpertArguments& a, u64 fla
       if (patience.exhausted(threadIdx.x, blockIdx.x, 0, number)) break;
   }
   __syncthreads();
+}
+
+// The rank at a place of the order in which this rank sends: the next first and itself last, so that at any time
+// the ranks send to different ones.
+__device__ __forceinline__ u32 inTurn(const nccl4jExpertArguments& a, u32 place) {
+  const u32 rank = a.comm.rank + 1 + place;
+  return rank < (u32)a.comm.nRanks ? rank : rank - a.comm.nRanks;
+}
+
+// The tokens of a rank that belong to this block.
+__device__ __forceinline__ u32 tokensOfBlock(u32 count) {
+  return blockIdx.x < count ? (count - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
 }
 
 // A share of a row: several warps copy each row where there are more warps than rows.

@@ -29,8 +29,11 @@ struct DispatchShared {
   u32 bases[NCCL4J_EXPERT_LOCAL / 32];     // rows of 32 experts
   u32 entries[NCCL4J_EXPERT_RANKS + 1];    // entries of the ranks in front; of many each padded to whole warps
   u32 counts[NCCL4J_EXPERT_RANKS];         // tokens of each rank
+  u32 counted;                             // 1: the counts are known
   u32 kept;                                // keys
   u32 listed;
+  u32 batches, batchTokens;                // of combine: nccl4jExpertState
+  u32 listedOf[NCCL4J_EXPERT_BATCHES];
   nccl4jExpertPlace places[kPlacesHere];   // nccl4jExpertArguments.places, if there is room
 };
 
@@ -50,7 +53,7 @@ __device__ __forceinline__ u32 placesOfSource(const nccl4jExpertArguments& a) {
 // Before anything is counted. All threads.
 __device__ __forceinline__ void clear(const nccl4jExpertArguments& a, DispatchShared& s) {
   for (u32 i = threadIdx.x; i < a.listCapacity; i += blockDim.x) placesOf(a, s)[i] = {kNobody, kNobody};
-  if (threadIdx.x == 0) s.kept = s.listed = 0;
+  if (threadIdx.x == 0) s.kept = s.listed = s.counted = 0;
   __syncthreads();
 }
 
@@ -66,6 +69,7 @@ class Tables {
   // Waits for a line that was looked at.
   __device__ __forceinline__ u64 await(int source, u32 line, uint4 v) {
     while (!flags_.match(v) && !dead_) {
+      if (++misses_ > kEagerLooks) __nanosleep(kPause);
       dead_ = patience_.exhausted(source, blockIdx.x, 0, flags_.step);
       v = look(source, line);
     }
@@ -83,8 +87,27 @@ class Tables {
   u64 at_;
   LineFlags flags_;
   Patience patience_;
+  u32 misses_ = 0;
   bool dead_ = false;
 };
+
+// The number of tokens of the rank with the lane's number. The block's last warp, which has the fewest tokens to
+// send, looks at the tables, for all. All lanes of a warp.
+__device__ __forceinline__ u32 awaitCounts(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
+  const u32 lane = threadIdx.x % 32;
+  const bool its = lane < (u32)a.comm.nRanks;
+  volatile u32* counted = &s.counted;
+  if (threadIdx.x / 32 == blockDim.x / 32 - 1) {
+    if (its) s.counts[lane] = min(tables.count(lane), a.maxTokens);
+    __threadfence_block();
+    __syncwarp();
+    if (lane == 0) *counted = 1;
+  } else {
+    while (*counted == 0) __nanosleep(20);
+    __threadfence_block();
+  }
+  return its ? ((volatile u32*)s.counts)[lane] : 0;
+}
 
 __device__ __forceinline__ u32 sumUpTo(u32 x) {
 #pragma unroll
@@ -119,13 +142,10 @@ __device__ __forceinline__ u32 keyOf(u32 local, u32 place) { return (local << kF
 // have too many.
 __device__ __forceinline__ bool keepKeys(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
   const u32 lane = threadIdx.x % 32, ofSource = placesOfSource(a);
-  // Every warp finds the same numbers, of the rank with the lane's number.
-  const u32 count = lane < (u32)a.comm.nRanks ? min(tables.count(lane), a.maxTokens) : 0;
+  const u32 count = awaitCounts(a, tables, s);
   const u32 its = count * a.topK, upTo = sumUpTo(its), linesUpTo = sumUpTo(linesOf(its));
-  if (lane < (u32)a.comm.nRanks) {
-    s.counts[lane] = count;
-    s.entries[lane + 1] = upTo;
-  }
+  // Every warp finds the same.
+  if (lane < (u32)a.comm.nRanks) s.entries[lane + 1] = upTo;
   if (lane == 0) s.entries[0] = 0;
   if (__shfl_sync(~0u, upTo, 31) > kFew || a.listCapacity > kPlacesHere) return false;
   const u32 lines = __shfl_sync(~0u, linesUpTo, 31);
@@ -183,10 +203,11 @@ __device__ __forceinline__ void findRows(const nccl4jExpertArguments& a, Dispatc
 #pragma unroll 1
   for (u32 item = threadIdx.x / 32; item < cells + experts * nRanks; item += blockDim.x / 32) {
     if (item < cells) {
-      const u32 key = s.places[item].origin;
+      const u32 ofSource = placesOfSource(a), cell = inTurn(a, item / ofSource) * ofSource + item % ofSource;
+      const u32 key = s.places[cell].origin;
       if (key == kNobody) continue;
       const u32 row = lowerKeys(s, key);
-      if (lane == 0) keepRow(a, s, item, row);
+      if (lane == 0) keepRow(a, s, cell, row);
     } else {
       const u32 expert = blockIdx.x + (item - cells) / nRanks * gridDim.x, source = (item - cells) % nRanks;
       const u32 first = lowerKeys(s, keyOf(expert, s.entries[source]));
@@ -321,6 +342,18 @@ __device__ __forceinline__ void countMany(const nccl4jExpertArguments& a, Tables
   __syncthreads();
 }
 
+// Chooses the batches of combine: one if a block has few tokens. All threads, before a barrier.
+__device__ __forceinline__ void chooseBatches(const nccl4jExpertArguments& a, DispatchShared& s, bool few) {
+  if (threadIdx.x != 0) return;
+  u32 most = 0;
+#pragma unroll 1
+  for (int source = 0; source < a.comm.nRanks; source++) most = max(most, s.counts[source]);
+  const u32 tokens = max(1u, (most + gridDim.x - 1) / gridDim.x);
+  const bool one = few || tokens < NCCL4J_EXPERT_BATCHES;
+  s.batchTokens = one ? tokens : (tokens + NCCL4J_EXPERT_BATCHES - 1) / NCCL4J_EXPERT_BATCHES;
+  s.batches = one ? 1 : NCCL4J_EXPERT_BATCHES;
+}
+
 // The rows of entries whose places are known. All lanes of a warp.
 class Rows {
  public:
@@ -350,12 +383,22 @@ class Rows {
     if (threadIdx.x == 0) offsets[a_.localExperts] = all_;
   }
 
-  // Notes and lists the rows of this block's entries.
+  // Notes and lists the rows of this block's entries, one batch behind the other. All threads.
   __device__ __forceinline__ void keep() const {
-    for (u32 first = threadIdx.x / 32 * 32; first < a_.listCapacity; first += blockDim.x) {
-      const u32 i = first + threadIdx.x % 32;
-      const u32 mine = row(i < a_.listCapacity ? placesOf(a_, s_)[i] : nccl4jExpertPlace{kNobody, 0});
-      if (mine != kNobody) keepRow(a_, s_, i, mine);
+    const u32 ofSource = placesOfSource(a_), ofBatch = s_.batchTokens * a_.topK, nRanks = a_.comm.nRanks;
+#pragma unroll 1
+    for (u32 batch = 0; batch < s_.batches; batch++) {
+#pragma unroll 1
+      for (u32 first = threadIdx.x / 32 * 32; first < ofBatch * nRanks; first += blockDim.x) {
+        const u32 i = first + threadIdx.x % 32, ofIts = batch * ofBatch + i % ofBatch;
+        const bool any = i < ofBatch * nRanks && ofIts < ofSource;
+        const u32 cell = any ? inTurn(a_, i / ofBatch) * ofSource + ofIts : 0;
+        const u32 mine = row(any ? placesOf(a_, s_)[cell] : nccl4jExpertPlace{kNobody, 0});
+        if (mine != kNobody) keepRow(a_, s_, cell, mine);
+      }
+      __syncthreads();
+      if (threadIdx.x == 0) s_.listedOf[batch] = s_.listed;
+      __syncthreads();
     }
   }
 
@@ -368,8 +411,12 @@ class Rows {
 // Finds the rows of this block's entries. All threads.
 __device__ __forceinline__ void countRows(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
   if (__syncthreads_and(keepKeys(a, tables, s))) {
+    chooseBatches(a, s, true);
     findRows(a, s);
+    __syncthreads();
+    if (threadIdx.x == 0) s.listedOf[0] = s.listed;
   } else {
+    chooseBatches(a, s, false);
     countMany(a, tables, s);
     const Rows rows(a, s);
     if (blockIdx.x == 0) rows.storeOffsets();

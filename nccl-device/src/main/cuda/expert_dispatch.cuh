@@ -103,7 +103,9 @@ __device__ __forceinline__ void dispatch(const nccl4jExpertArguments& a) {
   if (threadIdx.x == 0) {
     state(a)->dispatches = number;
     state(a)->kind = EXPERT_DISPATCH;
-    state(a)->listed = s.listed;
+    state(a)->batches = s.batches;
+    state(a)->batchTokens = s.batchTokens;
+    for (u32 batch = 0; batch < s.batches; batch++) state(a)->listed[batch] = s.listedOf[batch];
   }
 }
 

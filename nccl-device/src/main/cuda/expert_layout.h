@@ -8,6 +8,7 @@
 #define NCCL4J_EXPERT_RANKS 32   // most ranks
 #define NCCL4J_EXPERT_LOCAL 512  // most experts of a rank
 #define NCCL4J_EXPERT_GROUP 128  // elements with one scale
+#define NCCL4J_EXPERT_BATCHES 16  // most batches of a block's tokens in a combine
 
 // What a block did last: nccl4jExpertState.kind.
 enum nccl4jExpertKind { EXPERT_NOTHING, EXPERT_DISPATCH, EXPERT_COMBINE };
@@ -17,8 +18,10 @@ typedef struct {
   uint64_t dispatches;  // so far
   uint64_t combines;
   uint32_t kind;
-  uint32_t listed;      // entries of the block's list
-  uint64_t pad;
+  uint32_t pad;
+  uint32_t batches;      // in which combine returns and adds the block's tokens, the same on all ranks
+  uint32_t batchTokens;  // of each rank, of this block
+  uint32_t listed[NCCL4J_EXPERT_BATCHES];  // entries of the block's list, of each batch and those before
 } nccl4jExpertState;
 
 // The parts of a call: nccl4jExpertArguments.parts. The second completes what the first has begun.

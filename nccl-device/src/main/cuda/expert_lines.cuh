@@ -38,11 +38,6 @@ __device__ __forceinline__ u32 quadsOf(u32 packs) { return (packs + kQuadPacks -
 // The first group of a quad's scales.
 __device__ __forceinline__ u32 firstGroup(u32 quad) { return quad * kQuadPacks / kGroupPacks; }
 
-// The tokens of a rank that belong to this block.
-__device__ __forceinline__ u32 tokensOfBlock(u32 count) {
-  return blockIdx.x < count ? (count - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
-}
-
 __device__ __forceinline__ u32 orOfWarp(u32 x) {
 #pragma unroll
   for (u32 distance = 16; distance > 0; distance /= 2) x |= __shfl_xor_sync(~0u, x, distance);
@@ -60,7 +55,7 @@ __device__ __forceinline__ u32 quadsAtOnce(u32 all, u32 most = kFlights) {
   return min(most, max(1u, all / (blockDim.x / 32)));
 }
 
-// The ranks that have experts of a token. All lanes of a warp.
+// The ranks that have experts of a token, in turn. All lanes of a warp.
 __device__ __forceinline__ u32 targetsOf(const nccl4jExpertArguments& a, u32 token) {
   u32 targets = 0;
 #pragma unroll 1
@@ -68,7 +63,9 @@ __device__ __forceinline__ u32 targetsOf(const nccl4jExpertArguments& a, u32 tok
     const int expert = ((const int*)a.experts)[token * a.topK + k];
     if (expert >= 0 && expert < (int)a.nExperts) targets |= 1u << (u32)expert / a.localExperts;
   }
-  return orOfWarp(targets);
+  targets = orOfWarp(targets);
+  const u32 nRanks = a.comm.nRanks, next = a.comm.rank + 1;
+  return next == nRanks ? targets : targets >> next | (targets & ((1u << next) - 1)) << (nRanks - next);
 }
 
 // What a lane sends of a quad: its pack, or behind the packs a scale.
@@ -146,7 +143,8 @@ __device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 h
       const Pack x = lane.flags() ? Pack{__float_as_uint(piece.scale), number} : piece.pack;
 #pragma unroll 1
       for (u32 left = targets; left != 0; left &= left - 1) {
-        if (lane.begin(quad) < packs) storePack(peer(a, __ffs(left) - 1, to + lane.offset(quad)), x);
+        const u32 target = inTurn(a, __ffs(left) - 1);
+        if (lane.begin(quad) < packs) storePack(peer(a, target, to + lane.offset(quad)), x);
         __syncwarp();
       }
     }
@@ -176,9 +174,11 @@ __device__ __forceinline__ bool takeQuads(const nccl4jExpertArguments& a, const 
   bool none = mine == kNobody;
   for (u32 k = 32; k < a.topK; k += 32) none &= rowsFrom(k) == kNobody;
   if (__all_sync(~0u, none)) return true;  // it was not sent here
+  u32 looks = 0;
 #pragma unroll 1
   while (__any_sync(~0u, late)) {
     if (__any_sync(~0u, patience.exhausted(source, blockIdx.x, 0, number))) return false;
+    if (++looks > kEagerLooks) __nanosleep(kPause);
     late = load();
   }
 #pragma unroll 1

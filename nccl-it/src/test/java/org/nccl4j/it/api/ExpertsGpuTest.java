@@ -63,6 +63,8 @@ class ExpertsGpuTest {
           new ExpertConfig(1, 8, 8, n, DataType.FLOAT16, false),
           new ExpertConfig(200, 40, 4, 512 * n, DataType.BFLOAT16, false));
       rounds(ranks, 2, new ExpertConfig(300, 1032, 6, 130 * n, DataType.FLOAT16, false));
+      // A block has so many tokens that it combines them in batches.
+      rounds(ranks, 5, new ExpertConfig(2500, 264, 4, 16 * n, DataType.BFLOAT16, false));
     }
   }
 
@@ -233,39 +235,44 @@ class ExpertsGpuTest {
 
   @Test
   void anExpertThatDoesNotExistIsAnErrorOfAllRanks() throws Exception {
-    assertFails(12, 64, "entry 5 of the experts is 12");
+    assertFails(8, 12, 64, "entry 5 of the experts is 12");
   }
 
   @Test
   void outputsWithoutRoomAreAnErrorOfAllRanks() throws Exception {
-    assertFails(0, 3, "the outputs have room for 3 rows");
+    assertFails(8, 0, 3, "the outputs have room for 3 rows");
+  }
+
+  @Test
+  void outputsWithoutRoomForManyTokensAreAnErrorOfAllRanks() throws Exception {
+    assertFails(6000, 0, 3, "the outputs have room for 3 rows");
   }
 
   /** The first rank passes an expert and rows of outputs; all ranks must see an error. */
-  private static void assertFails(int wrong, int rows, String word) throws Exception {
+  private static void assertFails(int most, int wrong, int rows, String word) throws Exception {
     try (Ranks ranks = ranks()) {
       int n = ranks.communicators.size();
-      ExpertConfig sizes = new ExpertConfig(8, 8, 2, 12 / n * n, DataType.FLOAT32, false);
+      ExpertConfig sizes = new ExpertConfig(most, 8, 2, 12 / n * n, DataType.FLOAT32, false);
       ranks.run(
           (comm, stream) -> {
-            int[] experts = new int[16];
+            int[] experts = new int[2 * most];
             Arrays.fill(experts, 0);
             experts[5] = comm.rank() == 0 ? wrong : 0;
-            ByteBuffer numbers = ByteBuffer.allocate(64).order(ByteOrder.nativeOrder());
+            ByteBuffer numbers = ByteBuffer.allocate(8 * most).order(ByteOrder.nativeOrder());
             numbers.asIntBuffer().put(experts);
             Device device = comm.device();
             try (ExpertExchange exchange = comm.expertExchange(sizes);
-                DeviceMemory tokens = device.allocate(8 * 32);
-                DeviceMemory to = device.allocate(64);
-                DeviceMemory weights = device.allocate(64);
+                DeviceMemory tokens = device.allocate(most * 32L);
+                DeviceMemory to = device.allocate(8L * most);
+                DeviceMemory weights = device.allocate(8L * most);
                 DeviceMemory outputs =
-                    device.allocate(comm.rank() == 0 ? rows * 32L : 16L * n * 32)) {
+                    device.allocate(comm.rank() == 0 ? rows * 32L : 64L * most * n)) {
               to.write(0, numbers);
               NcclException e =
                   assertThrows(
                       NcclException.class,
                       () -> {
-                        exchange.dispatch(tokens, to, weights, 8, stream);
+                        exchange.dispatch(tokens, to, weights, most, stream);
                         exchange.combine(outputs, tokens, stream);
                         stream.synchronize();
                         comm.asyncError()

@@ -63,7 +63,7 @@ class RailGpuTest {
     System.out.println("seed " + SEED);
     List<Rank> ranks = new ArrayList<>();
     RailGpus.make(folder).forEach(comm -> ranks.add(Rank.of(comm)));
-    String way = "by lo and the memory of rank %d beside it (PXN)";
+    String way = "through lo and the memory of rank %d beside it (PXN)";
     assertTrue(RailGpus.routes(ranks.get(0).comm).contains(way.formatted(1)));
     assertTrue(RailGpus.routes(ranks.get(3).comm).contains(way.formatted(2)));
     for (int count : COUNTS) {

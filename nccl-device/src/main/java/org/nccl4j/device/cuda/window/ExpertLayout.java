@@ -13,7 +13,7 @@ final class ExpertLayout {
   static final int LOCAL = 512;
 
   /** Bytes of nccl4jExpertState. */
-  static final int STATE_BYTES = 32;
+  static final int STATE_BYTES = 96;
 
   /** Bytes of nccl4jExpertPlace. */
   static final int PLACE_BYTES = 8;
