@@ -57,7 +57,6 @@ def measure(call):
 
 def rank(me, ranks, largest, store):
     torch.set_num_threads(1)
-
     dist.init_process_group("gloo", init_method="file://" + store, rank=me, world_size=ranks)
     for name in ("broadcast", "reduce", "all_gather", "all_reduce", "alltoall", "reduce_scatter"):
         size = 8
