@@ -8,6 +8,8 @@ module org.nccl4j.api {
 
   exports org.nccl4j.api;
   exports org.nccl4j.api.spi;
+  exports org.nccl4j.api.init.ahead to
+      org.nccl4j.it;
   exports org.nccl4j.api.init.costs to
       org.nccl4j.it;
   exports org.nccl4j.api.observe to

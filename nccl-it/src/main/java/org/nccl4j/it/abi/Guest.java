@@ -2,13 +2,13 @@ package org.nccl4j.it.abi;
 
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.init.ahead.CallsAhead;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
@@ -52,14 +52,11 @@ final class Guest {
   /** Kept, since loggers that nobody refers to lose their level. */
   private static final Logger LOGGER = Logger.getLogger("org.nccl4j");
 
-  /** Most time that a creation waits for the end of the warm-up, which takes about 0.4 s. */
-  private static final long WARM_PATIENCE_MILLIS = 5_000;
-
   private static final AtomicBoolean WARMED = new AtomicBoolean();
   private static final AtomicBoolean PREPARED = new AtomicBoolean();
 
-  /** Counted down when the warm-up has ended, and has freed what it used. */
-  private static final CountDownLatch WARM = new CountDownLatch(1);
+  /** Completed when the warm-up, which takes about 0.4 s, has ended and has freed what it used. */
+  private static final CompletableFuture<Void> WARM = new CompletableFuture<>();
 
   private Guest() {}
 
@@ -83,10 +80,11 @@ final class Guest {
     if (WARMED.compareAndSet(false, true)) {
       Thread thread = new Thread(() -> call(place), "nccl4j-warm-up");
       thread.setDaemon(true);
+      CallsAhead.begin(WARM);
       try {
         thread.start();
       } catch (OutOfMemoryError e) {
-        WARM.countDown();
+        WARM.complete(null);
         LOGGER.log(
             Level.FINE, "no thread can be started for the warm-up: first calls take longer", e);
       }
@@ -119,15 +117,7 @@ final class Guest {
         LOGGER.log(Level.FINE, "the first call is not prepared", e);
       }
     }
-    awaitWarmUp();
-  }
-
-  private static void awaitWarmUp() {
-    try {
-      WARM.await(WARM_PATIENCE_MILLIS, TimeUnit.MILLISECONDS);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
+    CallsAhead.await();
   }
 
   private static void call(Place place) {
@@ -150,7 +140,7 @@ final class Guest {
     } catch (NcclException e) {
       LOGGER.log(Level.FINE, "calls are not warmed up", e);
     } finally {
-      WARM.countDown();
+      WARM.complete(null);
     }
   }
 
