@@ -663,8 +663,10 @@ public final class Communicator implements AutoCloseable {
    * graph, waits for the other ranks, and all ranks register the memory as a window. So a thread
    * that drives several ranks calls that operation in a {@link Group}. If one rank's memory cannot
    * be used, operations work as if nothing were registered, and {@link Registration#obstacle} gives
-   * the reason. Registering has no effect between machines: networks carry only the connections'
-   * own memory. A window has the same effect without that wait ({@link #registerWindow}).
+   * the reason. A window has the same effect without that wait ({@link #registerWindow}).
+   *
+   * <p>Between machines, InfiniBand sends large steps of the host device from registered memory
+   * without a copy. Ranks need not register alike for that, and none waits.
    *
    * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is accepted
    *     without effect

@@ -188,12 +188,14 @@ public final class CommunicatorState {
   public void deregister(RegisteredWindow window) {
     info.tell("REG", () -> "deregisters window " + window.number());
     windows().deregister(window, idleness::uses);
+    engine().resources().forgetBuffers();
   }
 
   /** Drops a window on this rank alone. */
   public void release(RegisteredWindow window) {
     info.tell("REG", () -> "releases window " + window.number());
     windows().release(window, idleness::uses);
+    engine().resources().forgetBuffers();
   }
 
   /** Registers memory of this rank alone. */
@@ -208,6 +210,7 @@ public final class CommunicatorState {
     info.tell("REG", () -> "deregisters " + registration.memory());
     checkRunning("deregister");
     engine().place().windows().registrations().remove(registration, idleness::uses);
+    engine().resources().forgetBuffers();
   }
 
   /** Returns the dispatcher of operations. */

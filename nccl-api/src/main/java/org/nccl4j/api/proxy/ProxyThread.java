@@ -10,6 +10,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
@@ -23,6 +24,7 @@ import org.nccl4j.device.kernel.Progress;
  * while there is work, after a while with short sleeps between. One thread at a time is inside.
  */
 public final class ProxyThread implements Progress {
+  private static final System.Logger LOG = DebugLog.of("NET");
   private static final VarHandle INSIDE;
   private static final int BUSY_ROUNDS = 1000;
   private static final long SHORTEST_SLEEP_NANOS = 20_000;
@@ -175,6 +177,36 @@ public final class ProxyThread implements Progress {
   public void kernelLaunched() {
     if (polled && asleep) {
       LockSupport.unpark(thread);
+    }
+  }
+
+  /** {@inheritDoc} If a turn does not end, the kernel finds that its buffers are still in use. */
+  @Override
+  public void returnLoans() {
+    withEach(ProxyHandler::returnLoans);
+  }
+
+  /** Memory of the user has been deregistered: networks forget it. */
+  public void forgetBuffers() {
+    withEach(ProxyHandler::forgetBuffers);
+  }
+
+  /** Does something with each handler while no other thread is inside. */
+  private void withEach(Consumer<ProxyHandler> what) {
+    if (!Patience.until(() -> INSIDE.compareAndSet(this, 0, 1), longestTurn)) {
+      return;
+    }
+    try {
+      for (ProxyHandler handler : handlers) {
+        try {
+          what.accept(handler);
+        } catch (NcclException e) {
+          // The kernel has failed already, with an error that says why.
+          LOG.log(System.Logger.Level.DEBUG, "buffers are still in use: {0}", e.getMessage());
+        }
+      }
+    } finally {
+      INSIDE.setRelease(this, 0);
     }
   }
 

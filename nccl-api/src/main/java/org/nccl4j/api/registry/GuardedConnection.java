@@ -43,6 +43,15 @@ abstract class GuardedConnection implements NetConnection {
   }
 
   @Override
+  public final boolean registersFreely() {
+    try {
+      return inner.registersFreely();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("registersFreely", e);
+    }
+  }
+
+  @Override
   public final void close() {
     try {
       inner.close();

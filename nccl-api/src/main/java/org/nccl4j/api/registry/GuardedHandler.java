@@ -29,6 +29,24 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   }
 
   @Override
+  public void returnLoans() {
+    try {
+      handler.returnLoans();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("returnLoans", e);
+    }
+  }
+
+  @Override
+  public void forgetBuffers() {
+    try {
+      handler.forgetBuffers();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("forgetBuffers", e);
+    }
+  }
+
+  @Override
   public boolean isPolled() {
     try {
       return handler.isPolled();

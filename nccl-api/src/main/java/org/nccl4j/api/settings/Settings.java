@@ -98,6 +98,15 @@ public final class Settings implements SettingValues {
           "The checksum of each message over sockets: CRC32C finds data that memory, NICs or"
               + " switches have changed. The same on all ranks.");
 
+  public static final Setting<Boolean> NCCL4J_NET_ZERO_COPY =
+      Setting.flag(
+          "NCCL4J_NET_ZERO_COPY",
+          true,
+          "Whether ranks on host devices send large steps to other hosts from the buffers, and over"
+              + " sockets receive them there, without a copy through slots. An operation then"
+              + " ends on a sender only when the receivers have its data. NCCL4J_SINGLE_COPY=off"
+              + " turns it off too.");
+
   public static final Setting<Duration> NCCL4J_NET_FAILOVER_TIMEOUT =
       Setting.durationOrZero(
           "NCCL4J_NET_FAILOVER_TIMEOUT",
@@ -342,6 +351,7 @@ public final class Settings implements SettingValues {
           NCCL_SOCKET_NTHREADS,
           NCCL_NSOCKS_PERTHREAD,
           NCCL4J_NET_CHECKSUM,
+          NCCL4J_NET_ZERO_COPY,
           NCCL4J_NET_FAILOVER_TIMEOUT,
           NCCL4J_NET_SILENCE_TIMEOUT,
           NCCL4J_BOOTSTRAP_PORTS,

@@ -19,6 +19,15 @@ public interface NetConnection extends AutoCloseable {
   NetMemory register(DeviceMemory memory);
 
   /**
+   * True if registered memory is neither locked nor known to a device, so that registering costs
+   * little, and memory may be freed before the result is closed if no message uses it any more.
+   * Then large messages are sent from the users' buffers, registered or not.
+   */
+  default boolean registersFreely() {
+    return false;
+  }
+
+  /**
    * Registers a GPU's memory by a dma-buf, if the device has {@link NetDevice.Pointers#DMA_BUF}.
    *
    * @param memory whose addresses messages will use

@@ -28,6 +28,20 @@ public interface ProxyHandler {
   }
 
   /**
+   * A kernel has failed: ends the use of buffers that it has lent. Nothing is sent any more. Called
+   * by the thread of the kernel, while no other is inside.
+   *
+   * @throws org.nccl4j.device.NcclException if a buffer may still be in use; it is then never freed
+   */
+  default void returnLoans() {}
+
+  /**
+   * Memory of the user has been deregistered: ends what networks know of it, at the latest once no
+   * message is in progress. Called by one thread, while no other is inside.
+   */
+  default void forgetBuffers() {}
+
+  /**
    * True if it must be called at all times, because the device's waiting kernels do not call
    * handlers, as on a GPU. Always the same.
    */

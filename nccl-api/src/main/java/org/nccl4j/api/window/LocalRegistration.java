@@ -3,6 +3,7 @@ package org.nccl4j.api.window;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.host.RegisteredMemory;
 
 /**
  * Memory that one rank registered by itself. Its state is written under the lock of {@link
@@ -12,12 +13,14 @@ public final class LocalRegistration {
   private static final String UNUSED = "no operation has used it";
 
   private final DeviceMemory memory;
+  private final RegisteredMemory registered;
   private final List<RegisteredWindow> windows = new ArrayList<>();
   private volatile String obstacle;
   private volatile boolean dropped;
 
   LocalRegistration(DeviceMemory memory, String obstacle) {
     this.memory = memory;
+    this.registered = RegisteredMemory.of(memory);
     this.obstacle = obstacle;
   }
 
@@ -64,5 +67,6 @@ public final class LocalRegistration {
 
   void drop() {
     dropped = true;
+    registered.close();
   }
 }

@@ -4,6 +4,7 @@ import java.util.function.Supplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -14,6 +15,7 @@ public final class RegisteredWindow {
   private final SymmetricMemory memory;
   private final long offset;
   private final DeviceMemory user;
+  private final RegisteredMemory registered;
 
   /** The number of the last launch that uses it; 0 for none. */
   private volatile long used;
@@ -34,6 +36,7 @@ public final class RegisteredWindow {
     this.memory = memory;
     this.offset = offset;
     this.user = user;
+    this.registered = RegisteredMemory.of(user);
   }
 
   /** Returns the window's number in the communicator: 1, 2 and so on in order of registration. */
@@ -105,6 +108,7 @@ public final class RegisteredWindow {
 
   synchronized void drop() {
     dropped = true;
+    registered.close();
     if (handle != null) {
       handle.close();
       handle = null;

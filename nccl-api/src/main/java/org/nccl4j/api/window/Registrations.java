@@ -60,7 +60,7 @@ public final class Registrations {
     }
     return windows.nRanks() == 1
         ? "the communicator has one rank"
-        : "the ranks are on several machines, and networks carry only the connections' own memory";
+        : "the ranks are on several machines; networks only send from it";
   }
 
   /** True if the next operation may have to find out whether its buffers can be used. */

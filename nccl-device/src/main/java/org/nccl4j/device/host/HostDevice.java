@@ -19,6 +19,7 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
 import org.nccl4j.device.host.kernel.nvls.MulticastProbe;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
+import org.nccl4j.device.host.kernel.protocol.ProxyLoans;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.multicast.HostMulticast;
 import org.nccl4j.device.host.stream.Dispatcher;
@@ -26,6 +27,8 @@ import org.nccl4j.device.host.stream.HostEvent;
 import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.host.symmetric.HostAllocations;
 import org.nccl4j.device.host.symmetric.HostFlatRange;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.Connection.LentSteps;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -210,6 +213,19 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
    */
   public static ByteBuffer view(DeviceMemory memory, long offset, int bytes) {
     return HostMemory.of(memory.slice(offset, bytes)).view();
+  }
+
+  /**
+   * The steps of a connection between hosts that kernels of this device may lend its proxy.
+   *
+   * @param connection the sending end
+   * @param leastBytes of a step that is lent
+   * @param registered whether only memory is lent that its user has registered ({@link
+   *     RegisteredMemory})
+   */
+  public LentSteps lentSteps(
+      Connection connection, ConnectionLayout layout, int leastBytes, boolean registered) {
+    return new ProxyLoans(connection, layout, leastBytes, registered);
   }
 
   @Override

@@ -1,6 +1,7 @@
 package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.operation.Protocol;
 
 /**
@@ -28,5 +29,47 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
   /** Channels that can be used. */
   public int channels() {
     return carried == 0 ? ConnectionLayout.CHANNELS : carried;
+  }
+
+  /**
+   * The steps of a connection whose data stay in the kernel's buffer, from where a proxy sends them,
+   * instead of in a slot. The buffer stays as it is until the head says that the step has been sent.
+   * Called by the thread that gives the connection's proxy its turns.
+   */
+  public interface LentSteps {
+    /** Tells the kernels, once, that they may lend steps. */
+    @HotPath
+    void answer();
+
+    /** True if the data of a step that is filled lie in the kernel's buffer. */
+    @HotPath
+    boolean isLent(long step);
+
+    /**
+     * Begins to read a step's data. From then on a kernel that fails waits until the head is beyond
+     * the step, or until {@link #end}.
+     *
+     * @return false if the kernel has failed: then the buffer must not be read
+     */
+    @HotPath
+    boolean begin(long step);
+
+    /** Returns the buffer of a lent step. */
+    @HotPath
+    DeviceMemory memory(long step);
+
+    /** Returns the offset of a lent step's data in its buffer, in bytes. */
+    @HotPath
+    long offset(long step);
+
+    /**
+     * Copies a lent step's data into its slot, after which the step's offset is lost: for what the
+     * network cannot send from its buffer.
+     */
+    @HotPath
+    void fill(long step, int bytes);
+
+    /** After a failure: no buffer is read any more. */
+    void end();
   }
 }

@@ -28,6 +28,9 @@ public interface Progress {
   @HotPath
   default void kernelLaunched() {}
 
+  /** A kernel has failed: buffers that it has lent are not read any more once this returns. */
+  default void returnLoans() {}
+
   /** A kernel has ended: another thread finishes the transfers that it left under way. */
   void kernelEnded();
 }

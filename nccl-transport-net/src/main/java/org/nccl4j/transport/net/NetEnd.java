@@ -1,21 +1,28 @@
 package org.nccl4j.transport.net;
 
+import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetConnection;
+import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.CloseAll;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.Connection.LentSteps;
 import org.nccl4j.transport.net.memory.EndMemory;
 import org.nccl4j.transport.net.memory.GpuEndMemory;
 import org.nccl4j.transport.net.memory.HostEndMemory;
+import org.nccl4j.transport.net.memory.LentBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 import org.nccl4j.transport.net.proxy.EndpointNames;
 import org.nccl4j.transport.net.proxy.PolledProxies;
@@ -32,6 +39,11 @@ public abstract class NetEnd implements NetConnector {
 
   /** The connection whose slots the processor reaches too, for messages. */
   static final int MESSAGES = 1;
+
+  /** Least bytes of a step that is sent from where it lies: a copy of fewer costs less. */
+  static final int LEAST_LENT = 32 << 10;
+
+  private static final System.Logger LOG = DebugLog.of("NET");
 
   final PeerInfo peer;
   private final TransportContext context;
@@ -147,6 +159,35 @@ public abstract class NetEnd implements NetConnector {
     return Optional.of(proxy);
   }
 
+  /** True if kernels of the host device may lend buffers at all. */
+  static boolean isZeroCopy(TransportContext context) {
+    return context.get(Settings.NCCL4J_NET_ZERO_COPY)
+        && !context.get(Settings.NCCL4J_SINGLE_COPY).equals("off");
+  }
+
+  /** What kernels may lend, to be sent by a connection of the network without a copy. */
+  final Optional<LentBuffers> lentBuffers(NetSender sender) {
+    boolean own = !gpu && !card.shared() && which == OPERATIONS;
+    if (!own || !isZeroCopy(context)) {
+      return Optional.empty();
+    }
+    boolean registered = !sender.registersFreely();
+    LOG.log(
+        Level.DEBUG,
+        "rank {0} to rank {1}: from {2} bytes a step on, data are sent from {3}buffers, without a"
+            + " copy",
+        context.rank(),
+        peer.rank(),
+        LEAST_LENT,
+        registered ? "registered " : "");
+    LentSteps steps =
+        HostDevice.instance().lentSteps(connection(), context.layout(), LEAST_LENT, registered);
+    return Optional.of(new LentBuffers(steps, sender));
+  }
+
+  /** Closes what the proxies have. */
+  void closeProxies(CloseAll all) {}
+
   /** Closes what belongs to connections of the network that are not made. */
   abstract void closeUnmade(CloseAll all);
 
@@ -158,6 +199,7 @@ public abstract class NetEnd implements NetConnector {
     }
     closed = true;
     CloseAll all = new CloseAll();
+    closeProxies(all);
     registered.forEach(channel -> all.take(channel::close));
     closeUnmade(all);
     Optional<TimeoutException> late = closeNetworks(all);

@@ -77,17 +77,24 @@ final class NetTransport implements Transport {
    */
   private String by(String net, PeerInfo peer) {
     if (slots == null && context.egressTo(peer.rank()).isEmpty()) {
-      return "";
+      return zeroCopy();
     }
     try {
       Net by = opened(net);
       Optional<PxnRoutes.Route> relay = routes.relay(peer, net, by);
       return relay.isPresent()
           ? ", " + relay.get().describe()
-          : slots == null ? "" : ", by " + card(by, peer).describe();
+          : slots == null ? zeroCopy() : ", by " + card(by, peer).describe();
     } catch (NcclException e) {
       return ", " + e.problem();
     }
+  }
+
+  private String zeroCopy() {
+    return NetEnd.isZeroCopy(context)
+        ? "; steps of %d KiB or more are sent without a copy from buffers that it takes"
+            .formatted(NetEnd.LEAST_LENT >> 10)
+        : "; data are copied before they are sent";
   }
 
   private PeerInfo self() {

@@ -62,7 +62,9 @@ abstract class SendEnd extends NetEnd {
 
   @Override
   final ProxyHandler proxy(int number, ProxyChannel channel) {
-    SendProxy proxy = new SendProxy(senders.get(number), channel, ranks(), events(channel));
+    NetSender sender = senders.get(number);
+    SendProxy proxy =
+        new SendProxy(sender, channel, ranks(), events(channel), lentBuffers(sender).orElse(null));
     proxies.add(proxy);
     return proxy;
   }
@@ -86,6 +88,11 @@ abstract class SendEnd extends NetEnd {
       }
     }
     return all;
+  }
+
+  @Override
+  final void closeProxies(CloseAll all) {
+    proxies.forEach(proxy -> all.take(proxy::close));
   }
 
   @Override

@@ -97,7 +97,9 @@ class NetEndTest {
             "rank",
             0,
             "proxySteps",
-            Optional.empty());
+            Optional.empty(),
+            "get",
+            false);
     return (TransportContext)
         Proxy.newProxyInstance(
             TransportContext.class.getClassLoader(),

@@ -123,7 +123,7 @@ final class KernelSerializer {
       ends.settle(waiter);
     } catch (NcclException e) {
       waiter.fail(e);
-      ends.revoke();
+      ends.revoke(progress);
       throw e;
     } catch (RuntimeException | Error e) {
       InternalErrorException internal =
@@ -132,7 +132,7 @@ final class KernelSerializer {
               "report this with the stack trace",
               e);
       waiter.fail(internal);
-      ends.revoke();
+      ends.revoke(progress);
       throw internal;
     } finally {
       try {

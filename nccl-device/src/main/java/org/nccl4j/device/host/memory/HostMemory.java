@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -35,6 +36,9 @@ public final class HostMemory extends DeviceMemory {
   /** True if the windows keep their range mapped. All slices of the range share it. */
   private final AtomicBoolean viewed;
 
+  /** Registrations of the range or of parts of it. All slices of the range share it. */
+  private final AtomicInteger registrations;
+
   private final long base;
   private final long address;
 
@@ -64,6 +68,7 @@ public final class HostMemory extends DeviceMemory {
     this.release = release;
     this.windows = BufferViews.over(address, bytes);
     this.viewed = new AtomicBoolean();
+    this.registrations = new AtomicInteger();
     this.base = 0;
     this.address = address;
     this.segment = segment;
@@ -75,6 +80,7 @@ public final class HostMemory extends DeviceMemory {
     this.release = parent.release;
     this.windows = parent.windows;
     this.viewed = parent.viewed;
+    this.registrations = parent.registrations;
     this.base = parent.base + offset;
     this.address = parent.address + offset;
     this.segment = parent.segment;
@@ -133,6 +139,17 @@ public final class HostMemory extends DeviceMemory {
   @HotPath
   public MappableSegment segment() {
     return segment;
+  }
+
+  /** True if a user has registered the range that it lies in, or a part of that. */
+  @HotPath
+  public boolean isRegistered() {
+    return registrations.get() > 0;
+  }
+
+  /** Adds to the number of registrations. */
+  public void countRegistrations(int more) {
+    registrations.addAndGet(more);
   }
 
   /** Kernels in a queue keep the allocation reachable, so it has to be the same one. */

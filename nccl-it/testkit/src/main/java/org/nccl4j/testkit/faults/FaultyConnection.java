@@ -57,6 +57,11 @@ abstract class FaultyConnection implements NetConnection {
   }
 
   @Override
+  public boolean registersFreely() {
+    return inner.registersFreely();
+  }
+
+  @Override
   public void close() {
     inner.close();
   }

@@ -146,7 +146,10 @@ public final class ProxyChannel implements AutoCloseable {
   @HotPath
   public int size(long step) {
     int size = sizeWord(step);
-    return lines != null && (size & ConnectionLayout.LINES) != 0 ? LineSlots.bytes(size) : size;
+    if (lines != null) {
+      return (size & ConnectionLayout.LINES) != 0 ? LineSlots.bytes(size) : size;
+    }
+    return size < 0 ? ~size : size; // a step that is lent has the complement
   }
 
   /** A note of which call a filled step is, or that it is in LL. */

@@ -7,12 +7,13 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.transport.net.memory.LentBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
- * Sends the slots that a kernel fills. A step is filled (tail > step, or in LL its lines have
- * come), then posted to the network, then transmitted: then its slot may be filled again (head >
- * step).
+ * Sends the slots that a kernel fills, and what it lends from where that lies. A step is filled
+ * (tail > step, or in LL its lines have come), then posted to the network, then transmitted: then
+ * its slot may be filled again (head > step).
  */
 public final class SendProxy implements ProxyHandler {
   private static final int TAG = 0;
@@ -31,6 +32,19 @@ public final class SendProxy implements ProxyHandler {
   private final DelayedFailure breakage;
   private final NetRequest[] requests;
   private final StepEvents events;
+
+  /** Null where kernels fill slots only. */
+  private final LentBuffers lent;
+
+  /** True once a kernel that lent buffers has failed: nothing is sent any more. */
+  private volatile boolean ended;
+
+  /** True if memory has been deregistered that the network may know. */
+  private boolean forgets;
+
+  /** True if the step that is posted is sent from a buffer. */
+  private boolean direct;
+
   private long posted;
   private long transmitted;
 
@@ -43,7 +57,23 @@ public final class SendProxy implements ProxyHandler {
   /** The last posted step's note. */
   private int noted;
 
+  /** A proxy of a connection whose kernels fill slots only. */
   public SendProxy(NetSender sender, ProxyChannel channel, EndpointNames ranks, StepEvents events) {
+    this(sender, channel, ranks, events, null);
+  }
+
+  /**
+   * A proxy.
+   *
+   * @param lent the buffers that kernels lend; null where they fill slots only
+   */
+  public SendProxy(
+      NetSender sender,
+      ProxyChannel channel,
+      EndpointNames ranks,
+      StepEvents events,
+      LentBuffers lent) {
+    this.lent = lent;
     this.sender = sender;
     this.channel = channel;
     this.requests = new NetRequest[channel.slots()];
@@ -54,7 +84,7 @@ public final class SendProxy implements ProxyHandler {
   @Override
   @HotPath
   public int doWork() {
-    if (transmitted == posted && !channel.isBegun(posted) || breakage.happened()) {
+    if (transmitted == posted && !channel.isBegun(posted) || ended || breakage.happened()) {
       return 0;
     }
     try {
@@ -67,23 +97,38 @@ public final class SendProxy implements ProxyHandler {
 
   private int post() {
     int done = 0;
+    if (lent != null) {
+      lent.steps().answer();
+    }
     while (posted < transmitted + channel.slots() && isFilled(posted)) {
       events.filled(posted + 1);
       int note = channel.note(posted);
       int size = channel.size(posted);
-      NetRequest request =
-          sender.isend(
-              channel.memory(posted), channel.offset(posted), size, TAG, note == noted ? 0 : note);
+      NetRequest request = send(size, note == noted ? 0 : note);
       if (request == null) {
         return done;
       }
       requests[channel.slot(posted)] = request;
       noted = note;
       BYTES.setOpaque(this, bytes + size);
-      events.posted(posted++);
+      events.posted(posted++, direct);
       done++;
     }
     return done;
+  }
+
+  private NetRequest send(int size, int note) {
+    direct = false;
+    if (lent == null || !lent.steps().isLent(posted)) {
+      return sender.isend(channel.memory(posted), channel.offset(posted), size, TAG, note);
+    }
+    if (!lent.steps().begin(posted)) {
+      return null;
+    }
+    direct = lent.find(posted, size, transmitted == posted);
+    return direct
+        ? sender.isend(lent.memory(), lent.offset(posted), size, TAG, note)
+        : sender.isend(channel.memory(posted), channel.offset(posted), size, TAG, note);
   }
 
   /** Loads the tail first: a tail of later steps does not say that a step in LL is in Simple. */
@@ -103,11 +148,28 @@ public final class SendProxy implements ProxyHandler {
     }
     if (done > 0) {
       channel.setHead(transmitted);
+      if (forgets) {
+        forgetEnded();
+      }
     }
     while (handedOver < posted && !requests[channel.slot(handedOver)].needsTurns()) {
       handOver();
     }
     return done;
+  }
+
+  /** {@inheritDoc} Waits for messages in progress, which may be in that memory. */
+  @Override
+  public void forgetBuffers() {
+    forgets = lent != null && !ended;
+    forgetEnded();
+  }
+
+  private void forgetEnded() {
+    if (forgets && transmitted == posted) {
+      forgets = false;
+      lent.forgetEnded();
+    }
   }
 
   /** The network has a step, and nobody has to give it turns for that step. */
@@ -125,6 +187,26 @@ public final class SendProxy implements ProxyHandler {
   @Override
   @HotPath
   public boolean isUnderWay() {
-    return channel.isBegun(handedOver);
+    return channel.isBegun(handedOver) && !ended;
+  }
+
+  /**
+   * {@inheritDoc} The end of the connection is the end of its messages, whatever the network has
+   * done with them.
+   */
+  @Override
+  public void returnLoans() {
+    if (lent != null && !ended) {
+      ended = true;
+      sender.close();
+      lent.steps().end();
+    }
+  }
+
+  /** Forgets the buffers that were lent. */
+  public void close() {
+    if (lent != null) {
+      lent.close();
+    }
   }
 }

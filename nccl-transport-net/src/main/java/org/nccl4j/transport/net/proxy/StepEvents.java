@@ -45,6 +45,10 @@ public final class StepEvents {
     @Label("Size")
     @DataAmount
     long bytes;
+
+    @Label("Zero Copy")
+    @Description("Sent from the buffer of the operation, not from a slot")
+    boolean zeroCopy;
   }
 
   private static final ProxyStep PROBE = new ProxyStep();
@@ -97,11 +101,21 @@ public final class StepEvents {
     }
   }
 
-  /** A step has been posted. */
+  /** A step has been posted, in a slot. */
   @HotPath
   void posted(long step) {
+    posted(step, false);
+  }
+
+  /**
+   * A step has been posted.
+   *
+   * @param zeroCopy whether from the buffer of the operation
+   */
+  @HotPath
+  void posted(long step, boolean zeroCopy) {
     if (PROBE.isEnabled()) {
-      begin(step);
+      begin(step, zeroCopy);
     }
     if (profilers != null) {
       received[channel.slot(step)] = 0;
@@ -132,8 +146,9 @@ public final class StepEvents {
     }
   }
 
-  private void begin(long step) {
+  private void begin(long step, boolean zeroCopy) {
     ProxyStep event = new ProxyStep();
+    event.zeroCopy = zeroCopy;
     event.begin();
     underWay[channel.slot(step)] = event;
   }

@@ -15,6 +15,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.PeerConnector;
+import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /**
@@ -182,14 +183,18 @@ public final class ConnectionTable {
     }
   }
 
-  /** After a failed kernel: takes back what it has lent, and reads nothing any more. */
-  public void revoke() {
+  /**
+   * After a failed kernel: takes back what it has lent, and reads nothing any more.
+   *
+   * @param progress whose work may read what is lent
+   */
+  public void revoke(Progress progress) {
     for (RecvEnd end : recvs) {
       if (end != null) {
         end.abandon();
       }
     }
-    loans.revoke(REVOKE_NANOS);
+    loans.revoke(REVOKE_NANOS, progress);
   }
 
   /** Ends the offers of the connections' owner, which runs no more kernels. */

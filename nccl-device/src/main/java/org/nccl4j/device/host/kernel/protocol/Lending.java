@@ -12,8 +12,9 @@ import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * The sender's part of single copies on one connection: it offers its buffers, lends the receiver
- * those of some steps, and revokes what is lent when it fails. Shared by the communicators that
- * share the connection; owned by the thread that runs the current kernel.
+ * those of some steps, and revokes what is lent when it fails. Where a network carries the
+ * connection, the receiver is this rank's proxy ({@link ProxyLoans}). Shared by the communicators
+ * that share the connection; owned by the thread that runs the current kernel.
  *
  * <p>Words in the data side, among those of channels that the host does not use:
  *
@@ -30,8 +31,8 @@ import org.nccl4j.device.shm.SharedSegment;
  *
  * <pre>
  * 128  answer: 0 while there is none, then one of the values below, with {@link #MAPPED} if the
- *      receiver also maps segments; between processes, the least bytes of a step that the receiver
- *      reads in the bits from 8 on
+ *      receiver also maps segments; from another process or a proxy, the least bytes of a step that
+ *      it reads in the bits from 8 on
  * 256  reading: s + 1 while the receiver reads what was lent for step s
  * </pre>
  *
@@ -62,6 +63,12 @@ final class Lending {
 
   /** The receiver reads addresses of the sender's process. */
   static final long BETWEEN_PROCESSES = 3;
+
+  /** A proxy sends the sender's memory over a network. It finds it in {@link LentMemory}. */
+  static final long BY_PROXY = 4;
+
+  /** The same, of memory that its user has registered alone. */
+  static final long BY_PROXY_REGISTERED = 5;
 
   /** Added to an answer: the receiver maps the segments that steps lie in. */
   static final long MAPPED = 0x10;
@@ -135,7 +142,9 @@ final class Lending {
       hear();
     }
     return bytes >= leastMapped && memory.segment() != null
-        || bytes >= least && !(reduced && answer == BETWEEN_PROCESSES);
+        || bytes >= least
+            && !(reduced && answer == BETWEEN_PROCESSES)
+            && (answer != BY_PROXY_REGISTERED || memory.isRegistered());
   }
 
   @HotPath
@@ -149,13 +158,16 @@ final class Lending {
       least = sizes.inProcess();
     } else if (answer == BETWEEN_PROCESSES) {
       least = Math.max(sizes.betweenProcesses(), (int) (heard >> LEAST_SHIFT));
+    } else if (isByProxy(answer)) {
+      least = (int) (heard >> LEAST_SHIFT);
     }
   }
 
   /** The word of an answer. */
   static long answer(long way, int leastBytes, boolean maps) {
     long word = maps ? way | MAPPED : way;
-    return way == BETWEEN_PROCESSES ? word | (long) leastBytes << LEAST_SHIFT : word;
+    boolean sized = way == BETWEEN_PROCESSES || isByProxy(way);
+    return sized ? word | (long) leastBytes << LEAST_SHIFT : word;
   }
 
   /** Where a step's source or target is in the array of lent memory. */
@@ -172,9 +184,9 @@ final class Lending {
     ByteBuffer words = data.window(at);
     int index = data.index(at);
     MappableSegment segment =
-        leastMapped == SingleCopy.NEVER || answer == IN_PROCESS ? null : memory.segment();
+        leastMapped == SingleCopy.NEVER || isFound() ? null : memory.segment();
     if (segment == null) {
-      words.putLong(index + PLACE, answer == IN_PROCESS ? offset : memory.address() + offset);
+      words.putLong(index + PLACE, isFound() ? offset : memory.address() + offset);
       words.putLong(index + SEGMENT, 0);
       return;
     }
@@ -183,6 +195,23 @@ final class Lending {
     words.putLong(index + SEGMENT, segment.number());
     words.putLong(index + SEGMENT_DESCRIPTOR, segment.descriptor());
     words.putLong(index + SEGMENT_BYTES, segment.bytes());
+  }
+
+  /** True if the receiver finds what is lent in {@link LentMemory}. */
+  @HotPath
+  private boolean isFound() {
+    return answer == IN_PROCESS || isByProxy(answer);
+  }
+
+  @HotPath
+  private static boolean isByProxy(long way) {
+    return way == BY_PROXY || way == BY_PROXY_REGISTERED;
+  }
+
+  /** True if the receiver's processor can access what is lent, once it has answered. */
+  @HotPath
+  boolean isReached() {
+    return !isByProxy(answer);
   }
 
   /** All that was lent has come back. */
@@ -208,7 +237,7 @@ final class Lending {
   /** Keeps what is lent for good, since the receiver does not stop reading. */
   void keep() {
     for (HostMemory memory : lent) {
-      if (memory != null && answer == IN_PROCESS) {
+      if (memory != null && isFound()) {
         LentMemory.keep(memory);
       }
     }

@@ -5,6 +5,7 @@ import java.lang.System.Logger.Level;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.stream.Backoff;
+import org.nccl4j.device.kernel.Progress;
 
 /**
  * The connections through which this rank's current kernel has lent memory. The kernel ends only
@@ -47,12 +48,16 @@ final class Loans {
 
   /**
    * After a failure: takes back what is lent, and waits for receivers that are in the middle of a
-   * step, which takes them microseconds.
+   * step, which takes them microseconds. A proxy ends the connection of the network first.
    */
-  void revoke(long patienceNanos) {
+  void revoke(long patienceNanos, Progress progress) {
+    if (count == 0) {
+      return;
+    }
     for (int l = 0; l < count; l++) {
       lenders[l].lending().revoke();
     }
+    progress.returnLoans();
     long begin = System.nanoTime();
     Backoff backoff = new Backoff(0);
     while (count > 0) {

@@ -195,7 +195,9 @@ public final class SendEnd extends ConnectionEnd {
 
   /** True if the receiver's processor can access a buffer. */
   private boolean reaches(HostMemory memory) {
-    return lending != null && lending.takes(memory, SingleCopy.NEVER - 1, /* reduced= */ true);
+    return lending != null
+        && lending.takes(memory, SingleCopy.NEVER - 1, /* reduced= */ true)
+        && lending.isReached();
   }
 
   /** Waits until the receiver has read what the current kernel has lent. */

@@ -264,7 +264,7 @@ class LoanTest {
     connect(way);
     source.fill((byte) 7);
     send(BYTES);
-    loans.revoke(Long.MAX_VALUE);
+    loans.revoke(Long.MAX_VALUE, Progress.NONE);
     source.close();
     SpinWait theirs = waiter(Duration.ofSeconds(30));
     NcclException cause = new SystemErrorException(ErrorId.SHARED_MEMORY, "rank 0 failed", "look");
@@ -280,7 +280,7 @@ class LoanTest {
     send(BYTES);
     receiver.awaitData(waiter, CALL);
     receiver.locate(waiter);
-    Thread failing = new Thread(() -> loans.revoke(Long.MAX_VALUE));
+    Thread failing = new Thread(() -> loans.revoke(Long.MAX_VALUE, Progress.NONE));
     failing.start();
     while (AtomicWords.loadAcquire(HostMemory.of(data), Lending.REVOKED) == 0) {
       Thread.onSpinWait();
@@ -298,7 +298,7 @@ class LoanTest {
     receiver.awaitData(waiter, CALL);
     receiver.locate(waiter);
     receiver.abandon();
-    loans.revoke(Long.MAX_VALUE);
+    loans.revoke(Long.MAX_VALUE, Progress.NONE);
     assertFalse(loans.exist());
   }
 
@@ -308,7 +308,7 @@ class LoanTest {
     send(BYTES);
     receiver.awaitData(waiter, CALL);
     receiver.locate(waiter);
-    loans.revoke(0);
+    loans.revoke(0, Progress.NONE);
     source.close();
     assertFalse(Leases.of(source).isOver());
     receiver.copy(0, target, 0, BYTES, /* leaves= */ false, waiter);

@@ -31,6 +31,11 @@ abstract class SocketConnection implements NetConnection {
   }
 
   @Override
+  public final boolean registersFreely() {
+    return true;
+  }
+
+  @Override
   public NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset) {
     throw new InvalidArgumentException(
         ErrorId.BUFFER,

@@ -63,6 +63,12 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   /** Size of a frame that says how many messages have been received: its tag and note. */
   static final int ACK = -2;
 
+  /**
+   * Added to the note of a long message behind which no other has begun: its sender may wait for
+   * the acknowledgement.
+   */
+  static final int LAST = 1 << 16;
+
   /** Size of a frame that asks for an acknowledgement, though there is nothing new. */
   static final int ASK = -3;
 
@@ -326,6 +332,12 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     owesLong |= !copied;
     idleReads = 0;
     watch.attend();
+  }
+
+  /** The sender waits for an acknowledgement of what has been received. */
+  @HotPath
+  void acknowledgeSoon() {
+    owed = ACK_BYTES;
   }
 
   /** Has the link watched: a message is under way, or has not come for some time. */

@@ -42,6 +42,9 @@ public final class SocketReceiver extends SocketConnection
   /** Messages that are here without a gap. */
   private long arrived;
 
+  /** Messages whose acknowledgement the sender waits for; 0 for none. */
+  private long asked;
+
   /** Headers that have been read. */
   private long headers;
 
@@ -277,7 +280,10 @@ public final class SocketReceiver extends SocketConnection
   }
 
   /** A message is here: it is acknowledged with those before it. */
-  private void arrived(long number, int bytes) {
+  private void arrived(long number, int bytes, boolean last) {
+    if (last) {
+      asked = number + 1;
+    }
     here[(int) number & (here.length - 1)] = true;
     sizes[(int) number & (here.length - 1)] = bytes;
     int slot = (int) arrived & (here.length - 1);
@@ -286,6 +292,10 @@ public final class SocketReceiver extends SocketConnection
       boolean copied = sizes[slot] <= SendLog.COPIED && !lanes.take(sizes[slot]);
       link.received(++arrived, sizes[slot], copied);
       slot = (int) arrived & (here.length - 1);
+    }
+    if (asked > 0 && arrived >= asked) {
+      asked = 0;
+      link.acknowledgeSoon();
     }
   }
 
@@ -395,7 +405,7 @@ public final class SocketReceiver extends SocketConnection
     @Override
     @HotPath
     public int note() {
-      return note;
+      return note & (SocketLink.LAST - 1);
     }
 
     /** All bytes have come. */
@@ -410,7 +420,7 @@ public final class SocketReceiver extends SocketConnection
         }
       }
       complete = true;
-      arrived(number, size);
+      arrived(number, size, (note & SocketLink.LAST) != 0);
     }
   }
 }

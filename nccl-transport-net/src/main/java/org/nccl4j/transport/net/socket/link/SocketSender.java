@@ -147,7 +147,9 @@ public final class SocketSender extends SocketConnection implements NetSender {
         link.putAck(ring);
       }
       ByteBuffer payload = send.memory.view(0, send.offset, send.bytes);
-      link.putHeader(ring, log.packed(), send.bytes, send.tag, send.note, payload);
+      boolean last = !send.copied && log.packed() + 1 == begun;
+      int note = last ? send.note | SocketLink.LAST : send.note;
+      link.putHeader(ring, log.packed(), send.bytes, send.tag, note, payload);
       if (send.copied) {
         ring.put(send.memory.view(0, send.offset, send.bytes));
       }

@@ -1,0 +1,80 @@
+package org.nccl4j.device.host;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Leases;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/**
+ * Host memory that its user has registered with a communicator: networks may know it until the end
+ * of the registration, or until the memory is closed. Any thread.
+ */
+public final class RegisteredMemory implements AutoCloseable {
+  private static final List<RegisteredMemory> ALL = new CopyOnWriteArrayList<>();
+
+  private final DeviceMemory memory;
+  private volatile boolean ended;
+
+  private RegisteredMemory(DeviceMemory memory) {
+    this.memory = memory;
+  }
+
+  /** Begins a registration; of other than host memory it has no effect. */
+  public static RegisteredMemory of(DeviceMemory memory) {
+    RegisteredMemory made = new RegisteredMemory(memory);
+    if (memory instanceof HostMemory host) {
+      ALL.add(made);
+      host.countRegistrations(1);
+    }
+    return made;
+  }
+
+  /**
+   * The registration that holds some bytes of a buffer; null if none does.
+   *
+   * @param buffer the registered memory, or memory that it is a slice of, or a slice of the same
+   * @param address of the first byte
+   */
+  public static RegisteredMemory find(DeviceMemory buffer, long address, long bytes) {
+    for (RegisteredMemory each : ALL) {
+      if (each.holds(buffer, address, bytes)) {
+        return each;
+      }
+    }
+    return null;
+  }
+
+  /** True if it holds some bytes of a buffer and has not ended. */
+  @HotPath
+  public boolean holds(DeviceMemory buffer, long address, long bytes) {
+    return !ended
+        && Leases.of(buffer) == Leases.of(memory)
+        && address >= memory.address()
+        && address + bytes <= memory.address() + memory.size()
+        && memory.isOpen();
+  }
+
+  /** True if it has not ended. */
+  public boolean isOpen() {
+    return !ended && memory.isOpen();
+  }
+
+  /** The memory. */
+  public DeviceMemory memory() {
+    return memory;
+  }
+
+  /** Ends the registration; again: nothing. */
+  @Override
+  public synchronized void close() {
+    if (!ended) {
+      ended = true;
+      if (memory instanceof HostMemory host) {
+        ALL.remove(this);
+        host.countRegistrations(-1);
+      }
+    }
+  }
+}

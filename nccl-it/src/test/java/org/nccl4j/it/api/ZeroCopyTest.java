@@ -1,0 +1,303 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import jnr.ffi.LibraryLoader;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.api.Registration;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+
+/**
+ * Steps that are sent to other hosts from the users' buffers: these are overwritten as soon as an
+ * operation has ended, and no byte may be wrong, whatever breaks meanwhile.
+ */
+@Timeout(300)
+class ZeroCopyTest {
+  private static final int SEEDS = Boolean.getBoolean("nccl4j.thorough") ? 200 : 10;
+  private static final int LARGEST = 300_000;
+  private static final int OPERATIONS = 8;
+
+  @TempDir private Path folder;
+
+  /** The entry of fakeverbs.c that breaks queue pairs. Public for jnr-ffi's stubs. */
+  public interface Chaos {
+    void fake_chaos(int oneOf, long seed);
+  }
+
+  private static CommunicatorConfig sockets() {
+    return CommunicatorConfig.defaults().withTransports(List.of("NET")).with("NCCL_NET", "Socket");
+  }
+
+  private static CommunicatorConfig infiniBand() {
+    return CommunicatorConfig.defaults()
+        .withTransports(List.of("NET"))
+        .with("NCCL_NET", "IB")
+        .with("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path());
+  }
+
+  private static CommunicatorConfig faulty(String faults) {
+    return sockets().with("NCCL_NET", "FaultySocket").with("NCCL4J_FAULTS", faults);
+  }
+
+  /** Bytes of steps that were sent from buffers, and of all that were sent, in large steps. */
+  private record Sent(long direct, long large) {}
+
+  private interface Work {
+    void run() throws Exception;
+  }
+
+  private Sent sent(Work work) throws Exception {
+    Path file = folder.resolve("steps.jfr");
+    try (Recording recording = new Recording()) {
+      recording.enable("org.nccl4j.ProxyStep");
+      recording.start();
+      work.run();
+      recording.stop();
+      recording.dump(file);
+    }
+    long direct = 0;
+    long large = 0;
+    for (RecordedEvent each : RecordingFile.readAllEvents(file)) {
+      if (each.getEventType().getName().equals("org.nccl4j.ProxyStep")
+          && each.getString("direction").equals("send")
+          && each.getLong("bytes") >= 32 << 10) {
+        large += each.getLong("bytes");
+        direct += each.getBoolean("zeroCopy") ? each.getLong("bytes") : 0;
+      }
+    }
+    return new Sent(direct, large);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"Socket, false", "IB, true"})
+  void largeStepsAreSentFromTheBuffers(String net, boolean registered) throws Exception {
+    CommunicatorConfig config = net.equals("IB") ? infiniBand() : sockets();
+    Sent sent = sent(() -> rounds(2, config, 1, registered));
+    assertTrue(sent.direct > sent.large / 2, sent.toString());
+  }
+
+  /** The kernel's slots alone: InfiniBand's adapter does not know memory that nobody registered. */
+  @ParameterizedTest
+  @ValueSource(strings = {"setting", "single copy", "not registered"})
+  void orNot(String why) throws Exception {
+    CommunicatorConfig config =
+        switch (why) {
+          case "setting" -> sockets().with("NCCL4J_NET_ZERO_COPY", "0");
+          case "single copy" -> sockets().with("NCCL4J_SINGLE_COPY", "off");
+          default -> infiniBand();
+        };
+    Sent sent = sent(() -> rounds(2, config, 1, false));
+    assertEquals(0, sent.direct);
+    assertTrue(sent.large > 0);
+  }
+
+  @Test
+  void socketsThatBreak() throws Exception {
+    for (int seed = 1; seed <= SEEDS; seed++) {
+      int resets = 100_000 + new Random(seed).nextInt(3_000_000);
+      String faults = "seed=%d,piece=40000,resetsAfter=%d".formatted(seed, resets);
+      CommunicatorConfig config =
+          faulty(faults).with("NCCL_SOCKET_NTHREADS", seed % 4 == 0 ? "2" : "0");
+      rounds(2 + seed % 2, config, seed, seed % 3 == 0);
+    }
+  }
+
+  @Test
+  void queuePairsThatBreak() throws Exception {
+    CommunicatorConfig config = infiniBand();
+    Chaos chaos = LibraryLoader.create(Chaos.class).failImmediately().load(FakeVerbsLibrary.path());
+    try {
+      for (int seed = 1; seed <= SEEDS; seed++) {
+        chaos.fake_chaos(60 + new Random(seed).nextInt(200), seed);
+        rounds(
+            2 + seed % 2,
+            config.with("NCCL_IB_QPS_PER_CONNECTION", Integer.toString(1 + seed % 3)),
+            seed,
+            true);
+      }
+    } finally {
+      chaos.fake_chaos(0, 0);
+    }
+  }
+
+  /** Operations of random sizes; every buffer is overwritten at once, and some are made anew. */
+  private static void rounds(int n, CommunicatorConfig config, int seed, boolean registered)
+      throws Exception {
+    try (Ranks ranks = Ranks.onHosts("abcd".substring(0, n), config)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Buffers buffers = new Buffers(comm, registered)) {
+              Random random = new Random(seed);
+              for (int round = 0; round < OPERATIONS; round++) {
+                buffers.operate(random, seed + ", operation " + round, stream);
+              }
+            }
+          });
+    }
+  }
+
+  /** A rank's buffers. */
+  private static final class Buffers implements AutoCloseable {
+    private final Communicator comm;
+    private final boolean registered;
+    private final int rank;
+    private final int n;
+    private DeviceMemory out;
+    private DeviceMemory in;
+    private final List<Registration> registrations = new ArrayList<>();
+
+    Buffers(Communicator comm, boolean registered) {
+      this.comm = comm;
+      this.registered = registered;
+      this.rank = comm.rank();
+      this.n = comm.nRanks();
+      open();
+    }
+
+    private void open() {
+      out = Devices.host().memAlloc(4L * LARGEST * n);
+      in = Devices.host().memAlloc(4L * LARGEST * n);
+      if (registered) {
+        registrations.add(comm.register(out));
+        registrations.add(comm.register(in));
+      }
+    }
+
+    private static int value(int whose, int salt, int at) {
+      return whose * 1_000_003 + salt * 7919 + at * 31;
+    }
+
+    private void fill(int salt, int count) {
+      ByteBuffer bytes = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
+      for (int i = 0; i < count; i++) {
+        bytes.putInt(value(rank, salt, i));
+      }
+      out.write(0, bytes.flip());
+    }
+
+    private int[] received(int count) {
+      ByteBuffer bytes = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
+      in.read(0, bytes);
+      int[] values = new int[count];
+      bytes.flip().asIntBuffer().get(values);
+      return values;
+    }
+
+    void operate(Random random, String what, DeviceStream stream) {
+      int kind = random.nextInt(4);
+      int count = 20_000 + random.nextInt(LARGEST - 20_000);
+      int salt = random.nextInt(1 << 20);
+      int root = random.nextInt(n);
+      boolean anew = random.nextInt(4) == 0;
+      fill(salt, count);
+      in.fill((byte) 0x5a);
+      switch (kind) {
+        case 0 -> comm.allGather(out, in, count, DataType.INT32, stream);
+        case 1 -> comm.broadcast(out, in, count, DataType.INT32, root, stream);
+        case 2 -> comm.allReduce(out, in, count, DataType.INT32, RedOp.SUM, stream);
+        default ->
+            Group.run(
+                () -> {
+                  comm.send(out, count, DataType.INT32, (rank + 1) % n, stream);
+                  comm.recv(in, count, DataType.INT32, (rank + n - 1) % n, stream);
+                });
+      }
+      stream.synchronize();
+      out.fill((byte) 0xee);
+      int[] values = received(kind == 0 ? count * n : count);
+      for (int i = 0; i < values.length; i++) {
+        int expected =
+            switch (kind) {
+              case 0 -> value(i / count, salt, i % count);
+              case 1 -> value(root, salt, i);
+              case 2 -> sum(salt, i);
+              default -> value((rank + n - 1) % n, salt, i);
+            };
+        if (values[i] != expected) {
+          assertEquals(expected, values[i], "seed " + what + ", kind " + kind + ", element " + i);
+        }
+      }
+      if (anew) {
+        close();
+        open();
+      }
+    }
+
+    private int sum(int salt, int at) {
+      int sum = 0;
+      for (int whose = 0; whose < n; whose++) {
+        sum += value(whose, salt, at);
+      }
+      return sum;
+    }
+
+    /** After a failure there is nothing to deregister from. */
+    @Override
+    public void close() {
+      if (comm.asyncError().isPresent()) {
+        registrations.clear();
+      }
+      registrations.forEach(comm::deregister);
+      registrations.clear();
+      out.close();
+      in.close();
+    }
+  }
+
+  /** After a failure nothing reads the buffers any more, so they can be freed at once. */
+  @ParameterizedTest
+  @ValueSource(strings = {"Socket", "IB"})
+  void buffersAreReturnedAfterAnAbort(String net) throws Exception {
+    CommunicatorConfig config =
+        net.equals("IB") ? infiniBand() : faulty("stopsAfter=3000000").with("NCCL4J_TIMEOUT", "3s");
+    try (Ranks ranks = Ranks.onHosts("ab", config)) {
+      List<FutureTask<Void>> tasks =
+          ranks.start(
+              (comm, stream) -> {
+                try (Buffers buffers = new Buffers(comm, net.equals("IB"))) {
+                  int count = LARGEST;
+                  int last = comm.rank() == 0 ? 1000 : 3;
+                  for (int i = 0; i < last; i++) {
+                    comm.allGather(buffers.out, buffers.in, count, DataType.INT32, stream);
+                    stream.synchronize();
+                  }
+                  if (comm.rank() == 1) {
+                    buffers.registrations.clear();
+                    comm.abort();
+                  }
+                }
+              });
+      ExecutionException e =
+          assertThrows(ExecutionException.class, () -> tasks.get(0).get(60, TimeUnit.SECONDS));
+      assertTrue(e.getCause() instanceof NcclException, e.toString());
+      ranks.communicators.forEach(Communicator::abort);
+    }
+  }
+}
