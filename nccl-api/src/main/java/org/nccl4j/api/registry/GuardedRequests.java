@@ -2,6 +2,7 @@ package org.nccl4j.api.registry;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.HotPath;
 
@@ -35,6 +36,7 @@ final class GuardedRequests {
   private final class Request implements NetRequest {
     private NetRequest request;
     private int note;
+    private boolean redirected;
 
     @Override
     @HotPath
@@ -43,6 +45,7 @@ final class GuardedRequests {
       try {
         done = request.test(sizes);
         note = done ? request.note() : 0;
+        redirected = done && request.isRedirected();
       } catch (RuntimeException | Error e) {
         throw plugin.blamed("a message's test", e);
       }
@@ -51,6 +54,22 @@ final class GuardedRequests {
         free.add(this);
       }
       return done;
+    }
+
+    @Override
+    @HotPath
+    public boolean redirect(NetMemory memory, long offset, int bytes) {
+      try {
+        return request.redirect(memory, offset, bytes);
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("a message's redirect", e);
+      }
+    }
+
+    @Override
+    @HotPath
+    public boolean isRedirected() {
+      return redirected;
     }
 
     @Override

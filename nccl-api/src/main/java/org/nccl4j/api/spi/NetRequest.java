@@ -25,6 +25,29 @@ public interface NetRequest {
   }
 
   /**
+   * Moves a receive of one message to other memory, if nothing of the message has come yet. If the
+   * message turns out to have another size, it goes to the memory of the call that began it.
+   *
+   * @param memory registered with the connection; not to be freed before the request has ended
+   * @param offset of the message in the memory, in bytes
+   * @param bytes exact size of the message
+   * @return false if it cannot be moved now, or never: most networks cannot
+   */
+  @HotPath
+  default boolean redirect(NetMemory memory, long offset, int bytes) {
+    return false;
+  }
+
+  /**
+   * True if the message of a receive has come to the memory that it was moved to. Call it directly
+   * after {@link #test} has returned true.
+   */
+  @HotPath
+  default boolean isRedirected() {
+    return false;
+  }
+
+  /**
    * The note that came with the message of a receive; 0 for none. Call it directly after {@link
    * #test} has returned true.
    */

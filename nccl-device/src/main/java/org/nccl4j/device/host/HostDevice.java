@@ -19,6 +19,7 @@ import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
 import org.nccl4j.device.host.kernel.nvls.MulticastProbe;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
+import org.nccl4j.device.host.kernel.protocol.Placing;
 import org.nccl4j.device.host.kernel.protocol.ProxyLoans;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.multicast.HostMulticast;
@@ -29,6 +30,7 @@ import org.nccl4j.device.host.symmetric.HostAllocations;
 import org.nccl4j.device.host.symmetric.HostFlatRange;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.Connection.LentSteps;
+import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -226,6 +228,15 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   public LentSteps lentSteps(
       Connection connection, ConnectionLayout layout, int leastBytes, boolean registered) {
     return new ProxyLoans(connection, layout, leastBytes, registered);
+  }
+
+  /**
+   * The steps of a connection between hosts that kernels of this device want in their buffers.
+   *
+   * @param connection the receiving end
+   */
+  public PlacedSteps placedSteps(Connection connection) {
+    return new Placing(connection);
   }
 
   @Override

@@ -72,4 +72,35 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
     /** After a failure: no buffer is read any more. */
     void end();
   }
+
+  /**
+   * The steps of a connection whose data a proxy receives where the kernel wants them, in its buffer,
+   * instead of in a slot. A kernel wants one step at a time, while it waits for that. Called by the
+   * thread that gives the connection's proxy its turns.
+   */
+  public interface PlacedSteps {
+    /** Returns the step whose data the kernel wants in its buffer; -1 if there was none yet. */
+    @HotPath
+    long wanted();
+
+    /** Returns the address for the data of the wanted step. */
+    @HotPath
+    long address();
+
+    /** Returns the number of bytes that the wanted step has to have. */
+    @HotPath
+    int bytes();
+
+    /** Returns the address of the buffer of the wanted step, and with it of a range of memory. */
+    @HotPath
+    long bufferAddress();
+
+    /** Returns the bytes of that buffer. */
+    @HotPath
+    long bufferBytes();
+
+    /** Tells the kernel that a step's data are where it wants them; before it is told of the step. */
+    @HotPath
+    void placed(long step);
+  }
 }

@@ -38,7 +38,7 @@ import org.nccl4j.device.RedOp;
  * Steps that are sent to other hosts from the users' buffers: these are overwritten as soon as an
  * operation has ended, and no byte may be wrong, whatever breaks meanwhile.
  */
-@Timeout(300)
+@Timeout(900)
 class ZeroCopyTest {
   private static final int SEEDS = Boolean.getBoolean("nccl4j.thorough") ? 200 : 10;
   private static final int LARGEST = 300_000;
@@ -66,8 +66,14 @@ class ZeroCopyTest {
     return sockets().with("NCCL_NET", "FaultySocket").with("NCCL4J_FAULTS", faults);
   }
 
-  /** Bytes of steps that were sent from buffers, and of all that were sent, in large steps. */
-  private record Sent(long direct, long large) {}
+  /**
+   * Bytes of large steps.
+   *
+   * @param direct sent from buffers
+   * @param placed received in buffers
+   * @param large all that were sent
+   */
+  private record Sent(long direct, long placed, long large) {}
 
   private interface Work {
     void run() throws Exception;
@@ -83,16 +89,19 @@ class ZeroCopyTest {
       recording.dump(file);
     }
     long direct = 0;
+    long placed = 0;
     long large = 0;
     for (RecordedEvent each : RecordingFile.readAllEvents(file)) {
       if (each.getEventType().getName().equals("org.nccl4j.ProxyStep")
-          && each.getString("direction").equals("send")
           && each.getLong("bytes") >= 32 << 10) {
-        large += each.getLong("bytes");
-        direct += each.getBoolean("zeroCopy") ? each.getLong("bytes") : 0;
+        boolean send = each.getString("direction").equals("send");
+        long bytes = each.getLong("bytes");
+        large += send ? bytes : 0;
+        direct += send && each.getBoolean("zeroCopy") ? bytes : 0;
+        placed += !send && each.getBoolean("zeroCopy") ? bytes : 0;
       }
     }
-    return new Sent(direct, large);
+    return new Sent(direct, placed, large);
   }
 
   @ParameterizedTest
@@ -101,6 +110,7 @@ class ZeroCopyTest {
     CommunicatorConfig config = net.equals("IB") ? infiniBand() : sockets();
     Sent sent = sent(() -> rounds(2, config, 1, registered));
     assertTrue(sent.direct > sent.large / 2, sent.toString());
+    assertEquals(net.equals("Socket"), sent.placed > 0, sent.toString());
   }
 
   /** The kernel's slots alone: InfiniBand's adapter does not know memory that nobody registered. */
@@ -115,6 +125,7 @@ class ZeroCopyTest {
         };
     Sent sent = sent(() -> rounds(2, config, 1, false));
     assertEquals(0, sent.direct);
+    assertEquals(0, sent.placed);
     assertTrue(sent.large > 0);
   }
 

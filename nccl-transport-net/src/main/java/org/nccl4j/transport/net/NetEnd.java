@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetConnection;
+import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -19,6 +20,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.Connection.LentSteps;
+import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.transport.net.memory.EndMemory;
 import org.nccl4j.transport.net.memory.GpuEndMemory;
 import org.nccl4j.transport.net.memory.HostEndMemory;
@@ -165,10 +167,21 @@ public abstract class NetEnd implements NetConnector {
         && !context.get(Settings.NCCL4J_SINGLE_COPY).equals("off");
   }
 
+  /** True if kernels of this rank itself may have their buffers used. */
+  private boolean usesBuffers() {
+    return !gpu && !card.shared() && which == OPERATIONS && isZeroCopy(context);
+  }
+
+  /** What kernels may want a connection of the network to receive in their buffers. */
+  final Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
+    return usesBuffers() && receiver.registersFreely()
+        ? Optional.of(HostDevice.instance().placedSteps(connection()))
+        : Optional.empty();
+  }
+
   /** What kernels may lend, to be sent by a connection of the network without a copy. */
   final Optional<LentBuffers> lentBuffers(NetSender sender) {
-    boolean own = !gpu && !card.shared() && which == OPERATIONS;
-    if (!own || !isZeroCopy(context)) {
+    if (!usesBuffers()) {
       return Optional.empty();
     }
     boolean registered = !sender.registersFreely();
@@ -186,7 +199,7 @@ public abstract class NetEnd implements NetConnector {
   }
 
   /** Closes what the proxies have. */
-  void closeProxies(CloseAll all) {}
+  abstract void closeProxies(CloseAll all);
 
   /** Closes what belongs to connections of the network that are not made. */
   abstract void closeUnmade(CloseAll all);

@@ -20,6 +20,7 @@ final class RecvConnector extends NetEnd {
   /** Receivers by channel; null where none has come. */
   private final NetReceiver[] receivers = new NetReceiver[channels()];
 
+  private final List<RecvProxy> proxies = new ArrayList<>();
   private boolean done;
 
   /**
@@ -70,7 +71,22 @@ final class RecvConnector extends NetEnd {
 
   @Override
   ProxyHandler proxy(int number, ProxyChannel channel) {
-    return new RecvProxy(receivers[number], channel, ranks(), isPolled(), events(channel));
+    NetReceiver receiver = receivers[number];
+    RecvProxy proxy =
+        new RecvProxy(
+            receiver,
+            channel,
+            ranks(),
+            isPolled(),
+            events(channel),
+            placedSteps(receiver).orElse(null));
+    proxies.add(proxy);
+    return proxy;
+  }
+
+  @Override
+  void closeProxies(CloseAll all) {
+    proxies.forEach(proxy -> all.take(proxy::close));
   }
 
   @Override

@@ -83,6 +83,16 @@ abstract class FaultyConnection implements NetConnection {
     }
 
     @Override
+    public boolean redirect(NetMemory memory, long offset, int bytes) {
+      return request != null && !ended && request.redirect(memory, offset, bytes);
+    }
+
+    @Override
+    public boolean isRedirected() {
+      return request != null && request.isRedirected();
+    }
+
+    @Override
     public int note() {
       return request == null ? 0 : request.note();
     }

@@ -7,7 +7,6 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.Connection.LentSteps;
 
@@ -21,24 +20,31 @@ import org.nccl4j.device.kernel.Connection.LentSteps;
 public final class LentBuffers implements AutoCloseable {
   private static final System.Logger LOG = DebugLog.of("NET");
 
-  /** Buffers that are known at a time: an operation lends one or two. */
+  /** Registrations that are known at a time: an operation uses one or two. */
   private static final int MOST = 16;
 
   private final LentSteps steps;
   private final NetConnection network;
-  private final boolean free;
 
-  /** What the network knows; null where it has refused the memory, too. */
-  private final NetMemory[] known = new NetMemory[MOST];
+  /** Null where the network does not register freely. */
+  private final FreeBuffers free;
 
-  /** By place: the users' registrations, where the network takes only these. */
+  /** By place: the users' registrations. */
   private final RegisteredMemory[] registered = new RegisteredMemory[MOST];
 
-  /** The place of the buffer that was found last. */
+  /** By place: what the network knows; null where it has refused the memory, too. */
+  private final NetMemory[] known = new NetMemory[MOST];
+
+  /** The place of the registration that was found last. */
   private int last;
 
   /** The place that makes room for the next. */
   private int next;
+
+  /** The memory that was found last, and the offset of a step's data in it. */
+  private NetMemory memory;
+
+  private long offset;
 
   /** The last step whose data were copied into its slot, or -1. */
   private long copied = -1;
@@ -47,7 +53,7 @@ public final class LentBuffers implements AutoCloseable {
   public LentBuffers(LentSteps steps, NetConnection network) {
     this.steps = steps;
     this.network = network;
-    this.free = network.registersFreely();
+    this.free = network.registersFreely() ? new FreeBuffers(network) : null;
   }
 
   /** Returns the steps. */
@@ -57,8 +63,8 @@ public final class LentBuffers implements AutoCloseable {
   }
 
   /**
-   * Finds the buffer of a lent step; {@link #memory} and {@link #offset} return it from then on.
-   * Copies the data into the step's slot where the network does not take the buffer.
+   * Finds the data of a lent step; {@link #memory} and {@link #offset} return them from then on.
+   * Copies them into the step's slot where the network does not take the buffer.
    *
    * @param idle whether no message is in progress
    * @return false if the data are in the slot
@@ -70,15 +76,29 @@ public final class LentBuffers implements AutoCloseable {
     }
     DeviceMemory buffer = steps.memory(step);
     long address = buffer.address() + steps.offset(step);
-    if (!holds(last, buffer, address, bytes) && !look(buffer, address, bytes)) {
-      add(buffer, address, bytes, idle);
+    memory =
+        free == null
+            ? findRegistered(buffer, address, bytes, idle)
+            : free.find(address, bytes, buffer.address(), buffer.size());
+    if (memory == null) {
+      steps.fill(step, bytes);
+      copied = step;
+      return false;
     }
-    if (known[last] != null && holds(last, buffer, address, bytes)) {
-      return true;
+    offset = address - memory.memory().address();
+    return true;
+  }
+
+  private NetMemory findRegistered(DeviceMemory buffer, long address, int bytes, boolean idle) {
+    if (holds(last, buffer, address, bytes) || look(buffer, address, bytes)) {
+      return known[last];
     }
-    steps.fill(step, bytes);
-    copied = step;
-    return false;
+    RegisteredMemory found = RegisteredMemory.find(buffer, address, bytes);
+    if (found == null || !idle && registered[next] != null) {
+      return null;
+    }
+    put(found);
+    return known[last];
   }
 
   private boolean look(DeviceMemory buffer, long address, int bytes) {
@@ -93,47 +113,21 @@ public final class LentBuffers implements AutoCloseable {
 
   @HotPath
   private boolean holds(int place, DeviceMemory buffer, long address, int bytes) {
-    if (!free) {
-      return registered[place] != null && registered[place].holds(buffer, address, bytes);
-    }
-    if (known[place] == null) {
-      return false;
-    }
-    DeviceMemory memory = known[place].memory();
-    return address >= memory.address() && address + bytes <= memory.address() + memory.size();
+    return registered[place] != null && registered[place].holds(buffer, address, bytes);
   }
 
-  private void add(DeviceMemory buffer, long address, int bytes, boolean idle) {
-    if (free) {
-      // By its addresses alone, so that it can be freed meanwhile.
-      put(null, network.register(HostDevice.instance().wrap(buffer.address(), buffer.size())));
-      return;
-    }
-    RegisteredMemory found = RegisteredMemory.find(buffer, address, bytes);
-    if (found != null && (idle || registered[next] == null)) {
-      put(found, register(found));
-    }
-  }
-
-  private NetMemory register(RegisteredMemory found) {
+  private void put(RegisteredMemory registration) {
+    forget(next);
+    registered[next] = registration;
     try {
-      return network.register(found.memory());
+      known[next] = network.register(registration.memory());
     } catch (NcclException e) {
       LOG.log(
           Level.WARNING,
           "{0} is copied before it is sent, since the network does not take it: {1}",
-          found.memory(),
+          registration.memory(),
           e.getMessage());
-      return null;
     }
-  }
-
-  private void put(RegisteredMemory registration, NetMemory memory) {
-    if (known[next] != null) {
-      known[next].close();
-    }
-    registered[next] = registration;
-    known[next] = memory;
     last = next;
     next = (next + 1) % MOST;
   }
@@ -141,30 +135,37 @@ public final class LentBuffers implements AutoCloseable {
   /** Returns the memory that was found. */
   @HotPath
   public NetMemory memory() {
-    return known[last];
+    return memory;
   }
 
-  /** Returns the offset of a step's data in the memory that was found for it. */
+  /** Returns the offset of the data that were found in their memory, in bytes. */
   @HotPath
-  public long offset(long step) {
-    return steps.memory(step).address() + steps.offset(step) - known[last].memory().address();
+  public long offset() {
+    return offset;
   }
 
   /** Has the network forget memory that is no longer registered; no message is in progress. */
   public void forgetEnded() {
     for (int place = 0; place < MOST; place++) {
       if (registered[place] != null && !registered[place].isOpen()) {
-        registered[place] = null;
-        if (known[place] != null) {
-          known[place].close();
-          known[place] = null;
-        }
+        forget(place);
       }
+    }
+  }
+
+  private void forget(int place) {
+    registered[place] = null;
+    if (known[place] != null) {
+      known[place].close();
+      known[place] = null;
     }
   }
 
   @Override
   public void close() {
     ProxyChannel.close(known);
+    if (free != null) {
+      free.close();
+    }
   }
 }

@@ -6,7 +6,9 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.transport.net.memory.CallNotes;
+import org.nccl4j.transport.net.memory.FreeBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
@@ -36,6 +38,19 @@ public final class RecvProxy implements ProxyHandler {
   private final int[] tags = new int[1];
   private final int[] arrived = new int[1];
   private final StepEvents events;
+
+  /** The steps that kernels want in their buffers; null where all go to slots. */
+  private final PlacedSteps placed;
+
+  /** Null where all steps go to slots. */
+  private final FreeBuffers buffers;
+
+  /** The last step whose receive was moved to a buffer, or -1. */
+  private long moved = -1;
+
+  /** True once a kernel that wanted data in a buffer has failed: nothing is received any more. */
+  private volatile boolean ended;
+
   private long posted;
   private long received;
 
@@ -57,6 +72,25 @@ public final class RecvProxy implements ProxyHandler {
       EndpointNames ranks,
       boolean polled,
       StepEvents events) {
+    this(receiver, channel, ranks, polled, events, null);
+  }
+
+  /**
+   * A proxy.
+   *
+   * @param polled as above
+   * @param placed the steps that kernels want in their buffers, where the network registers freely;
+   *     else null
+   */
+  public RecvProxy(
+      NetReceiver receiver,
+      ProxyChannel channel,
+      EndpointNames ranks,
+      boolean polled,
+      StepEvents events,
+      PlacedSteps placed) {
+    this.placed = placed;
+    this.buffers = placed == null ? null : new FreeBuffers(receiver);
     this.receiver = receiver;
     this.channel = channel;
     this.polled = polled;
@@ -70,11 +104,14 @@ public final class RecvProxy implements ProxyHandler {
   @Override
   @HotPath
   public int doWork() {
-    if (breakage.happened()) {
+    if (ended || breakage.happened()) {
       return 0;
     }
     try {
       int done = post();
+      if (placed != null) {
+        move();
+      }
       return isDue() ? done + complete() : done;
     } catch (NcclException e) {
       breakage.notice(e);
@@ -101,6 +138,20 @@ public final class RecvProxy implements ProxyHandler {
     return done;
   }
 
+  /** Moves the receive of the wanted step to its buffer, unless it has begun in its slot. */
+  private void move() {
+    long step = placed.wanted();
+    if (step <= moved || step < received || step >= posted) {
+      return;
+    }
+    long address = placed.address();
+    int bytes = placed.bytes();
+    NetMemory buffer = buffers.find(address, bytes, placed.bufferAddress(), placed.bufferBytes());
+    if (requests[channel.slot(step)].redirect(buffer, address - buffer.memory().address(), bytes)) {
+      moved = step;
+    }
+  }
+
   /**
    * True if it is time to ask. Of many polled connections few are in use. A kernel that waits asks
    * at every turn.
@@ -120,7 +171,11 @@ public final class RecvProxy implements ProxyHandler {
     }
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
       take(requests[channel.slot(received)].note());
-      events.received(received, arrived[0]);
+      boolean direct = moved == received && requests[channel.slot(received)].isRedirected();
+      events.received(received, arrived[0], direct);
+      if (direct) {
+        placed.placed(received);
+      }
       if (flushes != null) {
         flushes.begin(received++, arrived[0]);
       } else {
@@ -145,6 +200,24 @@ public final class RecvProxy implements ProxyHandler {
       channel.unpack(received, arrived[0]);
     } else {
       channel.setNote(received, noted);
+    }
+  }
+
+  /** {@inheritDoc} The end of the connection is the end of its messages. */
+  @Override
+  public void returnLoans() {
+    if (placed != null && !ended) {
+      ended = true;
+      if (moved >= received) {
+        receiver.close();
+      }
+    }
+  }
+
+  /** Forgets the buffers that data were received in. */
+  public void close() {
+    if (buffers != null) {
+      buffers.close();
     }
   }
 

@@ -127,7 +127,7 @@ public final class SendProxy implements ProxyHandler {
     }
     direct = lent.find(posted, size, transmitted == posted);
     return direct
-        ? sender.isend(lent.memory(), lent.offset(posted), size, TAG, note)
+        ? sender.isend(lent.memory(), lent.offset(), size, TAG, note)
         : sender.isend(channel.memory(posted), channel.offset(posted), size, TAG, note);
   }
 

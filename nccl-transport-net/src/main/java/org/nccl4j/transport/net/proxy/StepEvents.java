@@ -47,7 +47,7 @@ public final class StepEvents {
     long bytes;
 
     @Label("Zero Copy")
-    @Description("Sent from the buffer of the operation, not from a slot")
+    @Description("Sent from, or received in, the buffer of the operation, not a slot")
     boolean zeroCopy;
   }
 
@@ -126,8 +126,19 @@ public final class StepEvents {
   /** A receiver has a step's data. */
   @HotPath
   void received(long step, int bytes) {
+    received(step, bytes, false);
+  }
+
+  /**
+   * A receiver has a step's data.
+   *
+   * @param zeroCopy whether in the buffer of the operation
+   */
+  @HotPath
+  void received(long step, int bytes, boolean zeroCopy) {
     received[channel.slot(step)] = bytes;
     if (underWay[channel.slot(step)] != null) {
+      underWay[channel.slot(step)].zeroCopy = zeroCopy;
       end(step);
     }
     if (profilers != null) {

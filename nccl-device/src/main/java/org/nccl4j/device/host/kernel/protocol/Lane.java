@@ -251,6 +251,7 @@ public abstract class Lane {
         }
         case SIMPLE -> {
           if (!end.hasData(waiter, call)) {
+            end.want(buffer, offset, bytes);
             return false;
           }
           end.locate(waiter);

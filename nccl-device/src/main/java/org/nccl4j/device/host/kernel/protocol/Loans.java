@@ -51,9 +51,6 @@ final class Loans {
    * step, which takes them microseconds. A proxy ends the connection of the network first.
    */
   void revoke(long patienceNanos, Progress progress) {
-    if (count == 0) {
-      return;
-    }
     for (int l = 0; l < count; l++) {
       lenders[l].lending().revoke();
     }

@@ -20,6 +20,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    */
   private static final int HEAD_STEPS = 2;
 
+  /** Least bytes of a step that is received where it is wanted: a copy of fewer costs less. */
+  private static final int LEAST_PLACED = 16 << 10;
+
   /** Looks at a later step, while a sender goes ahead. */
   private static final int AHEAD_LOOKS = 16;
 
@@ -30,6 +33,12 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   private long awaited;
 
   private final StreamingCopy streaming = StreamingCopy.open();
+
+  /** True if a proxy is known to receive data where they are wanted. */
+  private boolean places;
+
+  /** True if the current step's data, which were located, are where they were wanted. */
+  private boolean placed;
 
   /** Null if this end never borrows. */
   private Borrowing borrowing;
@@ -82,6 +91,21 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   long told() {
     VarHandle.loadLoadFence();
     return AtomicWords.loadAcquire(data, SharedConnections.TOLD);
+  }
+
+  /**
+   * In Simple: wants the data of the current step, which is awaited, in a buffer, if a proxy can
+   * receive them there. The kernel copies them there otherwise.
+   */
+  @HotPath
+  void want(HostMemory target, long offset, int bytes) {
+    if (bytes < LEAST_PLACED || tail > step) {
+      return;
+    }
+    places = places || Placing.isPossible(data);
+    if (places) {
+      Placing.want(data, step, target, offset, bytes);
+    }
   }
 
   /** In Simple: waits until the slot of the current step is full. */
@@ -244,6 +268,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     }
     from = data;
     fromOffset = layout.simple(step);
+    placed = places && Placing.isPlaced(data, step);
   }
 
   /**
@@ -254,6 +279,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   @HotPath
   void copy(
       int at, HostMemory target, long targetOffset, int bytes, boolean leaves, SpinWait waiter) {
+    if (placed) {
+      return;
+    }
     if (from == null) {
       borrowing.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
     } else if (leaves) {

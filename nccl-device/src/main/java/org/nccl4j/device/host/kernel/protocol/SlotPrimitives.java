@@ -103,8 +103,11 @@ public final class SlotPrimitives extends Primitives {
       smallStep(source, sourceOffset, target, targetOffset, bytes, mode);
       return;
     }
-    await(mode, bytes);
     boolean partial = (mode & PARTIAL) != 0;
+    if (!ll128 && source == null && target != null && !partial && recvs.length == 1) {
+      recvs[0].want(target, targetOffset, bytes);
+    }
+    await(mode, bytes);
     if (lends) {
       chooseLenders(mode != SEND ? target : prepares() ? null : source, bytes, mode);
     }

@@ -234,6 +234,7 @@ public final class SocketReceiver extends SocketConnection
     buffer.position(buffer.position() + link.headerBytes);
     headers++;
     receive.size = size;
+    receive.choose();
     if (lanes.take(size)) {
       receive.onLanes = true;
       lanes.post(receive.memory, receive.offset, size, receive.targets);
@@ -366,6 +367,11 @@ public final class SocketReceiver extends SocketConnection
     /** The sum that the sender computed. */
     private int sum;
 
+    /** The memory that it has been moved to; null for none. */
+    private SocketMemory redirected;
+
+    private long redirectedOffset;
+    private int redirectedBytes;
     private boolean onLanes;
     private boolean complete;
     private boolean busy;
@@ -375,6 +381,7 @@ public final class SocketReceiver extends SocketConnection
     }
 
     private void begin(SocketMemory to, long at, int most, int itsTag) {
+      redirected = null;
       memory = to;
       offset = at;
       capacity = most;
@@ -406,6 +413,41 @@ public final class SocketReceiver extends SocketConnection
     @HotPath
     public int note() {
       return note & (SocketLink.LAST - 1);
+    }
+
+    @Override
+    @HotPath
+    public boolean redirect(NetMemory to, long at, int bytes) {
+      if (!link.enter()) {
+        return false;
+      }
+      try {
+        if (size >= 0) {
+          return false;
+        }
+        redirected = (SocketMemory) to;
+        redirectedOffset = at;
+        redirectedBytes = bytes;
+        return true;
+      } finally {
+        link.leave();
+      }
+    }
+
+    @Override
+    @HotPath
+    public boolean isRedirected() {
+      return redirected != null;
+    }
+
+    /** The message has a size: it goes to where it was moved, or not. */
+    private void choose() {
+      if (redirected != null && size == redirectedBytes) {
+        memory = redirected;
+        offset = redirectedOffset;
+      } else {
+        redirected = null;
+      }
     }
 
     /** All bytes have come. */
