@@ -26,6 +26,10 @@ import org.nccl4j.device.kernel.Progress;
 public final class ProxyThread implements Progress {
   private static final System.Logger LOG = DebugLog.of("NET");
   private static final VarHandle INSIDE;
+
+  /** Turns of a kernel that has ended: to wake the thread takes longer. */
+  private static final int TURNS_AFTER_KERNEL = 4;
+
   private static final int BUSY_ROUNDS = 1000;
   private static final long SHORTEST_SLEEP_NANOS = 20_000;
   private static final long LONGEST_SLEEP_NANOS = 1_000_000;
@@ -213,11 +217,14 @@ public final class ProxyThread implements Progress {
   @Override
   @HotPath
   public void kernelEnded() {
-    if (isLeft()) {
-      doWork();
-      if (isLeft()) {
-        LockSupport.unpark(thread);
+    for (int turn = 0; turn < TURNS_AFTER_KERNEL; turn++) {
+      if (!isLeft()) {
+        return;
       }
+      doWork();
+    }
+    if (isLeft()) {
+      LockSupport.unpark(thread);
     }
   }
 

@@ -138,6 +138,16 @@ abstract class GuardedConnection implements NetConnection {
 
     @Override
     @HotPath
+    public boolean owesAnswer() {
+      try {
+        return receiver.owesAnswer();
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("owesAnswer", e);
+      }
+    }
+
+    @Override
+    @HotPath
     public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {
       try {
         return requests.of(receiver.iflush(n, memories, offsets, bytes));

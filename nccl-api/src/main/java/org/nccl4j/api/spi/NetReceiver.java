@@ -20,6 +20,15 @@ public interface NetReceiver extends NetConnection {
   NetRequest irecv(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags);
 
   /**
+   * True if the other end may wait for an answer to what it has sent, which the tests of a receive
+   * will send after some calls. Any thread.
+   */
+  @HotPath
+  default boolean owesAnswer() {
+    return false;
+  }
+
+  /**
    * Begins to make received data visible to the GPU whose memory they are in. The parameters are
    * those of the {@link #irecv} that has ended.
    *

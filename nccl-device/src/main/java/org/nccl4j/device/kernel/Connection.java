@@ -32,9 +32,9 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
   }
 
   /**
-   * The steps of a connection whose data stay in the kernel's buffer, from where a proxy sends them,
-   * instead of in a slot. The buffer stays as it is until the head says that the step has been sent.
-   * Called by the thread that gives the connection's proxy its turns.
+   * The steps of a connection whose data stay in the kernel's buffer, from where a proxy sends
+   * them, instead of in a slot. The buffer stays as it is until the head says that the step has
+   * been sent. Called by the thread that gives the connection's proxy its turns.
    */
   public interface LentSteps {
     /** Tells the kernels, once, that they may lend steps. */
@@ -74,9 +74,9 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
   }
 
   /**
-   * The steps of a connection whose data a proxy receives where the kernel wants them, in its buffer,
-   * instead of in a slot. A kernel wants one step at a time, while it waits for that. Called by the
-   * thread that gives the connection's proxy its turns.
+   * The steps of a connection whose data a proxy receives where the kernel wants them, in its
+   * buffer, instead of in a slot. A kernel wants one step at a time, while it waits for that.
+   * Called by the thread that gives the connection's proxy its turns.
    */
   public interface PlacedSteps {
     /** Returns the step whose data the kernel wants in its buffer; -1 if there was none yet. */
@@ -99,7 +99,9 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
     @HotPath
     long bufferBytes();
 
-    /** Tells the kernel that a step's data are where it wants them; before it is told of the step. */
+    /**
+     * Tells the kernel that a step's data are where it wants them; before it is told of the step.
+     */
     @HotPath
     void placed(long step);
   }

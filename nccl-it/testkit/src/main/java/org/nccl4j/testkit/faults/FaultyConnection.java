@@ -174,6 +174,11 @@ abstract class FaultyConnection implements NetConnection {
     }
 
     @Override
+    public boolean owesAnswer() {
+      return inner.owesAnswer();
+    }
+
+    @Override
     public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {
       return inner.iflush(n, memories, offsets, bytes);
     }

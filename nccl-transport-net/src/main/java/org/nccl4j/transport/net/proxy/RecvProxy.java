@@ -222,11 +222,12 @@ public final class RecvProxy implements ProxyHandler {
   }
 
   /**
-   * Only a kernel that waits needs what is received, and it gives turns itself or is polled for.
+   * {@inheritDoc} Only a kernel that waits needs what is received, and it gives turns itself or is
+   * polled for. A sender may wait for an answer that the last kernel has left.
    */
   @Override
   @HotPath
   public boolean isUnderWay() {
-    return false;
+    return !polled && !ended && receiver.owesAnswer();
   }
 }

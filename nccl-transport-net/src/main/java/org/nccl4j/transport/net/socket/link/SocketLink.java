@@ -96,6 +96,9 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   /** Number of reads that bring nothing after which an acknowledgement is not put off any more. */
   private static final int IDLE_READS = 32;
 
+  /** The same where the sender may wait for it: a message of this side may take it along first. */
+  private static final int ASKED_READS = 3;
+
   private static final int LOOKS_WITH_RECEIVER = 16;
   private static final int LOOKS_ALONE = 4;
 
@@ -144,6 +147,9 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
 
   /** True if a sender needs the memory of one of them, and the reads since the last of them. */
   private boolean owesLong;
+
+  /** True if the sender may wait for an acknowledgement. Written with the turn. */
+  private volatile boolean asked;
 
   private int idleReads;
 
@@ -285,6 +291,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     told = received;
     owed = 0;
     owesLong = false;
+    asked = false;
   }
 
   /** Takes the acknowledgement at a buffer's position, or the report of a lane. */
@@ -334,10 +341,16 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     watch.attend();
   }
 
-  /** The sender waits for an acknowledgement of what has been received. */
+  /** The sender may wait for an acknowledgement of what has been received. */
   @HotPath
   void acknowledgeSoon() {
-    owed = ACK_BYTES;
+    asked = true;
+  }
+
+  /** True if the sender may wait for an acknowledgement that can be sent. Any thread. */
+  @HotPath
+  boolean owesAnswer() {
+    return asked && socket != null && failure == null;
   }
 
   /** Has the link watched: a message is under way, or has not come for some time. */
@@ -390,7 +403,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     boolean due =
         owed >= ACK_BYTES
             || received - told >= ACK_MESSAGES
-            || owesLong && ++idleReads > IDLE_READS
+            || owesLong && ++idleReads > (asked ? ASKED_READS : IDLE_READS)
             || all;
     if (writeAck() && due && hasAck() && log.isBetweenRecords()) {
       putAck(ack.clear());

@@ -103,6 +103,12 @@ public final class SocketReceiver extends SocketConnection
 
   @Override
   @HotPath
+  public boolean owesAnswer() {
+    return link.owesAnswer();
+  }
+
+  @Override
+  @HotPath
   public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {
     return null;
   }
