@@ -25,6 +25,7 @@ static int fabric_imports = -1;  // that still work; below 0: all do
 static int spinning;   // a kernel runs until a test ends it: nothing may be loaded
 static int loads_beside;  // that happened all the same
 static int lacking;    // an attribute that no device has
+static size_t variable_bytes;  // of all variables of modules; 0 for none
 static int capturing;  // what a stream answers who asks
 static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
 static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
@@ -56,6 +57,7 @@ void fakeReset(void) {
   version = 13000;
   granule = 2 << 20;
   capturing = 0;
+  variable_bytes = 0;
   lacking = 0;
   fakeGpu(90, 132, 2048);
   fabric = NO_FABRIC;
@@ -85,6 +87,7 @@ void fakeFabric(int how) { fabric = how; }
 void fakeLack(int attribute) { lacking = attribute; }
 void fakeGranule(long bytes) { granule = bytes; }
 void fakeWideOperations(int on) { wide_operations = on; }
+void fakeVariable(int bytes) { variable_bytes = bytes; }
 void fakeCapturing(int on) { capturing = on; }
 void fakeFail(const char* call, int code) {
   memset(failing, 0, sizeof failing);

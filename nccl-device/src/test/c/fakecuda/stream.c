@@ -387,7 +387,9 @@ const char* fakeLaunched(void) { return launched; }
 CUresult cuModuleLoadData(CUmodule* m, const void* image) {
   UNSAFE();
   loads_beside += spinning;
-  OR_FAIL(NO, "%s", memcmp(image, "\x50\xed\x55\xba", 4) == 0 ? "fatbin" : "?");
+  OR_FAIL(NO, "%s", memcmp(image, "\x50\xed\x55\xba", 4) == 0   ? "fatbin"
+                    : memcmp(image, "functor", 7) == 0 ? (const char*)image
+                                                       : "?");
   *m = (CUmodule)handle();
   return CUDA_SUCCESS;
 }
@@ -398,6 +400,14 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   *f = functions[n_functions].function = (CUfunction)handle();
   snprintf(functions[n_functions++].name, 64, "%s", name);
   pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+// A variable of as many bytes as the test says, or none.
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* p, size_t* n, CUmodule m, const char* name) {
+  OR_FAIL(NO, "%s", name);
+  if (variable_bytes == 0) return CUDA_ERROR_NOT_FOUND;
+  *p = 0;
+  *n = variable_bytes;
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule m) { return call(NO, ""); }

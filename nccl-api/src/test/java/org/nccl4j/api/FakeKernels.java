@@ -137,6 +137,11 @@ public class FakeKernels implements KernelCommunicator {
   }
 
   @Override
+  public KernelPlan prepare(LocalReduction work) {
+    return plan(work, null);
+  }
+
+  @Override
   public KernelPlan prepare(OneSidedWork work) {
     return plan(work, null);
   }

@@ -272,8 +272,9 @@ public enum ErrorId {
   /** A failure of a user's function. */
   USER_FUNCTION(
       Code.INVALID_USAGE,
-      "A user's reduction or a function in a stream threw an exception",
-      "correct the function; its exception is the cause"),
+      "A user's reduction or a function in a stream threw an exception, or its CUDA C++ does not"
+          + " compile",
+      "correct the function; its exception is the cause, or the message has the compiler's log"),
   /** A failure of a plug-in. */
   PLUGIN(
       Code.INVALID_USAGE,

@@ -5,21 +5,32 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 
 /**
- * A reduction that {@link RedOp} does not have: a pre-multiplied sum, on any device, or a function
- * of the user, on the host device. Immutable; can be used in any communicator, by several threads.
- * Every rank passes one of the same kind; scalars may differ from rank to rank. Keep it and use it
- * again: a communicator plans the operations of each operator once.
+ * A reduction that {@link RedOp} does not have: a pre-multiplied sum, or a function of the user,
+ * given for the host device as Java and for GPUs as CUDA C++. Immutable; can be used in any
+ * communicator, by several threads. Every rank passes the same one; only scalars may differ from
+ * rank to rank. Functions that differ are not found out. Keep it and use it again: a communicator
+ * plans the operations of each operator once.
+ *
+ * <p>A function must be associative. It need not be commutative if that is said ({@link
+ * Builder#notCommutative}): then it combines the ranks' elements in the order of the ranks. On GPUs
+ * it does so always, each element as f(f(f(x0, x1), x2), x3), so that the result has the same bits
+ * on all ranks, by all algorithms and over all transports.
+ *
+ * <p>Functions of structs ({@link #functionOfStructs}) are used with {@link DataType#UINT8} and
+ * counts in bytes, which are multiples of the struct's size.
  */
 public final class ReductionOperator {
   /**
-   * Combines elements of two buffers. Must be associative and commutative, since the order in which
-   * ranks are combined depends on algorithm and size, and must not keep the buffers.
+   * Combines elements of two buffers. Must be associative, and commutative unless the operator says
+   * that it is not, since the order in which ranks are combined depends on algorithm and size. Must
+   * not keep the buffers.
    */
   @FunctionalInterface
   public interface Combiner {
     /**
      * Sets target[i] = a[i] op b[i] for all i below count. Element i is at byte i times the type's
-     * size, in the machine's byte order. The target may be the same memory as a or as b.
+     * size, in the machine's byte order; for structs i times the struct's size, and the type is
+     * UINT8. The target may be the same memory as a or as b.
      *
      * <p>One thread at a time calls it for an operation; several threads may for several
      * operations.
@@ -27,26 +38,100 @@ public final class ReductionOperator {
     void combine(ByteBuffer a, ByteBuffer b, ByteBuffer target, int count, DataType type);
   }
 
+  /** Most bytes of a struct. */
+  public static final int MOST_STRUCT_BYTES = 4096;
+
   private final String name;
   private final Combiner combiner;
   private final DataType type;
   private final double value;
   private final long whole;
   private final DeviceMemory memory;
+  private final CudaFunctor functor;
+  private final int elementBytes;
+  private final boolean structs;
+  private final boolean commutative;
 
-  private ReductionOperator(
-      String name,
-      Combiner combiner,
-      DataType type,
-      double value,
-      long whole,
-      DeviceMemory memory) {
-    this.name = name;
-    this.combiner = combiner;
+  /** A pre-multiplied sum. */
+  private ReductionOperator(DataType type, double value, long whole, DeviceMemory memory) {
+    this.name = "premulsum";
+    this.combiner = null;
     this.type = type;
     this.value = value;
     this.whole = whole;
     this.memory = memory;
+    this.functor = null;
+    this.elementBytes = type.bytes();
+    this.structs = false;
+    this.commutative = true;
+  }
+
+  /** A function. */
+  private ReductionOperator(Builder made) {
+    this.name = made.name;
+    this.combiner = made.combiner;
+    this.type = made.type;
+    this.value = 0;
+    this.whole = 0;
+    this.memory = null;
+    this.functor = made.functor;
+    this.elementBytes = made.elementBytes;
+    this.structs = made.structs;
+    this.commutative = made.commutative;
+  }
+
+  /** Makes an operator of a function. Used by one thread. */
+  public static final class Builder {
+    private final String name;
+    private final DataType type;
+    private final int elementBytes;
+    private final boolean structs;
+    private Combiner combiner;
+    private CudaFunctor functor;
+    private boolean commutative = true;
+
+    private Builder(String name, DataType type, int elementBytes, boolean structs) {
+      this.name = Arguments.notNull(name, "name of the reduction");
+      this.type = type;
+      this.elementBytes = elementBytes;
+      this.structs = structs;
+    }
+
+    /** Sets the function for the host device. Without it the host device refuses the operator. */
+    public Builder onHost(Combiner function) {
+      combiner = Arguments.notNull(function, "reduction");
+      return this;
+    }
+
+    /** Sets the function for GPUs. Without it GPUs refuse the operator. */
+    public Builder onCuda(CudaFunctor function) {
+      functor = Arguments.notNull(function, "CUDA functor");
+      return this;
+    }
+
+    /**
+     * Says that f(a, b) may differ from f(b, a). Elements are then combined in the order of the
+     * ranks, also on the host device, where that takes more copies.
+     */
+    public Builder notCommutative() {
+      commutative = false;
+      return this;
+    }
+
+    /**
+     * Makes the operator.
+     *
+     * @throws InvalidUsageException if it has no function
+     */
+    public ReductionOperator build() {
+      if (combiner == null && functor == null) {
+        throw new InvalidUsageException(
+            "the reduction %s has a function neither for the host device nor for GPUs"
+                .formatted(name),
+            "call onHost, onCuda or both before build");
+      }
+      return new ReductionOperator(this);
+    }
   }
 
   /**
@@ -58,7 +143,7 @@ public final class ReductionOperator {
    */
   public static ReductionOperator preMulSum(DataType type, double scalar) {
     if (typed(type).isFloatingPoint()) {
-      return new ReductionOperator("premulsum", null, type, scalar, 0, null);
+      return new ReductionOperator(type, scalar, 0, null);
     }
     if (Double.isNaN(scalar) || Double.isInfinite(scalar)) {
       throw outOfRange(type, String.valueOf(scalar));
@@ -75,7 +160,7 @@ public final class ReductionOperator {
   public static ReductionOperator preMulSum(DataType type, long scalar) {
     if (typed(type).isFloatingPoint()) {
       double value = type == DataType.FLOAT32 ? (float) scalar : (double) scalar;
-      return new ReductionOperator("premulsum", null, type, value, 0, null);
+      return new ReductionOperator(type, value, 0, null);
     }
     BigInteger number = BigInteger.valueOf(scalar);
     return preMulSum(
@@ -89,7 +174,7 @@ public final class ReductionOperator {
     if (signed ? scalar.bitLength() >= bits : scalar.signum() < 0 || scalar.bitLength() > bits) {
       throw outOfRange(type, scalar.toString());
     }
-    return new ReductionOperator("premulsum", null, type, 0, scalar.longValue(), null);
+    return new ReductionOperator(type, 0, scalar.longValue(), null);
   }
 
   private static InvalidArgumentException outOfRange(DataType type, String scalar) {
@@ -114,22 +199,44 @@ public final class ReductionOperator {
           "a scalar of %d bytes for elements of %s".formatted(scalar.size(), type.label()),
           "pass memory of %d bytes".formatted(type.bytes()));
     }
-    return new ReductionOperator("premulsum", null, type, 0, 0, scalar);
+    return new ReductionOperator(type, 0, 0, scalar);
   }
 
   /**
-   * A reduction by a function that the host device calls. GPUs refuse it.
+   * A reduction of elements of any type by a commutative function that the host device calls. GPUs
+   * refuse it.
    *
    * @param name for messages
    */
   public static ReductionOperator of(String name, Combiner combiner) {
-    return new ReductionOperator(
-        Arguments.notNull(name, "name of the reduction"),
-        Arguments.notNull(combiner, "reduction"),
-        null,
-        0,
-        0,
-        null);
+    return new Builder(name, null, 0, /* structs= */ false).onHost(combiner).build();
+  }
+
+  /**
+   * Begins a reduction of elements of a type by a function.
+   *
+   * @param name for messages
+   */
+  public static Builder function(String name, DataType type) {
+    return new Builder(name, typed(type), type.bytes(), /* structs= */ false);
+  }
+
+  /**
+   * Begins a reduction of structs by a function.
+   *
+   * @param name for messages
+   * @param bytes of a struct, as sizeof in C++: 1 to {@value #MOST_STRUCT_BYTES}. On GPUs buffers
+   *     begin at multiples of the greatest power of two that divides it, at most 16
+   * @throws InvalidArgumentException for another size
+   */
+  public static Builder functionOfStructs(String name, int bytes) {
+    if (bytes < 1 || bytes > MOST_STRUCT_BYTES) {
+      throw new InvalidArgumentException(
+          ErrorId.TYPE,
+          "the reduction %s is of structs of %d bytes".formatted(name, bytes),
+          "pass 1 to %d bytes".formatted(MOST_STRUCT_BYTES));
+    }
+    return new Builder(name, DataType.UINT8, bytes, /* structs= */ true);
   }
 
   private static DataType typed(DataType type) {
@@ -141,12 +248,37 @@ public final class ReductionOperator {
     return name;
   }
 
-  /** The user's function; null for a pre-multiplied sum. */
+  /** True for a function of the user, false for a pre-multiplied sum. */
+  public boolean isFunction() {
+    return combiner != null || functor != null;
+  }
+
+  /** The user's function for the host device, or null. */
   public Combiner combiner() {
     return combiner;
   }
 
-  /** The type of the elements; null for any. */
+  /** The user's function for GPUs, or null. */
+  public CudaFunctor functor() {
+    return functor;
+  }
+
+  /** Bytes that the function combines at once: of an element, or of a struct; 0 for any type's. */
+  public int elementBytes() {
+    return elementBytes;
+  }
+
+  /** True unless the function was said not to be commutative. */
+  public boolean isCommutative() {
+    return commutative;
+  }
+
+  /** True for a function of structs. */
+  public boolean isOfStructs() {
+    return structs;
+  }
+
+  /** The type of the elements: UINT8 for structs; null for any. */
   public DataType type() {
     return type;
   }

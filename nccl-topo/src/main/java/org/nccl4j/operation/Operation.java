@@ -44,7 +44,9 @@ public enum Operation {
   /** The sum of all copies of a part. */
   QUANTISED_SUM("QuantisedSum", "quantised_sum", Kind.STEP, Parts.NONE, Parts.NONE),
   /** Elements from the parts of a quantised sum. */
-  DEQUANTISE("Dequantise", "dequantise", Kind.STEP, Parts.NONE, Parts.NONE);
+  DEQUANTISE("Dequantise", "dequantise", Kind.STEP, Parts.NONE, Parts.NONE),
+  /** Copies of elements combined by a user's function. */
+  LOCAL_REDUCTION("LocalReduction", "local_reduction", Kind.STEP, Parts.NONE, Parts.NONE);
 
   private static final List<Operation> COLLECTIVES = those(Kind.COLLECTIVE);
   private static final List<Operation> OF_ALL_RANKS = those(Kind.COLLECTIVE, Kind.EXCHANGE);
@@ -61,7 +63,7 @@ public enum Operation {
     ONE_SIDED,
     /** All ranks, each with tokens of its own number. */
     EXPERTS,
-    /** One rank on its own memory, between the collectives of a quantised sum. */
+    /** One rank on its own memory, between the collectives of an operation in steps. */
     STEP
   }
 

@@ -154,6 +154,9 @@ public interface CudaDriver {
   int cuModuleGetFunction(long function, long module, long name);
 
   /** See the CUDA driver API. */
+  int cuModuleGetGlobal_v2(long address, long bytes, long module, long name);
+
+  /** See the CUDA driver API. */
   int cuFuncGetAttribute(long value, int attribute, long function);
 
   /** See the CUDA driver API. */

@@ -11,7 +11,9 @@ import com.kenai.jffi.Library;
 import com.kenai.jffi.MemoryIO;
 import com.kenai.jffi.Type;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.LongConsumer;
 import jnr.ffi.LibraryLoader;
 import org.nccl4j.device.HotPath;
@@ -34,6 +36,8 @@ final class Jffi {
   private static final CallContext SIX = context(Type.SINT64, /* errno= */ true, integers(6));
 
   private static final CallContext EIGHT = context(Type.SINT, /* errno= */ false, integers(8));
+
+  private static final List<Library> KEPT = new ArrayList<>();
 
   private Jffi() {}
 
@@ -91,6 +95,17 @@ final class Jffi {
       throw new UnsatisfiedLinkError(Library.getLastError());
     }
     return library.getSymbolAddress(name);
+  }
+
+  /** Loads a library, which its object would close when it is collected. */
+  static void keep(String file) {
+    Library library = Library.openLibrary(file, Library.LAZY | Library.LOCAL);
+    if (library == null) {
+      throw new UnsatisfiedLinkError(Library.getLastError());
+    }
+    synchronized (KEPT) {
+      KEPT.add(library);
+    }
   }
 
   @HotPath

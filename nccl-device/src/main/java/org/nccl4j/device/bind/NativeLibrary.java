@@ -89,6 +89,28 @@ public final class NativeLibrary {
     return Jffi.load(type, file);
   }
 
+  /**
+   * Loads a library for the life of the process, for another one that opens it by its soname.
+   *
+   * @param file an absolute path
+   * @throws SystemErrorException if there is no such library
+   */
+  public static void keep(String file) {
+    requireJffi();
+    try {
+      if (!NativeBackend.FOREIGN) {
+        Jffi.keep(file);
+        return;
+      }
+      ForeignAccess.requireAccess();
+      if (ForeignAccess.open(file) == null) {
+        throw new UnsatisfiedLinkError(ForeignAccess.reason(file));
+      }
+    } catch (UnsatisfiedLinkError e) {
+      throw failure(file, e);
+    }
+  }
+
   /** The address of a symbol; see {@link NativeFunction#find(String, String)}. */
   static long symbol(String file, String symbol) {
     requireJffi();

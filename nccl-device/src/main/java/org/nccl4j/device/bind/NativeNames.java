@@ -29,6 +29,8 @@ public enum NativeNames {
           "/usr/local/cuda/lib64/libnvToolsExt.so.1"),
       List.of(),
       List.of()),
+  /** NVIDIA's compiler of CUDA C++ at run time; of an unknown version last. */
+  NVRTC(List.of("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"), List.of(), List.of()),
   /** InfiniBand verbs. */
   VERBS(List.of("libibverbs.so.1", "libibverbs.so"), List.of(), List.of());
 

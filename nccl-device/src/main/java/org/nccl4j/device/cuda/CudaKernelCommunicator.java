@@ -25,6 +25,7 @@ import org.nccl4j.device.cuda.plan.CollectivePlans;
 import org.nccl4j.device.cuda.plan.CommunicatorMemory;
 import org.nccl4j.device.cuda.plan.ConnectionSizes;
 import org.nccl4j.device.cuda.plan.CudaPlan;
+import org.nccl4j.device.cuda.plan.LocalReductionPlans;
 import org.nccl4j.device.cuda.plan.NvlsPlans;
 import org.nccl4j.device.cuda.plan.P2pPlans;
 import org.nccl4j.device.cuda.plan.PlanContext;
@@ -279,6 +280,12 @@ final class CudaKernelCommunicator
   public KernelPlan prepare(QuantisedWork work) {
     checkUsable();
     return quantised.prepare(work);
+  }
+
+  @Override
+  public KernelPlan prepare(LocalReduction work) {
+    checkUsable();
+    return new LocalReductionPlans(context).prepare(work);
   }
 
   @Override

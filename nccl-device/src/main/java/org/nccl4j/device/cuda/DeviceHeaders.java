@@ -14,7 +14,7 @@ import org.nccl4j.device.SystemErrorException;
 
 /** The headers for kernels of users' own, as they are in this jar. */
 public final class DeviceHeaders {
-  private static final List<String> NAMES = List.of("nccl4j_device.cuh");
+  private static final List<String> NAMES = List.of("nccl4j_device.cuh", "nccl4j_reduction.cuh");
 
   private DeviceHeaders() {}
 

@@ -52,7 +52,7 @@ public final class CallSignature {
 
   /** Returns the signature of a collective whose own operator replaces the work's. */
   public static int of(CollectiveWork work, ReductionOperator operator) {
-    int op = operator.combiner() == null ? PREMUL : SUPPLIED;
+    int op = operator.isFunction() ? SUPPLIED : PREMUL;
     return of(work.operation(), work.type(), op, work.root(), work.count());
   }
 

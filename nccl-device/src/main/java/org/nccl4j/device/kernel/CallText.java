@@ -25,7 +25,15 @@ public final class CallText {
       case PUT_SIGNAL -> "put of %d %s to rank %d".formatted(count, type.label(), root);
       case SIGNAL -> "signal to rank %d".formatted(root);
       case WAIT_SIGNAL -> "wait for a signal of rank %d".formatted(root);
-      case ALL_GATHER, ALL_TO_ALL, DISPATCH, COMBINE, QUANTISE, QUANTISED_SUM, DEQUANTISE -> what;
+      case ALL_GATHER,
+          ALL_TO_ALL,
+          DISPATCH,
+          COMBINE,
+          QUANTISE,
+          QUANTISED_SUM,
+          DEQUANTISE,
+          LOCAL_REDUCTION ->
+          what;
     };
   }
 

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
@@ -90,6 +91,49 @@ public interface KernelCommunicator extends AutoCloseable {
    * @throws InvalidUsageException if this device has none
    */
   KernelPlan prepare(QuantisedWork work);
+
+  /**
+   * The reduction of copies of elements that a rank has in its own memory.
+   *
+   * @param operator a function of the user
+   * @param copies at least 1; they lie one after the other in the send buffer, and are combined in
+   *     their order. Of one copy the result is that copy
+   * @param stride bytes from a copy to the next
+   * @param count elements of a copy, of {@link ReductionOperator#elementBytes}, or of the type's
+   * @param type of the elements; UINT8 for structs
+   * @param mostBlocks that its kernel may have on a GPU; 0 for no limit
+   */
+  record LocalReduction(
+      ReductionOperator operator,
+      int copies,
+      long stride,
+      long count,
+      DataType type,
+      int mostBlocks) {
+    /** Bytes of an element. */
+    public int elementBytes() {
+      return operator.elementBytes() == 0 ? type.bytes() : operator.elementBytes();
+    }
+
+    /** Bytes of the send buffer. */
+    public long sendBytes() {
+      return (copies - 1) * stride + recvBytes();
+    }
+
+    /** Bytes of the receive buffer. */
+    public long recvBytes() {
+      return count * elementBytes();
+    }
+  }
+
+  /**
+   * Prepares the reduction of copies in this rank's memory by a function of the user. What the
+   * function needs is then compiled and loaded.
+   *
+   * @throws InvalidUsageException if the operator has no function for this device, or it does not
+   *     compile
+   */
+  KernelPlan prepare(LocalReduction work);
 
   /** Prepares a one-sided operation on windows. */
   KernelPlan prepare(OneSidedWork work);

@@ -15,15 +15,27 @@ import org.nccl4j.device.DataType;
  *     several, one after the other; at least 2
  * @param preload types of which all kernels are loaded at the creation of a communicator of several
  *     ranks, with all that only copy; empty for none
+ * @param nvrtc the compiler of users' functors, or its folder; empty to look for it
  */
 public record LaunchOptions(
     int clusterBlocks,
     boolean implicitOrder,
     boolean oneQueue,
     int messageBlocks,
-    Set<DataType> preload) {
+    Set<DataType> preload,
+    String nvrtc) {
   /** Without clusters, ordered by streams alone. */
   public static final LaunchOptions PLAIN = new LaunchOptions(0, false, false, Set.of());
+
+  /** Where NVRTC is looked for. */
+  public LaunchOptions(
+      int clusterBlocks,
+      boolean implicitOrder,
+      boolean oneQueue,
+      int messageBlocks,
+      Set<DataType> preload) {
+    this(clusterBlocks, implicitOrder, oneQueue, messageBlocks, preload, "");
+  }
 
   /** Without a limit on blocks of sends and receives. */
   public LaunchOptions(

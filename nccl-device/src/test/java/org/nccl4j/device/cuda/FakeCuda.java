@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import jnr.ffi.LibraryLoader;
+import org.nccl4j.device.bind.NativeLibrary;
 
 /**
  * The recording driver of fakecuda.c in this process, in place of NVIDIA's: its soname is
@@ -17,6 +18,7 @@ public final class FakeCuda {
   /** Loads it once; skips the test, with the reason, where it cannot be built. */
   public static synchronized FakeLibrary get() {
     if (library == null) {
+      NativeLibrary.isForeign(); // first: it turns off jnr-ffi's stubs, which lose sixth arguments
       try {
         Path built = Files.createTempDirectory("fakecuda").resolve("libcuda.so.1");
         NativeBuild.gcc(

@@ -65,6 +65,9 @@ public interface FakeLibrary {
   /** The least granularity of multicast objects, until the reset. */
   void fakeGranule(long bytes);
 
+  /** Has all modules have a variable of so many bytes by any name, until the reset; 0 for none. */
+  void fakeVariable(int bytes);
+
   /** The number of streams' memory operations that wait, or come after one that does. */
   int fakeWaiting();
 }

@@ -219,7 +219,10 @@ class DeviceCommunicatorTest {
     assertEquals(0, status, err::toString);
     Path header = directory.resolve("nccl4j_device.cuh");
     assertTrue(Files.readString(header).contains("struct nccl4jWindow"));
-    assertEquals(header.toString(), out.toString().strip());
+    Path reductions = directory.resolve("nccl4j_reduction.cuh");
+    assertTrue(Files.readString(reductions).contains("NCCL4J_REDUCTION("));
+    assertEquals(
+        List.of(header.toString(), reductions.toString()), out.toString().lines().toList());
     Files.writeString(folder.resolve("file"), "");
     assertEquals(
         1,

@@ -5,6 +5,7 @@ import static org.nccl4j.device.cuda.driver.DriverLibrary.CUDA;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.UUID;
 import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.CUresult;
@@ -366,6 +367,20 @@ public final class CudaLibrary {
     int code = Offheap.of(bytes).lend(at -> CUDA.cuModuleGetFunction(out.address(), module, at));
     CudaResult.check(code, "cuModuleGetFunction of " + name, place);
     return out.getLong(0);
+  }
+
+  /** Bytes of a variable of a module; empty if the driver finds none of that name. */
+  public static OptionalLong variableBytes(long module, String name, Object place) {
+    Offheap out = ANSWER.get();
+    byte[] text = (name + "\0").getBytes(StandardCharsets.US_ASCII);
+    int code =
+        Offheap.of(text)
+            .lend(at -> CUDA.cuModuleGetGlobal_v2(out.address(), out.address() + 8, module, at));
+    if (code == CUresult.CUDA_ERROR_NOT_FOUND) {
+      return OptionalLong.empty();
+    }
+    CudaResult.check(code, "cuModuleGetGlobal of " + name, place);
+    return OptionalLong.of(out.getLong(8));
   }
 
   public static int functionAttribute(long function, int attribute, Object place) {

@@ -53,10 +53,17 @@ public final class KernelModules {
   private final Map<String, Long> functions = new HashMap<>();
   private final Set<KernelFamily> loaded = new HashSet<>();
   private final Set<Long> waiting = new HashSet<>();
+  private final FunctorModules functors;
   private KernelBuild build;
 
   public KernelModules(Gpu gpu) {
     this.gpu = gpu;
+    this.functors = new FunctorModules(gpu);
+  }
+
+  /** The kernels of users' functors. */
+  FunctorModules functors() {
+    return functors;
   }
 
   /** The kernel of a collective; loaded and ready to be launched. */

@@ -63,12 +63,12 @@ public final class PreMulPlans {
   }
 
   private void check(CollectiveWork work, ReductionOperator operator) {
-    if (operator.combiner() != null) {
+    if (operator.isFunction()) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "this device has no reduction '%s'".formatted(operator.name()),
-          "use an operator of RedOp, ReductionOperator.preMulSum, or the host device, whose"
-              + " reductions can be supplied");
+          "use an operator of RedOp or ReductionOperator.preMulSum; communicators reduce by"
+              + " functions in steps");
     }
     if (operator.type() != work.type()) {
       throw new InvalidArgumentException(

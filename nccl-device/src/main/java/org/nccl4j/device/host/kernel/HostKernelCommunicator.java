@@ -33,6 +33,7 @@ import org.nccl4j.device.host.kernel.window.TeamBarrier;
 import org.nccl4j.device.host.kernel.window.WindowKernels;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.BlockQuantiser;
+import org.nccl4j.device.host.reduce.LocalReducer;
 import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ExpertKernels;
@@ -252,6 +253,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(QuantisedWork work) {
     return new KernelSerializer.Plan(turns, ends, new BlockQuantiser(work)::run);
+  }
+
+  @Override
+  public KernelPlan prepare(LocalReduction work) {
+    return new KernelSerializer.Plan(turns, ends, new LocalReducer(work)::run);
   }
 
   @Override

@@ -51,9 +51,9 @@ public final class Reductions {
 
   /** A new reduction by an operator of the user's. */
   public static Reduction of(DataType type, ReductionOperator operator) {
-    return operator.combiner() == null
-        ? new PreMulSum(type, operator)
-        : new UserReduction(type, operator);
+    return operator.isFunction()
+        ? new UserReduction(type, operator)
+        : new PreMulSum(type, operator);
   }
 
   private static Reduction ofFloats(DataType type, RedOp op, int ranks) {

@@ -1,21 +1,17 @@
 package org.nccl4j.device.host.reduce;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /** A reduction by the user's function. */
 final class UserReduction implements Reduction {
   private final DataType type;
-  private final ReductionOperator operator;
+  private final UserFunction function;
 
   UserReduction(DataType type, ReductionOperator operator) {
     this.type = type;
-    this.operator = operator;
+    this.function = new UserFunction(operator, type, type.bytes());
   }
 
   @Override
@@ -27,30 +23,7 @@ final class UserReduction implements Reduction {
       HostMemory target,
       long targetOffset,
       int count) {
-    try {
-      operator
-          .combiner()
-          .combine(
-              view(a, aOffset, count),
-              view(b, bOffset, count),
-              view(target, targetOffset, count),
-              count,
-              type);
-    } catch (RuntimeException e) {
-      throw new InvalidUsageException(
-          ErrorId.USER_FUNCTION,
-          "the user-supplied reduction %s failed on %d elements of %s (%s)"
-              .formatted(operator.name(), count, type.label(), e),
-          "correct the function",
-          e);
-    }
-  }
-
-  private ByteBuffer view(HostMemory memory, long offset, int count) {
-    return memory
-        .window(offset)
-        .slice(memory.index(offset), count * type.bytes())
-        .order(ByteOrder.nativeOrder());
+    function.combine(a, aOffset, b, bOffset, target, targetOffset, count);
   }
 
   @Override

@@ -204,6 +204,14 @@ public class LayoutTest {
   }
 
   @Test
+  void argumentsOfReductionsByFunctorsAreTheHeaders() throws Exception {
+    compare(
+        ReductionArguments.class,
+        "../resources/org/nccl4j/device/cuda/include/nccl4j_reduction.cuh",
+        "nccl4jReductionArguments");
+  }
+
+  @Test
   void enumsAndConnectionsAreTheHeaders() throws Exception {
     StringBuilder body = new StringBuilder();
     for (Enum<?>[] values :
