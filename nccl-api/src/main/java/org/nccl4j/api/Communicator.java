@@ -356,9 +356,11 @@ public final class Communicator implements AutoCloseable {
 
   /**
    * Reduces as {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}
-   * does, with a pre-multiplied sum or a user's reduction.
+   * does, with a pre-multiplied sum or a user's function. Steps of functions need memory of the
+   * communicator ({@link #memory}: "reductions by functions").
    *
-   * @throws InvalidUsageException on GPUs for a user's reduction
+   * @throws InvalidUsageException if a function was not given for this kind of device, or does not
+   *     compile
    */
   public void allReduce(
       DeviceMemory send,
@@ -840,15 +842,18 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for another operation, or a negative count
    */
   public void prepare(String operation, long count, DataType type) {
-    Arguments.notNull(type, "type of the elements");
-    Operation named = operation(operation);
-    if (!named.isCollective()) {
-      throw new InvalidArgumentException(
-          ErrorId.ARGUMENT,
-          "%s has no plan of its own and cannot be prepared".formatted(named.label()),
-          "prepare all_reduce, reduce, broadcast, all_gather or reduce_scatter");
-    }
-    queue.prepare(CallShape.of(named, type, RedOp.SUM, 0), Arguments.count(count));
+    queue.prepare(operation(operation), count, type);
+  }
+
+  /**
+   * Prepares a later reduction as {@link #prepare(String, long, DataType)} does; the code of a
+   * function is compiled and loaded, so that its errors come now.
+   *
+   * @param operation all_reduce, reduce or reduce_scatter
+   * @throws InvalidUsageException as in the call
+   */
+  public void prepare(String operation, long count, DataType type, ReductionOperator op) {
+    queue.prepare(operation(operation), count, type, op);
   }
 
   private static Operation operation(String name) {

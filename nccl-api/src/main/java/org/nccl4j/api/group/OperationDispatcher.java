@@ -7,6 +7,7 @@ import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.BufferWindows;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.trial.Trials;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
@@ -38,6 +39,9 @@ public final class OperationDispatcher {
 
   /** Null for operations that do not travel quantised. Set before the first operation. */
   private QuantisedSums quantised;
+
+  /** Null before the first reduction by a function that goes in steps. */
+  private volatile FunctionReductions functions;
 
   /** Null where nothing is tried. Set before the first operation. */
   private Trials trials;
@@ -95,11 +99,28 @@ public final class OperationDispatcher {
     return quantised == null ? 0 : quantised.bytes();
   }
 
-  /** Frees the memory of quantised operations, none of which runs. Later ones allocate it anew. */
-  public void freeQuantised() {
+  /** Bytes of the device's memory that reductions by functions hold. Any thread. */
+  public long functionBytes() {
+    FunctionReductions made = functions;
+    return made == null ? 0 : made.bytes();
+  }
+
+  /** Frees the memory of operations in steps, none of which runs. Later ones allocate it anew. */
+  public void freeSteps() {
     if (quantised != null) {
       quantised.close();
     }
+    if (functions != null) {
+      functions.close();
+    }
+  }
+
+  /** Made by the thread that is in the launcher. */
+  private FunctionReductions functions() {
+    if (functions == null) {
+      functions = new FunctionReductions(rank.rank, rank.nRanks, device);
+    }
+    return functions;
   }
 
   /**
@@ -127,7 +148,7 @@ public final class OperationDispatcher {
       signatures.close();
     }
     if (idle) {
-      freeQuantised();
+      freeSteps();
     }
     synchronized (this) {
       if (launchThread != null) {
@@ -329,6 +350,10 @@ public final class OperationDispatcher {
     try {
       check.check(shape, send, recv, count, stream);
       check.check(shape, operator);
+      FunctionReductions.check(
+          new FunctionReductions.Reduced(shape, operator, send, recv, count, stream),
+          device,
+          who());
       if (isQuantised(shape)) {
         throw quantised.refusal(shape, operator.name());
       }
@@ -361,13 +386,27 @@ public final class OperationDispatcher {
       signatures.launch(task.shape(), task.count(), Planner.Placement.NONE, task.stream());
     }
     if (task.count() > 0) {
-      launcher.launchCollective(
-          planner.plan(task.shape(), task.count(), task.operator()),
-          task.send(),
-          task.recv(),
-          task.stream(),
-          task.shape(),
-          task.count());
+      if (FunctionReductions.takes(task.operator(), device)) {
+        functions()
+            .launch(
+                planner,
+                launcher,
+                new FunctionReductions.Reduced(
+                    task.shape(),
+                    task.operator(),
+                    task.send(),
+                    task.recv(),
+                    task.count(),
+                    task.stream()));
+      } else {
+        launcher.launchCollective(
+            planner.plan(task.shape(), task.count(), task.operator()),
+            task.send(),
+            task.recv(),
+            task.stream(),
+            task.shape(),
+            task.count());
+      }
       tell(task.shape(), task.count(), task.stream());
     }
   }
@@ -448,6 +487,52 @@ public final class OperationDispatcher {
     }
   }
 
+  /**
+   * Prepares a collective as {@link #prepare(long, long)} does, as a sum with root 0.
+   *
+   * @throws InvalidArgumentException for an operation without algorithms, or a negative count
+   */
+  public void prepare(Operation operation, long count, DataType type) {
+    Arguments.notNull(type, "type of the elements");
+    if (!operation.isCollective()) {
+      throw new InvalidArgumentException(
+          ErrorId.ARGUMENT,
+          "%s has no plan of its own and cannot be prepared".formatted(operation.label()),
+          "prepare all_reduce, reduce, broadcast, all_gather or reduce_scatter");
+    }
+    prepare(CallShape.of(operation, type, RedOp.SUM, 0), Arguments.count(count));
+  }
+
+  /**
+   * Prepares a reduction by an operator of its own, with root 0: a function's code is compiled and
+   * loaded.
+   *
+   * @throws InvalidArgumentException for an operation that does not reduce, or a negative count
+   */
+  public void prepare(Operation operation, long count, DataType type, ReductionOperator operator) {
+    Arguments.notNull(type, "type of the elements");
+    Arguments.notNull(operator, "operator");
+    if (!operation.reduces()) {
+      throw new InvalidArgumentException(
+          ErrorId.ARGUMENT,
+          "%s does not reduce by an operator".formatted(operation.label()),
+          "prepare all_reduce, reduce or reduce_scatter");
+    }
+    long shape = CallShape.of(operation, type, operator, 0);
+    Arguments.count(count);
+    launcher.enter();
+    try {
+      check.check(shape, operator);
+      FunctionReductions.check(
+          new FunctionReductions.Reduced(shape, operator, null, null, count, null), device, who());
+      if (isOnGpu() && count > 0) {
+        prepare(shape, count, operator);
+      }
+    } finally {
+      launcher.leave();
+    }
+  }
+
   /** Makes the plans of a group's operations of this rank, which its launch then finds. */
   void prepare(List<Task> tasks) {
     launcher.enter();
@@ -457,7 +542,7 @@ public final class OperationDispatcher {
         if (task.isSingle()) {
           put(n++, task);
         } else if (task.count() > 0 && task.operator() != null) {
-          planner.plan(task.shape(), task.count(), task.operator());
+          prepare(task.shape(), task.count(), task.operator());
         } else if (task.count() > 0 && isQuantised(task.shape())) {
           quantised.prepare(planner, task.shape(), task.count());
         } else if (task.count() > 0) {
@@ -469,6 +554,14 @@ public final class OperationDispatcher {
       }
     } finally {
       launcher.leave();
+    }
+  }
+
+  private void prepare(long shape, long count, ReductionOperator operator) {
+    if (FunctionReductions.takes(operator, device)) {
+      functions().prepare(planner, shape, count, operator);
+    } else {
+      planner.plan(shape, count, operator);
     }
   }
 
@@ -487,6 +580,11 @@ public final class OperationDispatcher {
 
   /** Predicted microseconds. */
   double predict(Task task) {
+    if (task.count() > 0
+        && task.operator() != null
+        && FunctionReductions.takes(task.operator(), device)) {
+      return functions().predict(planner, task.shape(), task.count(), task.operator());
+    }
     if (task.count() > 0 && isQuantised(task.shape())) {
       return quantised.predict(planner, task.shape(), task.count());
     }

@@ -138,7 +138,8 @@ public final class CommunicatorState {
   void release() {
     suspended = true;
     end(running, /* idle= */ true);
-    others.keySet().forEach(OperationDispatcher::freeQuantised);
+    queue.freeSteps();
+    others.keySet().forEach(OperationDispatcher::freeSteps);
   }
 
   /** Allocates again what {@link #suspend} freed, together with all other ranks. */
@@ -362,7 +363,10 @@ public final class CommunicatorState {
       return Map.of();
     }
     long quantised = others.keySet().stream().mapToLong(OperationDispatcher::quantisedBytes).sum();
-    return MemoryUsage.of(suspended ? null : engine(), quantised);
+    long functions =
+        queue().functionBytes()
+            + others.keySet().stream().mapToLong(OperationDispatcher::functionBytes).sum();
+    return MemoryUsage.of(suspended ? null : engine(), quantised, functions);
   }
 
   /** Ends this rank's operations with an error and tells the others. */

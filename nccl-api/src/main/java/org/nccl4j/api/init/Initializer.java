@@ -442,7 +442,10 @@ public final class Initializer {
                   .formatted(connected.proxyEnds(), connected.puts() ? " and for puts" : ""));
     }
     info.tell(
-        "ALLOC", () -> "holds %s bytes".formatted(MemoryUsage.of(engine, /* quantised= */ 0)));
+        "ALLOC",
+        () ->
+            "holds %s bytes"
+                .formatted(MemoryUsage.of(engine, /* quantised= */ 0, /* functions= */ 0)));
     plugins
         .tuned()
         .ifPresent(

@@ -28,6 +28,7 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicator.LocalReduction;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.QuantisedWork;
@@ -65,6 +66,9 @@ public final class Planner {
 
   /** Plans with operators that users supply. */
   private final Map<Supplied, KernelPlan> supplied = new LastUsedPlans<>(SUPPLIED);
+
+  /** Plans of reductions by users' functions in this rank's memory. */
+  private final Map<LocalReduction, KernelPlan> local = new LastUsedPlans<>(SUPPLIED);
 
   private record Supplied(long shape, long count, ReductionOperator operator) {}
 
@@ -209,6 +213,25 @@ public final class Planner {
       CollectiveWork work = work(shape, count, RedOp.PROD, kernels::reducesByOperator);
       plan = kernels.prepare(work, operator);
       supplied.put(call, plan);
+    }
+    return plan;
+  }
+
+  /**
+   * The plan of a reduction of copies in this rank's memory by a user's function.
+   *
+   * @param type of the elements; UINT8 for structs
+   * @param stride bytes from a copy to the next
+   * @param count elements of a copy
+   */
+  public KernelPlan plan(
+      ReductionOperator operator, DataType type, int copies, long stride, long count) {
+    LocalReduction work =
+        new LocalReduction(operator, copies, stride, count, type, rules.ctas.mostOfDevice());
+    KernelPlan plan = local.get(work);
+    if (plan == null) {
+      plan = kernels.prepare(work);
+      local.put(work, plan);
     }
     return plan;
   }

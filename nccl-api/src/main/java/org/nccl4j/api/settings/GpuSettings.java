@@ -37,6 +37,15 @@ public final class GpuSettings {
               + " one communicator.",
           KernelPreload::parse);
 
+  public static final Setting<String> NCCL4J_NVRTC =
+      Setting.text(
+          "NCCL4J_NVRTC",
+          "",
+          "libnvrtc.so or the folder of it; empty to look for it by its sonames, in"
+              + " /usr/local/cuda* and in the system's Python packages",
+          "The compiler (NVRTC) of reductions by functions in CUDA C++ that are given as source."
+              + " It is loaded when such a reduction is first prepared on a GPU.");
+
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
       Setting.number(
           "NCCL_COMM_SPLIT_SHARE_RESOURCES",
@@ -94,6 +103,7 @@ public final class GpuSettings {
           NCCL_CGA_CLUSTER_SIZE,
           NCCL_LAUNCH_ORDER_IMPLICIT,
           NCCL4J_PRELOAD_KERNELS,
+          NCCL4J_NVRTC,
           NCCL_COMM_SPLIT_SHARE_RESOURCES,
           NCCL4J_P2P_CHECK,
           NCCL_CUMEM_ENABLE,

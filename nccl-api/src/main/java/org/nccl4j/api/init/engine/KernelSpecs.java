@@ -94,7 +94,8 @@ public final class KernelSpecs {
         request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT),
         hasOneQueue(Environment.variables()),
         room.mostMessageBlocks(),
-        request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types());
+        request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types(),
+        request.settings().get(GpuSettings.NCCL4J_NVRTC));
   }
 
   /**

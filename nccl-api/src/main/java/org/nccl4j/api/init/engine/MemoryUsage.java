@@ -12,9 +12,13 @@ public final class MemoryUsage {
    *
    * @param engine null while the communicator is suspended
    * @param quantised of quantised operations
+   * @param functions of reductions by functions
    */
-  public static Map<String, Long> of(Engine engine, long quantised) {
+  public static Map<String, Long> of(Engine engine, long quantised, long functions) {
     Map<String, Long> items = new LinkedHashMap<>();
+    if (functions > 0) {
+      items.put("reductions by functions", functions);
+    }
     if (quantised > 0) {
       items.put("quantised sums", quantised);
     }

@@ -1,0 +1,72 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+
+/**
+ * Memory between the steps of operations, which grows to the largest of them. Memory that a graph
+ * may use is kept until the communicator is closed. Owner: the thread that is in the launcher;
+ * {@code bytes} by any.
+ */
+final class StepMemory {
+  private final Device device;
+
+  /** The current one, or null. */
+  private DeviceMemory memory;
+
+  /** The current one, and those that graphs may use. */
+  private final List<DeviceMemory> all = new ArrayList<>();
+
+  private volatile long bytes;
+
+  /** True if a graph may use the current one. */
+  private boolean captured;
+
+  StepMemory(Device device) {
+    this.device = device;
+  }
+
+  /**
+   * Returns memory of so many bytes. Smaller memory is freed, once what uses it has ended.
+   *
+   * @param capturing true if a graph may use the memory from now on
+   */
+  DeviceMemory of(long needed, boolean capturing) {
+    if (memory == null || memory.size() < needed) {
+      DeviceMemory grown = device.allocate(needed);
+      if (!captured) {
+        closeAll();
+      }
+      memory = grown;
+      captured = false;
+      all.add(grown);
+      bytes = all.stream().mapToLong(DeviceMemory::size).sum();
+    }
+    captured |= capturing;
+    return memory.slice(0, needed);
+  }
+
+  private void closeAll() {
+    if (memory != null) {
+      memory.close();
+      all.remove(memory);
+      memory = null;
+    }
+  }
+
+  /** Frees all of it, once what uses it has ended. */
+  void close() {
+    all.forEach(DeviceMemory::close);
+    all.clear();
+    memory = null;
+    captured = false;
+    bytes = 0;
+  }
+
+  /** Returns the bytes of all of it. */
+  long bytes() {
+    return bytes;
+  }
+}
