@@ -35,8 +35,15 @@ final class FunctionReductions {
   /** Microseconds of a step on the rank's own memory, without its elements. */
   private static final double STEP = 3;
 
+  /** Bytes that a step of a GPU reads and writes in a microsecond: half of an H100's memory's. */
+  private static final double GPU_BYTES_PER_MICRO = 1_500_000;
+
+  /** Bytes that a step of the host reads and writes in a microsecond, with a simple function. */
+  private static final double HOST_BYTES_PER_MICRO = 1_000;
+
   private final int rank;
   private final int nRanks;
+  private final boolean onGpu;
 
   /** Copies of elements. */
   private final StepMemory copies;
@@ -47,6 +54,7 @@ final class FunctionReductions {
   FunctionReductions(int rank, int nRanks, Device device) {
     this.rank = rank;
     this.nRanks = nRanks;
+    this.onGpu = device.kind() == Device.Kind.CUDA;
     this.copies = new StepMemory(device);
     this.parts = new StepMemory(device);
   }
@@ -179,14 +187,21 @@ final class FunctionReductions {
   private double predict(Planner planner, Layout layout) {
     long gather = gather(layout.operation, 0);
     if (layout.isGathered()) {
-      return planner.predict(gather, layout.wholeBytes()) + STEP;
+      return planner.predict(gather, layout.wholeBytes()) + step(nRanks, layout.wholeBytes());
     }
-    double toAll = planner.predict(toAll(), layout.partBytes());
+    double combined =
+        planner.predict(toAll(), layout.partBytes()) + step(nRanks, layout.partBytes());
     return layout.operation == Operation.REDUCE_SCATTER
-        ? toAll + STEP
-        : toAll
+        ? combined
+        : combined
             + planner.predict(gather, layout.partBytes())
-            + (layout.isEven() ? 1 : 1 + 2) * STEP;
+            + (layout.isEven() ? 0 : 2 * step(1, layout.wholeBytes()));
+  }
+
+  /** Predicted microseconds of a step on so many copies of some bytes. */
+  private double step(int of, long bytes) {
+    double rate = onGpu ? GPU_BYTES_PER_MICRO : HOST_BYTES_PER_MICRO;
+    return STEP + (of + 1.0) * bytes / rate;
   }
 
   /** Predicted microseconds of a call. */
@@ -296,7 +311,7 @@ final class FunctionReductions {
     /** All copies come to each rank that needs the result. */
     void gathered(DeviceMemory send, DeviceMemory recv) {
       DeviceMemory all = receives() ? copies(nRanks * layout.wholeBytes()) : null;
-      collective(gather(layout.operation, root), send.slice(0, layout.wholeBytes()), all);
+      collective(gather(layout.operation, root), send, all);
       if (receives()) {
         combine(all, recv);
       }
@@ -312,13 +327,14 @@ final class FunctionReductions {
         copy(send, from);
       }
       DeviceMemory mine = copies(all);
-      collective(toAll(), from.slice(0, all), mine);
+      collective(toAll(), from, mine);
       if (layout.operation == Operation.REDUCE_SCATTER) {
         combine(mine, recv);
         return;
       }
-      boolean straight = layout.isEven() && receives();
-      DeviceMemory results = straight ? recv.slice(0, all) : parts(all);
+      // Of memory that was closed after its call in a group there are no slices.
+      boolean straight = layout.isEven() && receives() && recv.isOpen();
+      DeviceMemory results = straight ? recv : parts(all);
       DeviceMemory own = results.slice(rank * part, part);
       combine(mine, own);
       collective(gather(layout.operation, root), own, receives() ? results : null);

@@ -357,6 +357,9 @@ public final class OperationDispatcher {
       if (isQuantised(shape)) {
         throw quantised.refusal(shape, operator.name());
       }
+      if (group != null && isOnGpu() && count > 0 && FunctionReductions.takes(operator, device)) {
+        load(shape, count, operator);
+      }
       DeviceMemory from = check.send(shape, send, count);
       DeviceMemory to = check.recv(shape, recv, count);
       Task.lease(from, to, operator.memory(), stream);
@@ -552,6 +555,19 @@ public final class OperationDispatcher {
       if (n > 0) {
         planner.plan(singles.works());
       }
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /**
+   * Loads a function's code at its call in a group, whose thread may launch for several ranks: the
+   * driver may load none while a kernel waits for a rank that the thread launches later.
+   */
+  private void load(long shape, long count, ReductionOperator operator) {
+    launcher.enter();
+    try {
+      functions().prepare(planner, shape, count, operator);
     } finally {
       launcher.leave();
     }
