@@ -62,6 +62,12 @@ public record FakeGpuProcess(Path folder) {
     return this;
   }
 
+  /** Gives programs a compiler of functors, too. */
+  FakeGpuProcess withNvrtc() throws Exception {
+    build("fakenvrtc.c", "libnvrtc.so.12");
+    return this;
+  }
+
   private void build(String source, String library, String... options) throws Exception {
     Path own = folder.resolve(library);
     synchronized (BUILT) {
