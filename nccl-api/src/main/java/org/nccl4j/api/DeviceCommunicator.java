@@ -29,7 +29,7 @@ import org.nccl4j.device.host.HostBarrier;
  * it alone, before its communicator and after the last kernel on any rank that uses it.
  */
 public final class DeviceCommunicator implements AutoCloseable {
-  private static final int BYTES = 80;
+  private static final int BYTES = 96;
   private static final long WORD_STRIDE = 128;
   private static final int LINE_BYTES = 16;
   private static final int MOST = 4096;
@@ -55,6 +55,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     Window.putHandle(layout, memory.window().view(), windows.stride(), team);
     layout.putInt(rank).putInt(windows.nRanks()).putInt(team.first()).putInt(barrierCount);
     layout.putLong(epochs(barrierCount, team.size())).putLong(lines(barrierCount, team.size()));
+    layout.putLong(counters(barrierCount, team.size()));
     layout.putInt(asked.slots()).putInt(0);
     memory.own().write(0, layout.flip());
     for (int b = 0; device.kind() == Device.Kind.HOST && b < barrierCount; b++) {
@@ -100,8 +101,12 @@ public final class DeviceCommunicator implements AutoCloseable {
     return Math.max(1, barriers) * team * WORD_STRIDE;
   }
 
+  private static long counters(int barriers, int team) {
+    return (epochs(barriers, team) + 8L * (3 * barriers + 1) + 127) / 128 * 128;
+  }
+
   private static long lines(int barriers, int team) {
-    return (epochs(barriers, team) + 8L * (barriers + 1) + 127) / 128 * 128;
+    return counters(barriers, team) + barriers * WORD_STRIDE;
   }
 
   /** The device address of the {@code nccl4jDeviceCommunicator}. */

@@ -20,7 +20,7 @@ import org.nccl4j.device.symmetric.WindowView;
  */
 public final class Window {
   /** Size of a {@code nccl4jWindow}. */
-  static final int HANDLE_BYTES = 40;
+  static final int HANDLE_BYTES = 48;
 
   private final String communicator;
 
@@ -136,6 +136,7 @@ public final class Window {
   static void putHandle(ByteBuffer layout, WindowView view, long stride, LsaTeam team) {
     layout.putLong(view.peers().get(0).address()).putLong(stride).putLong(view.size());
     layout.putInt(team.place()).putInt(team.size()).putLong(multimem(view));
+    layout.putLong(view.number());
   }
 
   @Override

@@ -88,8 +88,8 @@ class DeviceCommunicatorTest {
           (comm, stream) -> {
             try (DeviceMemory memory = Devices.host().memAlloc(1000)) {
               Window window = comm.registerWindow(memory);
-              ByteBuffer handle = ByteBuffer.allocate(40).order(ByteOrder.nativeOrder());
-              Devices.host().wrap(window.deviceHandle(), 40).read(0, handle);
+              ByteBuffer handle = ByteBuffer.allocate(48).order(ByteOrder.nativeOrder());
+              Devices.host().wrap(window.deviceHandle(), 48).read(0, handle);
               long base = handle.getLong(0);
               long stride = handle.getLong(8);
               assertEquals(window.peer(0).address(), base);
@@ -98,6 +98,7 @@ class DeviceCommunicatorTest {
               assertEquals(comm.rank(), handle.getInt(24));
               assertEquals(2, handle.getInt(28));
               assertEquals(0, handle.getLong(32), "no multicast on the host");
+              assertEquals(window.number(), handle.getLong(40));
               assertTrue(window.multimemAddress().isEmpty());
               comm.deregisterWindow(window);
               assertThrows(InvalidUsageException.class, window::deviceHandle);
@@ -160,7 +161,7 @@ class DeviceCommunicatorTest {
     try (Ranks ranks = new Ranks(2)) {
       ranks.run(
           (comm, stream) -> {
-            try (DeviceMemory memory = Devices.host().memAlloc(448)) { // as much as the other's
+            try (DeviceMemory memory = Devices.host().memAlloc(576)) { // as much as the other's
               var error =
                   assertThrows(
                       InvalidUsageException.class,

@@ -1,5 +1,6 @@
 package org.nccl4j.it.device;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -7,7 +8,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -36,6 +39,8 @@ class OwnKernelGpuTest {
   private static final int COUNT = 1 << 20;
   private static final int PAIRS = 512;
   private static final int BLOCKS = 16;
+  private static final byte POISON = (byte) 0xAB;
+  private static final long SEED = 23;
 
   @ParameterizedTest
   @ValueSource(ints = {2, 4})
@@ -52,6 +57,18 @@ class OwnKernelGpuTest {
         folder,
         CommunicatorConfig.defaults().with("NCCL_ALGO", "NVLS"),
         OwnKernelGpuTest::runByMultimem);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void ownKernelsAllReduceInPlace(int n, @TempDir Path folder) throws Exception {
+    onGpus(n, folder, CommunicatorConfig.defaults(), OwnKernelGpuTest::runInPlace);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void ownKernelsCopyBetweenAnyOffsets(int n, @TempDir Path folder) throws Exception {
+    onGpus(n, folder, CommunicatorConfig.defaults(), OwnKernelGpuTest::runCopies);
   }
 
   /** A rank's work on its thread with the compiled kernels; false if it cannot run here. */
@@ -103,9 +120,7 @@ class OwnKernelGpuTest {
             COUNT,
             failed.address());
         verify(rank, data, COUNT);
-        ByteBuffer flag = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder());
-        failed.read(0, flag);
-        assertEquals(0, flag.getInt(0), "a wait timed out");
+        assertNothingFailed(failed);
         rank.deregisterWindow(window);
         return true;
       }
@@ -144,14 +159,106 @@ class OwnKernelGpuTest {
           launch(module, "ownSmallAllReduce", 1, own.address(), buffers, PAIRS, failed.address());
           verify(rank, out, 2 * PAIRS);
         }
-        ByteBuffer flag = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder());
-        failed.read(0, flag);
-        assertEquals(0, flag.getInt(0), "a wait timed out");
+        assertNothingFailed(failed);
         rank.deregisterWindow(send);
         rank.deregisterWindow(recv);
         return true;
       }
     }
+  }
+
+  /** Parts of all alignments, and one in which blocks have nothing to do. */
+  private static boolean runInPlace(Communicator rank, byte[] cubin) {
+    CudaDevice device = (CudaDevice) rank.device();
+    makeCurrent(device.index());
+    CUmodule module = new CUmodule();
+    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    try (DeviceMemory data = device.memAlloc(4 * COUNT);
+        DeviceMemory failed = device.allocate(4)) {
+      Window window = rank.registerWindow(data);
+      long[] windows = {window.deviceHandle(), 0};
+      try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, 0)) {
+        for (int part : new int[] {COUNT / rank.nRanks(), 1, 3, 4099, 65_537, 100_002}) {
+          int count = part * rank.nRanks();
+          data.write(0, values(rank.rank()));
+          launch(
+              module,
+              "ownAllReduceInPlace",
+              BLOCKS,
+              own.address(),
+              windows,
+              count,
+              failed.address());
+          verify(rank, data, count);
+        }
+        assertNothingFailed(failed);
+        rank.deregisterWindow(window);
+        return true;
+      }
+    }
+  }
+
+  private static boolean runCopies(Communicator rank, byte[] cubin) {
+    CudaDevice device = (CudaDevice) rank.device();
+    makeCurrent(device.index());
+    CUmodule module = new CUmodule();
+    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    int room = 64;
+    int cases = 16 * 16 * 5;
+    int size = 2 * cases * room;
+    ByteBuffer list = ByteBuffer.allocateDirect(16 * cases).order(ByteOrder.nativeOrder());
+    Random random = new Random(SEED); // the same on all ranks
+    byte[] expected = new byte[size];
+    Arrays.fill(expected, POISON);
+    byte[] next = bytes(size, (rank.rank() + 1) % rank.nRanks());
+    for (int i = 0; i < cases; i++) {
+      int to = 2 * room * i + 16 + i % 16;
+      int from = i / 16 % 16 + 16 * (1 + random.nextInt(size / 16 - 6));
+      int bytes = i < 256 ? i % room : 1 + random.nextInt(room);
+      list.putInt(to).putInt(from).putInt(bytes).putInt(0);
+      System.arraycopy(next, from, expected, to, bytes);
+    }
+    try (DeviceMemory in = device.memAlloc(size);
+        DeviceMemory out = device.memAlloc(size);
+        DeviceMemory copies = device.allocate(list.capacity());
+        DeviceMemory failed = device.allocate(4)) {
+      in.write(0, ByteBuffer.wrap(bytes(size, rank.rank())));
+      out.fill(POISON);
+      copies.write(0, list.flip());
+      Window source = rank.registerWindow(in);
+      Window target = rank.registerWindow(out);
+      try (DeviceCommunicator own = rank.createDeviceCommunicator(2, 0)) {
+        long[] windows = {source.deviceHandle(), target.deviceHandle()};
+        launch(
+            module,
+            "ownCopies",
+            BLOCKS,
+            own.address(),
+            windows,
+            cases,
+            failed.address(),
+            copies.address());
+        ByteBuffer got = ByteBuffer.allocate(size);
+        out.read(0, got);
+        assertArrayEquals(expected, got.array(), "seed " + SEED);
+        assertNothingFailed(failed);
+        rank.deregisterWindow(source);
+        rank.deregisterWindow(target);
+        return true;
+      }
+    }
+  }
+
+  private static byte[] bytes(int size, int rank) {
+    byte[] bytes = new byte[size];
+    new Random(SEED + rank).nextBytes(bytes);
+    return bytes;
+  }
+
+  private static void assertNothingFailed(DeviceMemory failed) {
+    ByteBuffer flag = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder());
+    failed.read(0, flag);
+    assertEquals(0, flag.getInt(0), "a wait timed out");
   }
 
   /** The primary context, in which nccl4j works too. */
@@ -170,7 +277,8 @@ class OwnKernelGpuTest {
       long communicator,
       long[] buffers,
       int count,
-      long failed) {
+      long failed,
+      long... more) {
     CUfunction function = new CUfunction();
     check(JCudaDriver.cuModuleGetFunction(function, module, name));
     Pointer arguments =
@@ -179,7 +287,8 @@ class OwnKernelGpuTest {
             Pointer.to(new long[] {buffers[0]}),
             Pointer.to(new long[] {buffers[1]}),
             Pointer.to(new int[] {count}),
-            Pointer.to(new long[] {failed}));
+            Pointer.to(new long[] {failed}),
+            Pointer.to(more));
     check(JCudaDriver.cuLaunchKernel(function, blocks, 1, 1, 256, 1, 1, 0, null, arguments, null));
     check(JCudaDriver.cuCtxSynchronize());
   }

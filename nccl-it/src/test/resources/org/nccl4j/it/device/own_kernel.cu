@@ -56,6 +56,52 @@ extern "C" __global__ void ownMultimemAllReduce(const nccl4jDeviceCommunicator* 
 }
 #endif
 
+// The same as the first in one window, with typed pointers, the sums and copies of the header, and a
+// barrier that the blocks share: each rank's part lies where it adds it up. count is a multiple of
+// the ranks.
+extern "C" __global__ void ownAllReduceInPlace(const nccl4jDeviceCommunicator* c,
+                                               const nccl4jWindow* data, const nccl4jWindow*,
+                                               int count, int* failed) {
+  const SymPtr<float> all(*data);
+  const size_t part = count / all.team();
+  const SymPtr<float> mine = all + all.place() * part;
+  GridBarrier barrier(*c, 0);
+  if (!barrier.sync(kPatience)) {
+    *failed = 1;
+    return;
+  }
+  reduceScatter(CoopGrid(), mine.local(), all, part);
+  if (!barrier.sync(kPatience)) { // the blocks' parts of the sum are there
+    *failed = 1;
+    return;
+  }
+  copyToAll(CoopGrid(), mine, mine.local(), part);
+  LsaBarrier<CoopBlock> after(CoopBlock(), *c, blockIdx.x, /*multimem=*/true);
+  if (!__syncthreads_and(after.sync(kPatience))) *failed = 1;
+}
+
+struct OwnCopy {
+  uint32_t to, from, bytes, pad;
+};
+
+// Copies from the next rank's window into this rank's other window, at any offsets.
+extern "C" __global__ void ownCopies(const nccl4jDeviceCommunicator* c, const nccl4jWindow* from,
+                                     const nccl4jWindow* to, int count, int* failed,
+                                     const OwnCopy* copies) {
+  GridBarrier barrier(*c, 1);
+  if (!barrier.sync(kPatience)) {
+    *failed = 1;
+    return;
+  }
+  const SymPtr<char> source(*from);
+  const int next = (source.place() + 1) % source.team();
+  for (int i = blockIdx.x; i < count; i += gridDim.x)
+    copy(CoopBlock(), localPointer<char>(*to, copies[i].to), source.peer(next) + copies[i].from,
+         copies[i].bytes);
+  barrier.arrive(Order::relaxed);
+  if (!barrier.wait(kPatience, Order::relaxed)) *failed = 1;
+}
+
 // The same as the first for up to c->slots pairs of floats by lines of data and flags, in any memory.
 extern "C" __global__ void ownSmallAllReduce(const nccl4jDeviceCommunicator* c, const float2* send,
                                              float2* recv, int pairs, int* failed) {

@@ -8,9 +8,11 @@
 #ifndef NCCL4J_DEVICE_CUH
 #define NCCL4J_DEVICE_CUH
 
+#include <stddef.h>
 #include <stdint.h>
 
-#define NCCL4J_DEVICE_VERSION 2
+// Raised with each change of a layout below. Kernels need the header of the library that they run with.
+#define NCCL4J_DEVICE_VERSION 3
 
 // A window. Rank p of the team has its first byte at base + p * stride.
 struct nccl4jWindow {
@@ -20,8 +22,9 @@ struct nccl4jWindow {
   int32_t place;      // this rank's place in the team
   int32_t team;       // ranks of the team
   uint64_t multimem;  // of all ranks at once, for multimem instructions; 0 where there is none
+  int64_t number;     // the same on all ranks
 };
-static_assert(sizeof(nccl4jWindow) == 40, "as Window.java fills it");
+static_assert(sizeof(nccl4jWindow) == 48, "as Window.java fills it");
 
 // A communicator, as kernels see it.
 struct nccl4jDeviceCommunicator {
@@ -30,12 +33,16 @@ struct nccl4jDeviceCommunicator {
   int32_t nRanks;
   int32_t teamFirst;     // lowest rank of the load/store team
   int32_t barrierCount;
-  uint64_t epochs;       // offset in resources: u64[barrierCount + 1], this rank's alone
+  uint64_t epochs;       // offset in resources: u64[barrierCount] of LsaBarrier, u64 of LLAllToAll,
+                         // u64[barrierCount] of LsaBarrier with multimem, u64[barrierCount] of
+                         // GridBarrier; this rank's alone
   uint64_t lines;        // offset in resources: 16 bytes [2][team][slots]
+  uint64_t counters;     // offset in resources: for each barrier 2 times u64, 64 bytes apart, which
+                         // all ranks add to at once
   int32_t slots;         // LL all-to-all: values for each rank
   int32_t pad;
 };
-static_assert(sizeof(nccl4jDeviceCommunicator) == 80, "as DeviceCommunicator.java fills it");
+static_assert(sizeof(nccl4jDeviceCommunicator) == 96, "as DeviceCommunicator.java fills it");
 
 #ifdef __CUDACC__
 
@@ -73,6 +80,12 @@ struct CoopBlock {
   __device__ int rank() const { return threadIdx.x; }
   __device__ void sync() const { __syncthreads(); }
 };
+// All threads of a grid of one dimension, for the copies and sums below. They have no sync(): a
+// GridBarrier is one.
+struct CoopGrid {
+  __device__ int size() const { return gridDim.x * blockDim.x; }
+  __device__ int rank() const { return blockIdx.x * blockDim.x + threadIdx.x; }
+};
 
 // ---- Pointers ----
 
@@ -93,78 +106,284 @@ __device__ __forceinline__ T* multimemPointer(const nccl4jWindow& w, size_t offs
   return w.multimem == 0 ? nullptr : (T*)(w.multimem + offset);
 }
 
+// Elements of a type in a window, the same on all ranks: a symmetric pointer. It is a value; copies
+// refer to the same window, whose nccl4jWindow has to stay where it is.
+template <class T>
+class SymPtr {
+ public:
+  // The offset is in bytes, and a multiple of T's alignment.
+  __device__ explicit SymPtr(const nccl4jWindow& w, size_t offset = 0) : w_(&w), at_(offset) {}
+
+  __device__ T* local() const { return localPointer<T>(*w_, at_); }
+  // In the memory of the rank at a place of the team.
+  __device__ T* peer(int place) const { return peerPointer<T>(*w_, place, at_); }
+  // See multimemPointer.
+  __device__ T* multimem() const { return multimemPointer<T>(*w_, at_); }
+
+  __device__ const nccl4jWindow& window() const { return *w_; }
+  __device__ size_t offset() const { return at_; }  // bytes
+  __device__ int team() const { return w_->team; }
+  __device__ int place() const { return w_->place; }
+
+  template <class U>
+  __device__ SymPtr<U> as() const {
+    return SymPtr<U>(*w_, at_);
+  }
+
+  __device__ SymPtr& operator+=(ptrdiff_t n) {
+    at_ += n * (ptrdiff_t)sizeof(T);
+    return *this;
+  }
+  __device__ SymPtr& operator-=(ptrdiff_t n) { return *this += -n; }
+  __device__ SymPtr& operator++() { return *this += 1; }
+  __device__ SymPtr& operator--() { return *this += -1; }
+  __device__ SymPtr operator+(ptrdiff_t n) const { return SymPtr(*this) += n; }
+  __device__ SymPtr operator-(ptrdiff_t n) const { return SymPtr(*this) += -n; }
+  // Elements between two pointers into one window.
+  __device__ ptrdiff_t operator-(SymPtr other) const {
+    return (ptrdiff_t)(at_ - other.at_) / (ptrdiff_t)sizeof(T);
+  }
+  __device__ bool operator==(SymPtr other) const { return w_ == other.w_ && at_ == other.at_; }
+  __device__ bool operator!=(SymPtr other) const { return !(*this == other); }
+
+ private:
+  const nccl4jWindow* w_;
+  size_t at_;
+};
+
 __device__ __forceinline__ uint64_t nanoseconds() {
   uint64_t t;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
   return t;
 }
 
-// ---- Barriers of the team ----
-
-// One of the communicator's barriers, used by the same number of groups of threads on every rank,
-// one for each index. Ranks that have waited see all that a rank wrote before it arrived.
-template <class Coop>
-class LsaBarrier {
+// A wait's end: call isOver() after each look that finds nothing.
+class Deadline {
  public:
-  __device__ LsaBarrier(Coop coop, const nccl4jDeviceCommunicator& c, int index)
-      : coop_(coop), c_(c), index_(index) {
-    epoch_ = localPointer<uint64_t>(c.resources, c.epochs)[index];
-  }
+  __device__ explicit Deadline(uint64_t timeoutNanos) : timeout_(timeoutNanos) {}
 
-  __device__ void arrive() {
-    coop_.sync();
-    epoch_++;
-    for (int p = coop_.rank(); p < c_.resources.team; p += coop_.size())
-      if (p != c_.resources.place)
-        asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word(p, c_.resources.place)),
-                     "l"(epoch_)
-                     : "memory");
-  }
-
-  // False if a rank did not come in time, for some thread; then the barrier is of no further use.
-  __device__ bool wait(uint64_t timeoutNanos) {
-    bool here = true;
-    uint64_t start = 0;
-    for (int p = coop_.rank(); here && p < c_.resources.team; p += coop_.size()) {
-      if (p == c_.resources.place) continue;
-      for (uint32_t looks = 1;; looks++) {
-        uint64_t v;
-        asm volatile("ld.acquire.sys.global.u64 %0, [%1];"
-                     : "=l"(v)
-                     : "l"(word(c_.resources.place, p))
-                     : "memory");
-        if (v >= epoch_) break;
-        if ((looks & 255) == 0) {
-          uint64_t now = nanoseconds();
-          if (start == 0) start = now;
-          if (now - start > timeoutNanos) {
-            here = false;
-            break;
-          }
-        }
-      }
-    }
-    // Before the threads meet, for the next barrier object of the same index may be any thread's.
-    if (coop_.rank() == 0) localPointer<uint64_t>(c_.resources, c_.epochs)[index_] = epoch_;
-    coop_.sync();
-    return here;
-  }
-
-  __device__ bool sync(uint64_t timeoutNanos) {
-    arrive();
-    return wait(timeoutNanos);
+  __device__ bool isOver() {
+    if ((++looks_ & 255) != 0) return false;
+    uint64_t now = nanoseconds();
+    if (start_ == 0) start_ = now;
+    return now - start_ > timeout_;
   }
 
  private:
-  __device__ uint64_t* word(int owner, int writer) {
-    return peerPointer<uint64_t>(c_.resources, owner,
-                                 128ull * (index_ * c_.resources.team + writer));
+  uint64_t timeout_;
+  uint64_t start_ = 0;
+  uint32_t looks_ = 0;
+};
+
+// ---- Memory orders ----
+
+// As C++'s memory orders, at the scope of the system. An arrival with release or acqRel publishes
+// what the group of threads wrote before it; a wait with acquire or acqRel sees what others have
+// published. Other orders only count the arrivals.
+enum class Order { relaxed, acquire, release, acqRel };
+
+__device__ __forceinline__ constexpr bool releases(Order order) {
+  return order == Order::release || order == Order::acqRel;
+}
+__device__ __forceinline__ constexpr bool acquires(Order order) {
+  return order == Order::acquire || order == Order::acqRel;
+}
+
+__device__ __forceinline__ void store(uint64_t* to, uint64_t value, Order order) {
+  if (releases(order))
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+  else
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
+__device__ __forceinline__ uint64_t load(const uint64_t* from, Order order) {
+  uint64_t value;
+  if (acquires(order))
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+  else
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+  return value;
+}
+
+// ---- Barriers of the team ----
+
+// A barrier's words. Each rank has a word from each other of the team: the last epoch in which that
+// rank arrived. Its own word is for the blocks of a GridBarrier.
+__device__ __forceinline__ uint64_t* barrierWord(const nccl4jDeviceCommunicator& c, int index,
+                                                 int owner, int writer) {
+  return peerPointer<uint64_t>(c.resources, owner,
+                               128ull * (index * (uint64_t)c.resources.team + writer));
+}
+
+// One of the communicator's barriers, used by the same number of groups of threads on every rank,
+// one for each index. Ranks that have waited see all that a rank wrote before it arrived, if the
+// orders are the default ones.
+//
+// With multimem, a rank arrives at all others by one instruction of the switch, where the
+// communicator has NVLS (resources.multimem is not 0) and the kernel is compiled for compute
+// capability 9.0 or newer; elsewhere by a store to each. All ranks pass the same.
+template <class Coop>
+class LsaBarrier {
+ public:
+  __device__ LsaBarrier(Coop coop, const nccl4jDeviceCommunicator& c, int index,
+                        bool multimem = false)
+      : coop_(coop), c_(c), index_(index) {
+#if __CUDA_ARCH__ >= 900
+    multimem_ = multimem && c.resources.multimem != 0;
+#else
+    multimem_ = false;
+#endif
+    epoch_ = *epochWord();
+  }
+
+  __device__ void arrive(Order order = Order::release) {
+    if (releases(order)) crossAliases();
+    coop_.sync();
+    epoch_++;
+    if (multimem_) {
+      if (coop_.rank() == 0) arriveByMultimem(order);
+      return;
+    }
+    for (int p = coop_.rank(); p < c_.resources.team; p += coop_.size())
+      if (p != c_.resources.place)
+        store(barrierWord(c_, index_, p, c_.resources.place), epoch_, order);
+  }
+
+  // False if a rank did not come in time, for some thread; then the barrier is of no further use.
+  __device__ bool wait(uint64_t timeoutNanos, Order order = Order::acquire) {
+    Deadline deadline(timeoutNanos);
+    bool here = true;
+    if (multimem_) {
+      const uint64_t due = (epoch_ + 1) / 2 * c_.resources.team;
+      const uint64_t* mine = counter((uint64_t)localPointer<char>(c_.resources));
+      while (coop_.rank() == 0 && here && load(mine, order) < due) here = !deadline.isOver();
+    } else {
+      for (int p = coop_.rank(); here && p < c_.resources.team; p += coop_.size()) {
+        if (p == c_.resources.place) continue;
+        while (here && load(barrierWord(c_, index_, c_.resources.place, p), order) < epoch_)
+          here = !deadline.isOver();
+      }
+    }
+    // Before the threads meet, for the next barrier object of the same index may be any thread's.
+    if (coop_.rank() == 0) *epochWord() = epoch_;
+    coop_.sync();
+    if (acquires(order)) crossAliases();
+    return here;
+  }
+
+  __device__ bool sync(uint64_t timeoutNanos, Order order = Order::acqRel) {
+    arrive(order);
+    return wait(timeoutNanos, order);
+  }
+
+ private:
+  // Barriers with and without multimem have epochs of their own, so an index can be used for both.
+  __device__ uint64_t* epochWord() {
+    return localPointer<uint64_t>(c_.resources, c_.epochs) + index_ +
+           (multimem_ ? c_.barrierCount + 1 : 0);
+  }
+
+  // Epochs take turns with two counters. A rank adds to a counter again only after all ranks have
+  // arrived in the epoch between, so after all have seen the counter full.
+  __device__ uint64_t* counter(uint64_t base) {
+    return (uint64_t*)(base + c_.counters + 128ull * index_ + 64 * (epoch_ & 1));
+  }
+
+  // Orders accesses through the unicast address of memory with those through its multicast address.
+  __device__ void crossAliases() const {
+#if __CUDA_ARCH__ >= 900
+    if (multimem_) asm volatile("fence.proxy.alias;" ::: "memory");
+#endif
+  }
+
+  __device__ void arriveByMultimem(Order order) {
+#if __CUDA_ARCH__ >= 900
+    uint64_t* all = counter(c_.resources.multimem);
+    if (releases(order))
+      asm volatile("multimem.red.release.sys.global.add.u64 [%0], %1;" ::"l"(all), "l"(1ull)
+                   : "memory");
+    else
+      asm volatile("multimem.red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(all), "l"(1ull)
+                   : "memory");
+#endif
   }
 
   Coop coop_;
   const nccl4jDeviceCommunicator& c_;
   int index_;
+  bool multimem_;
   uint64_t epoch_;
+};
+
+// One of the communicator's barriers, for all blocks of the grids of all ranks: no thread passes it
+// before the last block of the last rank has arrived. Grids may differ between ranks. All threads of
+// all blocks call it, and all blocks of a grid must fit the GPU at once. An index can be used by an
+// LsaBarrier at one time and by a GridBarrier at another.
+class GridBarrier {
+ public:
+  __device__ GridBarrier(const nccl4jDeviceCommunicator& c, int index) : c_(c), index_(index) {}
+
+  __device__ void arrive(Order order = Order::release) {
+    __syncthreads();
+    if (isFirstThread()) {
+      uint64_t* epochs = localPointer<uint64_t>(c_.resources, c_.epochs);
+      // Read before this block's arrival: the last block raises it.
+      epoch_ = load(&epochs[index_], Order::relaxed) + 1;
+      arriveOnRank(&epochs[2 * c_.barrierCount + 1 + index_], &epochs[index_], order);
+    }
+  }
+
+  // False in all threads of a block if a rank or a block did not come in time; then the barrier is of
+  // no further use.
+  __device__ bool wait(uint64_t timeoutNanos, Order order = Order::acquire) {
+    __shared__ uint64_t shared;
+    if (isFirstThread()) shared = epoch_;
+    __syncthreads();
+    const uint64_t epoch = shared;
+    Deadline deadline(timeoutNanos);
+    bool here = true;
+    const int place = c_.resources.place;
+    for (int p = thread(); here && p < c_.resources.team; p += threads()) {
+      // What the rank's last block wrote for the next epoch is published with the rank's own word.
+      const Order its = p == place ? Order::acquire : order;
+      while (here && load(barrierWord(c_, index_, place, p), its) < epoch)
+        here = !deadline.isOver();
+    }
+    return __syncthreads_and(here);
+  }
+
+  __device__ bool sync(uint64_t timeoutNanos, Order order = Order::acqRel) {
+    arrive(order);
+    return wait(timeoutNanos, order);
+  }
+
+ private:
+  __device__ static int thread() {
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  }
+  __device__ static int threads() { return blockDim.x * blockDim.y * blockDim.z; }
+  __device__ static bool isFirstThread() { return thread() == 0; }
+
+  // The rank's last block arrives for the rank. Its add sees what the other blocks published.
+  __device__ void arriveOnRank(uint64_t* arrivals, uint64_t* epochWord, Order order) {
+    uint64_t before;
+    asm volatile("atom.acq_rel.sys.global.add.u64 %0, [%1], %2;"
+                 : "=l"(before)
+                 : "l"(arrivals), "l"(1ull)
+                 : "memory");
+    if (before + 1 < (uint64_t)gridDim.x * gridDim.y * gridDim.z) return;
+    // No block arrives again before it has seen this rank's own word, which is stored after these.
+    store(arrivals, 0, Order::relaxed);
+    store(epochWord, epoch_, Order::relaxed);
+    const int place = c_.resources.place;
+    for (int p = 0; p < c_.resources.team; p++)
+      if (p != place) store(barrierWord(c_, index_, p, place), epoch_, order);
+    store(barrierWord(c_, index_, place, place), epoch_, Order::release);
+  }
+
+  const nccl4jDeviceCommunicator& c_;
+  int index_;
+  uint64_t epoch_ = 0;  // the first thread's
 };
 
 // ---- LL all-to-all: 8 bytes at a time, without a barrier ----
@@ -187,8 +406,8 @@ class LLAllToAll {
   // False if it did not come in time.
   __device__ bool recv(int place, int slot, uint64_t& value, uint64_t timeoutNanos) {
     const char* from = line(c_.resources.place, place, slot);
-    uint64_t start = 0;
-    for (uint32_t looks = 1;; looks++) {
+    Deadline deadline(timeoutNanos);
+    for (;;) {
       uint4 v;
       asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
                    : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
@@ -198,11 +417,7 @@ class LLAllToAll {
         value = (uint64_t)v.z << 32 | v.x;
         return true;
       }
-      if ((looks & 255) == 0) {
-        uint64_t now = nanoseconds();
-        if (start == 0) start = now;
-        if (now - start > timeoutNanos) return false;
-      }
+      if (deadline.isOver()) return false;
     }
   }
 
@@ -223,6 +438,131 @@ class LLAllToAll {
   const nccl4jDeviceCommunicator& c_;
   uint32_t epoch_;
 };
+
+// ---- Copies and sums ----
+//
+// The threads of a group share the work; all pass the same arguments. None synchronizes: sync the
+// group, or use a barrier, before others use the results. Memory may be this rank's or another's of
+// the team.
+
+// Stores 16 bytes that begin kWords words and 0 to 3 bytes into two vectors.
+template <int kWords>
+__device__ __forceinline__ uint4 realigned(uint4 a, uint4 b, uint32_t bits) {
+  const uint32_t w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  return {__funnelshift_r(w[kWords], w[kWords + 1], bits),
+          __funnelshift_r(w[kWords + 1], w[kWords + 2], bits),
+          __funnelshift_r(w[kWords + 2], w[kWords + 3], bits),
+          __funnelshift_r(w[kWords + 3], w[(kWords + 4) & 7], bits)};
+}
+
+template <int kWords, class Coop>
+__device__ __forceinline__ void copyRealigned(Coop coop, uint4* to, const uint4* from, size_t vectors,
+                                              uint32_t bits) {
+  for (size_t i = coop.rank(); i < vectors; i += coop.size())
+    to[i] = realigned<kWords>(from[i], from[i + 1], bits);
+}
+
+// Copies bytes between places of any alignment that do not overlap. Where the two are aligned
+// differently, it loads whole vectors of 16 bytes that hold a byte of the source, and so up to 15
+// bytes before and after it.
+template <class Coop>
+__device__ void copy(Coop coop, void* to, const void* from, size_t bytes) {
+  char* t = (char*)to;
+  const char* f = (const char*)from;
+  size_t head = (16 - ((uintptr_t)t & 15)) & 15;
+  if (head > bytes) head = bytes;
+  for (size_t i = coop.rank(); i < head; i += coop.size()) t[i] = f[i];
+  t += head;
+  f += head;
+  const size_t vectors = (bytes - head) / 16;
+  const uint32_t shift = (uint32_t)((uintptr_t)f & 15);
+  if (shift == 0) {
+    for (size_t i = coop.rank(); i < vectors; i += coop.size())
+      ((uint4*)t)[i] = ((const uint4*)f)[i];
+  } else if (vectors > 0) {
+    const uint4* whole = (const uint4*)(f - shift);
+    const uint32_t bits = 8 * (shift & 3);
+    switch (shift >> 2) {
+      case 0: copyRealigned<0>(coop, (uint4*)t, whole, vectors, bits); break;
+      case 1: copyRealigned<1>(coop, (uint4*)t, whole, vectors, bits); break;
+      case 2: copyRealigned<2>(coop, (uint4*)t, whole, vectors, bits); break;
+      default: copyRealigned<3>(coop, (uint4*)t, whole, vectors, bits); break;
+    }
+  }
+  for (size_t i = head + 16 * vectors + coop.rank(); i < bytes; i += coop.size())
+    ((char*)to)[i] = ((const char*)from)[i];
+}
+
+// Copies elements to the same place of all ranks of the team, this one too.
+template <class Coop, class T>
+__device__ void copyToAll(Coop coop, SymPtr<T> to, const T* from, size_t count) {
+  // Each rank begins at another, so that not all store to one at a time.
+  for (int i = 0; i < to.team(); i++)
+    copy(coop, to.peer((to.place() + i) % to.team()), from, count * sizeof(T));
+}
+
+// The type in which elements are added up: float for the 16-bit floating types, if cuda_fp16.h and
+// cuda_bf16.h are included before this header. Specialize it for types of yours.
+template <class T>
+struct Sum {
+  using type = T;
+};
+#ifdef __CUDA_FP16_TYPES_EXIST__
+template <>
+struct Sum<__half> {
+  using type = float;
+};
+#endif
+#ifdef __CUDA_BF16_TYPES_EXIST__
+template <>
+struct Sum<__nv_bfloat16> {
+  using type = float;
+};
+#endif
+
+// Adds up the elements of all ranks of the team, in the order of their places: out[i] is the sum of
+// all ranks' in[i], rounded once. out is this rank's and may be in.local().
+template <class Coop, class T>
+__device__ void sumOfAll(Coop coop, T* out, SymPtr<T> in, size_t count) {
+  using Accumulator = typename Sum<T>::type;
+  constexpr int kLanes = sizeof(T) < 16 && 16 % sizeof(T) == 0 ? 16 / sizeof(T) : 1;
+  const int team = in.team();
+  size_t done = 0;
+  // Stretches of ranks begin at multiples of 16, so all ranks' elements are aligned as the first's.
+  if (kLanes > 1 && (((uintptr_t)out | (uintptr_t)in.peer(0)) & 15) == 0) {
+    struct alignas(16) Vector {
+      T of[kLanes];
+    };
+    const size_t vectors = count / kLanes;
+    for (size_t i = coop.rank(); i < vectors; i += coop.size()) {
+      Vector v = ((const Vector*)in.peer(0))[i];
+      Accumulator sum[kLanes];
+#pragma unroll
+      for (int k = 0; k < kLanes; k++) sum[k] = (Accumulator)v.of[k];
+      for (int p = 1; p < team; p++) {
+        v = ((const Vector*)in.peer(p))[i];
+#pragma unroll
+        for (int k = 0; k < kLanes; k++) sum[k] = sum[k] + (Accumulator)v.of[k];
+      }
+#pragma unroll
+      for (int k = 0; k < kLanes; k++) v.of[k] = (T)sum[k];
+      ((Vector*)out)[i] = v;
+    }
+    done = vectors * kLanes;
+  }
+  for (size_t i = done + coop.rank(); i < count; i += coop.size()) {
+    Accumulator sum = (Accumulator)in.peer(0)[i];
+    for (int p = 1; p < team; p++) sum = sum + (Accumulator)in.peer(p)[i];
+    out[i] = (T)sum;
+  }
+}
+
+// Reduce-scatter: out[i] is the sum of all ranks' in[place * count + i], with this rank's place. All
+// ranks have written their elements before, and wait at a barrier before they write them again.
+template <class Coop, class T>
+__device__ void reduceScatter(Coop coop, T* out, SymPtr<T> in, size_t count) {
+  sumOfAll(coop, out, in + (ptrdiff_t)(in.place() * count), count);
+}
 
 }  // namespace nccl4j_device
 
