@@ -15,7 +15,6 @@ import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
-import org.nccl4j.api.window.DeviceCommRequirements;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
@@ -692,21 +691,26 @@ public final class Communicator implements AutoCloseable {
     state.deregister(Arguments.notNull(registration, "registration").registered());
   }
 
+  /** Creates one without signals, as {@link #createDeviceCommunicator(int, int, int)}. */
+  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
+    return createDeviceCommunicator(barriers, slots, 0);
+  }
+
   /**
-   * Creates the barriers and slots that the user's own kernels need besides windows. Collective, as
-   * {@link #registerWindow}, but not in a group.
+   * Creates what the user's own kernels need besides windows. Collective, as {@link
+   * #registerWindow}, but not in a group. The first call with signals makes connections for puts.
    *
    * @param barriers the number of barriers of the team, often one for each block
-   * @param slots values of 8 bytes that a rank can send to each other rank in one epoch of an LL
-   *     all-to-all
-   * @throws InvalidArgumentException on all ranks, naming one rank: for fewer than 0 or more than
-   *     4096 of either, or numbers that differ between ranks
-   * @throws InvalidUsageException in a group; on all ranks, if their calls differ
+   * @param slots values of 8 bytes that a rank can send to each other in an LL all-to-all
+   * @param signals words of each rank that puts of kernels raise (NCCL's GIN); 0 for no puts
+   * @throws InvalidArgumentException on all ranks, naming one: for fewer than 0 or more than 4096
+   *     of any, or numbers that differ between ranks
+   * @throws InvalidUsageException in a group; on all ranks, if their calls differ, or if puts do
+   *     not reach all ranks
    */
-  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
+  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots, int signals) {
     GroupScope.refuseInGroup("createDeviceCommunicator");
-    return DeviceCommunicator.create(
-        state.windows(), state.name(), state.rank(), new DeviceCommRequirements(barriers, slots));
+    return DeviceCommunicator.create(state, barriers, slots, signals);
   }
 
   /**

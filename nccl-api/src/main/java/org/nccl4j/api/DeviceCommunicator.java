@@ -5,6 +5,10 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
+import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.DeviceCommRequirements;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.LsaTeam;
@@ -15,9 +19,13 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.host.HostBarrier;
+import org.nccl4j.device.host.HostSignals;
+import org.nccl4j.device.kernel.RmaSpace;
 
 /**
  * Barriers, slots for small values and the team, for the user's own kernels on windows. A CUDA
@@ -25,11 +33,19 @@ import org.nccl4j.device.host.HostBarrier;
  * nccl4j_device.cuh}, unpacked by {@code ./nccl device-headers}). Java kernels on the host use
  * {@link Window#peer} and {@link #barrier}.
  *
- * <p>All ranks create it together ({@link Communicator#createDeviceCommunicator}). Each rank closes
- * it alone, before its communicator and after the last kernel on any rank that uses it.
+ * <p>With signals, kernels put data into windows of any rank and signal it, also on other machines
+ * ({@code Gin} of the header; {@link #put} and the methods below it for Java kernels).
+ *
+ * <p>All ranks create it together ({@link Communicator#createDeviceCommunicator(int, int, int)}).
+ * Each rank closes it alone, before its communicator and after the last kernel on any rank that
+ * uses it. Puts that no kernel has waited for with {@code quiet} may be lost then.
  */
 public final class DeviceCommunicator implements AutoCloseable {
-  private static final int BYTES = 96;
+  private static final int BYTES = 136;
+
+  /** The header's NCCL4J_DEVICE_VERSION. */
+  private static final int VERSION = 3;
+
   private static final long WORD_STRIDE = 128;
   private static final int LINE_BYTES = 16;
   private static final int MOST = 4096;
@@ -40,14 +56,30 @@ public final class DeviceCommunicator implements AutoCloseable {
   /** The window of barriers and slots, and the nccl4jDeviceCommunicator. */
   private final KernelMemory memory;
 
+  /** Puts to ranks outside the team; null without signals, and where all ranks are in the team. */
+  private final RmaSpace.KernelRing ring;
+
+  private final int rank;
+  private final int signals;
   private final List<HostBarrier> barriers = new ArrayList<>();
-  private boolean closed;
+
+  /** Raised by ranks of the team, on the host; else null. */
+  private final HostSignals near;
+
+  private volatile boolean closed;
 
   private DeviceCommunicator(
-      WindowRegistry windows, int rank, DeviceCommRequirements asked, KernelMemory memory) {
+      WindowRegistry windows,
+      int rank,
+      DeviceCommRequirements asked,
+      KernelMemory memory,
+      RmaSpace.KernelRing ring) {
     this.windows = windows;
     this.team = windows.team();
     this.memory = memory;
+    this.ring = ring;
+    this.rank = rank;
+    this.signals = asked.signals();
     int barrierCount = asked.barriers();
     Device device = windows.device();
     List<DeviceMemory> peers = memory.window().view().peers();
@@ -56,16 +88,27 @@ public final class DeviceCommunicator implements AutoCloseable {
     layout.putInt(rank).putInt(windows.nRanks()).putInt(team.first()).putInt(barrierCount);
     layout.putLong(epochs(barrierCount, team.size())).putLong(lines(barrierCount, team.size()));
     layout.putLong(counters(barrierCount, team.size()));
-    layout.putInt(asked.slots()).putInt(0);
+    layout.putInt(asked.slots()).putInt(VERSION);
+    layout.putLong(ring == null ? 0 : ring.address());
+    layout.putLong(ring == null ? 0 : ring.descriptors());
+    layout.putLong(claimed(barrierCount, team.size())).putLong(signals(asked, team.size()));
+    layout.putInt(ring == null ? 0 : ring.slots()).putInt(signals);
     memory.own().write(0, layout.flip());
+    near =
+        device.kind() == Device.Kind.HOST
+            ? new HostSignals(peers, team.place(), signals(asked, team.size()))
+            : null;
     for (int b = 0; device.kind() == Device.Kind.HOST && b < barrierCount; b++) {
       barriers.add(new HostBarrier(peers, team.place(), b * team.size() * WORD_STRIDE));
     }
   }
 
   /** Creates this rank's device communicator; an error is reported to all ranks. */
-  static DeviceCommunicator create(
-      WindowRegistry windows, String name, int rank, DeviceCommRequirements asked) {
+  static DeviceCommunicator create(CommunicatorState state, int barriers, int slots, int signals) {
+    WindowRegistry windows = state.windows();
+    String name = state.name();
+    int rank = state.rank();
+    DeviceCommRequirements asked = new DeviceCommRequirements(barriers, slots, signals);
     KernelMemory memory =
         KernelMemory.make(
             windows,
@@ -74,17 +117,24 @@ public final class DeviceCommunicator implements AutoCloseable {
               check(asked, name, rank);
               return new KernelMemory.Bytes(bytes(asked, windows.team().size()), BYTES);
             });
+    RmaSpace.KernelRing ring = null;
     try {
-      return new DeviceCommunicator(windows, rank, asked, memory);
+      if (asked.signals() > 0 && windows.nRanks() > windows.team().size()) {
+        ring = windows.kernelRing(asked.signals());
+      }
+      return new DeviceCommunicator(windows, rank, asked, memory, ring);
     } catch (RuntimeException e) {
+      if (ring != null) {
+        ring.close();
+      }
       memory.close();
       throw e;
     }
   }
 
   private static void check(DeviceCommRequirements asked, String name, int rank) {
-    if (Math.min(asked.barriers(), asked.slots()) < 0
-        || Math.max(asked.barriers(), asked.slots()) > MOST) {
+    if (IntStream.of(asked.barriers(), asked.slots(), asked.signals())
+        .anyMatch(each -> each < 0 || each > MOST)) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
           "createDeviceCommunicator on rank %d of communicator %s asks for %s"
@@ -94,6 +144,10 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   private static long bytes(DeviceCommRequirements asked, int team) {
+    return signals(asked, team) + 8L * asked.signals();
+  }
+
+  private static long signals(DeviceCommRequirements asked, int team) {
     return lines(asked.barriers(), team) + 2L * team * Math.max(1, asked.slots()) * LINE_BYTES;
   }
 
@@ -101,8 +155,12 @@ public final class DeviceCommunicator implements AutoCloseable {
     return Math.max(1, barriers) * team * WORD_STRIDE;
   }
 
+  private static long claimed(int barriers, int team) {
+    return epochs(barriers, team) + 8L * (3 * barriers + 1);
+  }
+
   private static long counters(int barriers, int team) {
-    return (epochs(barriers, team) + 8L * (3 * barriers + 1) + 127) / 128 * 128;
+    return (claimed(barriers, team) + 8 + 127) / 128 * 128;
   }
 
   private static long lines(int barriers, int team) {
@@ -133,16 +191,7 @@ public final class DeviceCommunicator implements AutoCloseable {
    */
   public void barrier(int index, Duration patience) {
     Arguments.notNull(patience, "time to wait");
-    if (closed || windows.device().kind() != Device.Kind.HOST) {
-      throw new InvalidUsageException(
-          ErrorId.CLOSED,
-          closed
-              ? "a barrier of a closed device communicator is used"
-              : "a barrier of a GPU's communicator is used from Java",
-          closed
-              ? "close it after its last use"
-              : "use LsaBarrier of nccl4j_device.cuh in kernels");
-    }
+    checkHost("a barrier", "LsaBarrier");
     if (index < 0 || index >= barriers.size()) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
@@ -157,6 +206,232 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
   }
 
+  private void checkHost(String what, String inKernels) {
+    if (closed || windows.device().kind() != Device.Kind.HOST) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          closed
+              ? what + " of a closed device communicator is used"
+              : what + " of a GPU's communicator is used from Java",
+          closed
+              ? "close it after its last use"
+              : "use %s of nccl4j_device.cuh in kernels".formatted(inKernels));
+    }
+  }
+
+  /**
+   * A put of a Java kernel.
+   *
+   * @param rank any rank of the communicator, this one too
+   * @param to window whose part of that rank gets the data
+   * @param offset where they begin in it, in bytes
+   * @param from window whose part of this rank has the data
+   * @param fromOffset where they begin in it, in bytes
+   * @param bytes how many; at least 0
+   */
+  public record Put(int rank, Window to, long offset, Window from, long fromOffset, long bytes) {}
+
+  /**
+   * Begins a put from a Java kernel on the host, and raises a signal of the rank after the data.
+   * Puts and signals to one rank arrive in the order of the calls of one thread. The source must
+   * stay as it is until {@link #flush}. Any thread.
+   *
+   * @param signal from 0; -1 for none
+   * @param patience how long to wait while the ring of puts is full
+   * @throws InvalidArgumentException if the data do not lie in the windows, or for a rank or signal
+   *     out of range
+   * @throws TimeoutException if the ring stays full
+   * @throws InvalidUsageException on CUDA, where kernels call {@code Gin::put}; after close; and if
+   *     the communicator has failed
+   */
+  public void put(Put put, int signal, Duration patience) {
+    Arguments.notNull(put, "put");
+    Arguments.notNull(patience, "time to wait");
+    checkHost("a put", "Gin::put");
+    checkPut(put, signal);
+    if (team.has(put.rank)) {
+      if (put.bytes > 0) {
+        NativeMemory.copy(
+            put.from.peer(rank).address() + put.fromOffset,
+            put.to.peer(put.rank).address() + put.offset,
+            put.bytes);
+      }
+      if (signal >= 0) {
+        near.raise(put.rank - team.first(), signal);
+      }
+      return;
+    }
+    boolean hasData = put.bytes > 0;
+    RmaSpace.KernelPut far =
+        new RmaSpace.KernelPut(
+            put.rank,
+            hasData ? put.to.number() : 0,
+            put.offset,
+            hasData ? put.from.number() : 0,
+            put.fromOffset,
+            put.bytes,
+            signal);
+    if ((hasData || signal >= 0) && !ring.post(far, patience)) {
+      throw inVain("the ring of " + ring.slots() + " puts stayed full for", patience);
+    }
+  }
+
+  private void checkPut(Put put, int signal) {
+    if (put.rank < 0 || put.rank >= windows.nRanks()) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "a put of rank %d is for rank %d of %d".formatted(rank, put.rank, windows.nRanks()),
+          "name a rank in the range");
+    }
+    if (signal != -1) {
+      checkSignal(signal);
+    }
+    if (signals == 0
+        || put.bytes < 0
+        || put.bytes > 0
+            && !(fits(put.to, put.offset, put.bytes)
+                && fits(put.from, put.fromOffset, put.bytes))) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          signals == 0
+              ? "a put of rank %d of a device communicator without signals".formatted(rank)
+              : "a put of rank %d of %d bytes from byte %d of %s to byte %d of %s"
+                  .formatted(rank, put.bytes, put.fromOffset, put.from, put.offset, put.to),
+          signals == 0
+              ? "ask for a signal when the device communicator is created"
+              : "keep puts inside windows that are registered");
+    }
+  }
+
+  private static boolean fits(Window window, long offset, long bytes) {
+    return window != null
+        && window.isRegistered()
+        && offset >= 0
+        && offset <= window.size() - bytes;
+  }
+
+  private void checkSignal(int signal) {
+    if (signal < 0 || signal >= signals) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "signal %d of %d".formatted(signal, signals),
+          "ask for more when the device communicator is created");
+    }
+  }
+
+  /**
+   * Raises a rank's signal by one, from a Java kernel on the host, after the data of earlier puts
+   * of the same thread to that rank.
+   *
+   * @throws NcclException as {@link #put}
+   */
+  public void signal(int of, int signal, Duration patience) {
+    Arguments.notNull(patience, "time to wait");
+    checkSignal(signal);
+    put(new Put(of, null, 0, null, 0, 0), signal, patience);
+  }
+
+  /**
+   * Returns how often all ranks have raised this rank's signal, on the host. What a rank put before
+   * is visible. Any thread.
+   */
+  public long signalCount(int signal) {
+    checkHost("a signal", "Gin::signals");
+    checkSignal(signal);
+    return near.value(signal) + (ring == null ? 0 : ring.signal(signal));
+  }
+
+  /**
+   * Waits, in a Java kernel on the host, until a signal has been raised so often since the creation
+   * of this device communicator. Any thread.
+   *
+   * @throws TimeoutException if it is not in time
+   * @throws InvalidUsageException on CUDA, after close, and if the communicator has failed
+   */
+  public void waitSignal(int signal, long least, Duration patience) {
+    Arguments.notNull(patience, "time to wait");
+    if (!await(() -> signalCount(signal) >= least, patience)) {
+      throw inVain(
+          "signal %d was raised %d times, not %d, within"
+              .formatted(signal, signalCount(signal), least),
+          patience);
+    }
+  }
+
+  private boolean await(BooleanSupplier condition, Duration patience) {
+    return Patience.until(() -> condition.getAsBoolean() || ring != null && ring.isOver(), patience)
+        && condition.getAsBoolean();
+  }
+
+  /**
+   * Waits, in a Java kernel on the host, until the sources of all earlier puts of this rank can be
+   * written again. Any thread.
+   *
+   * @throws TimeoutException if they cannot in time
+   * @throws InvalidUsageException as {@link #waitSignal}
+   */
+  public void flush(Duration patience) {
+    Arguments.notNull(patience, "time to wait");
+    checkHost("a flush", "Gin::flush");
+    if (ring != null && !ring.awaitFlushed(patience)) {
+      throw inVain("puts were not sent within", patience);
+    }
+  }
+
+  /**
+   * Waits, in a Java kernel on the host, until the data of all earlier puts of this rank are in the
+   * windows, and their signals are raised. Any thread.
+   *
+   * @throws TimeoutException if they are not in time
+   * @throws InvalidUsageException as {@link #waitSignal}
+   */
+  public void quiet(Duration patience) {
+    Arguments.notNull(patience, "time to wait");
+    checkHost("a quiet", "Gin::quiet");
+    if (ring != null && !ring.awaitArrived(patience)) {
+      throw inVain("puts did not arrive within", patience);
+    }
+  }
+
+  private NcclException inVain(String what, Duration patience) {
+    if (ring != null && ring.isOver()) {
+      return new InvalidUsageException(
+          ErrorId.CLOSED,
+          "a kernel of rank %d waits on a communicator that has failed or is closed"
+              .formatted(rank),
+          "look at the communicator's failure; close it after its last use");
+    }
+    return new TimeoutException(
+        ErrorId.OPERATION,
+        "rank %d: %s %s".formatted(rank, what, Patience.text(patience)),
+        "look for the rank that did not take part and at the network, or pass a longer time");
+  }
+
+  /**
+   * Returns the last wait of a GPU kernel on puts and signals of other machines that ended without
+   * success, as a sentence: the ring that stayed full, or the signal that was not raised. Empty if
+   * there was none. Any thread.
+   */
+  public Optional<String> kernelTimeout() {
+    long problem = closed || ring == null ? 0 : ring.problem();
+    int detail = (int) problem;
+    String what =
+        switch ((int) (problem >>> Integer.SIZE)) {
+          case 0 -> null;
+          case 1 ->
+              "found the ring of %d puts full, with a put to rank %d"
+                  .formatted(ring.slots(), detail);
+          case 2 -> "waited for signal %d".formatted(detail);
+          case 3 -> "waited for puts to be sent";
+          default -> "waited for puts to arrive";
+        };
+    return Optional.ofNullable(what)
+        .map(
+            wait ->
+                "a kernel of rank %d %s until its deadline; look for the rank that did not take part"
+                    .formatted(rank, wait));
+  }
+
   /**
    * Frees this rank's memory. The other ranks unmap it when all have closed theirs and create or
    * register something else, or close the communicator. Idempotent.
@@ -165,6 +440,9 @@ public final class DeviceCommunicator implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
+      if (ring != null) {
+        ring.close();
+      }
       memory.close();
     }
   }

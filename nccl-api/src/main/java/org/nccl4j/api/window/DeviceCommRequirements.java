@@ -5,20 +5,25 @@ package org.nccl4j.api.window;
  *
  * @param barriers of the team
  * @param slots of 8 bytes for each rank
+ * @param signals that puts of kernels raise
  */
-public record DeviceCommRequirements(int barriers, int slots) {
+public record DeviceCommRequirements(int barriers, int slots, int signals) {
+  private static final int BITS = 21;
+  private static final long MASK = (1 << BITS) - 1;
+
   /** Returns the requirements packed into one number. */
   long packed() {
-    return (long) barriers << Integer.SIZE | Integer.toUnsignedLong(slots);
+    return (barriers & MASK) << 2 * BITS | (slots & MASK) << BITS | signals & MASK;
   }
 
   /** Returns the requirements of a packed number. */
   static DeviceCommRequirements of(long packed) {
-    return new DeviceCommRequirements((int) (packed >> Integer.SIZE), (int) packed);
+    return new DeviceCommRequirements(
+        (int) (packed >> 2 * BITS & MASK), (int) (packed >> BITS & MASK), (int) (packed & MASK));
   }
 
   @Override
   public String toString() {
-    return "%d barriers and %d slots".formatted(barriers, slots);
+    return "%d barriers, %d slots and %d signals".formatted(barriers, slots, signals);
   }
 }

@@ -2,6 +2,8 @@ package org.nccl4j.api.window;
 
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.RmaSpace;
 
 /** The routes of puts between this rank and ranks outside its team. */
@@ -19,6 +21,16 @@ public interface RemotePeers {
 
   /** Why puts do not reach them; empty if they do, or will once a window is registered. */
   Optional<Obstacle> obstacle();
+
+  /**
+   * Makes the ring of puts of a device communicator's kernels, and connects for it at the first
+   * call. Collective.
+   *
+   * @param windows those of this rank
+   * @throws org.nccl4j.device.InvalidUsageException if they cannot be reached, on all ranks
+   * @throws org.nccl4j.device.NcclException if they cannot be connected, on all ranks
+   */
+  RmaSpace.KernelRing kernelRing(RmaSpace.Windows windows, int signals);
 
   /** Returns the number of messages that this rank has sent to each rank. */
   List<Long> sent();
@@ -60,6 +72,11 @@ public interface RemotePeers {
       @Override
       public Optional<Obstacle> obstacle() {
         return Optional.of(new Obstacle(problem, remedy));
+      }
+
+      @Override
+      public RmaSpace.KernelRing kernelRing(RmaSpace.Windows windows, int signals) {
+        throw new InvalidUsageException(ErrorId.UNSUPPORTED, problem, remedy);
       }
 
       @Override

@@ -19,6 +19,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 import org.nccl4j.device.symmetric.SymmetricSpace;
@@ -238,6 +239,16 @@ public final class WindowRegistry implements AutoCloseable {
     if (ofLibrary.remove(memory)) {
       memory.close();
     }
+  }
+
+  /**
+   * Makes the ring of puts of a device communicator's kernels to ranks outside the team.
+   * Collective.
+   *
+   * @throws NcclException on all ranks, if they cannot be reached
+   */
+  public synchronized RmaSpace.KernelRing kernelRing(int signals) {
+    return setup.remote().kernelRing(table, signals);
   }
 
   /** Bytes from one rank's stretch of the flat range to the next. */

@@ -33,6 +33,7 @@ import org.nccl4j.device.cuda.plan.PlanMemory;
 import org.nccl4j.device.cuda.plan.PlanTables;
 import org.nccl4j.device.cuda.plan.PreMulPlans;
 import org.nccl4j.device.cuda.plan.QuantisedPlans;
+import org.nccl4j.device.cuda.rma.GpuGinDevice;
 import org.nccl4j.device.cuda.rma.RmaPlan;
 import org.nccl4j.device.cuda.rma.RmaReceiver;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
@@ -44,6 +45,7 @@ import org.nccl4j.device.cuda.stream.StreamUser;
 import org.nccl4j.device.cuda.window.DirectPlans;
 import org.nccl4j.device.cuda.window.ExpertPlans;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -56,6 +58,7 @@ import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.device.kernel.gin.GinProxy;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.operation.Algorithm;
 
@@ -103,6 +106,7 @@ final class CudaKernelCommunicator
   private volatile GpuStream last; // stream of the last launch
   private volatile DirectPlans direct;
   private volatile RmaReceiver remote;
+  private volatile GinProxy kernelPuts;
   private volatile boolean closed;
 
   private CudaKernelCommunicator(
@@ -252,6 +256,14 @@ final class CudaKernelCommunicator
   public Optional<RmaSpace.Arrivals> attach(RmaSpace given) {
     remote = new RmaReceiver(gpu, spec, given);
     return Optional.of(remote);
+  }
+
+  @Override
+  public Optional<RmaSpace.KernelPuts> attachKernelPuts(RmaSpace given) {
+    int slotBytes = spec.layout().simpleSlotBytes() / ConnectionLayout.CHANNELS;
+    GinProxy.Of of = new GinProxy.Of(spec.name(), spec.rank(), spec.layout(), slotBytes);
+    kernelPuts = new GinProxy(of, given, new GpuGinDevice(gpu), () -> users.failure() != null);
+    return Optional.of(kernelPuts);
   }
 
   @Override
@@ -498,6 +510,9 @@ final class CudaKernelCommunicator
     if (remote != null) {
       remote.puts().release();
     }
+    if (kernelPuts != null) {
+      kernelPuts.release();
+    }
   }
 
   @Override
@@ -565,6 +580,9 @@ final class CudaKernelCommunicator
       }
       if (remote != null) {
         remote.close();
+      }
+      if (kernelPuts != null) {
+        kernelPuts.close();
       }
       made.run();
     }

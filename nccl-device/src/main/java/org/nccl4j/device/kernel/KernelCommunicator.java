@@ -63,6 +63,17 @@ public interface KernelCommunicator extends AutoCloseable {
   }
 
   /**
+   * Tells how kernels' own puts reach ranks outside the team, once, before a device communicator
+   * has any.
+   *
+   * @param remote connections for these alone
+   * @return what is to be given turns from then on; empty if this device has none
+   */
+  default Optional<RmaSpace.KernelPuts> attachKernelPuts(RmaSpace remote) {
+    return Optional.empty();
+  }
+
+  /**
    * Tells of the memory of NVLS, once it is made, before any work by NVLS is prepared; by the
    * thread that prepares. Not called where the communicator was created with that memory.
    *

@@ -5,7 +5,7 @@ package org.nccl4j.device.kernel;
  * connection that carries only such messages.
  *
  * <pre>
- *   u64 window's number   u64 offset in it   u32 bytes   u32 signals (0 or 1)   u64 unused
+ *   u64 window's number   u64 offset in it   u32 bytes   u32 signals (0 or 1)   u64 unused here
  *   data
  * </pre>
  *

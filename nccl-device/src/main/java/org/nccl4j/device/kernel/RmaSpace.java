@@ -1,5 +1,6 @@
 package org.nccl4j.device.kernel;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -54,5 +55,89 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
 
     /** Returns the number of a rank's messages whose data are in place. Safe from any thread. */
     long arrived(int rank);
+  }
+
+  /** Puts and signals that kernels begin, to ranks outside the team. */
+  public interface KernelPuts extends AutoCloseable {
+    /**
+     * Sends and receives what can be now and returns how much that was. Called by one thread at a
+     * time; never waits.
+     *
+     * @throws org.nccl4j.device.NcclException for a put of a kernel, or a message, that makes no
+     *     sense
+     */
+    int doWork();
+
+    /** Makes the ring of a device communicator; in the same order on all ranks. Any thread. */
+    KernelRing open(int signals);
+
+    /** Ends the waits of kernels: the communicator has failed. Any thread. */
+    void release();
+
+    /** Nothing is sent or written from now on; false if a thread's turn does not end. */
+    boolean end();
+
+    /** Frees what is left, after {@link #end}. */
+    @Override
+    void close();
+  }
+
+  /**
+   * A put of a kernel, between windows of the communicator.
+   *
+   * @param rank outside the team
+   * @param window number of the target; of any value without bytes
+   * @param sourceWindow number of this rank's window that has the data; likewise
+   * @param signal of the rank, raised after the data; -1 for none
+   */
+  public record KernelPut(
+      int rank,
+      long window,
+      long offset,
+      long sourceWindow,
+      long sourceOffset,
+      long bytes,
+      int signal) {}
+
+  /**
+   * A device communicator's ring of puts, and its signals. Any thread. Waits return false when the
+   * time is over, and at once when the communicator has failed or the ring is closed.
+   */
+  public interface KernelRing extends AutoCloseable {
+    /** Returns the address of the {@code nccl4jGinRing} for kernels. */
+    long address();
+
+    /** Returns the offset in it of the descriptors. */
+    long descriptors();
+
+    /** Returns the number of descriptors, a power of two. */
+    int slots();
+
+    int signals();
+
+    /** Returns the bytes of its memory, which is pinned memory of the host. */
+    long bytesOfMemory();
+
+    /** Begins a put of a kernel of the host; false if the ring stays full. */
+    boolean post(KernelPut put, Duration patience);
+
+    /** Waits until the sources of all puts so far can be written again. */
+    boolean awaitFlushed(Duration patience);
+
+    /** Waits until the data of all puts so far are in the windows. */
+    boolean awaitArrived(Duration patience);
+
+    /** Returns how often ranks outside the team have raised a signal. */
+    long signal(int index);
+
+    /** Returns the last wait of a kernel that was in vain, as the header writes it; 0 for none. */
+    long problem();
+
+    /** True if the communicator has failed, or the ring is closed. */
+    boolean isOver();
+
+    /** Ends the waits of kernels and frees the memory. Idempotent. */
+    @Override
+    void close();
   }
 }

@@ -149,11 +149,14 @@ class DeviceCommunicatorTest {
   @Test
   void numbersThatDifferBetweenRanks() throws Exception {
     everyRankIsTold(
-        "device communicator with 1 barriers and 0 slots and rank 1 one with 2 barriers and 0",
+        "device communicator with 1 barriers, 0 slots and 0 signals and rank 1 one with 2 barriers",
         (comm, stream) -> comm.createDeviceCommunicator(1 + comm.rank(), 0));
     everyRankIsTold(
-        "with 0 barriers and 0 slots and rank 1 one with 0 barriers and 1 slots",
+        "with 0 barriers, 0 slots and 0 signals and rank 1 one with 0 barriers, 1 slots",
         (comm, stream) -> comm.createDeviceCommunicator(0, comm.rank()));
+    everyRankIsTold(
+        "0 slots and 2 signals and rank 1 one with 0 barriers, 0 slots and 3 signals",
+        (comm, stream) -> comm.createDeviceCommunicator(0, 0, 2 + comm.rank()));
   }
 
   @Test

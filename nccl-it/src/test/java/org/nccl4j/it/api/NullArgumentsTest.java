@@ -45,11 +45,12 @@ class NullArgumentsTest {
           (comm, stream) -> {
             try (DeviceMemory memory = Devices.host().memAlloc(4096);
                 DeviceEvent event = Devices.host().createEvent();
-                DeviceCommunicator kernels = comm.createDeviceCommunicator(1, 1)) {
+                DeviceCommunicator kernels = comm.createDeviceCommunicator(1, 1, 1)) {
               Window window = comm.registerWindow(memory);
               PublicCalls calls = new PublicCalls(comm.rank(), memory, stream);
               calls.put(event);
               calls.put(window, comm.register(memory));
+              calls.put(new DeviceCommunicator.Put(0, window, 0, window, 0, 1));
               everyNull(calls, Communicator.class, comm);
               everyNull(calls, Window.class, window);
               everyNull(calls, DeviceCommunicator.class, kernels);

@@ -20,6 +20,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
 import org.nccl4j.api.CommunicatorConfig.Determinism;
+import org.nccl4j.api.DeviceCommunicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.NvlsMode;
@@ -86,6 +87,10 @@ final class PublicCalls {
   void put(Window window, Registration registration) {
     put(Window.class, window);
     put(Registration.class, registration);
+  }
+
+  void put(DeviceCommunicator.Put put) {
+    put(DeviceCommunicator.Put.class, put);
   }
 
   /** A method; the arguments are right for it. */

@@ -14,12 +14,6 @@ import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import jcuda.Pointer;
-import jcuda.driver.CUcontext;
-import jcuda.driver.CUdevice;
-import jcuda.driver.CUfunction;
-import jcuda.driver.CUmodule;
-import jcuda.driver.JCudaDriver;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -80,7 +74,7 @@ class OwnKernelGpuTest {
       throws Exception {
     List<CudaDevice> all = Devices.cuda().list();
     assumeTrue(all.size() >= n, "needs %d GPUs".formatted(n));
-    byte[] cubin = OwnKernel.compile(folder, "native");
+    byte[] cubin = OwnKernel.compile("own_kernel.cu", folder, "native");
     List<Device> devices = new ArrayList<>(all.subList(0, n));
     ExecutorService threads = Executors.newFixedThreadPool(n);
     List<Communicator> ranks = Communicator.initAll(devices, config);
@@ -99,9 +93,7 @@ class OwnKernelGpuTest {
 
   private static boolean runByMultimem(Communicator rank, byte[] cubin) {
     CudaDevice device = (CudaDevice) rank.device();
-    makeCurrent(device.index());
-    CUmodule module = new CUmodule();
-    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    OwnKernel kernels = OwnKernel.load(device, cubin);
     try (DeviceMemory data = device.memAlloc(4 * COUNT);
         DeviceMemory failed = device.allocate(4)) {
       Window window = rank.registerWindow(data);
@@ -111,14 +103,8 @@ class OwnKernelGpuTest {
       try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, 0)) {
         data.write(0, values(rank.rank()));
         long[] windows = {window.deviceHandle(), 0};
-        launch(
-            module,
-            "ownMultimemAllReduce",
-            BLOCKS,
-            own.address(),
-            windows,
-            COUNT,
-            failed.address());
+        kernels.launch(
+            "ownMultimemAllReduce", BLOCKS, own.address(), windows, COUNT, failed.address());
         verify(rank, data, COUNT);
         assertNothingFailed(failed);
         rank.deregisterWindow(window);
@@ -141,9 +127,7 @@ class OwnKernelGpuTest {
 
   private static boolean run(Communicator rank, byte[] cubin) {
     CudaDevice device = (CudaDevice) rank.device();
-    makeCurrent(device.index());
-    CUmodule module = new CUmodule();
-    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    OwnKernel kernels = OwnKernel.load(device, cubin);
     try (DeviceMemory in = device.memAlloc(4 * COUNT);
         DeviceMemory out = device.memAlloc(4 * COUNT);
         DeviceMemory failed = device.allocate(4)) {
@@ -153,10 +137,10 @@ class OwnKernelGpuTest {
       try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, PAIRS)) {
         for (int round = 0; round < 20; round++) {
           long[] windows = {send.deviceHandle(), recv.deviceHandle()};
-          launch(module, "ownAllReduce", BLOCKS, own.address(), windows, COUNT, failed.address());
+          kernels.launch("ownAllReduce", BLOCKS, own.address(), windows, COUNT, failed.address());
           verify(rank, out, COUNT);
           long[] buffers = {in.address(), out.address()};
-          launch(module, "ownSmallAllReduce", 1, own.address(), buffers, PAIRS, failed.address());
+          kernels.launch("ownSmallAllReduce", 1, own.address(), buffers, PAIRS, failed.address());
           verify(rank, out, 2 * PAIRS);
         }
         assertNothingFailed(failed);
@@ -170,9 +154,7 @@ class OwnKernelGpuTest {
   /** Parts of all alignments, and one in which blocks have nothing to do. */
   private static boolean runInPlace(Communicator rank, byte[] cubin) {
     CudaDevice device = (CudaDevice) rank.device();
-    makeCurrent(device.index());
-    CUmodule module = new CUmodule();
-    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    OwnKernel kernels = OwnKernel.load(device, cubin);
     try (DeviceMemory data = device.memAlloc(4 * COUNT);
         DeviceMemory failed = device.allocate(4)) {
       Window window = rank.registerWindow(data);
@@ -181,14 +163,8 @@ class OwnKernelGpuTest {
         for (int part : new int[] {COUNT / rank.nRanks(), 1, 3, 4099, 65_537, 100_002}) {
           int count = part * rank.nRanks();
           data.write(0, values(rank.rank()));
-          launch(
-              module,
-              "ownAllReduceInPlace",
-              BLOCKS,
-              own.address(),
-              windows,
-              count,
-              failed.address());
+          kernels.launch(
+              "ownAllReduceInPlace", BLOCKS, own.address(), windows, count, failed.address());
           verify(rank, data, count);
         }
         assertNothingFailed(failed);
@@ -200,9 +176,7 @@ class OwnKernelGpuTest {
 
   private static boolean runCopies(Communicator rank, byte[] cubin) {
     CudaDevice device = (CudaDevice) rank.device();
-    makeCurrent(device.index());
-    CUmodule module = new CUmodule();
-    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    OwnKernel kernels = OwnKernel.load(device, cubin);
     int room = 64;
     int cases = 16 * 16 * 5;
     int size = 2 * cases * room;
@@ -229,15 +203,8 @@ class OwnKernelGpuTest {
       Window target = rank.registerWindow(out);
       try (DeviceCommunicator own = rank.createDeviceCommunicator(2, 0)) {
         long[] windows = {source.deviceHandle(), target.deviceHandle()};
-        launch(
-            module,
-            "ownCopies",
-            BLOCKS,
-            own.address(),
-            windows,
-            cases,
-            failed.address(),
-            copies.address());
+        kernels.launch(
+            "ownCopies", BLOCKS, own.address(), windows, cases, failed.address(), copies.address());
         ByteBuffer got = ByteBuffer.allocate(size);
         out.read(0, got);
         assertArrayEquals(expected, got.array(), "seed " + SEED);
@@ -261,38 +228,6 @@ class OwnKernelGpuTest {
     assertEquals(0, flag.getInt(0), "a wait timed out");
   }
 
-  /** The primary context, in which nccl4j works too. */
-  private static void makeCurrent(int index) {
-    CUdevice device = new CUdevice();
-    check(JCudaDriver.cuDeviceGet(device, index));
-    CUcontext context = new CUcontext();
-    check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device));
-    check(JCudaDriver.cuCtxSetCurrent(context));
-  }
-
-  private static void launch(
-      CUmodule module,
-      String name,
-      int blocks,
-      long communicator,
-      long[] buffers,
-      int count,
-      long failed,
-      long... more) {
-    CUfunction function = new CUfunction();
-    check(JCudaDriver.cuModuleGetFunction(function, module, name));
-    Pointer arguments =
-        Pointer.to(
-            Pointer.to(new long[] {communicator}),
-            Pointer.to(new long[] {buffers[0]}),
-            Pointer.to(new long[] {buffers[1]}),
-            Pointer.to(new int[] {count}),
-            Pointer.to(new long[] {failed}),
-            Pointer.to(more));
-    check(JCudaDriver.cuLaunchKernel(function, blocks, 1, 1, 256, 1, 1, 0, null, arguments, null));
-    check(JCudaDriver.cuCtxSynchronize());
-  }
-
   private static void verify(Communicator rank, DeviceMemory out, int count) {
     ByteBuffer data = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
     out.read(0, data);
@@ -303,9 +238,5 @@ class OwnKernelGpuTest {
       }
       assertEquals(sum, data.getFloat(4 * i), "element " + i);
     }
-  }
-
-  private static void check(int code) {
-    assertEquals(0, code, () -> jcuda.driver.CUresult.stringFor(code));
   }
 }

@@ -15,8 +15,15 @@ import org.junit.jupiter.params.provider.ValueSource;
 class OwnKernelTest {
   @ParameterizedTest
   @ValueSource(strings = {"sm_80", "sm_90"})
+  void putsToOtherHostsCompile(String architecture, @TempDir Path folder) throws Exception {
+    byte[] cubin = OwnKernel.compile("own_puts.cu", folder, architecture);
+    assertTrue(new String(cubin, StandardCharsets.ISO_8859_1).contains("ownPuts"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"sm_80", "sm_90"})
   void theExampleCompiles(String architecture, @TempDir Path folder) throws Exception {
-    byte[] cubin = OwnKernel.compile(folder, architecture);
+    byte[] cubin = OwnKernel.compile("own_kernel.cu", folder, architecture);
     String names = new String(cubin, StandardCharsets.ISO_8859_1);
     assertTrue(names.contains("ownAllReduce"));
     assertTrue(names.contains("ownSmallAllReduce"));

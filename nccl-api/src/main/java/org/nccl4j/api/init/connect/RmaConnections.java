@@ -11,10 +11,12 @@ import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
@@ -44,6 +46,9 @@ public final class RmaConnections implements RemotePeers {
 
   /** Null before the first window. */
   private volatile RmaSpace.Arrivals arrivals;
+
+  /** Null before the first device communicator with signals. */
+  private volatile RmaSpace.KernelPuts kernelPuts;
 
   private RmaConnections(
       List<PeerInfo> peers,
@@ -142,6 +147,60 @@ public final class RmaConnections implements RemotePeers {
     }
   }
 
+  /**
+   * {@inheritDoc} Kernels' puts have connections of their own: the proxy numbers their messages,
+   * and streams those of the others.
+   */
+  @Override
+  public RmaSpace.KernelRing kernelRing(RmaSpace.Windows windows, int signals) {
+    open(windows);
+    if (obstacle != null) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "kernels cannot put to ranks outside the team: " + obstacle.problem(),
+          "ask for no signals, or " + obstacle.remedy());
+    }
+    try {
+      if (kernelPuts == null) {
+        kernelPuts = connectKernels(windows);
+      }
+      return kernelPuts.open(signals);
+    } catch (NcclException e) {
+      bootstrap.tellFailure(e);
+      throw e;
+    }
+  }
+
+  private RmaSpace.KernelPuts connectKernels(RmaSpace.Windows windows) {
+    ConnectionSetup links =
+        ConnectionSetup.among(
+            outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
+    RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
+    RmaSpace.KernelPuts made = kernels.attachKernelPuts(space).orElseThrow();
+    List<ProxyHandler> handlers = new ArrayList<>(links.proxyHandlers());
+    handlers.add(new KernelPutsHandler(made));
+    proxy.attend(handlers);
+    return made;
+  }
+
+  /** Gives kernels' puts their turns, at all times: no kernel tells the proxy of them. */
+  private record KernelPutsHandler(RmaSpace.KernelPuts puts) implements ProxyHandler {
+    @Override
+    public int doWork() {
+      return puts.doWork();
+    }
+
+    @Override
+    public boolean isUnderWay() {
+      return false;
+    }
+
+    @Override
+    public boolean isPolled() {
+      return true;
+    }
+  }
+
   /** The first rank's that has one; all ranks connect, or none. */
   private Obstacle agreedObstacle() {
     List<byte[]> all = bootstrap.allGather(ownObstacle().getBytes(StandardCharsets.UTF_8));
@@ -212,11 +271,12 @@ public final class RmaConnections implements RemotePeers {
 
   @Override
   public boolean end() {
-    if (arrivals == null) {
-      return true;
+    RmaSpace.KernelPuts ofKernels = kernelPuts;
+    boolean over = ofKernels == null || ofKernels.end();
+    if (arrivals != null) {
+      over &= proxy.neglect();
+      arrivals.end();
     }
-    boolean over = proxy.neglect();
-    arrivals.end();
     return over;
   }
 }

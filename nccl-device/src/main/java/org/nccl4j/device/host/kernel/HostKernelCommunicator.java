@@ -26,6 +26,7 @@ import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
+import org.nccl4j.device.host.kernel.window.HostGinDevice;
 import org.nccl4j.device.host.kernel.window.RmaKernels;
 import org.nccl4j.device.host.kernel.window.RmaReceiver;
 import org.nccl4j.device.host.kernel.window.RmaSender;
@@ -47,6 +48,7 @@ import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.QuantisedWork;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.device.kernel.gin.GinProxy;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
@@ -74,6 +76,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private volatile RmaKernels oneSided;
   private volatile RmaSender remotePuts;
   private volatile HostMemory remoteSignals;
+  private volatile GinProxy kernelPuts;
   private volatile TeamBarrier arrivals;
 
   /** Null where no window is reached by multicast. */
@@ -230,6 +233,15 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public Optional<RmaSpace.KernelPuts> attachKernelPuts(RmaSpace remote) {
+    GinProxy.Of of =
+        new GinProxy.Of(spec.name(), spec.rank(), spec.layout(), spec.layout().simpleSlotBytes());
+    HostGinDevice here = new HostGinDevice(scratch.device());
+    kernelPuts = new GinProxy(of, remote, here, () -> failure() != null);
+    return Optional.of(kernelPuts);
+  }
+
+  @Override
   public void attach(Nvls made) {
     kernels.attach(made);
   }
@@ -338,6 +350,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   public void close() {
     if (remoteSignals != null) {
       remoteSignals.close();
+    }
+    if (kernelPuts != null) {
+      kernelPuts.close();
     }
     if (root == this) {
       ends.close();

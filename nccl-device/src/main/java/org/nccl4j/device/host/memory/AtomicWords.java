@@ -35,6 +35,11 @@ public final class AtomicWords {
     LONG.setRelease(memory.window(offset), memory.index(offset), value);
   }
 
+  /** Adds to a 64-bit word of a memory, and publishes all that this thread wrote before it. */
+  public static void addRelease(HostMemory memory, long offset, long value) {
+    LONG.getAndAddRelease(memory.window(offset), memory.index(offset), value);
+  }
+
   /**
    * A 64-bit word that needs no other for its meaning, so that no order with others is asked for.
    */

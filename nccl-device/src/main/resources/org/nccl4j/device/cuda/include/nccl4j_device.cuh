@@ -26,6 +26,56 @@ struct nccl4jWindow {
 };
 static_assert(sizeof(nccl4jWindow) == 48, "as Window.java fills it");
 
+// Puts to ranks outside the team, as the communicator's proxy thread takes them. In pinned memory of
+// the host.
+struct nccl4jGinDescriptor {
+  uint64_t sequence;      // its number + 1; written last
+  int32_t rank;
+  int32_t signal;         // raised after the data; -1 for none
+  int64_t window;         // number of the target
+  uint64_t offset;
+  int64_t sourceWindow;   // number of this rank's window with the data
+  uint64_t sourceOffset;
+  uint64_t bytes;
+  uint64_t unused;
+};
+static_assert(sizeof(nccl4jGinDescriptor) == 64, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, sequence) == 0, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, rank) == 8, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, signal) == 12, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, window) == 16, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, offset) == 24, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, sourceWindow) == 32, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, sourceOffset) == 40, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinDescriptor, bytes) == 48, "as GinLayout.java reads it");
+
+struct nccl4jGinRing {
+  uint64_t state;         // 0 while the ring can be used
+  uint64_t taken;         // descriptors that the proxy has read
+  uint64_t flushed;       // descriptors whose source can be written again
+  uint64_t arrived;       // descriptors whose data and signals are at their rank
+  uint64_t unused[12];
+  uint64_t problem;       // the last wait of a kernel that was in vain
+  uint64_t unused2[15];
+  uint64_t signals[1];    // raised by ranks outside the team; the descriptors follow
+};
+static_assert(offsetof(nccl4jGinRing, state) == 0, "as GinLayout.java writes it");
+static_assert(offsetof(nccl4jGinRing, taken) == 8, "as GinLayout.java writes it");
+static_assert(offsetof(nccl4jGinRing, flushed) == 16, "as GinLayout.java writes it");
+static_assert(offsetof(nccl4jGinRing, arrived) == 24, "as GinLayout.java writes it");
+static_assert(offsetof(nccl4jGinRing, problem) == 128, "as GinLayout.java reads it");
+static_assert(offsetof(nccl4jGinRing, signals) == 256, "as GinLayout.java writes it");
+
+struct nccl4jGin {
+  uint64_t ring;          // address of a nccl4jGinRing; 0 where all ranks are in the team
+  uint64_t descriptors;   // offset in the ring: nccl4jGinDescriptor[slots]
+  uint64_t claimed;       // offset in resources: u64, descriptors that kernels have claimed
+  uint64_t signals;       // offset in resources: u64[signalCount], raised by ranks of the team
+  int32_t slots;          // a power of two
+  int32_t signalCount;
+};
+static_assert(sizeof(nccl4jGin) == 40, "as DeviceCommunicator.java fills it");
+
 // A communicator, as kernels see it.
 struct nccl4jDeviceCommunicator {
   nccl4jWindow resources;
@@ -40,9 +90,12 @@ struct nccl4jDeviceCommunicator {
   uint64_t counters;     // offset in resources: for each barrier 2 times u64, 64 bytes apart, which
                          // all ranks add to at once
   int32_t slots;         // LL all-to-all: values for each rank
-  int32_t pad;
+  int32_t version;       // NCCL4J_DEVICE_VERSION of the library
+  nccl4jGin gin;
 };
-static_assert(sizeof(nccl4jDeviceCommunicator) == 96, "as DeviceCommunicator.java fills it");
+static_assert(sizeof(nccl4jDeviceCommunicator) == 136, "as DeviceCommunicator.java fills it");
+static_assert(offsetof(nccl4jDeviceCommunicator, version) == 92, "as DeviceCommunicator.java fills it");
+static_assert(offsetof(nccl4jDeviceCommunicator, gin) == 96, "as DeviceCommunicator.java fills it");
 
 #ifdef __CUDACC__
 
@@ -69,16 +122,20 @@ struct CoopThread {
   __device__ int size() const { return 1; }
   __device__ int rank() const { return 0; }
   __device__ void sync() const {}
+  // Synchronizes; true in all threads if it is true in each.
+  __device__ bool all(bool mine) const { return mine; }
 };
 struct CoopWarp {
   __device__ int size() const { return 32; }
   __device__ int rank() const { return threadIdx.x & 31; }
   __device__ void sync() const { __syncwarp(); }
+  __device__ bool all(bool mine) const { return __all_sync(~0u, mine); }
 };
 struct CoopBlock {
   __device__ int size() const { return blockDim.x; }
   __device__ int rank() const { return threadIdx.x; }
   __device__ void sync() const { __syncthreads(); }
+  __device__ bool all(bool mine) const { return __syncthreads_and(mine); }
 };
 // All threads of a grid of one dimension, for the copies and sums below. They have no sync(): a
 // GridBarrier is one.
@@ -501,24 +558,41 @@ __device__ void copyToAll(Coop coop, SymPtr<T> to, const T* from, size_t count) 
     copy(coop, to.peer((to.place() + i) % to.team()), from, count * sizeof(T));
 }
 
-// The type in which elements are added up: float for the 16-bit floating types, if cuda_fp16.h and
-// cuda_bf16.h are included before this header. Specialize it for types of yours.
-template <class T>
+// The type in which elements are added up: float for types of 1 and 2 bytes that are no integers,
+// such as CUDA's floating types of 8 and 16 bits; else the elements' own. Specialize it for types of
+// yours.
+template <class T, size_t kBytes = sizeof(T)>
 struct Sum {
   using type = T;
 };
-#ifdef __CUDA_FP16_TYPES_EXIST__
-template <>
-struct Sum<__half> {
+template <class T>
+struct Sum<T, 1> {
   using type = float;
 };
-#endif
-#ifdef __CUDA_BF16_TYPES_EXIST__
-template <>
-struct Sum<__nv_bfloat16> {
+template <class T>
+struct Sum<T, 2> {
   using type = float;
 };
-#endif
+template <>
+struct Sum<char, 1> {
+  using type = char;
+};
+template <>
+struct Sum<signed char, 1> {
+  using type = signed char;
+};
+template <>
+struct Sum<unsigned char, 1> {
+  using type = unsigned char;
+};
+template <>
+struct Sum<short, 2> {
+  using type = short;
+};
+template <>
+struct Sum<unsigned short, 2> {
+  using type = unsigned short;
+};
 
 // Adds up the elements of all ranks of the team, in the order of their places: out[i] is the sum of
 // all ranks' in[i], rounded once. out is this rank's and may be in.local().
@@ -563,6 +637,166 @@ template <class Coop, class T>
 __device__ void reduceScatter(Coop coop, T* out, SymPtr<T> in, size_t count) {
   sumOfAll(coop, out, in + (ptrdiff_t)(in.place() * count), count);
 }
+
+// ---- Puts, signals and waits between any ranks (NCCL's GIN) ----
+
+// Kernels store to windows of the team's ranks themselves. What is for other ranks goes into a ring,
+// out of which the communicator's proxy thread sends it over the network.
+//
+// What one group of threads puts to a rank arrives there in order, and a signal after the data of the
+// puts before it. Puts of different groups, and to different ranks, are not ordered. All threads of a
+// group call with the same arguments and get the same answer: false if something stays undone at the
+// deadline, or at once when the communicator has failed or is closed. DeviceCommunicator's
+// kernelTimeout() then says in Java what was waited for.
+class Gin {
+ public:
+  __device__ explicit Gin(const nccl4jDeviceCommunicator& c) : c_(c) {}
+
+  // Puts bytes of this rank's part of a window into a rank's part of a window, and then raises the
+  // rank's signal by one; -1 raises none. The source must stay as it is until a flush.
+  template <class Coop>
+  __device__ bool put(Coop coop, int rank, const nccl4jWindow& to, size_t offset,
+                      const nccl4jWindow& from, size_t fromOffset, size_t bytes, int signal,
+                      uint64_t timeoutNanos) {
+    coop.sync();  // all threads have written the source
+    if (isNear(rank)) {
+      copy(coop, peerPointer<char>(to, rank - c_.teamFirst, offset),
+           localPointer<char>(from, fromOffset), bytes);
+      coop.sync();
+      if (coop.rank() == 0 && signal >= 0) raiseNear(rank, signal);
+      return true;
+    }
+    if (bytes == 0 && signal < 0) return true;
+    bool posted = true;
+    if (coop.rank() == 0)
+      posted = post({0, rank, signal, bytes == 0 ? 0 : to.number, offset,
+                     bytes == 0 ? 0 : from.number, fromOffset, bytes, 0},
+                    timeoutNanos);
+    return coop.all(posted);
+  }
+
+  // The same with elements.
+  template <class Coop, class T>
+  __device__ bool put(Coop coop, int rank, SymPtr<T> to, SymPtr<T> from, size_t count, int signal,
+                      uint64_t timeoutNanos) {
+    return put(coop, rank, to.window(), to.offset(), from.window(), from.offset(),
+               count * sizeof(T), signal, timeoutNanos);
+  }
+
+  // Raises a rank's signal by one.
+  template <class Coop>
+  __device__ bool signal(Coop coop, int rank, int signal, uint64_t timeoutNanos) {
+    return put(coop, rank, c_.resources, 0, c_.resources, 0, 0, signal, timeoutNanos);
+  }
+
+  // How often all ranks have raised this rank's signal since the device communicator was created. What
+  // they put before is visible to the calling thread.
+  __device__ uint64_t signals(int signal) const {
+    uint64_t count = load(nearSignal(c_.resources.place, signal), Order::acquire);
+    if (c_.gin.ring != 0) count += load(&ring()->signals[signal], Order::acquire);
+    return count;
+  }
+
+  // Waits until a signal has been raised so often since the device communicator was created.
+  template <class Coop>
+  __device__ bool waitSignal(Coop coop, int signal, uint64_t least, uint64_t timeoutNanos) {
+    bool raised = true;
+    if (coop.rank() == 0) {
+      Deadline deadline(timeoutNanos);
+      while (raised && signals(signal) < least) raised = goesOn(deadline, kSignal, signal);
+    }
+    return coop.all(raised);
+  }
+
+  // Waits until the sources of all puts that kernels of this rank began before can be written again.
+  template <class Coop>
+  __device__ bool flush(Coop coop, uint64_t timeoutNanos) {
+    return awaitAll(coop, c_.gin.ring == 0 ? nullptr : &ring()->flushed, kFlush, timeoutNanos);
+  }
+
+  // Waits until the data of all puts that kernels of this rank began before are in the windows, and
+  // their signals are raised.
+  template <class Coop>
+  __device__ bool quiet(Coop coop, uint64_t timeoutNanos) {
+    __threadfence_system();  // stores to ranks of the team
+    return awaitAll(coop, c_.gin.ring == 0 ? nullptr : &ring()->arrived, kQuiet, timeoutNanos);
+  }
+
+ private:
+  // As DeviceCommunicator.java reads them.
+  static constexpr uint64_t kFull = 1, kSignal = 2, kFlush = 3, kQuiet = 4;
+
+  __device__ bool isNear(int rank) const {
+    return rank >= c_.teamFirst && rank < c_.teamFirst + c_.resources.team;
+  }
+  __device__ nccl4jGinRing* ring() const { return (nccl4jGinRing*)c_.gin.ring; }
+  __device__ uint64_t* nearSignal(int place, int signal) const {
+    return peerPointer<uint64_t>(c_.resources, place, c_.gin.signals) + signal;
+  }
+  __device__ unsigned long long* claimed() const {
+    return localPointer<unsigned long long>(c_.resources, c_.gin.claimed);
+  }
+
+  __device__ void raiseNear(int rank, int signal) const {
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(
+                     nearSignal(rank - c_.teamFirst, signal)),
+                 "l"(1ull)
+                 : "memory");
+  }
+
+  // False when a wait has to end.
+  __device__ bool goesOn(Deadline& deadline, uint64_t problem, int detail) const {
+    if (!deadline.isOver()) return c_.gin.ring == 0 || load(&ring()->state, Order::relaxed) == 0;
+    if (c_.gin.ring != 0)
+      store(&ring()->problem, problem << 32 | (uint32_t)detail, Order::relaxed);
+    return false;
+  }
+
+  // One thread. Claims a place and fills it; the proxy waits for places in their order.
+  __device__ bool post(nccl4jGinDescriptor put, uint64_t timeoutNanos) const {
+    const uint64_t slots = c_.gin.slots;
+    Deadline deadline(timeoutNanos);
+    unsigned long long at = load((uint64_t*)claimed(), Order::relaxed);
+    for (;;) {
+      // Acquired: the proxy has read what was in the place.
+      if (at - load(&ring()->taken, Order::acquire) < slots) {
+        const unsigned long long seen = atomicCAS(claimed(), at, at + 1);
+        if (seen == at) break;
+        at = seen;
+      } else {
+        if (!goesOn(deadline, kFull, put.rank)) return false;
+        at = load((uint64_t*)claimed(), Order::relaxed);
+      }
+    }
+    nccl4jGinDescriptor* place =
+        (nccl4jGinDescriptor*)(c_.gin.ring + c_.gin.descriptors) + (at & (slots - 1));
+    place->rank = put.rank;
+    place->signal = put.signal;
+    place->window = put.window;
+    place->offset = put.offset;
+    place->sourceWindow = put.sourceWindow;
+    place->sourceOffset = put.sourceOffset;
+    place->bytes = put.bytes;
+    __threadfence_system();  // the source too
+    store(&place->sequence, at + 1, Order::release);
+    return true;
+  }
+
+  template <class Coop>
+  __device__ bool awaitAll(Coop coop, const uint64_t* word, uint64_t problem,
+                           uint64_t timeoutNanos) const {
+    coop.sync();
+    bool over = true;
+    if (word != nullptr && coop.rank() == 0) {
+      const uint64_t due = load((uint64_t*)claimed(), Order::relaxed);
+      Deadline deadline(timeoutNanos);
+      while (over && load(word, Order::acquire) < due) over = goesOn(deadline, problem, 0);
+    }
+    return coop.all(over);
+  }
+
+  const nccl4jDeviceCommunicator& c_;
+};
 
 }  // namespace nccl4j_device
 

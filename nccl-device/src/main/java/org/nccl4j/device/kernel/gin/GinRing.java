@@ -1,0 +1,321 @@
+package org.nccl4j.device.kernel.gin;
+
+import java.lang.invoke.VarHandle;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.bind.NativeWords;
+import org.nccl4j.device.kernel.RmaSpace;
+
+/**
+ * The ring of one device communicator. Kernels fill descriptors: those of a GPU by the header,
+ * those of the host by {@link #post}. The thread that gives the proxy its turn reads them, in
+ * order, and owns what is not said to be any thread's.
+ */
+final class GinRing implements RmaSpace.KernelRing {
+  private static final long WAIT_NANOS = 10_000;
+
+  private final GinProxy proxy;
+  private final long number;
+  private final int signals;
+  private final int slots;
+  private final GinDevice.Shared memory;
+  private final NativeWords words;
+  private final BooleanSupplier failed;
+
+  /** Descriptors that host kernels have claimed. */
+  private final AtomicLong claimed = new AtomicLong();
+
+  /** Written before the memory is freed, after which no thread of the proxy is in a turn. */
+  private volatile boolean open = true;
+
+  private long taken;
+  private long flushed;
+  private long arrived;
+
+  /** Of each descriptor that has not arrived, by slot: its rank, and its last message there. */
+  private final int[] toRank;
+
+  private final long[] lastMessage;
+
+  /** The descriptor whose messages are being sent. */
+  private boolean sending;
+
+  private int rank;
+  private int signal;
+  private long window;
+  private long offset;
+  private long source;
+  private long bytes;
+  private long sent;
+
+  GinRing(
+      GinProxy proxy,
+      long number,
+      int signals,
+      int slots,
+      GinDevice.Shared memory,
+      BooleanSupplier failed) {
+    this.proxy = proxy;
+    this.number = number;
+    this.signals = signals;
+    this.slots = slots;
+    this.memory = memory;
+    this.words = new NativeWords(memory.host());
+    this.failed = failed;
+    this.toRank = new int[slots];
+    this.lastMessage = new long[slots];
+  }
+
+  long number() {
+    return number;
+  }
+
+  @Override
+  public int signals() {
+    return signals;
+  }
+
+  @Override
+  public int slots() {
+    return slots;
+  }
+
+  @Override
+  public long address() {
+    return memory.address();
+  }
+
+  @Override
+  public long descriptors() {
+    return GinLayout.descriptors(signals);
+  }
+
+  @Override
+  public long bytesOfMemory() {
+    return GinLayout.bytes(signals, slots);
+  }
+
+  // ---- Host kernels, any thread ----
+
+  @Override
+  public boolean post(RmaSpace.KernelPut put, Duration patience) {
+    long at = claimed.get();
+    long endNanos = Patience.end(patience);
+    while (true) {
+      if (isOver()) {
+        return false;
+      }
+      if (at - load(GinLayout.TAKEN) >= slots) {
+        if (System.nanoTime() - endNanos > 0) {
+          return false;
+        }
+        Patience.sleep(WAIT_NANOS);
+        at = claimed.get();
+      } else if (claimed.compareAndSet(at, at + 1)) {
+        break;
+      } else {
+        at = claimed.get();
+      }
+    }
+    long to = descriptor(at);
+    words.putInt(to + GinLayout.RANK, put.rank());
+    words.putInt(to + GinLayout.SIGNAL, put.signal());
+    words.putLong(to + GinLayout.WINDOW, put.window());
+    words.putLong(to + GinLayout.OFFSET, put.offset());
+    words.putLong(to + GinLayout.SOURCE_WINDOW, put.sourceWindow());
+    words.putLong(to + GinLayout.SOURCE_OFFSET, put.sourceOffset());
+    words.putLong(to + GinLayout.BYTES, put.bytes());
+    store(to + GinLayout.SEQUENCE, at + 1);
+    return true;
+  }
+
+  @Override
+  public boolean awaitFlushed(Duration patience) {
+    return await(GinLayout.FLUSHED, claimed.get(), patience);
+  }
+
+  @Override
+  public boolean awaitArrived(Duration patience) {
+    return await(GinLayout.ARRIVED, claimed.get(), patience);
+  }
+
+  private boolean await(long word, long least, Duration patience) {
+    long endNanos = Patience.end(patience);
+    while (load(word) < least) {
+      if (isOver() || System.nanoTime() - endNanos > 0) {
+        return load(word) >= least;
+      }
+      Patience.sleep(WAIT_NANOS);
+    }
+    return true;
+  }
+
+  @Override
+  public long signal(int index) {
+    return load(GinLayout.SIGNALS + 8L * index);
+  }
+
+  @Override
+  public long problem() {
+    return load(GinLayout.PROBLEM);
+  }
+
+  @Override
+  public boolean isOver() {
+    return !open || failed.getAsBoolean() || load(GinLayout.STATE) != 0;
+  }
+
+  /** From now on no kernel waits. Any thread; not after {@link #free}. */
+  void stop() {
+    store(GinLayout.STATE, 1);
+  }
+
+  @Override
+  public void close() {
+    proxy.close(this);
+  }
+
+  /** True until the ring is closed. */
+  boolean isOpen() {
+    return open;
+  }
+
+  void shut() {
+    open = false;
+  }
+
+  void free() {
+    memory.close();
+  }
+
+  // ---- The proxy ----
+
+  /** True if a descriptor's messages are being sent, or one has come that can be. */
+  boolean hasWork() {
+    return sending || taken - arrived < slots && load(descriptor(taken)) != before(taken);
+  }
+
+  /** The sequence that a place has before a descriptor's is written. */
+  private long before(long at) {
+    return at < slots ? 0 : at + 1 - slots;
+  }
+
+  boolean isSending() {
+    return sending;
+  }
+
+  /** Reads the descriptor that has come, and gives its place back. */
+  void take(GinChecks checks) {
+    long at = descriptor(taken);
+    long sequence = load(at);
+    rank = words.getInt(at + GinLayout.RANK);
+    signal = words.getInt(at + GinLayout.SIGNAL);
+    window = words.getLong(at + GinLayout.WINDOW);
+    offset = words.getLong(at + GinLayout.OFFSET);
+    bytes = words.getLong(at + GinLayout.BYTES);
+    long sourceWindow = words.getLong(at + GinLayout.SOURCE_WINDOW);
+    long sourceOffset = words.getLong(at + GinLayout.SOURCE_OFFSET);
+    checks.checkSequence(sequence, taken + 1);
+    checks.checkTarget(rank, window, offset, bytes);
+    checks.checkSignal(signal, signals, bytes);
+    source = bytes == 0 ? 0 : checks.source(sourceWindow, sourceOffset, bytes);
+    sent = 0;
+    sending = true;
+    taken++;
+    store(GinLayout.TAKEN, taken);
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  long window() {
+    return window;
+  }
+
+  long offset() {
+    return offset + sent;
+  }
+
+  long source() {
+    return source + sent;
+  }
+
+  /** Bytes of the descriptor that are not in messages yet. */
+  long left() {
+    return bytes - sent;
+  }
+
+  /** The signal of a message: one more than its number; 0 for none, and before the last message. */
+  int signalOf(long part) {
+    return sent + part == bytes ? signal + 1 : 0;
+  }
+
+  /**
+   * A message has a part of the descriptor.
+   *
+   * @return true if it is the last
+   */
+  boolean sent(long part, long message) {
+    sent += part;
+    if (sent < bytes) {
+      return false;
+    }
+    int slot = (int) ((taken - 1) % slots);
+    toRank[slot] = rank;
+    lastMessage[slot] = message;
+    sending = false;
+    return true;
+  }
+
+  /** The next descriptor's data are in messages. */
+  void flushed() {
+    flushed++;
+    if (open) {
+      store(GinLayout.FLUSHED, flushed);
+    }
+  }
+
+  /** Counts the descriptors that have arrived; returns how many more have. */
+  int countArrived(GinPeer[] peers) {
+    long before = arrived;
+    while (arrived < flushed) {
+      int slot = (int) (arrived % slots);
+      if (peers[toRank[slot]].acknowledged() <= lastMessage[slot]) {
+        break;
+      }
+      arrived++;
+    }
+    if (arrived > before && open) {
+      store(GinLayout.ARRIVED, arrived);
+    }
+    return (int) (arrived - before);
+  }
+
+  /** A rank outside the team raises a signal by one. */
+  void raise(int index) {
+    if (open) {
+      long word = GinLayout.SIGNALS + 8L * index;
+      store(word, words.getLong(word) + 1);
+    }
+  }
+
+  private long descriptor(long at) {
+    return GinLayout.descriptors(signals) + at % slots * GinLayout.DESCRIPTOR_BYTES;
+  }
+
+  /** A word, and all that its writer wrote before it. */
+  private long load(long word) {
+    long value = words.getLong(word);
+    VarHandle.acquireFence();
+    return value;
+  }
+
+  /** Publishes a word, and all that this thread wrote before it. */
+  private void store(long word, long value) {
+    VarHandle.releaseFence();
+    words.putLong(word, value);
+  }
+}

@@ -1,0 +1,272 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.DeviceCommunicator.Put;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.bind.NativeMemory;
+
+/** Puts and signals of kernels on the host, to ranks of the same host and over sockets. */
+@Timeout(120)
+class KernelPutTest {
+  private static final int WINDOW = (3 << 20) + 4_567;
+  private static final int THREADS = 3;
+  private static final int PUTS = 12;
+  private static final int ROUNDS = 4;
+  private static final long SEED = 11;
+  private static final byte POISON = (byte) 0xC3;
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+  private static Ranks on(String hosts) {
+    return Ranks.onHosts(hosts, CommunicatorConfig.defaults());
+  }
+
+  /** One put's places in the windows: each thread has a part of its own. */
+  private record Piece(int to, int from, int bytes) {}
+
+  private static Piece[] pieces(int rank, int thread, int round) {
+    Random random = new Random(SEED + 1000L * round + 10L * rank + thread);
+    int part = WINDOW / THREADS;
+    Piece[] pieces = new Piece[PUTS];
+    for (int put = 0; put < PUTS; put++) {
+      // One of them has several messages; some are of odd sizes and few bytes.
+      int bytes = put == 0 ? part * 2 / 3 : 1 + random.nextInt(1 << 1 + random.nextInt(14));
+      int to = thread * part + random.nextInt(part - bytes + 1);
+      pieces[put] = new Piece(to, random.nextInt(WINDOW - bytes + 1), bytes);
+    }
+    return pieces;
+  }
+
+  private static byte[] data(int rank, int round) {
+    byte[] data = new byte[WINDOW];
+    new Random(SEED + 100L * round + rank).nextBytes(data);
+    return data;
+  }
+
+  /** A kernel's threads: each puts its pieces to the next rank, and then raises its signal. */
+  private static void kernel(
+      DeviceCommunicator device, int next, Window source, Window target, int rank, int round) {
+    CompletableFuture<?>[] threads = new CompletableFuture<?>[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+      int thread = t;
+      threads[t] =
+          CompletableFuture.runAsync(
+              () -> {
+                for (Piece piece : pieces(rank, thread, round)) {
+                  Put put = new Put(next, target, piece.to, source, piece.from, piece.bytes);
+                  device.put(put, -1, PATIENCE);
+                }
+                device.signal(next, thread, PATIENCE);
+                device.waitSignal(thread, round + 1, PATIENCE);
+              },
+              task -> new Thread(task).start());
+    }
+    CompletableFuture.allOf(threads).join();
+    device.flush(PATIENCE);
+    device.quiet(PATIENCE);
+  }
+
+  /** Ranks of two hosts, each alone, and of two hosts with a team of two ranks each. */
+  @ParameterizedTest
+  @ValueSource(strings = {"ab", "aabb", "abc"})
+  void whatIsPutIsThereAfterTheSignal(String hosts) throws Exception {
+    int n = hosts.length();
+    try (Ranks ranks = on(hosts)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (DeviceMemory in = Devices.host().memAlloc(WINDOW);
+                DeviceMemory out = Devices.host().memAlloc(WINDOW)) {
+              Window source = comm.registerWindow(in);
+              Window target = comm.registerWindow(out);
+              try (DeviceCommunicator device = comm.createDeviceCommunicator(1, 0, THREADS + 1)) {
+                for (int round = 0; round < ROUNDS; round++) {
+                  in.write(0, ByteBuffer.wrap(data(rank, round)));
+                  out.fill(POISON);
+                  everybody(device, n, 2 * round + 1);
+                  int its = round;
+                  stream.launchHostFunction(
+                      () -> kernel(device, (rank + 1) % n, source, target, rank, its));
+                  stream.synchronize();
+                  assertArrayEquals(
+                      expected((rank + n - 1) % n, round), bytes(out), "seed " + SEED);
+                  everybody(device, n, 2 * round + 2);
+                }
+                assertEquals(ROUNDS, device.signalCount(0));
+              }
+              comm.deregisterWindow(source);
+              comm.deregisterWindow(target);
+            }
+          });
+    }
+  }
+
+  /** All ranks raise the last signal of all. */
+  private static void everybody(DeviceCommunicator device, int n, int times) {
+    for (int rank = 0; rank < n; rank++) {
+      device.signal(rank, THREADS, PATIENCE);
+    }
+    device.waitSignal(THREADS, (long) n * times, PATIENCE);
+    device.quiet(PATIENCE);
+  }
+
+  private static byte[] expected(int from, int round) {
+    byte[] expected = new byte[WINDOW];
+    Arrays.fill(expected, POISON);
+    byte[] data = data(from, round);
+    for (int thread = 0; thread < THREADS; thread++) {
+      for (Piece piece : pieces(from, thread, round)) {
+        System.arraycopy(data, piece.from, expected, piece.to, piece.bytes);
+      }
+    }
+    return expected;
+  }
+
+  private static byte[] bytes(DeviceMemory memory) {
+    ByteBuffer bytes = ByteBuffer.allocate((int) memory.size());
+    memory.read(0, bytes);
+    return bytes.array();
+  }
+
+  /** More puts than the ring has places, as fast as a thread can. */
+  @Test
+  void aRingThatIsFullIsWaitedFor() throws Exception {
+    try (Ranks ranks = on("ab")) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 1)) {
+              for (int i = 0; i < 3000; i++) {
+                device.signal(1 - comm.rank(), 0, PATIENCE);
+              }
+              device.waitSignal(0, 3000, PATIENCE);
+              device.quiet(PATIENCE);
+              assertEquals(3000, device.signalCount(0));
+            }
+          });
+    }
+  }
+
+  @Test
+  void aSignalThatIsNotRaisedIsATimeout() throws Exception {
+    try (Ranks ranks = on("ab")) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 2)) {
+              var error =
+                  assertThrows(
+                      TimeoutException.class, () -> device.waitSignal(1, 5, Duration.ofMillis(30)));
+              assertTrue(
+                  error.getMessage().contains("signal 1 was raised 0 times, not 5"),
+                  error.getMessage());
+            }
+          });
+    }
+  }
+
+  @Test
+  void argumentsAreChecked() throws Exception {
+    try (Ranks ranks = on("ab")) {
+      ranks.run(
+          (comm, stream) -> {
+            int peer = 1 - comm.rank();
+            try (DeviceMemory memory = Devices.host().memAlloc(100)) {
+              Window window = comm.registerWindow(memory);
+              DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 2);
+              for (Put wrong :
+                  List.of(
+                      new Put(2, window, 0, window, 0, 8),
+                      new Put(-1, window, 0, window, 0, 8),
+                      new Put(peer, window, 93, window, 0, 8),
+                      new Put(peer, window, 0, window, 93, 8),
+                      new Put(peer, window, 0, window, 0, -1),
+                      new Put(peer, null, 0, window, 0, 1))) {
+                assertThrows(InvalidArgumentException.class, () -> device.put(wrong, 0, PATIENCE));
+              }
+              assertThrows(InvalidArgumentException.class, () -> device.signal(peer, 2, PATIENCE));
+              assertThrows(
+                  InvalidArgumentException.class, () -> device.waitSignal(-1, 1, PATIENCE));
+              try (DeviceCommunicator without = comm.createDeviceCommunicator(0, 0)) {
+                assertThrows(
+                    InvalidArgumentException.class,
+                    () -> without.put(new Put(peer, window, 0, window, 0, 8), -1, PATIENCE));
+              }
+              device.close();
+              assertThrows(InvalidUsageException.class, () -> device.signal(peer, 0, PATIENCE));
+              comm.deregisterWindow(window);
+            }
+          });
+    }
+  }
+
+  /** As a kernel of a GPU would that does not use the header's Gin. */
+  @Test
+  void aDescriptorThatMakesNoSenseFailsTheCommunicatorWithTheReason() throws Exception {
+    try (Ranks ranks = on("ab")) {
+      ranks.run(
+          (comm, stream) -> {
+            DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 1);
+            if (comm.rank() == 0) {
+              ByteBuffer words = ByteBuffer.allocate(136).order(ByteOrder.nativeOrder());
+              Devices.host().wrap(device.address(), 136).read(0, words);
+              assertEquals(3, words.getInt(92), "NCCL4J_DEVICE_VERSION");
+              long ring = words.getLong(96);
+              long descriptor = ring + words.getLong(104);
+              NativeMemory.putInt(descriptor + 8, 7);
+              NativeMemory.putLong(descriptor, 1);
+            }
+            var waiting =
+                assertThrows(InvalidUsageException.class, () -> device.waitSignal(0, 1, PATIENCE));
+            assertTrue(waiting.getMessage().contains("has failed"), waiting.getMessage());
+            var error =
+                assertThrows(NcclException.class, () -> comm.createDeviceCommunicator(1, 0));
+            assertTrue(error.getMessage().contains("is for rank 7 of 2"), error.getMessage());
+            device.close();
+          });
+    }
+  }
+
+  /** One after the other, and several at once. */
+  @Test
+  void deviceCommunicatorsHaveSignalsOfTheirOwn() throws Exception {
+    try (Ranks ranks = on("ab")) {
+      ranks.run(
+          (comm, stream) -> {
+            int peer = 1 - comm.rank();
+            for (int round = 0; round < 5; round++) {
+              try (DeviceCommunicator first = comm.createDeviceCommunicator(0, 0, 1);
+                  DeviceCommunicator second = comm.createDeviceCommunicator(0, 0, 3)) {
+                second.signal(peer, 2, PATIENCE);
+                first.signal(peer, 0, PATIENCE);
+                first.waitSignal(0, 1, PATIENCE);
+                second.waitSignal(2, 1, PATIENCE);
+                assertEquals(0, second.signalCount(0));
+                first.quiet(PATIENCE);
+                second.quiet(PATIENCE);
+              }
+            }
+          });
+    }
+  }
+}
