@@ -23,7 +23,11 @@ class GpuPutTest {
   }
 
   private static Ran run(Map<String, String> settings, String mode) throws Exception {
-    Ran ran = program.run(settings, FarPuts.class, mode);
+    return run(settings, FarPuts.class, mode);
+  }
+
+  private static Ran run(Map<String, String> settings, Class<?> of, String mode) throws Exception {
+    Ran ran = program.run(settings, of, mode);
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
     assertEquals(ran.count("cuMemHostRegister_v2"), ran.count("cuMemHostUnregister"));
     assertEquals(ran.count("cuMemHostAlloc"), ran.count("cuMemFreeHost"));
@@ -91,5 +95,23 @@ class GpuPutTest {
     assertContains(ran, "refused: putSignal on rank 0");
     assertContains(ran, "refused: signal on rank 1");
     assertContains(ran, "rank 0 says: streams of CUDA device 0");
+  }
+
+  /** The proxy copies by streams of its own, as it must beside a kernel that waits. */
+  @Test
+  void whatKernelsPutIsThereWhenTheSignalHasCome() throws Exception {
+    Ran ran = run(Map.of(), FarKernelPuts.class, "exchange");
+    assertContains(ran, "rank 0 has all of 3 rounds");
+    assertContains(ran, "rank 1 has all of 3 rounds");
+    assertEquals(0, ran.count("cuLaunchKernelEx"), "no kernel of the library takes part");
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  @Test
+  void aPutOfAKernelBeyondAWindowFailsBothRanksWithTheReason() throws Exception {
+    Ran ran = run(Map.of(), FarKernelPuts.class, "wrong");
+    assertContains(ran, "rank 0 says: a put of a kernel of rank 0");
+    assertContains(ran, "is of 4 bytes into byte 2000000 of window 2, which has 2000003 bytes");
+    assertContains(ran, "rank 1 says: ");
   }
 }

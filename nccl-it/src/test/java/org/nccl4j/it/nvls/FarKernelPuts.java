@@ -1,0 +1,193 @@
+package org.nccl4j.it.nvls;
+
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.bind.NativeMemory;
+import org.nccl4j.device.cuda.CudaDevice;
+
+/**
+ * A program of two ranks on GPUs of two hosts, whose threads fill the rings of puts as kernels do
+ * with the header's Gin.
+ */
+final class FarKernelPuts {
+  private static final Executor THREADS = task -> new Thread(task).start();
+  private static final long PATIENCE_SECONDS = 90;
+  private static final int SIZE = 2_000_003;
+  private static final int ROUNDS = 3;
+  private static final int PUTS = 300; // more than the ring has places
+
+  private final CyclicBarrier both = new CyclicBarrier(2);
+  private final String mode;
+
+  private FarKernelPuts(String mode) {
+    this.mode = mode;
+  }
+
+  /** Argument: "exchange" or "wrong". */
+  public static void main(String[] arguments) throws Exception {
+    FarKernelPuts ranks = new FarKernelPuts(arguments[0]);
+    UniqueId id = UniqueId.create();
+    CompletableFuture<?>[] running = new CompletableFuture<?>[2];
+    for (int rank = 0; rank < 2; rank++) {
+      int own = rank;
+      running[rank] = CompletableFuture.runAsync(() -> ranks.run(id, own), THREADS);
+    }
+    CompletableFuture.allOf(running).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+  }
+
+  private void run(UniqueId id, int rank) {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withTransports(List.of("NET"))
+            .with("NCCL_HOSTID", "host" + rank)
+            .with("NCCL_SOCKET_IFNAME", "lo")
+            .withOperationDeadline(Duration.ofSeconds(60));
+    CudaDevice device = Devices.cuda().device(rank);
+    try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
+        DeviceMemory in = device.memAlloc(SIZE);
+        DeviceMemory out = device.memAlloc(SIZE)) {
+      Window source = comm.registerWindow(in);
+      Window target = comm.registerWindow(out);
+      try (DeviceCommunicator kernels = comm.createDeviceCommunicator(0, 0, 2)) {
+        Ring ring = Ring.of(device, kernels);
+        if (mode.equals("exchange")) {
+          exchange(rank, ring, source, target);
+        } else {
+          wrong(rank, ring, comm, target);
+        }
+      }
+    }
+  }
+
+  /** Fills a ring that it finds as a kernel does, in a {@code nccl4jDeviceCommunicator}. */
+  private static final class Ring {
+    private final long address;
+    private final long descriptors;
+    private final int slots;
+    private long claimed;
+
+    private Ring(long address, long descriptors, int slots) {
+      this.address = address;
+      this.descriptors = descriptors;
+      this.slots = slots;
+    }
+
+    static Ring of(CudaDevice device, DeviceCommunicator kernels) {
+      ByteBuffer words = ByteBuffer.allocate(136).order(ByteOrder.nativeOrder());
+      device.wrap(kernels.address(), 136).read(0, words);
+      return new Ring(words.getLong(96), words.getLong(104), words.getInt(128));
+    }
+
+    long word(int offset) {
+      long value = NativeMemory.getLong(address + offset);
+      VarHandle.acquireFence();
+      return value;
+    }
+
+    boolean isOver() {
+      return word(0) != 0;
+    }
+
+    void post(int rank, Window to, long offset, Window from, long fromOffset, long n, int signal) {
+      await(() -> claimed - word(8) < slots);
+      long at = descriptors + address + claimed % slots * 64;
+      NativeMemory.putInt(at + 8, rank);
+      NativeMemory.putInt(at + 12, signal);
+      NativeMemory.putLong(at + 16, to.number());
+      NativeMemory.putLong(at + 24, offset);
+      NativeMemory.putLong(at + 32, from.number());
+      NativeMemory.putLong(at + 40, fromOffset);
+      NativeMemory.putLong(at + 48, n);
+      VarHandle.releaseFence();
+      NativeMemory.putLong(at, ++claimed);
+    }
+
+    void await(BooleanSupplier condition) {
+      require(Patience.until(condition, Duration.ofSeconds(60)), "a wait did not end");
+    }
+  }
+
+  /** Puts of several sizes, one of which has many messages, each after those before. */
+  private void exchange(int rank, Ring ring, Window source, Window target) {
+    int peer = 1 - rank;
+    for (int round = 0; round < ROUNDS; round++) {
+      source.memory().write(0, ByteBuffer.wrap(data(round, rank)));
+      target.memory().fill((byte) -1);
+      meet();
+      Random random = new Random(round);
+      byte[] due = new byte[SIZE];
+      Arrays.fill(due, (byte) -1);
+      byte[] theirs = data(round, peer);
+      for (int put = 0; put < PUTS; put++) {
+        int n = put == 7 ? SIZE - 1001 : 1 + random.nextInt(5000);
+        int from = random.nextInt(SIZE - n + 1);
+        int to = random.nextInt(SIZE - n + 1);
+        ring.post(peer, target, to, source, from, n, put % 2 == 0 ? -1 : 1);
+        System.arraycopy(theirs, from, due, to, n);
+      }
+      long signals = (round + 1L) * (PUTS / 2);
+      ring.await(() -> ring.word(256 + 8) == signals);
+      ring.await(() -> ring.word(24) == ring.claimed);
+      require(ring.word(16) == ring.claimed, "what has arrived was sent");
+      byte[] seen = new byte[SIZE];
+      target.memory().read(0, ByteBuffer.wrap(seen));
+      require(Arrays.equals(due, seen), "what was put in round %d is not there", round);
+      require(ring.word(256) == 0, "a signal was raised that nobody named");
+      meet();
+    }
+    System.out.println("rank " + rank + " has all of " + ROUNDS + " rounds");
+  }
+
+  private static byte[] data(int round, int rank) {
+    byte[] data = new byte[SIZE];
+    new Random(10L * round + rank).nextBytes(data);
+    return data;
+  }
+
+  /** Rank 0 puts beyond a window: both ranks fail, and kernels' waits end. */
+  private void wrong(int rank, Ring ring, Communicator comm, Window target) {
+    if (rank == 0) {
+      ring.post(1, target, SIZE - 3, target, 0, 4, 0);
+    }
+    ring.await(ring::isOver);
+    try {
+      comm.createDeviceCommunicator(0, 0, 1);
+      throw new AssertionError("it has not failed");
+    } catch (NcclException e) {
+      System.out.println("rank " + rank + " says: " + e.getMessage());
+    }
+  }
+
+  private void meet() {
+    try {
+      both.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static void require(boolean right, String what, Object... arguments) {
+    if (!right) {
+      throw new AssertionError(what.formatted(arguments));
+    }
+  }
+}
