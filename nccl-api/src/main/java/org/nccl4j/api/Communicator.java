@@ -807,7 +807,7 @@ public final class Communicator implements AutoCloseable {
    */
   public String explain(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    Operation named = operation(operation);
+    Operation named = OperationDispatcher.operation(operation);
     return queue.explain(named, Arguments.count(count), type) + state.explainRoutes();
   }
 
@@ -820,7 +820,10 @@ public final class Communicator implements AutoCloseable {
    */
   public ChosenAlgorithm chosenAlgorithm(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    return named(queue.planner().choice(operation(operation), Arguments.count(count), type));
+    return named(
+        queue
+            .planner()
+            .choice(OperationDispatcher.operation(operation), Arguments.count(count), type));
   }
 
   /**
@@ -831,7 +834,7 @@ public final class Communicator implements AutoCloseable {
     Arguments.notNull(type, "type of the elements");
     return queue
         .planner()
-        .choiceInWindows(operation(operation), Arguments.count(count), type)
+        .choiceInWindows(OperationDispatcher.operation(operation), Arguments.count(count), type)
         .map(Communicator::named)
         .orElseGet(() -> chosenAlgorithm(operation, count, type));
   }
@@ -846,7 +849,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for another operation, or a negative count
    */
   public void prepare(String operation, long count, DataType type) {
-    queue.prepare(operation(operation), count, type);
+    queue.prepare(OperationDispatcher.operation(operation), count, type);
   }
 
   /**
@@ -857,18 +860,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidUsageException as in the call
    */
   public void prepare(String operation, long count, DataType type, ReductionOperator op) {
-    queue.prepare(operation(operation), count, type, op);
-  }
-
-  private static Operation operation(String name) {
-    return Operation.find(name)
-        .filter(operation -> Operation.names().contains(name))
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    ErrorId.NAME,
-                    "there is no operation '" + name + "'",
-                    "use one of " + Operation.names()));
+    queue.prepare(OperationDispatcher.operation(operation), count, type, op);
   }
 
   private static ChosenAlgorithm named(AlgorithmChoice choice) {

@@ -681,4 +681,20 @@ public final class OperationDispatcher {
       waiting.await(event);
     }
   }
+
+  /**
+   * Returns the operation of a name.
+   *
+   * @throws InvalidArgumentException if there is none
+   */
+  public static Operation operation(String name) {
+    return Operation.find(name)
+        .filter(operation -> Operation.names().contains(name))
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    ErrorId.NAME,
+                    "there is no operation '" + name + "'",
+                    "use one of " + Operation.names()));
+  }
 }
