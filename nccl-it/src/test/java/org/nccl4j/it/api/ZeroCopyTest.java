@@ -93,7 +93,7 @@ class ZeroCopyTest {
     long large = 0;
     for (RecordedEvent each : RecordingFile.readAllEvents(file)) {
       if (each.getEventType().getName().equals("org.nccl4j.ProxyStep")
-          && each.getLong("bytes") >= 32 << 10) {
+          && each.getLong("bytes") >= 128 << 10) {
         boolean send = each.getString("direction").equals("send");
         long bytes = each.getLong("bytes");
         large += send ? bytes : 0;

@@ -42,8 +42,11 @@ public abstract class NetEnd implements NetConnector {
   /** The connection whose slots the processor reaches too, for messages. */
   static final int MESSAGES = 1;
 
-  /** Least bytes of a step that is sent from where it lies: a copy of fewer costs less. */
-  static final int LEAST_LENT = 32 << 10;
+  /**
+   * Least bytes of a step that is sent from where it lies. Of fewer, a copy costs less than waiting
+   * until they have been sent.
+   */
+  static final int LEAST_LENT = 128 << 10;
 
   private static final System.Logger LOG = DebugLog.of("NET");
 
