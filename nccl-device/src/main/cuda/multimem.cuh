@@ -93,6 +93,12 @@ struct Load;
   NCCL4J_LOAD_V4(min_##FAMILY, "min.v4." PTX)                                        \
   NCCL4J_LOAD_V4(max_##FAMILY, "max.v4." PTX)                                        \
   NCCL4J_LOAD(ELEMENT, add_##FAMILY, min_##FAMILY, max_##FAMILY)
+// Floats of 8 bits: from 10.0 on, by instructions of that family of GPUs alone; added in half precision.
+#define NCCL4J_LOADS_QUADS(FAMILY, ELEMENT, PTX)                                     \
+  NCCL4J_LOAD_V4(add_##FAMILY, "add.acc::f16.v4." PTX)                               \
+  NCCL4J_LOAD_V4(min_##FAMILY, "min.v4." PTX)                                        \
+  NCCL4J_LOAD_V4(max_##FAMILY, "max.v4." PTX)                                        \
+  NCCL4J_LOAD(ELEMENT, add_##FAMILY, min_##FAMILY, max_##FAMILY)
 #define NCCL4J_LOADS_WORDS(FAMILY, ELEMENT, PTX)                                     \
   NCCL4J_LOAD_32(add_##FAMILY, "add.u32")                                            \
   NCCL4J_LOAD_32(min_##FAMILY, "min." PTX)                                           \

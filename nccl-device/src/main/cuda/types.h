@@ -20,8 +20,8 @@
   TYPE(float, float, float, FLOATS, "f32")                                        \
   TYPE(double, double, double, DOUBLES, "f64")                                    \
   TYPE(bfloat16, __nv_bfloat16, float, PAIRS, "bf16x2")                           \
-  TYPE(f8e4m3, __nv_fp8_e4m3, float, NOTHING, "")                                 \
-  TYPE(f8e5m2, __nv_fp8_e5m2, float, NOTHING, "")
+  TYPE(f8e4m3, __nv_fp8_e4m3, float, QUADS, "e4m3x4")                             \
+  TYPE(f8e5m2, __nv_fp8_e5m2, float, QUADS, "e5m2x4")
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

@@ -63,6 +63,9 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private static final int MULTICAST_DRIVER = 12010;
   private static final int MULTICAST_CAPABILITY = 90;
 
+  /** Of GPUs whose multicast combines floats of 8 bits: 10.0 and 10.3. */
+  private static final int BYTES_CAPABILITY = 10;
+
   private static final int PAGEABLE_MEMORY_ACCESS = 88; // CU_DEVICE_ATTRIBUTE_...
   private static final long LEAST_HANDLE = 4096; // no address is lower
 
@@ -437,6 +440,12 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public ConnectionLayout connectionLayout(int nRanks) {
     return ConnectionSizes.layout(nRanks);
+  }
+
+  /** By instructions that GPUs of compute capability 10 have, and no newer ones by themselves. */
+  @Override
+  public boolean switchCombinesBytes() {
+    return computeCapability() / 10 == BYTES_CAPABILITY && kernels().hasNvls(DataType.FLOAT8_E4M3);
   }
 
   @Override

@@ -97,6 +97,11 @@ public interface KernelDevice {
    */
   String multicastAbsence();
 
+  /** True if the switch that this device is at combines floating-point numbers of 8 bits. */
+  default boolean switchCombinesBytes() {
+    return false;
+  }
+
   /**
    * One member's side of a multicast object. Nothing is allocated yet.
    *

@@ -20,6 +20,8 @@ import org.nccl4j.operation.Operation;
  * @param trees where there are other machines, a head's places in the two trees that it forms with
  *     their heads of the same number; empty for a rank that is no head, and on a single machine
  * @param machines how many
+ * @param combinesBytes whether the switches of all machines combine floating-point numbers of 8
+ *     bits
  */
 public record Nvls(
     NvlsLayout layout,
@@ -29,7 +31,8 @@ public record Nvls(
     DeviceMemory unicast,
     MulticastMemory multicast,
     List<Tree> trees,
-    int machines) {
+    int machines,
+    boolean combinesBytes) {
   /** On a single machine, where every rank is a head. */
   public Nvls(
       NvlsLayout layout,
@@ -45,12 +48,14 @@ public record Nvls(
         unicast,
         multicast,
         /* trees= */ List.of(),
-        /* machines= */ 1);
+        /* machines= */ 1,
+        /* combinesBytes= */ false);
   }
 
   /** The same among several machines. */
   public Nvls among(int count, List<Tree> places) {
-    return new Nvls(layout, members, heads, headRank, unicast, multicast, places, count);
+    return new Nvls(
+        layout, members, heads, headRank, unicast, multicast, places, count, combinesBytes);
   }
 
   /** True if there is memory; else it is made at the first operation that takes NVLS. */
@@ -83,6 +88,29 @@ public record Nvls(
       case MAX, MIN -> type.isFloatingPoint() ? type.bytes() == 2 : type.bytes() >= 4;
       case PROD -> false;
     };
+  }
+
+  /**
+   * True if this NVLS has a collective for a type and an operator: as {@link #has(Operation,
+   * DataType, RedOp)} says, and where the switches combine floating-point numbers of 8 bits also
+   * their sums and extremes. Means would have to be scaled before they are added, and 8 bits hold
+   * too few of the scaled numbers.
+   */
+  public boolean combines(Operation operation, DataType type, RedOp op) {
+    return has(operation, type, op)
+        || combinesBytes
+            && has(operation)
+            && type.isFloat8()
+            && op != RedOp.PROD
+            && op != RedOp.AVG;
+  }
+
+  /** The same of an algorithm; true for algorithms without multicast. */
+  public boolean combines(Operation operation, Algorithm algorithm, DataType type, RedOp op) {
+    return has(operation, algorithm, type, op)
+        || algorithm == Algorithm.DIRECT_NVLS
+            && algorithm.has(operation)
+            && combines(operation, type, op);
   }
 
   /** True if a direct algorithm by multicast has an operation for a type and an operator. */

@@ -163,7 +163,8 @@ public final class GpuRanks implements AutoCloseable {
         own.unicast(),
         own.multicast(),
         machines.size() > 1 && headRank < heads ? between(machines, members, headRank) : List.of(),
-        machines.size());
+        machines.size(),
+        /* combinesBytes= */ false);
   }
 
   /**

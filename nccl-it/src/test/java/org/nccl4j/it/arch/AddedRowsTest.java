@@ -150,7 +150,7 @@ class AddedRowsTest {
   void aDataTypeOnGpus() throws Exception {
     Path cuda = cuda();
     String types = Files.readString(CUDA.resolve("types.h"));
-    String last = "  TYPE(f8e5m2, __nv_fp8_e5m2, float, NOTHING, \"\")";
+    String last = "  TYPE(f8e5m2, __nv_fp8_e5m2, float, QUADS, \"e5m2x4\")";
     String row = "  TYPE(star16, __nv_bfloat16, float, PAIRS, \"bf16x2\")";
     Files.writeString(cuda.resolve("types.h"), replaced(types, last, last + " \\\n" + row));
     String[] dry = {"make", "-n", "-C", cuda.toString(), "NVCC=false", "OUT=" + folder, "all"};

@@ -294,6 +294,25 @@ class DriverMulticastTest {
     assertEquals(0, multicast(ran.calls()), "nothing is made before an operation takes it");
   }
 
+  /** By switches of GPUs from 10.0 on, whose kernels are loaded with the communicator. */
+  @ParameterizedTest
+  @CsvSource({"90, false", "100, true", "103, true"})
+  void floatsOf8BitsTakeItWhereTheSwitchCombinesThem(int capability, boolean has) throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    Ran ran =
+        run(
+            Map.of(
+                "NCCL_ALGO",
+                "NVLS",
+                "FAKECUDA_GPU",
+                capability + ":132:2048",
+                "JAVA_TOOL_OPTIONS",
+                "-Dnccl4j.type=FLOAT8_E4M3"));
+    assertEquals(has, ran.output().contains("chosen: NVLS Simple"), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+  }
+
   /** The least granules, although the driver recommends larger ones. */
   @Test
   void memoryIsAsSmallAsTheGranularityAllows() throws Exception {

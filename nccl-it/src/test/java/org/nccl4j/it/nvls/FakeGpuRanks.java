@@ -26,7 +26,8 @@ final class FakeGpuRanks {
       awaitRehearsal();
     }
     List<Communicator> ranks = Communicator.initAll(devices);
-    String table = ranks.get(0).explain("all_reduce", 1 << 20, DataType.FLOAT32);
+    DataType type = DataType.valueOf(System.getProperty("nccl4j.type", "FLOAT32"));
+    String table = ranks.get(0).explain("all_reduce", 1 << 20, type);
     System.out.println(table.contains("NVLS") ? "with NVLS" : "without NVLS");
     System.out.println(table);
     System.out.println("transports " + ranks.get(0).transports());

@@ -30,12 +30,19 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 final class NvlsGroup {
   private static final Logger LOG = System.getLogger("org.nccl4j.NVLS");
   private static final int CHUNK_MULTIPLE = 512;
+
+  /** Before the layout of a member whose switch combines floats of 8 bits. */
+  private static final String BYTES = "bytes ";
+
   private static final int MOST_HEADS = NvlsLayout.MOST_HEADS;
 
   private final TransportContext context;
   private final Team team;
   private final Form form;
   private final CollectiveSteps agreement;
+
+  /** True if all members' switches combine floats of 8 bits; known with the layout. */
+  private boolean combinesBytes;
 
   NvlsGroup(TransportContext context, Team team, Form form, CollectiveSteps agreement) {
     this.context = context;
@@ -64,7 +71,8 @@ final class NvlsGroup {
         unicast,
         multicast,
         List.of(),
-        1);
+        1,
+        combinesBytes);
   }
 
   Multicast make() {
@@ -178,7 +186,8 @@ final class NvlsGroup {
         object.unicast().slice(layout.broadcast(0, 0), ObjectCheck.BYTES),
         object.multicast(),
         team.members().indexOf(context.rank()),
-        team.members().size());
+        team.members().size(),
+        combinesBytes);
   }
 
   /** The measurement of an object of this group. */
@@ -237,16 +246,22 @@ final class NvlsGroup {
                       chunk == 0
                           ? defaultChunk(host)
                           : (chunk + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE);
-              return mine[0].toString();
+              return (combinesBytes() ? BYTES : "") + mine[0];
             });
+    List<String> layouts = all.stream().map(each -> each.replaceFirst(BYTES, "")).toList();
     for (int rank = 0; rank < all.size(); rank++) {
-      if (!all.get(rank).equals(all.get(0))) {
+      if (!layouts.get(rank).equals(layouts.get(0))) {
         throw new CollectiveSteps.Refused(
             "rank %d lays buffers out as %s, rank 0 as %s; set NCCL_NVLS_* and NCCL_*_CTAS alike on all ranks"
-                .formatted(rank, all.get(rank), all.get(0)));
+                .formatted(rank, layouts.get(rank), layouts.get(0)));
       }
     }
+    combinesBytes = all.stream().allMatch(each -> each.startsWith(BYTES));
     return mine[0];
+  }
+
+  private boolean combinesBytes() {
+    return form == Form.DRIVER && ((KernelDevice) context.device()).switchCombinesBytes();
   }
 
   private static void check(String which, int ranks) throws CollectiveSteps.Refused {

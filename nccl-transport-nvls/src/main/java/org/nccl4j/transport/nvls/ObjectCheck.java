@@ -28,6 +28,7 @@ import org.nccl4j.operation.Operation;
  * @param all members' memories
  * @param member this one's number
  * @param members how many
+ * @param bytes whether the switch combines floats of 8 bits
  */
 record ObjectCheck(
     KernelDevice device,
@@ -35,8 +36,10 @@ record ObjectCheck(
     DeviceMemory spare,
     MulticastMemory all,
     int member,
-    int members) {
+    int members,
+    boolean bytes) {
   private static final int PACK = 16;
+  private static final int FEW = 4;
 
   /** Packs of each type: an odd number, so that ranges begin and end anywhere in a line. */
   private static final int PACKS = 31;
@@ -45,7 +48,7 @@ record ObjectCheck(
   private static final List<RedOp> OPERATORS = List.of(RedOp.SUM, RedOp.MIN, RedOp.MAX);
   private static final List<DataType> TYPES =
       Stream.of(DataType.values())
-          .filter(type -> Nvls.has(Operation.ALL_REDUCE, type, RedOp.SUM))
+          .filter(type -> Nvls.has(Operation.ALL_REDUCE, type, RedOp.SUM) || type.isFloat8())
           .toList();
 
   /** Bytes of the memory that are used, at its begin. */
@@ -90,7 +93,8 @@ record ObjectCheck(
   private void checkLoads() throws CollectiveSteps.Refused {
     for (int type = 0; type < TYPES.size(); type++) {
       for (RedOp op : OPERATORS) {
-        if (Nvls.has(Operation.ALL_REDUCE, TYPES.get(type), op)) {
+        if (Nvls.has(Operation.ALL_REDUCE, TYPES.get(type), op)
+            || bytes && TYPES.get(type).isFloat8()) {
           checkLoad(type, op, 0, spare.slice(0, TYPE_BYTES));
           checkLoad(type, op, PACK * (PACKS / 2), spare.slice(0, PACK));
         }
@@ -147,6 +151,8 @@ record ObjectCheck(
   private static long number(DataType type, int of, int element) {
     long small = Math.floorMod(7 * element + 3 * of, 5);
     return switch (type) {
+      // Few enough members have other numbers than 0 that 2 bits hold each sum.
+      case FLOAT8_E4M3, FLOAT8_E5M2 -> of < FEW ? small - 2 : 0;
       case UINT32 -> small * 0x30000001L;
       case INT32 -> (int) ((small - 2) * 0x21000301L);
       case UINT64 -> small * 0x3000000000000001L;
@@ -167,9 +173,14 @@ record ObjectCheck(
   }
 
   private static void put(ByteBuffer to, DataType type, long number) {
+    if (type.isFloat8()) {
+      to.put((byte) (type == DataType.FLOAT8_E4M3 ? narrow(number, 4, 3) : narrow(number, 5, 2)));
+      return;
+    }
     if (type.isFloatingPoint() && type.bytes() == 2) {
       boolean isHalf = type == DataType.FLOAT16; // else the upper half of a float
-      to.putShort(isHalf ? half(number) : (short) (Float.floatToIntBits(number) >>> 16));
+      to.putShort(
+          isHalf ? (short) narrow(number, 5, 10) : (short) (Float.floatToIntBits(number) >>> 16));
       return;
     }
     switch (type) {
@@ -180,15 +191,24 @@ record ObjectCheck(
     }
   }
 
-  /** A whole number of at most 11 bits as a half. */
-  private static short half(long number) {
+  /**
+   * A small whole number as a floating-point number that holds it exactly.
+   *
+   * @param exponents bits of its exponent
+   * @param fractions bits of its fraction
+   */
+  private static int narrow(long number, int exponents, int fractions) {
     int size = (int) Math.abs(number);
     if (size == 0) {
       return 0;
     }
     int exponent = 31 - Integer.numberOfLeadingZeros(size);
-    int fraction = size << 10 - exponent & 0x3ff;
-    return (short) ((number < 0 ? 0x8000 : 0) | exponent + 15 << 10 | fraction);
+    int fraction =
+        (fractions < exponent ? size >> exponent - fractions : size << fractions - exponent)
+            & (1 << fractions) - 1;
+    int bias = (1 << exponents - 1) - 1;
+    int sign = number < 0 ? 1 << exponents + fractions : 0;
+    return sign | exponent + bias << fractions | fraction;
   }
 
   private static ByteBuffer read(DeviceMemory memory) {

@@ -103,7 +103,8 @@ class ObjectCheckTest {
           new Thread(
               () -> {
                 try {
-                  new ObjectCheck(device, memories.get(mine), spare, all, mine, members)
+                  new ObjectCheck(
+                          device, memories.get(mine), spare, all, mine, members, /* bytes= */ true)
                       .run(new CollectiveSteps(exchange));
                   result.complete("good");
                 } catch (CollectiveSteps.Refused e) {

@@ -97,10 +97,10 @@ public record NvlsCostModel(
   @Override
   public boolean has(Algorithm algorithm, Operation operation, DataType type, RedOp op) {
     if (isNvls(algorithm)) {
-      return Nvls.has(operation, type, op);
+      return nvls.combines(operation, type, op);
     }
     return algorithm.isMulticast()
-        ? Nvls.has(operation, algorithm, type, op)
+        ? nvls.combines(operation, algorithm, type, op)
         : base.has(algorithm, operation, type, op);
   }
 

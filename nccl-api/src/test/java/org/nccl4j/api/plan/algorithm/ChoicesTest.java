@@ -100,7 +100,8 @@ public class ChoicesTest {
         null,
         new MulticastMemory(emulated, List.of()),
         List.of(),
-        1);
+        1,
+        /* combinesBytes= */ false);
   }
 
   private static Map<String, Ranks> communicators() {

@@ -104,6 +104,37 @@ class NvlsCostModelTest {
     assertEquals(algorithm, choice.algorithm().label());
   }
 
+  /** Sums and extremes of 8 bits where the switches have them, but no means. */
+  @Test
+  void floatsOf8BitsTakeItWhereTheSwitchCombinesThem() {
+    Nvls plain = nvls(false);
+    for (boolean bytes : new boolean[] {false, true}) {
+      Nvls place =
+          new Nvls(
+              plain.layout(),
+              plain.members(),
+              plain.heads(),
+              0,
+              null,
+              plain.multicast(),
+              List.of(),
+              1,
+              bytes);
+      CostModel costs = FACTS.costs(place);
+      for (DataType type : List.of(DataType.FLOAT8_E4M3, DataType.FLOAT8_E5M2)) {
+        for (RedOp op : RedOp.values()) {
+          boolean has = bytes && op != RedOp.PROD && op != RedOp.AVG;
+          Operation sum = Operation.ALL_REDUCE;
+          assertEquals(has, costs.has(Algorithm.NVLS, sum, type, op), type + " " + op);
+          assertEquals(has, costs.has(Algorithm.DIRECT_NVLS, sum, type, op), op.label());
+          assertFalse(costs.has(Algorithm.DIRECT_NVLS_LL, sum, type, op));
+        }
+        assertTrue(costs.has(Algorithm.NVLS, Operation.ALL_GATHER, type, RedOp.SUM));
+      }
+      assertFalse(costs.has(Algorithm.NVLS, Operation.ALL_REDUCE, DataType.INT8, RedOp.SUM));
+    }
+  }
+
   private static Nvls among(int n) {
     return new Nvls(
         new NvlsLayout(n, 16, 128 << 10),

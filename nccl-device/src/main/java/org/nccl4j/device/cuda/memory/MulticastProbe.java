@@ -35,6 +35,10 @@ public final class MulticastProbe {
   private static final int PACK = 16;
   private static final int MOST_THREADS = 1024;
   private static final String STORE = "nccl4j_probe_store";
+
+  /** In the names of kernels for floats of 8 bits. */
+  private static final String BYTES = "_f8e";
+
   private static final int CONFIG_BYTES = 56; // CUlaunchConfig
   private static final int CONFIG_STREAM = 32;
 
@@ -46,6 +50,7 @@ public final class MulticastProbe {
   private final Gpu gpu;
   private final Map<String, Long> functions = new HashMap<>();
   private long module;
+  private long byteModule;
 
   public MulticastProbe(Gpu gpu) {
     this.gpu = gpu;
@@ -112,7 +117,8 @@ public final class MulticastProbe {
   }
 
   private synchronized void runHere(String name, long from, long to, int packs) {
-    long function = functions.computeIfAbsent(name, this::function);
+    long function =
+        functions.computeIfAbsent(name, of -> of.contains(BYTES) ? byteFunction(of) : function(of));
     long stream = CudaLibrary.createStream(gpu);
     try {
       launch(function, 1, packs, stream, from, to, packs);
@@ -160,6 +166,15 @@ public final class MulticastProbe {
     return CudaLibrary.function(module, name, gpu);
   }
 
+  /** Those of floats of 8 bits lie apart: other GPUs could not load them. */
+  private long byteFunction(String name) {
+    if (byteModule == 0) {
+      byte[] text = (bytePtx(gpu.computeCapability()) + "\0").getBytes(StandardCharsets.US_ASCII);
+      byteModule = CudaLibrary.loadModule(text, "the test of NVLS for 8 bits", gpu);
+    }
+    return CudaLibrary.function(byteModule, name, gpu);
+  }
+
   private static String name(DataType type, RedOp op) {
     return "nccl4j_probe_" + type.label() + "_" + op.label();
   }
@@ -182,6 +197,29 @@ public final class MulticastProbe {
             "ld.global.v4.b32 {%r0,%r1,%r2,%r3}, [%d0];",
             "multimem.st.relaxed.sys.global.v4.f32 [%d1], {%r0,%r1,%r2,%r3};");
     return text.append(entry(STORE, store)).append(moving()).toString();
+  }
+
+  /**
+   * The kernels for floats of 8 bits.
+   *
+   * @param capability of the GPU, such as 100; its own instructions are asked for
+   */
+  static String bytePtx(int capability) {
+    // The oldest version that knows the GPU; 10.3 came later than 10.0.
+    StringBuilder text =
+        new StringBuilder(
+            ".version %s\n.target sm_%da\n.address_size 64\n"
+                .formatted(capability == 100 ? "8.6" : "8.8", capability));
+    for (DataType type : DataType.values()) {
+      for (RedOp op : List.of(RedOp.SUM, RedOp.MIN, RedOp.MAX)) {
+        if (type.isFloat8()) {
+          String format = type == DataType.FLOAT8_E4M3 ? "e4m3x4" : "e5m2x4";
+          String what = op == RedOp.SUM ? "add.acc::f16" : op == RedOp.MIN ? "min" : "max";
+          text.append(entry(name(type, op), vector(what + ".v4." + format)));
+        }
+      }
+    }
+    return text.toString();
   }
 
   /**

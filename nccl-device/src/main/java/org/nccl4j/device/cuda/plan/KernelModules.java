@@ -9,10 +9,12 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.KernelBuild;
@@ -101,6 +103,24 @@ public final class KernelModules {
     return function(
         reduces ? KernelFamily.nvlsReductions(type, emulated) : KernelFamily.nvlsCopies(emulated),
         KernelFamily.inForm(name, emulated));
+  }
+
+  /**
+   * True if this build has the kernels that reduce a type through NVLS for this GPU; loads them.
+   */
+  public boolean hasNvls(DataType type) {
+    KernelFamily family = KernelFamily.nvlsReductions(type, /* emulated= */ false);
+    if (!isInBuild(family)) {
+      return false;
+    }
+    try {
+      load(family);
+      return true;
+    } catch (CudaException e) {
+      LOG.log(
+          Level.DEBUG, "There are no kernels {0} for {1}: {2}", family.file(), gpu, e.problem());
+      return false;
+    }
   }
 
   /** The kernel of NVLS between machines, for a type; loaded and ready to be launched. */
@@ -219,10 +239,15 @@ public final class KernelModules {
     if (nvls != null) {
       boolean emulated = nvls.multicast().emulated();
       families.add(KernelFamily.nvlsCopies(emulated));
-      types.forEach(type -> families.add(KernelFamily.nvlsReductions(type, emulated)));
-      if (nvls.machines() > 1) {
-        types.forEach(type -> families.add(KernelFamily.nvlsTree(type, emulated)));
-      }
+      types.stream()
+          .filter(type -> nvls.combines(Operation.ALL_REDUCE, type, RedOp.SUM))
+          .forEach(
+              type -> {
+                families.add(KernelFamily.nvlsReductions(type, emulated));
+                if (nvls.machines() > 1) {
+                  families.add(KernelFamily.nvlsTree(type, emulated));
+                }
+              });
     }
     return families;
   }

@@ -174,7 +174,7 @@ public final class NvlsPlans {
             ? "this communicator is without"
             : nvls.machines() > 1 != tree
                 ? "is for ranks on %s".formatted(tree ? "several machines" : "one machine")
-                : !Nvls.has(work.operation(), work.type(), work.op())
+                : !nvls.combines(work.operation(), work.type(), work.op())
                         || tree && work.operation() != Operation.ALL_REDUCE
                     ? "does not have it"
                     : null;

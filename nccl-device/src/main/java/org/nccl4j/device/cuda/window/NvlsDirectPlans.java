@@ -35,7 +35,7 @@ final class NvlsDirectPlans {
             && (lines
                 ? isReached(space.resources())
                 : isReached(work.send()) && isReached(work.recv()));
-    if (!reached || !Nvls.has(work)) {
+    if (!reached || !nvls.combines(work.operation(), work.algorithm(), work.type(), work.op())) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "%s of %s (%s) by NVLS on %s, %s"

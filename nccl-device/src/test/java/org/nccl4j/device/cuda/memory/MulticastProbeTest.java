@@ -33,7 +33,22 @@ class MulticastProbeTest {
   @ValueSource(strings = {"sm_90", "sm_100"})
   @Timeout(60)
   void itCanBeAssembled(String architecture, @TempDir Path folder) throws Exception {
-    Path source = Files.writeString(folder.resolve("probe.ptx"), MulticastProbe.ptx());
+    assemble(architecture, MulticastProbe.ptx(), folder);
+  }
+
+  /** Floats of 8 bits, for the two GPUs whose switches combine them. */
+  @ParameterizedTest
+  @ValueSource(ints = {100, 103})
+  @Timeout(60)
+  void bytesCanBeAssembled(int capability, @TempDir Path folder) throws Exception {
+    String ptx = MulticastProbe.bytePtx(capability);
+    assertEquals(2 * 3, ptx.split("\\.visible \\.entry ", -1).length - 1);
+    assertTrue(ptx.contains("global.add.acc::f16.v4.e4m3x4 {"), ptx);
+    assemble("sm_%da".formatted(capability), ptx, folder);
+  }
+
+  private static void assemble(String architecture, String ptx, Path folder) throws Exception {
+    Path source = Files.writeString(folder.resolve("probe.ptx"), ptx);
     Path log = folder.resolve("log.txt");
     Process process;
     try {

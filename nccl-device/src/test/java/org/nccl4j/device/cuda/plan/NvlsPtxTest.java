@@ -71,6 +71,8 @@ class NvlsPtxTest {
     "double, add.f64",
     "half, add.acc::f32.v4.f16x2 min.v4.f16x2 max.v4.f16x2",
     "bfloat16, add.acc::f32.v4.bf16x2 min.v4.bf16x2 max.v4.bf16x2",
+    "f8e4m3, add.acc::f16.v4.e4m3x4 min.v4.e4m3x4 max.v4.e4m3x4",
+    "f8e5m2, add.acc::f16.v4.e5m2x4 min.v4.e5m2x4 max.v4.e5m2x4",
     "int32, add.u32 min.s32 max.s32",
     "uint32, add.u32 min.u32 max.u32",
     "int64, add.u64 min.s64 max.s64",
@@ -127,6 +129,16 @@ class NvlsPtxTest {
   @ParameterizedTest
   @ValueSource(strings = {"nvls_float", "nvls-tree_float"})
   void hopperAndBlackwellAreBuilt(String family) throws IOException {
+    assertTrue(architectures(family).containsAll(Set.of(90, 100)), family);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"nvls_f8e4m3", "nvls-tree_f8e5m2"})
+  void floatsOf8BitsAreBuiltForBlackwellAlone(String family) throws IOException {
+    assertEquals(Set.of(100), architectures(family));
+  }
+
+  private static Set<Integer> architectures(String family) throws IOException {
     Set<Integer> architectures = new TreeSet<>();
     ByteBuffer fatbin = ByteBuffer.wrap(built(family + ".fatbin")).order(ByteOrder.LITTLE_ENDIAN);
     assertEquals(0xba55ed50, fatbin.getInt(0));
@@ -137,6 +149,6 @@ class NvlsPtxTest {
       }
       entry += fatbin.getInt(entry + 4) + Math.toIntExact(fatbin.getLong(entry + 8));
     }
-    assertTrue(architectures.containsAll(Set.of(90, 100)), architectures::toString);
+    return architectures;
   }
 }

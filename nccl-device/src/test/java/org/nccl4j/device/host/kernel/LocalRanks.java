@@ -152,7 +152,8 @@ final class LocalRanks implements AutoCloseable {
                 headRank < 0 || machines.size() == 1
                     ? List.of()
                     : headTrees(machine, heads.stream().map(h -> h.get(headRank)).toList()),
-                machines.size());
+                machines.size(),
+                /* combinesBytes= */ false);
       }
     }
     return List.of(places);
