@@ -6,7 +6,7 @@ set -eu
 root=$1
 home=$2
 archive=$3
-most=35 # MB of the archive
+most=40 # MB of the archive
 
 fail() {
   printf 'nccl: %s\n' "$1" >&2
