@@ -49,7 +49,7 @@ static int device_count;
 static struct fake_qp *qps[QPS];
 static struct ibv_mr *mrs[MRS];
 static uint32_t next_qp, next_key;
-static int live;
+static _Atomic int live; // several threads make and free
 static char calls[LOG_BYTES];
 static size_t calls_length;
 static char fail_call[64];
