@@ -110,6 +110,9 @@ class ExpertsGpuTest {
   /** Between hosts, as these ranks say they are, kernels pack, place and add. */
   @Test
   void ranksOfSeveralHosts() throws Exception {
+    assumeTrue(
+        Devices.cuda().list().size() > 1,
+        "needs 2 GPUs: kernels of ranks on one may wait for each other's launches");
     try (Ranks ranks = Ranks.onHosts("ab", Devices.cuda().list(), CommunicatorConfig.defaults())) {
       ranks.run(
           (comm, stream) -> {

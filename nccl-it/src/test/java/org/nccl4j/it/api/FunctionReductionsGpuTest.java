@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -369,6 +370,7 @@ class FunctionReductionsGpuTest {
   /** Every rank finds the error by itself, before anything is launched. */
   @Test
   void errorsOfTheCompilerNameTheUsersLines() throws Exception {
+    assumeTrue(Devices.cuda().list().size() > 1, "needs 2 GPUs: one rank has nothing to combine");
     ReductionOperator wrong =
         ReductionOperator.function("wrong", DataType.FLOAT32)
             .onCuda(CudaFunctor.ofSource("Sum", SUM.replace("a + b", "a + c")))
