@@ -98,14 +98,15 @@ public final class Settings implements SettingValues {
           "The checksum of each message over sockets: CRC32C finds data that memory, NICs or"
               + " switches have changed. The same on all ranks.");
 
-  public static final Setting<Boolean> NCCL4J_NET_ZERO_COPY =
-      Setting.flag(
+  public static final Setting<String> NCCL4J_NET_ZERO_COPY =
+      Setting.choice(
           "NCCL4J_NET_ZERO_COPY",
-          true,
-          "Whether ranks on host devices send large steps to other hosts from the buffers, and over"
-              + " sockets receive them there, without a copy through slots. An operation then"
-              + " ends on a sender only when the receivers have its data. NCCL4J_SINGLE_COPY=off"
-              + " turns it off too.");
+          "registered",
+          List.of("registered", "all", "off"),
+          "The buffers from which ranks on host devices send whole steps to other hosts without a"
+              + " copy through slots. registered: those of windows and register; all: over sockets"
+              + " any, which receive too; off: none. An operation then ends on a sender only when"
+              + " the receivers have its data. NCCL4J_SINGLE_COPY=off turns it off too.");
 
   public static final Setting<Duration> NCCL4J_NET_FAILOVER_TIMEOUT =
       Setting.durationOrZero(

@@ -46,7 +46,7 @@ public abstract class NetEnd implements NetConnector {
    * Least bytes of a step that is sent from where it lies. Of fewer, a copy costs less than waiting
    * until they have been sent.
    */
-  static final int LEAST_LENT = 128 << 10;
+  static final int LEAST_LENT = 64 << 10;
 
   private static final System.Logger LOG = DebugLog.of("NET");
 
@@ -166,8 +166,13 @@ public abstract class NetEnd implements NetConnector {
 
   /** True if kernels of the host device may lend buffers at all. */
   static boolean isZeroCopy(TransportContext context) {
-    return context.get(Settings.NCCL4J_NET_ZERO_COPY)
+    return !context.get(Settings.NCCL4J_NET_ZERO_COPY).equals("off")
         && !context.get(Settings.NCCL4J_SINGLE_COPY).equals("off");
+  }
+
+  /** True if networks that need no registration take any buffer. */
+  static boolean takesAll(TransportContext context) {
+    return isZeroCopy(context) && context.get(Settings.NCCL4J_NET_ZERO_COPY).equals("all");
   }
 
   /** True if kernels of this rank itself may have their buffers used. */
@@ -177,7 +182,7 @@ public abstract class NetEnd implements NetConnector {
 
   /** What kernels may want a connection of the network to receive in their buffers. */
   final Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
-    return usesBuffers() && receiver.registersFreely()
+    return usesBuffers() && takesAll(context) && receiver.registersFreely()
         ? Optional.of(HostDevice.instance().placedSteps(connection()))
         : Optional.empty();
   }
@@ -187,7 +192,7 @@ public abstract class NetEnd implements NetConnector {
     if (!usesBuffers()) {
       return Optional.empty();
     }
-    boolean registered = !sender.registersFreely();
+    boolean registered = !takesAll(context) || !sender.registersFreely();
     LOG.log(
         Level.DEBUG,
         "rank {0} to rank {1}: from {2} bytes a step on, data are sent from {3}buffers, without a"

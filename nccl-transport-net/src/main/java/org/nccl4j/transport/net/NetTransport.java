@@ -92,8 +92,10 @@ final class NetTransport implements Transport {
 
   private String zeroCopy() {
     return NetEnd.isZeroCopy(context)
-        ? "; steps of %d KiB or more are sent without a copy from buffers that it takes"
-            .formatted(NetEnd.LEAST_LENT >> 10)
+        ? "; steps of %d KiB are sent without a copy from %s"
+            .formatted(
+                NetEnd.LEAST_LENT >> 10,
+                NetEnd.takesAll(context) ? "buffers that it takes" : "registered buffers")
         : "; data are copied before they are sent";
   }
 

@@ -99,7 +99,7 @@ class NetEndTest {
             "proxySteps",
             Optional.empty(),
             "get",
-            false);
+            "off"); // of NCCL4J_NET_ZERO_COPY
     return (TransportContext)
         Proxy.newProxyInstance(
             TransportContext.class.getClassLoader(),
