@@ -36,8 +36,9 @@ final class StepMemory {
   DeviceMemory of(long needed, boolean capturing) {
     if (memory == null || memory.size() < needed) {
       DeviceMemory grown = device.allocate(needed);
-      if (!captured) {
-        closeAll();
+      if (memory != null && !captured) {
+        memory.close();
+        all.remove(memory);
       }
       memory = grown;
       captured = false;
@@ -46,14 +47,6 @@ final class StepMemory {
     }
     captured |= capturing;
     return memory.slice(0, needed);
-  }
-
-  private void closeAll() {
-    if (memory != null) {
-      memory.close();
-      all.remove(memory);
-      memory = null;
-    }
   }
 
   /** Frees all of it, once what uses it has ended. */
