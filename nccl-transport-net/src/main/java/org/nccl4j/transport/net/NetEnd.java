@@ -180,14 +180,14 @@ public abstract class NetEnd implements NetConnector {
     return !gpu && !card.shared() && which == OPERATIONS && isZeroCopy(context);
   }
 
-  /** What kernels may want a connection of the network to receive in their buffers. */
+  /** The steps that kernels may want a connection of the network to receive in their buffers. */
   final Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
     return usesBuffers() && takesAll(context) && receiver.registersFreely()
         ? Optional.of(HostDevice.instance().placedSteps(connection()))
         : Optional.empty();
   }
 
-  /** What kernels may lend, to be sent by a connection of the network without a copy. */
+  /** The buffers that kernels may lend a connection of the network, which sends from there. */
   final Optional<LentBuffers> lentBuffers(NetSender sender) {
     if (!usesBuffers()) {
       return Optional.empty();

@@ -236,7 +236,7 @@ class FunctorModulesTest extends AgainstFakeCuda {
     }
   }
 
-  /** What NVRTC is given compiles, also for the oldest GPUs. */
+  /** Programs for NVRTC compile, also for the oldest GPUs. */
   @ParameterizedTest
   @EnumSource(DataType.class)
   void programsCompileByNvcc(DataType type) throws Exception {

@@ -136,7 +136,7 @@ class ProxyLoansTest {
     assertEquals(7, slots.window(slot).get(slots.index(slot) + BYTES - AT - 1));
   }
 
-  /** What is being sent is given up by the proxy, and nothing more is read. */
+  /** The proxy gives up steps that are being sent, and nothing more is read. */
   @Test
   void aFailedKernelGetsItsBuffersBack() {
     ProxyLoans proxy = answered(false);
