@@ -12,7 +12,6 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.RmaMessage;
 import org.nccl4j.device.kernel.RmaSpace;
-import org.nccl4j.device.kernel.RmaTargets;
 
 /**
  * Puts the messages of other ranks' {@link RmaSender} into this rank's windows, by copies in a
@@ -26,7 +25,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
   private final RmaSender puts;
   private final RmaFlags words;
   private final GpuStream stream;
-  private final RmaTargets targets;
+  private final RmaSpace.Targets targets;
   private final List<From> froms = new ArrayList<>();
   private final AtomicLongArray arrived;
 
@@ -58,7 +57,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     this.layout = spec.layout();
     this.windows = space.windows();
     long room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
-    targets = new RmaTargets(spec.rank(), windows, room);
+    targets = new RmaSpace.Targets(spec.rank(), windows, room);
     arrived = new AtomicLongArray(space.recvs().size());
     for (int peer = 0; peer < space.recvs().size(); peer++) {
       Connection from = space.recvs().get(peer);

@@ -14,7 +14,6 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.RmaMessage;
 import org.nccl4j.device.kernel.RmaSpace;
-import org.nccl4j.device.kernel.RmaTargets;
 
 /**
  * Sends what kernels write into rings, and puts what other ranks send into this rank's windows.
@@ -34,7 +33,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
   private final GinDevice device;
   private final BooleanSupplier failed;
   private final GinChecks checks;
-  private final RmaTargets targets;
+  private final RmaSpace.Targets targets;
   private final long room;
   private final RmaSpace.Windows windows;
 
@@ -80,7 +79,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
     this.room = of.slotBytes - RmaMessage.HEADER;
     this.windows = space.windows();
     this.checks = new GinChecks(of.name, of.rank, space);
-    this.targets = new RmaTargets(of.rank, windows, room);
+    this.targets = new RmaSpace.Targets(of.rank, windows, room);
     ConnectionLayout layout = of.layout;
     peers = new GinPeer[space.sends().size()];
     for (int rank = 0; rank < peers.length; rank++) {

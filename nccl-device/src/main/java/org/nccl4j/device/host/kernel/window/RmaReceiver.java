@@ -10,7 +10,6 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.RmaMessage;
 import org.nccl4j.device.kernel.RmaSpace;
-import org.nccl4j.device.kernel.RmaTargets;
 
 /**
  * Puts the messages of {@link RmaSender} into this rank's windows and counts their signals. Owned
@@ -21,7 +20,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
   private final RmaSender puts;
   private final RmaSpace.Windows windows;
   private final HostMemory signals;
-  private final RmaTargets targets;
+  private final RmaSpace.Targets targets;
   private final long[] signalled;
 
   public RmaReceiver(
@@ -29,7 +28,8 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
     this.puts = puts;
     this.windows = space.windows();
     this.signals = signals;
-    this.targets = new RmaTargets(rank, windows, layout.simpleSlotBytes() - RmaMessage.HEADER);
+    this.targets =
+        new RmaSpace.Targets(rank, windows, layout.simpleSlotBytes() - RmaMessage.HEADER);
     this.recvs = new RecvEnd[space.recvs().size()];
     for (int peer = 0; peer < recvs.length; peer++) {
       Connection from = space.recvs().get(peer);
