@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.nccl4j.api.exchange.ExchangeMemory;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.ExpertSizes;
@@ -15,31 +16,13 @@ record ExpertBuffers(
     long rows = sizes.rows();
     long local = sizes.localExperts();
     DeviceMemory[] made =
-        allocateAll(
+        ExchangeMemory.allocateAll(
             device,
             rows * sizes.wireBytes(),
             rows * sizes.scaleBytes(),
             local * sizes.nRanks() * Integer.BYTES,
             (local + 1) * Integer.BYTES);
     return new ExpertBuffers(made[0], made[1], made[2], made[3]);
-  }
-
-  /** Allocates memories of some bytes each; none remains if one of them cannot be had. */
-  static DeviceMemory[] allocateAll(Device device, long... bytes) {
-    DeviceMemory[] made = new DeviceMemory[bytes.length];
-    try {
-      for (int i = 0; i < bytes.length; i++) {
-        made[i] = device.allocate(bytes[i]);
-      }
-    } catch (RuntimeException e) {
-      for (DeviceMemory memory : made) {
-        if (memory != null) {
-          memory.close();
-        }
-      }
-      throw e;
-    }
-    return made;
   }
 
   /** Writes the counts and offsets of a dispatch from the host. */

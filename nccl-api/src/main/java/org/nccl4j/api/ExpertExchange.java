@@ -1,10 +1,11 @@
 package org.nccl4j.api;
 
+import org.nccl4j.api.exchange.ExchangeAgreement;
+import org.nccl4j.api.exchange.ExchangeChecks;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.Arguments;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -46,6 +47,7 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class ExpertExchange implements AutoCloseable {
+  static final String CREATION = "expertExchange";
   static final String DISPATCH = "dispatch";
   static final String COMBINE = "combine";
 
@@ -53,6 +55,7 @@ public final class ExpertExchange implements AutoCloseable {
   private static final int ROW_ALIGNMENT = ExpertSizes.UNIT;
 
   private final CommunicatorState state;
+  private final ExchangeChecks checks;
   private final ExpertConfig config;
   private final long rowBytes;
   private final ExpertBuffers buffers;
@@ -72,6 +75,7 @@ public final class ExpertExchange implements AutoCloseable {
       ExpertBuffers buffers,
       ExpertDelivery delivery) {
     this.state = state;
+    this.checks = checks(state);
     this.config = config;
     this.rowBytes = config.sizes(state.nRanks()).rowBytes();
     this.buffers = buffers;
@@ -81,8 +85,8 @@ public final class ExpertExchange implements AutoCloseable {
 
   static ExpertExchange create(
       CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
-    GroupScope.refuseInGroup("expertExchange");
-    state.checkOpen("expertExchange");
+    GroupScope.refuseInGroup(CREATION);
+    state.checkOpen(CREATION);
     int nRanks = state.nRanks();
     Arguments.notNull(config, "sizes of the exchange with experts");
     ExpertSizes sizes = config.sizes(nRanks);
@@ -97,7 +101,7 @@ public final class ExpertExchange implements AutoCloseable {
       lack = e;
     }
     try {
-      form = ExpertAgreement.reach(state, config, form, lack);
+      form = new ExchangeAgreement(state, CREATION, config).reach(form, lack);
       ExpertDelivery delivery =
           form.blocks() > 0
               ? ExpertDirect.create(state, sizes, form, buffers)
@@ -200,16 +204,16 @@ public final class ExpertExchange implements AutoCloseable {
     checkCall(what, stream);
     checkReceived(what);
     if (count < 0 || count > config.maxTokens()) {
-      throw wrong(
+      throw checks.wrong(
           what,
           ErrorId.COUNT,
           "%d tokens".formatted(count),
           "pass 0 to " + config.maxTokens() + ", or create the exchange for more");
     }
     long entries = (long) count * config.topK();
-    checkMemory(what, "tokens", tokens, count * rowBytes, ROW_ALIGNMENT);
-    checkMemory(what, "experts", experts, entries * Integer.BYTES, Integer.BYTES);
-    checkMemory(what, "weights", weights, entries * Float.BYTES, Float.BYTES);
+    checks.memory(what, "tokens", tokens, count * rowBytes, ROW_ALIGNMENT);
+    checks.memory(what, "experts", experts, entries * Integer.BYTES, Integer.BYTES);
+    checks.memory(what, "weights", weights, entries * Float.BYTES, Float.BYTES);
     delivery.dispatch(tokens, experts, weights, count, whole, stream);
     this.tokens = count;
   }
@@ -253,12 +257,12 @@ public final class ExpertExchange implements AutoCloseable {
     checkCall(what, stream);
     if (part != open) {
       throw new InvalidUsageException(
-          ErrorId.USAGE, where(what) + "it was received", "receive once what was begun");
+          ErrorId.USAGE, checks.where(what) + "it was received", "receive once what was begun");
     }
     if (part.result() == null) {
       delivery.receiveDispatch(stream);
     } else {
-      checkMemory(what, "result", part.result(), tokens * rowBytes, ROW_ALIGNMENT);
+      checks.memory(what, "result", part.result(), tokens * rowBytes, ROW_ALIGNMENT);
       delivery.receiveCombine(part.result(), stream);
     }
     open = null;
@@ -270,15 +274,15 @@ public final class ExpertExchange implements AutoCloseable {
     checkReceived(what);
     if (tokens < 0) {
       throw new InvalidUsageException(
-          ErrorId.USAGE, where(what) + "nothing was dispatched", "call dispatch first");
+          ErrorId.USAGE, checks.where(what) + "nothing was dispatched", "call dispatch first");
     }
-    checkMemory(what, "outputs", outputs, 0, ROW_ALIGNMENT);
-    checkMemory(what, "result", result, tokens * rowBytes, ROW_ALIGNMENT);
+    checks.memory(what, "outputs", outputs, 0, ROW_ALIGNMENT);
+    checks.memory(what, "result", result, tokens * rowBytes, ROW_ALIGNMENT);
   }
 
   private void checkReceived(String what) {
     if (open != null) {
-      throw notReceived(where(what), "; a batch that overlaps takes an exchange of its own");
+      throw notReceived(checks.where(what), "; a batch that overlaps takes an exchange of its own");
     }
   }
 
@@ -291,71 +295,12 @@ public final class ExpertExchange implements AutoCloseable {
   }
 
   private void checkCall(String what, DeviceStream stream) {
-    GroupScope.refuseInGroup(what);
-    if (closed) {
-      throw new InvalidUsageException(
-          ErrorId.CLOSED, where(what) + "it is closed", "close it after its last use");
-    }
-    state.checkOpen(what);
-    Arguments.notNull(stream, "stream");
-    if (stream.device() != state.device()) {
-      throw wrong(
-          what,
-          ErrorId.STREAM,
-          "the stream belongs to " + stream.device().name(),
-          "create it on " + state.device().name());
-    }
-    if (!delivery.isCapturable() && stream.isCapturing()) {
-      throw new InvalidUsageException(
-          ErrorId.CAPTURE,
-          where(what) + "the stream is being captured, and the host takes part in this exchange",
-          "call it outside the capture of a graph; among GPUs of one host it may be captured");
-    }
+    checks.call(what, closed, delivery.isCapturable(), stream);
   }
 
-  /**
-   * Checks a buffer.
-   *
-   * @param alignment of its begin on a GPU: a power of two
-   */
-  private void checkMemory(
-      String what, String name, DeviceMemory memory, long bytes, int alignment) {
-    Arguments.notNull(memory, name);
-    if (memory.device() != state.device() || memory.size() < bytes) {
-      throw wrong(
-          what,
-          ErrorId.BUFFER,
-          memory.size() < bytes
-              ? "%s has %d bytes of %d".formatted(name, memory.size(), bytes)
-              : "%s belongs to %s".formatted(name, memory.device().name()),
-          "pass at least %d bytes of %s".formatted(bytes, state.device().name()));
-    }
-    if (!memory.isOpen()) {
-      throw new InvalidUsageException(
-          ErrorId.CLOSED, where(what) + name + " is closed", "close memory after its last use");
-    }
-    if ((memory.address() & alignment - 1) != 0 && state.device().kind() == Device.Kind.CUDA) {
-      throw wrong(
-          what,
-          ErrorId.BUFFER,
-          "%s begins at 0x%x, which is no multiple of %d"
-              .formatted(name, memory.address(), alignment),
-          "pass memory of a GPU that begins at a multiple of %d bytes".formatted(alignment));
-    }
-  }
-
-  private InvalidArgumentException wrong(String what, ErrorId id, String problem, String remedy) {
-    return new InvalidArgumentException(id, where(what) + problem, remedy);
-  }
-
-  private String where(String what) {
-    return where(state, what);
-  }
-
-  /** Names a call and its rank, for errors. */
-  static String where(CommunicatorState state, String what) {
-    return "%s of tokens on rank %d of communicator %s: "
-        .formatted(what, state.rank(), state.name());
+  /** The checks of calls' arguments. */
+  static ExchangeChecks checks(CommunicatorState state) {
+    return new ExchangeChecks(state, " of tokens");
   }
 
   /**

@@ -5,6 +5,9 @@ import java.nio.IntBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
+import org.nccl4j.api.exchange.ExchangeAgreement;
+import org.nccl4j.api.exchange.ExchangeChecks;
+import org.nccl4j.api.exchange.ExchangeMemory;
 import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
@@ -68,13 +71,14 @@ final class ExpertMessages implements ExpertDelivery {
     this.sizes = sizes;
     this.buffers = buffers;
     rank = state.rank();
-    whereCombine = ExpertExchange.where(state, ExpertExchange.COMBINE);
+    ExchangeChecks checks = ExpertExchange.checks(state);
+    whereCombine = checks.where(ExpertExchange.COMBINE);
     this.routes = routes;
     rows = new ExpertRows(sizes, rank);
     staging = memory[0];
     outputs = memory[1];
     lists = memory[2];
-    String whereDispatch = ExpertExchange.where(state, ExpertExchange.DISPATCH);
+    String whereDispatch = checks.where(ExpertExchange.DISPATCH);
     tables =
         new ExpertTables(queue, whereDispatch, sizes, state.nextExchange(), memory[3], memory[4]);
   }
@@ -97,7 +101,7 @@ final class ExpertMessages implements ExpertDelivery {
     try {
       steps = state.expertSteps(sizes);
       memory =
-          ExpertBuffers.allocateAll(
+          ExchangeMemory.allocateAll(
               state.device(),
               routes.mostStaged() * sizes.travelBytes(),
               2 * sizes.entries() * sizes.rowBytes(),
@@ -108,7 +112,7 @@ final class ExpertMessages implements ExpertDelivery {
       lack = e;
     }
     try {
-      ExpertAgreement.reach(state, config, lack);
+      new ExchangeAgreement(state, ExpertExchange.CREATION, config).reach(lack);
     } catch (RuntimeException e) {
       for (DeviceMemory each : memory) {
         each.close();

@@ -129,7 +129,7 @@ final class ArchitectureRules {
     return layeredArchitecture()
         .consideringOnlyDependenciesInAnyPackage(in("api.."))
         .layer("communicator")
-        .definedBy(in("api"))
+        .definedBy(in("api"), in("api.exchange"))
         .layer("init")
         .definedBy(in("api.init.."))
         .layer("group")
