@@ -82,7 +82,7 @@ typedef struct {
   int32_t failedPeer;  // rank that the kernel waited for
   uint32_t failedChannel;
   uint32_t failedKind;  // 0 waited for data, 1 for credit; 2 got what was sent for another communicator,
-                        // 3 for another call; 4 and 5: see expert.cuh
+                        // 3 for another call; 4 and 5: see expert.cuh, 6 to 8: ragged.cuh
   uint64_t failedStep;  // of kind 3 not the step but the own call in the upper half and the other rank's in
                         // the lower, 0 if that is not known: its signature above, and below what stands
                         // for where its buffers lie

@@ -46,7 +46,11 @@ public enum Operation {
   /** Elements from the parts of a quantised sum. */
   DEQUANTISE("Dequantise", "dequantise", Kind.STEP, Parts.NONE, Parts.NONE),
   /** Copies of elements combined by a user's function. */
-  LOCAL_REDUCTION("LocalReduction", "local_reduction", Kind.STEP, Parts.NONE, Parts.NONE);
+  LOCAL_REDUCTION("LocalReduction", "local_reduction", Kind.STEP, Parts.NONE, Parts.NONE),
+  /** Elements of each rank to each, by counts in device memory. */
+  RAGGED_ALL_TO_ALL("RaggedAllToAll", "ragged_all_to_all", Kind.RAGGED, Parts.NONE, Parts.NONE),
+  /** Elements of each rank to all, by counts in device memory. */
+  RAGGED_ALL_GATHER("RaggedAllGather", "ragged_all_gather", Kind.RAGGED, Parts.NONE, Parts.NONE);
 
   private static final List<Operation> COLLECTIVES = those(Kind.COLLECTIVE);
   private static final List<Operation> OF_ALL_RANKS = those(Kind.COLLECTIVE, Kind.EXCHANGE);
@@ -63,6 +67,8 @@ public enum Operation {
     ONE_SIDED,
     /** All ranks, each with tokens of its own number. */
     EXPERTS,
+    /** All ranks, each with counts that only its device knows. */
+    RAGGED,
     /** One rank on its own memory, between the collectives of an operation in steps. */
     STEP
   }

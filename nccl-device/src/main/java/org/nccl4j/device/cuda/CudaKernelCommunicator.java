@@ -44,6 +44,7 @@ import org.nccl4j.device.cuda.stream.StreamProgress;
 import org.nccl4j.device.cuda.stream.StreamUser;
 import org.nccl4j.device.cuda.window.DirectPlans;
 import org.nccl4j.device.cuda.window.ExpertPlans;
+import org.nccl4j.device.cuda.window.RaggedPlans;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.ExpertKernels;
@@ -55,6 +56,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.QuantisedWork;
+import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.kernel.WindowWork;
@@ -78,6 +80,10 @@ final class CudaKernelCommunicator
   private static final String EXPERT_ARGUMENTS =
       "pass experts from -1, for none, to one less than all, and outputs with a row for each that"
           + " was received; then create the communicator anew";
+
+  private static final String RAGGED_COUNTS =
+      "pass counts that the exchange's sizes allow and the send buffer has, or create the exchange"
+          + " with larger sizes; first create the communicator anew";
 
   private final CudaDevice device;
   private final Gpu gpu;
@@ -289,6 +295,11 @@ final class CudaKernelCommunicator
   }
 
   @Override
+  public Optional<RaggedKernels> raggedKernels() {
+    return Optional.of(new RaggedPlans(context));
+  }
+
+  @Override
   public KernelPlan prepare(QuantisedWork work) {
     checkUsable();
     return quantised.prepare(work);
@@ -470,6 +481,9 @@ final class CudaKernelCommunicator
     }
     if (memory.isOfArguments()) {
       return new InvalidArgumentException(ErrorId.ARGUMENT, complaint, EXPERT_ARGUMENTS);
+    }
+    if (memory.isOfCounts()) {
+      return new InvalidArgumentException(ErrorId.COUNT, complaint, RAGGED_COUNTS);
     }
     return memory.isOutOfOrder()
         ? SharedConnections.mismatch(complaint)

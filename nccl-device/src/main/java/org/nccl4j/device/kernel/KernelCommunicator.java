@@ -97,6 +97,14 @@ public interface KernelCommunicator extends AutoCloseable {
   }
 
   /**
+   * Returns the kernels that exchange elements by counts in device memory; empty if this device has
+   * none.
+   */
+  default Optional<RaggedKernels> raggedKernels() {
+    return Optional.empty();
+  }
+
+  /**
    * Prepares a step of a quantised sum, which touches this rank's memory alone.
    *
    * @throws InvalidUsageException if this device has none

@@ -27,6 +27,9 @@ public final class CommunicatorMemory implements AutoCloseable {
   private static final int OTHER_CALL = 3; // kOtherCall
   private static final int NO_SUCH_EXPERT = 4; // experts::kInvalidExpert
   private static final int FEW_OUTPUTS = 5; // experts::kFewOutputs
+  private static final int INVALID_COUNT = 6; // ragged::kInvalidCount
+  private static final int SENDS_MORE = 7; // ragged::kSendsMore
+  private static final int RECEIVES_MORE = 8; // ragged::kReceivesMore
 
   private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
@@ -195,6 +198,12 @@ public final class CommunicatorMemory implements AutoCloseable {
     if (isOfArguments()) {
       return wrongArgument(control.getLong(KernelLayout.CONTROL_FAILED_STEP));
     }
+    if (isOfCounts()) {
+      return wrongCount(
+          control.getInt(KernelLayout.CONTROL_FAILED_PEER),
+          control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
+          control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+    }
     return "rank %d of %s waited longer than %s for %s of rank %d (channel %d, step %d)"
         .formatted(
             spec.rank(),
@@ -231,9 +240,25 @@ public final class CommunicatorMemory implements AutoCloseable {
             .formatted(spec.rank(), spec.name(), above, below);
   }
 
+  private String wrongCount(int rank, int target, long elements) {
+    String of =
+        "ragged exchange of %s on rank %d: rank %d ".formatted(spec.name(), spec.rank(), rank);
+    return of
+        + (hasFailedBy(INVALID_COUNT)
+            ? "has the count %d for rank %d".formatted(elements, target)
+            : hasFailedBy(SENDS_MORE)
+                ? "sends %d elements, more than its send buffer has".formatted(elements)
+                : "would receive %d elements, more than the exchange allows".formatted(elements));
+  }
+
   /** True if a kernel has refused what it was given. */
   public boolean isOfArguments() {
     return hasFailedBy(NO_SUCH_EXPERT) || hasFailedBy(FEW_OUTPUTS);
+  }
+
+  /** True if a kernel has refused the counts of a ragged exchange. */
+  public boolean isOfCounts() {
+    return hasFailedBy(INVALID_COUNT) || hasFailedBy(SENDS_MORE) || hasFailedBy(RECEIVES_MORE);
   }
 
   /** True if a kernel has found data that were not for this communicator, or for the one before. */

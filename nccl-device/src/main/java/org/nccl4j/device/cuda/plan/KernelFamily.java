@@ -33,6 +33,8 @@ record KernelFamily(String file, List<String> kernels) {
           "nccl4j_expert_fp8",
           "nccl4j_expert_sum");
 
+  private static final KernelFamily RAGGED = new KernelFamily("ragged", List.of("nccl4j_ragged"));
+
   private static final KernelFamily COPIES =
       new KernelFamily(
           COPY,
@@ -96,6 +98,11 @@ record KernelFamily(String file, List<String> kernels) {
   /** Returns the kernels that bring tokens of a type to experts and their outputs back. */
   static KernelFamily experts(DataType type) {
     return new KernelFamily("expert-" + type.label(), EXPERTS);
+  }
+
+  /** Returns the kernel of exchanges by counts in device memory. */
+  static KernelFamily ragged() {
+    return RAGGED;
   }
 
   /** Returns the kernels that only copy, through NVLS. */

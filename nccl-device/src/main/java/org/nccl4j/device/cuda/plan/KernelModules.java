@@ -166,6 +166,17 @@ public final class KernelModules {
     return isInBuild(KernelFamily.experts(type));
   }
 
+  /** The kernel of exchanges by counts in device memory; loaded and ready to be launched. */
+  public long ragged() {
+    KernelFamily family = KernelFamily.ragged();
+    return function(family, family.kernels().get(0));
+  }
+
+  /** True if this build has that kernel. */
+  public boolean hasRagged() {
+    return isInBuild(KernelFamily.ragged());
+  }
+
   /** A kernel of quantised sums of a type; loaded and ready to be launched. */
   long quantised(DataType type, String name) {
     return function(KernelFamily.quantised(type), name);
@@ -225,6 +236,7 @@ public final class KernelModules {
     List<KernelFamily> families = new ArrayList<>();
     families.add(KernelFamily.copies());
     families.add(KernelFamily.directCopies());
+    families.add(KernelFamily.ragged());
     types.stream()
         .filter(this::hasArithmetic)
         .forEach(

@@ -1,10 +1,10 @@
 /**
  * Operations straight between the ranks' windows, by kernels, multicast or copy engines. Entrance:
- * {@code DirectPlans}, and {@code ExpertPlans} for tokens and experts.
+ * {@code DirectPlans}, {@code ExpertPlans} for tokens and experts, and {@code RaggedPlans}.
  *
  * <p>{@code DirectLayout} has the offsets in the library's own window, {@code DirectArguments} and
  * {@code NvlsDirectArguments} those of direct_layout.h and nvls_direct_layout.h in src/main/cuda;
- * {@code ExpertLayout} and {@code ExpertArguments} are the same of experts. Layer: above {@code
- * cuda.copy}, below {@code CudaKernelCommunicator}.
+ * {@code ExpertLayout} and {@code ExpertArguments} are the same of experts, {@code RaggedArguments}
+ * of ragged exchanges. Layer: above {@code cuda.copy}, below {@code CudaKernelCommunicator}.
  */
 package org.nccl4j.device.cuda.window;

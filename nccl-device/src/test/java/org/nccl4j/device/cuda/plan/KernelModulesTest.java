@@ -108,6 +108,7 @@ class KernelModulesTest extends AgainstFakeCuda {
     for (String name : KernelFamily.directCopies().kernels()) {
       modules.direct(false, null, name);
     }
+    modules.ragged();
     if (QuantisedWork.Parts.hasType(type)) {
       KernelFamily.quantised(type).kernels().forEach(name -> modules.quantised(type, name));
       KernelFamily.experts(type).kernels().forEach(name -> modules.experts(type, name));
@@ -164,7 +165,8 @@ class KernelModulesTest extends AgainstFakeCuda {
   void familiesNameEveryKernelOfTheSources() throws IOException {
     Set<String> declared = new TreeSet<>();
     Pattern kernel = Pattern.compile("(?:^ *|__global__ void )(nccl4j_[a-z0-9_]+)[(,]");
-    for (String source : new String[] {"family", "direct", "nvls", "nvls_tree", "quantise"}) {
+    String[] sources = {"family", "direct", "nvls", "nvls_tree", "quantise", "ragged"};
+    for (String source : sources) {
       Matcher found =
           Pattern.compile(kernel.pattern(), Pattern.MULTILINE)
               .matcher(Files.readString(NativeBuild.source("src/main/cuda/" + source + ".cu")));
@@ -183,6 +185,7 @@ class KernelModulesTest extends AgainstFakeCuda {
             KernelFamily.directCopies(),
             KernelFamily.directReductions(DataType.FLOAT32),
             KernelFamily.quantised(DataType.FLOAT32),
+            KernelFamily.ragged(),
             KernelFamily.nvlsCopies(false),
             KernelFamily.nvlsCopies(true),
             KernelFamily.nvlsTree(DataType.FLOAT32, false),

@@ -1,0 +1,34 @@
+// Arguments of the kernel of exchanges whose counts lie in device memory. C, so that a test without nvcc can check it
+// against the Java side (class RaggedArguments).
+#ifndef NCCL4J_RAGGED_LAYOUT_H
+#define NCCL4J_RAGGED_LAYOUT_H
+
+#include "layout.h"
+
+#define NCCL4J_RAGGED_RANKS 32  // most ranks
+
+typedef struct {
+  nccl4jCommunicator comm;
+  uint64_t send;             // elements for each rank, one rank's behind the other's; of an all-gather those for all
+  uint64_t recv;             // not used
+  uint64_t counts;           // elements for each rank; of an all-gather one number
+  uint64_t sendElements;     // that the send buffer has room for
+  uint64_t window;           // rank 0's view of the memory that the other ranks write
+  uint64_t stride;           // from one rank's view to the next's
+  uint64_t lines;            // offsets in the window: lines of 16 bytes, [source][nRanks + 1]: the source's counts,
+                             // then its sendElements
+  uint64_t flags;            // uint64_t[blocks][NCCL4J_RAGGED_RANKS]: the last call for which that rank's block has
+                             // stored all
+  uint64_t received;         // elements by source rank
+  uint64_t calls;            // address of own memory: uint64_t[blocks], each block's calls so far
+  uint64_t receivedCounts;   // address: [nRanks], elements from each rank
+  uint64_t receivedOffsets;  // address: [nRanks + 1], each rank's first element, then all elements
+  uint64_t maxCount;         // most elements from one rank to one rank
+  uint64_t maxReceived;      // most elements from all ranks to one rank
+  uint32_t elementBytes;
+  uint32_t wide;             // 1: counts and offsets are int64_t; 0: int32_t
+  uint32_t gathers;          // 1: an all-gather
+  uint32_t pad;
+} nccl4jRaggedArguments;
+
+#endif

@@ -1,0 +1,23 @@
+package org.nccl4j.device.cuda.window;
+
+/** Offsets in nccl4jRaggedArguments of src/main/cuda/ragged_layout.h, which a test compares. */
+final class RaggedArguments {
+  static final int COUNTS = 64;
+  static final int SEND_ELEMENTS = 72;
+  static final int WINDOW = 80;
+  static final int STRIDE = 88;
+  static final int LINES = 96;
+  static final int FLAGS = 104;
+  static final int RECEIVED = 112;
+  static final int CALLS = 120;
+  static final int RECEIVED_COUNTS = 128;
+  static final int RECEIVED_OFFSETS = 136;
+  static final int MAX_COUNT = 144;
+  static final int MAX_RECEIVED = 152;
+  static final int ELEMENT_BYTES = 160;
+  static final int WIDE = 164;
+  static final int GATHERS = 168;
+  static final int SIZE = 176;
+
+  private RaggedArguments() {}
+}

@@ -1,0 +1,88 @@
+package org.nccl4j.device.kernel;
+
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.WindowView;
+
+/**
+ * A device's kernels that exchange elements by counts in device memory, between windows. All ranks
+ * of the communicator are in the team.
+ */
+public interface RaggedKernels {
+  /**
+   * Sizes of an exchange, the same on all ranks.
+   *
+   * @param nRanks of the communicator
+   * @param elementBytes bytes of an element
+   * @param maxCount the most elements from one rank to one rank
+   * @param maxReceived the most elements from all ranks to one rank
+   * @param wide true for counts and offsets of int64, false for int32
+   */
+  record Sizes(int nRanks, int elementBytes, long maxCount, long maxReceived, boolean wide) {
+    /** Bytes of a count and of an offset. */
+    public int countBytes() {
+      return wide ? Long.BYTES : Integer.BYTES;
+    }
+
+    /** Bytes of the most elements that a rank receives. */
+    public long receivedBytes() {
+      return maxReceived * elementBytes;
+    }
+  }
+
+  /**
+   * Memory of an exchange on one rank.
+   *
+   * @param window of {@link #windowBytes}; zeros before any rank launches
+   * @param own of {@link #ownBytes}; zeros
+   * @param counts [nRanks]: elements received from each rank
+   * @param offsets [nRanks + 1]: the first element from each rank, then all elements
+   */
+  record Memory(WindowView window, DeviceMemory own, DeviceMemory counts, DeviceMemory offsets) {}
+
+  /**
+   * Loads the kernels, and returns the most blocks that this device has room for at once; 0 if it
+   * has no kernels for the sizes.
+   */
+  int mostBlocks(Sizes sizes);
+
+  /** Bytes of the window that the ranks write into. */
+  long windowBytes(Sizes sizes, int blocks);
+
+  /** The place of the received elements in the window. */
+  long receivedOffset(Sizes sizes, int blocks);
+
+  /** Bytes of a rank's own memory. */
+  long ownBytes(Sizes sizes, int blocks);
+
+  /**
+   * Prepares the kernel of one exchange.
+   *
+   * @param blocks of the kernel, the same on all ranks
+   */
+  Plan prepare(Sizes sizes, int blocks, Memory memory);
+
+  /**
+   * The plan of an exchange. What a method returns is launched before the next is called. By the
+   * thread that prepares and launches.
+   */
+  interface Plan {
+    /**
+     * An all-to-all of the elements in the launch's send buffer, by rank and without gaps.
+     *
+     * @param counts [nRanks]: elements for each rank
+     * @param room elements of the send buffer
+     */
+    KernelPlan allToAll(DeviceMemory counts, long room);
+
+    /**
+     * An all-gather of the elements in the launch's send buffer.
+     *
+     * @param count their number, in device memory
+     * @param room elements of the send buffer
+     */
+    KernelPlan allGather(DeviceMemory count, long room);
+
+    /** Gives back what the plan holds outside the heap. */
+    void discard();
+  }
+}
