@@ -494,7 +494,8 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Exchanges as all-to-all does, with a count for each pair of ranks.
+   * Exchanges as all-to-all does, with a count for each pair of ranks. {@link RaggedExchange} takes
+   * counts in device memory.
    *
    * @param sendCounts elements for each rank
    * @param sendOffsets their starts in send, in elements; null for contiguous parts

@@ -13,6 +13,7 @@ import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.api.group.RaggedCalls;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
@@ -41,6 +42,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
@@ -64,7 +66,7 @@ public final class CommunicatorState {
   private final AtomicInteger shrinks = new AtomicInteger();
   private final AtomicInteger exchanges = new AtomicInteger();
 
-  /** Exchanges with experts that are not closed. */
+  /** Exchanges that are not closed. */
   private final AtomicInteger openExchanges = new AtomicInteger();
 
   private final AtomicBoolean closed = new AtomicBoolean();
@@ -283,6 +285,12 @@ public final class CommunicatorState {
     return ExpertSteps.prepare(engine().launcher(), kernels(), sizes);
   }
 
+  /** Prepares the kernel of a ragged exchange; as {@link RaggedKernels#prepare}. */
+  public RaggedCalls raggedCalls(
+      RaggedKernels kernels, RaggedKernels.Sizes sizes, int blocks, RaggedKernels.Memory memory) {
+    return RaggedCalls.prepare(engine().launcher(), kernels, sizes, blocks, memory);
+  }
+
   /**
    * Returns all ranks' bytes, by rank, in a call that all ranks make.
    *
@@ -323,15 +331,12 @@ public final class CommunicatorState {
     return shrinks.incrementAndGet();
   }
 
-  /**
-   * Counts an exchange with experts by sends and receives, and returns its number, the same on all
-   * ranks.
-   */
+  /** Counts an exchange by sends and receives, and returns its number, the same on all ranks. */
   public int nextExchange() {
     return exchanges.incrementAndGet();
   }
 
-  /** An exchange with experts was created: until it is closed, this rank cannot suspend. */
+  /** An exchange was created: until it is closed, this rank cannot suspend. */
   public void exchangeOpened() {
     openExchanges.incrementAndGet();
   }

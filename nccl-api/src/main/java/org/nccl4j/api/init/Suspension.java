@@ -54,7 +54,8 @@ final class Suspension {
           + " split with CommunicatorConfig.withSplitShare(false)";
     }
     if (!engine.place().windows().isUnused() || state.hasExchanges()) {
-      return "it has windows, registered memory, device communicators or exchanges with experts;"
+      return "it has windows, registered memory, device communicators, or exchanges with experts or ragged"
+          + " ones;"
           + " deregister and close these first";
     }
     if (!state.awaitIdle(state.operationDeadline())) {

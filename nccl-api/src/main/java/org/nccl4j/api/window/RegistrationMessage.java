@@ -44,7 +44,7 @@ record RegistrationMessage(
   /** The steps. */
   enum Step {
     /** The first of what needs it makes the library's own window. */
-    SPACE("registerWindow, createDeviceCommunicator or expertExchange"),
+    SPACE("registerWindow, createDeviceCommunicator, expertExchange or RaggedExchange.create"),
     REGISTER("registerWindow"),
     DEVICE_COMMUNICATOR("createDeviceCommunicator"),
     MAPPED("registerWindow (mapping)"),

@@ -1,0 +1,209 @@
+package org.nccl4j.api;
+
+import org.nccl4j.api.exchange.ExchangeAgreement;
+import org.nccl4j.api.exchange.ExchangeChecks;
+import org.nccl4j.api.exchange.RaggedDelivery;
+import org.nccl4j.api.exchange.RaggedDirect;
+import org.nccl4j.api.exchange.RaggedMessages;
+import org.nccl4j.api.exchange.RaggedResults;
+import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.device.Arguments;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
+import org.nccl4j.device.kernel.RaggedKernels;
+import org.nccl4j.operation.Operation;
+
+/**
+ * All-to-all and all-gather of elements whose counts lie in device memory, where a kernel may have
+ * computed them. All ranks create it together, with the most elements of a call.
+ *
+ * <p>Received elements lie in memory of the exchange, by source rank and without gaps. How many
+ * there are of each rank, and where they begin, is in device memory too: {@link #receivedCounts}
+ * and {@link #receivedOffsets}.
+ *
+ * <p>All ranks make the same calls in the same order, those of all exchanges of a communicator
+ * taken together, also ranks that have no elements. The data are there when the call's stream has
+ * ended it. Where all ranks are GPUs that reach each other's windows, a call is one kernel: it
+ * returns at once, and may be captured into a graph ({@link #isCapturable}); a replay reads the
+ * counts anew. Elsewhere the host reads the counts, so that a call waits for what its stream was
+ * given before and for the other ranks; ranks of one process then need a thread each. Calls are
+ * refused in a {@link Group}.
+ *
+ * <p>Thread safety: one thread at a time. Close it before its communicator.
+ */
+public final class RaggedExchange implements AutoCloseable {
+  private static final String CREATION = "raggedExchange";
+
+  private final CommunicatorState state;
+  private final RaggedConfig config;
+  private final ExchangeChecks checks;
+  private final RaggedResults results;
+  private final RaggedDelivery delivery;
+  private boolean closed;
+
+  private RaggedExchange(
+      CommunicatorState state,
+      RaggedConfig config,
+      ExchangeChecks checks,
+      RaggedResults results,
+      RaggedDelivery delivery) {
+    this.state = state;
+    this.config = config;
+    this.checks = checks;
+    this.results = results;
+    this.delivery = delivery;
+    state.exchangeOpened();
+  }
+
+  /**
+   * Creates an exchange. Collective; ranks of one process need a thread each.
+   *
+   * @param communicator of all ranks
+   * @param sizes the same on all ranks
+   * @throws InvalidArgumentException on all ranks, for sizes that differ
+   * @throws NcclException on all ranks, if one of them lacks memory
+   * @throws InvalidUsageException in a group
+   */
+  public static RaggedExchange create(Communicator communicator, RaggedConfig sizes) {
+    CommunicatorState state = Arguments.notNull(communicator, "communicator").state();
+    GroupScope.refuseInGroup(CREATION);
+    state.checkOpen(CREATION);
+    Arguments.notNull(sizes, "sizes of the ragged exchange");
+    RaggedKernels.Sizes of = sizes.sizes(state.nRanks());
+    ExchangeAgreement agreement = new ExchangeAgreement(state, CREATION, sizes);
+    ExchangeChecks checks = new ExchangeChecks(state, "");
+    RaggedResults results = null;
+    Form form = Form.NONE;
+    NcclException lack = null;
+    try {
+      results = RaggedResults.allocate(state.device(), of);
+      form = new Form(RaggedDirect.mostBlocks(state, of), false);
+    } catch (NcclException e) {
+      lack = e;
+    }
+    try {
+      int blocks = agreement.reach(form, lack).blocks();
+      RaggedDelivery delivery =
+          blocks > 0
+              ? RaggedDirect.create(state, of, blocks, results)
+              : RaggedMessages.create(state, of, agreement, checks, results);
+      return new RaggedExchange(state, sizes, checks, results, delivery);
+    } catch (RuntimeException e) {
+      if (results != null) {
+        results.close();
+      }
+      throw e;
+    }
+  }
+
+  /**
+   * True if calls are kernels, which return at once and may be captured into a graph; the same on
+   * all ranks.
+   */
+  public boolean isCapturable() {
+    return delivery.isCapturable();
+  }
+
+  /** The sizes. */
+  public RaggedConfig config() {
+    return config;
+  }
+
+  /**
+   * The received elements, by source rank; there is room for maxReceived. Valid until this rank's
+   * next call, whose stream may overwrite it. The user may write it too.
+   */
+  public DeviceMemory received() {
+    return delivery.received();
+  }
+
+  /**
+   * The number of elements received from each rank: [nRanks] of the counts' type. It may be the
+   * counts of a call, of this exchange too.
+   */
+  public DeviceMemory receivedCounts() {
+    return results.counts();
+  }
+
+  /**
+   * The first element received from each rank, then the number of all: [nRanks + 1] of the counts'
+   * type.
+   */
+  public DeviceMemory receivedOffsets() {
+    return results.offsets();
+  }
+
+  /**
+   * Sends elements to each rank, and receives those of each.
+   *
+   * @param send the elements by target rank, without gaps; not of {@link #received}
+   * @param counts [nRanks] of the counts' type: the number for each rank, 0 to maxCount
+   * @throws InvalidArgumentException for a memory that is too small, of another device or, of
+   *     counts on a GPU, not aligned to a count, and for elements to send in {@link #received}; on
+   *     all ranks, for a count that is not allowed, for more elements than the send buffer has, and
+   *     for more than maxReceived at a rank. For these a kernel fails the communicator; elsewhere
+   *     nothing changes
+   * @throws InvalidUsageException after close, in a group, and while the stream is captured unless
+   *     {@link #isCapturable}
+   */
+  public void allToAll(DeviceMemory send, DeviceMemory counts, DeviceStream stream) {
+    check(Operation.RAGGED_ALL_TO_ALL, send, counts, state.nRanks(), stream);
+    delivery.allToAll(send, counts, stream);
+  }
+
+  /**
+   * Sends the same elements to all ranks, and receives those of each.
+   *
+   * @param send the elements; not of {@link #received}
+   * @param count one of the counts' type: the number of elements, 0 to maxCount
+   * @throws InvalidArgumentException as {@link #allToAll}
+   * @throws InvalidUsageException as {@link #allToAll}
+   */
+  public void allGather(DeviceMemory send, DeviceMemory count, DeviceStream stream) {
+    check(Operation.RAGGED_ALL_GATHER, send, count, 1, stream);
+    delivery.allGather(send, count, stream);
+  }
+
+  private void check(
+      Operation operation,
+      DeviceMemory send,
+      DeviceMemory counts,
+      int numbers,
+      DeviceStream stream) {
+    String what = operation.method();
+    int bytes = config.countType().bytes();
+    checks.call(what, closed, delivery.isCapturable(), stream);
+    checks.memory(what, "send", send, 0, 1);
+    checks.memory(what, numbers == 1 ? "count" : "counts", counts, (long) numbers * bytes, bytes);
+    long apart = send.address() - received().address();
+    if (apart < received().size() && apart > -send.size()) {
+      throw checks.wrong(
+          what,
+          ErrorId.BUFFER,
+          "the elements to send lie in the memory of the received ones, into which the other ranks"
+              + " write",
+          "copy them, or send them by another exchange");
+    }
+  }
+
+  /**
+   * Frees this rank's memory. Call it after the streams' last use of {@link #received} and the
+   * other memories. Idempotent.
+   */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    delivery.close();
+    results.close();
+    state.exchangeClosed();
+  }
+}

@@ -1,0 +1,109 @@
+package org.nccl4j.api.exchange;
+
+import org.nccl4j.api.group.RaggedCalls;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.window.KernelMemory;
+import org.nccl4j.api.window.KernelMemory.Bytes;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.RaggedKernels;
+
+/**
+ * Exchanges elements by a kernel that stores them into the other ranks' windows, where the received
+ * elements lie. A call is one kernel in its stream, and waits for nothing.
+ */
+public final class RaggedDirect implements RaggedDelivery {
+  private final CommunicatorState state;
+  private final int elementBytes;
+  private final KernelMemory memory;
+  private final DeviceMemory received;
+  private final RaggedCalls calls;
+
+  private RaggedDirect(
+      CommunicatorState state,
+      int elementBytes,
+      KernelMemory memory,
+      DeviceMemory received,
+      RaggedCalls calls) {
+    this.state = state;
+    this.elementBytes = elementBytes;
+    this.memory = memory;
+    this.received = received;
+    this.calls = calls;
+  }
+
+  /**
+   * The most blocks of this rank's kernel, which is loaded then; 0 if it has none, or if a rank's
+   * windows are out of reach.
+   */
+  public static int mostBlocks(CommunicatorState state, RaggedKernels.Sizes sizes) {
+    return state.windows().team().size() == sizes.nRanks()
+        ? state.kernels().raggedKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
+        : 0;
+  }
+
+  /**
+   * Makes the window together with all other ranks.
+   *
+   * @param blocks of the kernel, the same on all ranks
+   * @throws NcclException on all ranks, if one of them lacks memory or cannot map another's
+   */
+  public static RaggedDirect create(
+      CommunicatorState state, RaggedKernels.Sizes sizes, int blocks, RaggedResults results) {
+    RaggedKernels kernels = state.kernels().raggedKernels().orElseThrow();
+    KernelMemory memory =
+        KernelMemory.make(
+            state.windows(),
+            null,
+            () -> new Bytes(kernels.windowBytes(sizes, blocks), kernels.ownBytes(sizes, blocks)));
+    try {
+      DeviceMemory received =
+          memory.shared().slice(kernels.receivedOffset(sizes, blocks), sizes.receivedBytes());
+      RaggedKernels.Memory all =
+          new RaggedKernels.Memory(
+              memory.window().view(), memory.own(), results.counts(), results.offsets());
+      return new RaggedDirect(
+          state,
+          sizes.elementBytes(),
+          memory,
+          received,
+          state.raggedCalls(kernels, sizes, blocks, all));
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public boolean isCapturable() {
+    return true;
+  }
+
+  @Override
+  public DeviceMemory received() {
+    return received;
+  }
+
+  @Override
+  public void allToAll(DeviceMemory send, DeviceMemory counts, DeviceStream stream) {
+    calls.allToAll(send, counts, send.size() / elementBytes, stream);
+  }
+
+  @Override
+  public void allGather(DeviceMemory send, DeviceMemory count, DeviceStream stream) {
+    calls.allGather(send, count, send.size() / elementBytes, stream);
+  }
+
+  /** A closed communicator has freed the window and the plan. */
+  @Override
+  public void close() {
+    received.close();
+    if (state.isClosed()) {
+      memory.own().close();
+      return;
+    }
+    calls.discard();
+    memory.close();
+  }
+}

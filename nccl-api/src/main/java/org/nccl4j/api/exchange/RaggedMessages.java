@@ -1,0 +1,155 @@
+package org.nccl4j.api.exchange;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.RaggedKernels;
+import org.nccl4j.operation.Operation;
+
+/**
+ * Exchanges elements by sends and receives, between ranks that do not all reach each other's
+ * windows. The host reads the counts, gets those of all ranks by an all-gather, and so waits for
+ * the stream and for the other ranks. The elements follow in the stream.
+ */
+public final class RaggedMessages implements RaggedDelivery {
+  private final OperationDispatcher queue;
+  private final RaggedKernels.Sizes sizes;
+  private final ExchangeChecks checks;
+  private final int rank;
+  private final RaggedResults results;
+  private final DeviceMemory received;
+  private final RaggedCounts counts;
+
+  private RaggedMessages(
+      CommunicatorState state,
+      RaggedKernels.Sizes sizes,
+      ExchangeChecks checks,
+      RaggedResults results,
+      DeviceMemory[] memory) {
+    this.queue = state.queue();
+    this.sizes = sizes;
+    this.checks = checks;
+    this.rank = state.rank();
+    this.results = results;
+    received = memory[0];
+    counts = new RaggedCounts(queue, sizes, state.nextExchange(), memory[1], memory[2]);
+  }
+
+  /**
+   * Prepares what is needed besides the results, together with all other ranks.
+   *
+   * @throws NcclException on all ranks, if one of them lacks memory
+   */
+  public static RaggedMessages create(
+      CommunicatorState state,
+      RaggedKernels.Sizes sizes,
+      ExchangeAgreement agreement,
+      ExchangeChecks checks,
+      RaggedResults results) {
+    DeviceMemory[] memory = {};
+    NcclException lack = null;
+    try {
+      long row = RaggedCounts.rowBytes(sizes.nRanks());
+      memory =
+          ExchangeMemory.allocateAll(
+              state.device(), sizes.receivedBytes(), row, sizes.nRanks() * row);
+    } catch (NcclException e) {
+      lack = e;
+    }
+    try {
+      agreement.reach(lack);
+    } catch (RuntimeException e) {
+      for (DeviceMemory each : memory) {
+        each.close();
+      }
+      throw e;
+    }
+    return new RaggedMessages(state, sizes, checks, results, memory);
+  }
+
+  @Override
+  public boolean isCapturable() {
+    return false;
+  }
+
+  @Override
+  public DeviceMemory received() {
+    return received;
+  }
+
+  @Override
+  public void allToAll(DeviceMemory send, DeviceMemory given, DeviceStream stream) {
+    exchange(/* gathers= */ false, send, given, stream);
+  }
+
+  @Override
+  public void allGather(DeviceMemory send, DeviceMemory given, DeviceStream stream) {
+    exchange(/* gathers= */ true, send, given, stream);
+  }
+
+  private void exchange(
+      boolean gathers, DeviceMemory send, DeviceMemory given, DeviceStream stream) {
+    Operation operation = gathers ? Operation.RAGGED_ALL_GATHER : Operation.RAGGED_ALL_TO_ALL;
+    String where = checks.where(operation.method());
+    counts.exchange(where, gathers, given, send.size() / sizes.elementBytes(), stream);
+    write(results.counts(), sizes.nRanks(), peer -> counts.count(peer, rank));
+    write(results.offsets(), sizes.nRanks() + 1, peer -> counts.receivedBefore(peer, rank));
+    GroupScope.run(
+        () -> {
+          for (int distance = 0; distance < sizes.nRanks(); distance++) {
+            int to = (rank + distance) % sizes.nRanks();
+            int from = (rank - distance + sizes.nRanks()) % sizes.nRanks();
+            long sent = gathers ? 0 : counts.sentBefore(rank, to);
+            transfer(Operation.SEND, send, sent, counts.count(rank, to), to, stream);
+            long first = counts.receivedBefore(from, rank);
+            transfer(Operation.RECV, received, first, counts.count(from, rank), from, stream);
+          }
+        });
+  }
+
+  private void transfer(
+      Operation what, DeviceMemory memory, long first, long count, int peer, DeviceStream stream) {
+    if (count > 0) {
+      long bytes = count * sizes.elementBytes();
+      DeviceMemory part = memory.slice(first * sizes.elementBytes(), bytes);
+      queue.call(
+          CallShape.of(what, DataType.UINT8, RedOp.SUM, peer),
+          what == Operation.SEND ? part : null,
+          what == Operation.SEND ? null : part,
+          bytes,
+          stream);
+    }
+  }
+
+  /** A number for each rank. */
+  private interface OfRank {
+    long get(int rank);
+  }
+
+  private void write(DeviceMemory memory, int numbers, OfRank number) {
+    ByteBuffer bytes =
+        ByteBuffer.allocate(numbers * sizes.countBytes()).order(ByteOrder.nativeOrder());
+    for (int i = 0; i < numbers; i++) {
+      if (sizes.wide()) {
+        bytes.putLong(number.get(i));
+      } else {
+        bytes.putInt((int) number.get(i));
+      }
+    }
+    memory.write(0, bytes.flip());
+  }
+
+  @Override
+  public void close() {
+    received.close();
+    counts.close();
+  }
+}

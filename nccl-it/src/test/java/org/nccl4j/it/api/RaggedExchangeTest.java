@@ -1,0 +1,258 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.api.RaggedConfig;
+import org.nccl4j.api.RaggedExchange;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** All-to-all and all-gather by counts in device memory, on the host device. */
+@Timeout(120)
+class RaggedExchangeTest {
+  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final int CALLS = 9;
+
+  private static void calls(Ranks ranks, RaggedConfig config) throws Exception {
+    System.out.println("seed " + SEED);
+    ranks.run((comm, stream) -> RaggedCalls.run(comm, stream, config, CALLS, SEED));
+  }
+
+  private static RaggedConfig sizes(int elementBytes, long maxCount, long maxReceived) {
+    return new RaggedConfig(elementBytes, maxCount, maxReceived, DataType.INT64);
+  }
+
+  @Test
+  void elementsOfAllSizesOnSomeRanks() throws Exception {
+    for (int n = 1; n <= 5; n++) {
+      try (Ranks ranks = new Ranks(n)) {
+        for (int elementBytes : new int[] {1, 2, 4, 8, 3, 48}) {
+          calls(ranks, sizes(elementBytes, 101, n * 101L));
+        }
+      }
+    }
+  }
+
+  @Test
+  void countsOfInt32AndSmallBounds() throws Exception {
+    try (Ranks ranks = new Ranks(3)) {
+      calls(ranks, new RaggedConfig(2, 5000, 7001, DataType.INT32));
+      calls(ranks, new RaggedConfig(1, 1, 1, DataType.INT32));
+      calls(ranks, sizes(8, 40, 60));
+    }
+  }
+
+  @Test
+  void ranksOfSeveralHosts() throws Exception {
+    try (Ranks ranks = Ranks.onHosts("aabab", CommunicatorConfig.defaults())) {
+      calls(ranks, sizes(4, 3000, 15000));
+    }
+  }
+
+  @Test
+  void sizesThatNoExchangeHasAreRefused() {
+    for (Runnable wrong :
+        new Runnable[] {
+          () -> sizes(0, 1, 1),
+          () -> sizes(1, 0, 1),
+          () -> sizes(1, 1, 0),
+          () -> sizes(1 << 20, 1L << 31, 1),
+          () -> new RaggedConfig(1, 1, 1L << 31, DataType.INT32),
+          () -> new RaggedConfig(1, 1, 1, DataType.UINT32)
+        }) {
+      InvalidArgumentException e = assertThrows(InvalidArgumentException.class, wrong::run);
+      assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+    }
+  }
+
+  private static DeviceMemory longs(long... values) {
+    ByteBuffer data = ByteBuffer.allocate(8 * values.length).order(ByteOrder.nativeOrder());
+    data.asLongBuffer().put(values);
+    DeviceMemory memory = Devices.host().allocate(8L * values.length);
+    memory.write(0, data);
+    return memory;
+  }
+
+  private static long[] longs(DeviceMemory memory) {
+    ByteBuffer data = ByteBuffer.allocate((int) memory.size()).order(ByteOrder.nativeOrder());
+    memory.read(0, data);
+    long[] values = new long[data.capacity() / 8];
+    data.flip().asLongBuffer().get(values);
+    return values;
+  }
+
+  /** A refusal changes nothing: the same exchange goes on with the ranks in step. */
+  @Test
+  void countsThatAreNotAllowedAreAnErrorOfAllRanks() throws Exception {
+    try (Ranks ranks = new Ranks(3)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (RaggedExchange exchange = RaggedExchange.create(comm, sizes(4, 10, 20));
+                DeviceMemory send = Devices.host().allocate(4 * 15)) {
+              exchange.received().fill((byte) 0x5a);
+              refused(
+                  "rank 1 has the count 11 for rank 2",
+                  () -> exchange.allToAll(send, longs(0, 0, rank == 1 ? 11 : 0), stream));
+              refused(
+                  "rank 0 has the count -1 for rank 1",
+                  () -> exchange.allToAll(send, longs(0, rank == 0 ? -1 : 0, 0), stream));
+              refused(
+                  "rank 2 sends 16 elements, more than its send buffer has, 15",
+                  () -> exchange.allToAll(send, longs(5, 5, rank == 2 ? 6 : 5), stream));
+              refused(
+                  "rank 1 would receive 21 elements, more than the exchange allows, 20",
+                  () -> exchange.allToAll(send, longs(0, 7, 0), stream));
+              refused(
+                  "rank 0 has the count %d for rank 0".formatted(Long.MIN_VALUE),
+                  () -> exchange.allGather(send, longs(rank == 0 ? Long.MIN_VALUE : 1), stream));
+              refused(
+                  "rank 0 would receive 24 elements",
+                  () -> exchange.allGather(send, longs(8), stream));
+              for (long word : longs(exchange.received().slice(0, 72))) {
+                assertEquals(0x5a5a5a5a5a5a5a5aL, word);
+              }
+              send.fill((byte) 1);
+              exchange.allToAll(send, longs(1, 2, 3), stream);
+              stream.synchronize();
+              assertEquals(3L * (rank + 1), longs(exchange.receivedOffsets())[3]);
+            }
+          });
+    }
+  }
+
+  @Test
+  void wrongCallsAreRefusedAndChangeNothing() throws Exception {
+    RaggedConfig config = sizes(4, 10, 20);
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            refused("group", () -> Group.run(() -> RaggedExchange.create(comm, config)));
+            RaggedExchange exchange = RaggedExchange.create(comm, config);
+            assertFalse(exchange.isCapturable());
+            assertEquals(config, exchange.config());
+            try (DeviceMemory send = Devices.host().allocate(80);
+                DeviceMemory counts = longs(3, 4)) {
+              refused("send", () -> exchange.allToAll(null, counts, stream));
+              refused("counts", () -> exchange.allToAll(send, null, stream));
+              DeviceMemory few = counts.slice(0, 8);
+              refused("counts has 8 bytes of 16", () -> exchange.allToAll(send, few, stream));
+              DeviceMemory received = exchange.received().slice(4, 8);
+              refused("received ones", () -> exchange.allToAll(received, counts, stream));
+              refused("group", () -> Group.run(() -> exchange.allToAll(send, counts, stream)));
+              refused("experts or ragged ones", comm::suspend);
+              exchange.allGather(send, few, stream);
+              exchange.close();
+              exchange.close();
+              refused("closed", () -> exchange.allToAll(send, counts, stream));
+              assertFalse(exchange.received().isOpen());
+            }
+            comm.suspend();
+            comm.resume();
+          });
+    }
+  }
+
+  /** The counts that a call has brought are those of the way back. */
+  @Test
+  void countsOfACallAreThoseOfTheNext() throws Exception {
+    try (Ranks ranks = new Ranks(3)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (RaggedExchange there = RaggedExchange.create(comm, sizes(8, 10, 30));
+                RaggedExchange back = RaggedExchange.create(comm, sizes(8, 10, 30));
+                DeviceMemory send = longs(0, 1, 2, 3, 4, 5);
+                DeviceMemory counts = longs(rank, 3 - rank, 2)) {
+              there.allToAll(send, counts, stream);
+              back.allToAll(there.received(), there.receivedCounts(), stream);
+              back.allToAll(there.received(), there.receivedCounts(), stream);
+              stream.synchronize();
+              long[] returned = longs(back.received());
+              for (int i = 0; i < 5; i++) {
+                assertEquals(i, returned[i]);
+              }
+              assertEquals(3L - rank, longs(back.receivedCounts())[1]);
+            }
+          });
+    }
+  }
+
+  @Test
+  void ranksInDifferentCallsAreToldAndGoOn() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            try (RaggedExchange first = RaggedExchange.create(comm, sizes(4, 10, 20));
+                RaggedExchange second = RaggedExchange.create(comm, sizes(4, 10, 20));
+                DeviceMemory send = Devices.host().allocate(80);
+                DeviceMemory counts = longs(3, 4)) {
+              NcclException e =
+                  refused(
+                      "rank %d is in an all-to-all of exchange %d".formatted(1 - rank, 2 - rank),
+                      () -> (rank == 0 ? first : second).allToAll(send, counts, stream));
+              assertEquals(ErrorId.CALLS_DIFFER, e.id());
+              refused(
+                  rank == 0
+                      ? "rank 1 is in an all-gather of exchange 1, and this rank in an all-to-all"
+                      : "rank 0 is in an all-to-all of exchange 1, and this rank in an all-gather",
+                  () -> {
+                    if (rank == 0) {
+                      first.allToAll(send, counts, stream);
+                    } else {
+                      first.allGather(send, counts, stream);
+                    }
+                  });
+              first.allToAll(send, counts, stream);
+              second.allToAll(send, counts, stream);
+              stream.synchronize();
+              assertEquals(3L + rank, longs(second.receivedCounts())[0]);
+            }
+          });
+    }
+  }
+
+  private static NcclException refused(String word, Runnable call) {
+    NcclException e = assertThrows(NcclException.class, call::run);
+    assertTrue(
+        e instanceof InvalidArgumentException || e instanceof InvalidUsageException, e.toString());
+    assertTrue(e.getMessage().contains(word), e.getMessage());
+    assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+    return e;
+  }
+
+  @Test
+  void differentSizesAreRefusedOnAllRanks() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      int refused = 0;
+      for (FutureTask<Void> task :
+          ranks.start(
+              (comm, stream) -> RaggedExchange.create(comm, sizes(4, 10 + comm.rank(), 9)))) {
+        Throwable cause =
+            assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS)).getCause();
+        assertTrue(cause.getMessage().contains("maxCount=11"), cause.getMessage());
+        refused++;
+      }
+      assertEquals(2, refused);
+      calls(ranks, sizes(4, 10, 20));
+    }
+  }
+}
