@@ -19,7 +19,7 @@ typedef struct {
                              // then its sendElements
   uint64_t flags;            // uint64_t[blocks][NCCL4J_RAGGED_RANKS]: the last call for which that rank's block has
                              // stored all
-  uint64_t received;         // elements by source rank
+  uint64_t received;         // elements by source rank; may lie in another window
   uint64_t calls;            // address of own memory: uint64_t[blocks], each block's calls so far
   uint64_t receivedCounts;   // address: [nRanks], elements from each rank
   uint64_t receivedOffsets;  // address: [nRanks + 1], each rank's first element, then all elements

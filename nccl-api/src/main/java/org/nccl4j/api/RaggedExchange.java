@@ -8,6 +8,7 @@ import org.nccl4j.api.exchange.RaggedMessages;
 import org.nccl4j.api.exchange.RaggedResults;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -23,9 +24,9 @@ import org.nccl4j.operation.Operation;
  * All-to-all and all-gather of elements whose counts lie in device memory, where a kernel may have
  * computed them. All ranks create it together, with the most elements of a call.
  *
- * <p>Received elements lie in memory of the exchange, by source rank and without gaps. How many
- * there are of each rank, and where they begin, is in device memory too: {@link #receivedCounts}
- * and {@link #receivedOffsets}.
+ * <p>Received elements lie in memory of the exchange, or in a window of the user's, by source rank
+ * and without gaps. How many there are of each rank, and where they begin, is in device memory too:
+ * {@link #receivedCounts} and {@link #receivedOffsets}.
  *
  * <p>All ranks make the same calls in the same order, those of all exchanges of a communicator
  * taken together, also ranks that have no elements. The data are there when the call's stream has
@@ -42,6 +43,10 @@ public final class RaggedExchange implements AutoCloseable {
 
   private final CommunicatorState state;
   private final RaggedConfig config;
+
+  /** The user's window for the received elements; null for memory of the exchange. */
+  private final RegisteredWindow target;
+
   private final ExchangeChecks checks;
   private final RaggedResults results;
   private final RaggedDelivery delivery;
@@ -50,11 +55,13 @@ public final class RaggedExchange implements AutoCloseable {
   private RaggedExchange(
       CommunicatorState state,
       RaggedConfig config,
+      RegisteredWindow target,
       ExchangeChecks checks,
       RaggedResults results,
       RaggedDelivery delivery) {
     this.state = state;
     this.config = config;
+    this.target = target;
     this.checks = checks;
     this.results = results;
     this.delivery = delivery;
@@ -71,17 +78,43 @@ public final class RaggedExchange implements AutoCloseable {
    * @throws InvalidUsageException in a group
    */
   public static RaggedExchange create(Communicator communicator, RaggedConfig sizes) {
+    return create(communicator, sizes, (RegisteredWindow) null);
+  }
+
+  /**
+   * Creates an exchange that receives into a window, as {@link #create(Communicator,
+   * RaggedConfig)}.
+   *
+   * @param received a window of the communicator, the same on all ranks, of at least maxReceived
+   *     elements. Close the exchange before it is deregistered
+   * @throws InvalidArgumentException as there; on all ranks, for a window that is too small
+   * @throws InvalidUsageException as there; on all ranks, for a window that is not of this
+   *     communicator or not registered any more
+   */
+  public static RaggedExchange create(
+      Communicator communicator, RaggedConfig sizes, Window received) {
+    return create(
+        communicator, sizes, Arguments.notNull(received, "window of the elements").registered());
+  }
+
+  /** The sizes and the window on which ranks agree; window 0 is none. */
+  private record Agreed(RaggedConfig sizes, long window) {}
+
+  private static RaggedExchange create(
+      Communicator communicator, RaggedConfig sizes, RegisteredWindow target) {
     CommunicatorState state = Arguments.notNull(communicator, "communicator").state();
     GroupScope.refuseInGroup(CREATION);
     state.checkOpen(CREATION);
     Arguments.notNull(sizes, "sizes of the ragged exchange");
     RaggedKernels.Sizes of = sizes.sizes(state.nRanks());
-    ExchangeAgreement agreement = new ExchangeAgreement(state, CREATION, sizes);
+    Agreed agreed = new Agreed(sizes, target == null ? 0 : target.number());
+    ExchangeAgreement agreement = new ExchangeAgreement(state, CREATION, agreed);
     ExchangeChecks checks = new ExchangeChecks(state, "");
     RaggedResults results = null;
     Form form = Form.NONE;
     NcclException lack = null;
     try {
+      checkTarget(state, of, target);
       results = RaggedResults.allocate(state.device(), of);
       form = new Form(RaggedDirect.mostBlocks(state, of), false);
     } catch (NcclException e) {
@@ -91,14 +124,40 @@ public final class RaggedExchange implements AutoCloseable {
       int blocks = agreement.reach(form, lack).blocks();
       RaggedDelivery delivery =
           blocks > 0
-              ? RaggedDirect.create(state, of, blocks, results)
-              : RaggedMessages.create(state, of, agreement, checks, results);
-      return new RaggedExchange(state, sizes, checks, results, delivery);
+              ? RaggedDirect.create(state, of, blocks, target, results)
+              : RaggedMessages.create(state, of, agreement, checks, target, results);
+      return new RaggedExchange(state, sizes, target, checks, results, delivery);
     } catch (RuntimeException e) {
       if (results != null) {
         results.close();
       }
       throw e;
+    }
+  }
+
+  private static void checkTarget(
+      CommunicatorState state, RaggedKernels.Sizes sizes, RegisteredWindow target) {
+    if (target == null) {
+      return;
+    }
+    if (!state.windows().has(target)) {
+      throw new InvalidUsageException(
+          ErrorId.HANDLE,
+          "%s on rank %d of communicator %s: the window is not registered with it"
+              .formatted(CREATION, state.rank(), state.name()),
+          "pass a window of the same communicator before it is deregistered");
+    }
+    if (target.memory().size() < sizes.receivedBytes()) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "%s on rank %d of communicator %s: the window has %d bytes of %d"
+              .formatted(
+                  CREATION,
+                  state.rank(),
+                  state.name(),
+                  target.memory().size(),
+                  sizes.receivedBytes()),
+          "register a larger one, or pass a smaller maxReceived");
     }
   }
 
@@ -116,8 +175,9 @@ public final class RaggedExchange implements AutoCloseable {
   }
 
   /**
-   * The received elements, by source rank; there is room for maxReceived. Valid until this rank's
-   * next call, whose stream may overwrite it. The user may write it too.
+   * The received elements, by source rank; there is room for maxReceived. They lie in the window of
+   * the exchange's creation, or else in memory of the exchange. Valid until this rank's next call,
+   * whose stream may overwrite it. The user may write it too.
    */
   public DeviceMemory received() {
     return delivery.received();
@@ -179,6 +239,12 @@ public final class RaggedExchange implements AutoCloseable {
     String what = operation.method();
     int bytes = config.countType().bytes();
     checks.call(what, closed, delivery.isCapturable(), stream);
+    if (target != null && target.isDropped()) {
+      throw new InvalidUsageException(
+          ErrorId.HANDLE,
+          checks.where(what) + "the window of the received elements is not registered any more",
+          "close the exchange before its window is deregistered");
+    }
     checks.memory(what, "send", send, 0, 1);
     checks.memory(what, numbers == 1 ? "count" : "counts", counts, (long) numbers * bytes, bytes);
     long apart = send.address() - received().address();

@@ -4,10 +4,12 @@ import org.nccl4j.api.group.RaggedCalls;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.KernelMemory.Bytes;
+import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.RaggedKernels;
+import org.nccl4j.device.symmetric.WindowView;
 
 /**
  * Exchanges elements by a kernel that stores them into the other ranks' windows, where the received
@@ -47,32 +49,50 @@ public final class RaggedDirect implements RaggedDelivery {
    * Makes the window together with all other ranks.
    *
    * @param blocks of the kernel, the same on all ranks
+   * @param target the user's window for the received elements; null for memory of the exchange
    * @throws NcclException on all ranks, if one of them lacks memory or cannot map another's
    */
   public static RaggedDirect create(
-      CommunicatorState state, RaggedKernels.Sizes sizes, int blocks, RaggedResults results) {
+      CommunicatorState state,
+      RaggedKernels.Sizes sizes,
+      int blocks,
+      RegisteredWindow target,
+      RaggedResults results) {
     RaggedKernels kernels = state.kernels().raggedKernels().orElseThrow();
+    long control = kernels.controlBytes(sizes, blocks);
+    long shared = control + (target == null ? sizes.receivedBytes() : 0);
     KernelMemory memory =
         KernelMemory.make(
-            state.windows(),
-            null,
-            () -> new Bytes(kernels.windowBytes(sizes, blocks), kernels.ownBytes(sizes, blocks)));
+            state.windows(), null, () -> new Bytes(shared, kernels.ownBytes(sizes, blocks)));
     try {
-      DeviceMemory received =
-          memory.shared().slice(kernels.receivedOffset(sizes, blocks), sizes.receivedBytes());
+      WindowView view = memory.window().view();
       RaggedKernels.Memory all =
           new RaggedKernels.Memory(
-              memory.window().view(), memory.own(), results.counts(), results.offsets());
+              view,
+              target == null ? control : first(target.view()) - first(view),
+              memory.own(),
+              results.counts(),
+              results.offsets());
+      DeviceMemory received =
+          target == null
+              ? memory.shared().slice(control, sizes.receivedBytes())
+              : target.memory().slice(0, sizes.receivedBytes());
+      RegisteredWindow of = target == null ? memory.window() : target;
       return new RaggedDirect(
           state,
           sizes.elementBytes(),
           memory,
           received,
-          state.raggedCalls(kernels, sizes, blocks, all));
+          state.raggedCalls(new RaggedCalls.Exchange(sizes, blocks, of, all)));
     } catch (RuntimeException e) {
       memory.close();
       throw e;
     }
+  }
+
+  /** The address of the first rank's part of a window, in the flat range. */
+  private static long first(WindowView view) {
+    return view.peers().get(0).address();
   }
 
   @Override

@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -46,6 +47,7 @@ public final class RaggedMessages implements RaggedDelivery {
   /**
    * Prepares what is needed besides the results, together with all other ranks.
    *
+   * @param target the user's window for the received elements; null for memory of the exchange
    * @throws NcclException on all ranks, if one of them lacks memory
    */
   public static RaggedMessages create(
@@ -53,6 +55,7 @@ public final class RaggedMessages implements RaggedDelivery {
       RaggedKernels.Sizes sizes,
       ExchangeAgreement agreement,
       ExchangeChecks checks,
+      RegisteredWindow target,
       RaggedResults results) {
     DeviceMemory[] memory = {};
     NcclException lack = null;
@@ -60,7 +63,10 @@ public final class RaggedMessages implements RaggedDelivery {
       long row = RaggedCounts.rowBytes(sizes.nRanks());
       memory =
           ExchangeMemory.allocateAll(
-              state.device(), sizes.receivedBytes(), row, sizes.nRanks() * row);
+              state.device(),
+              target == null ? sizes.receivedBytes() : 0,
+              row,
+              sizes.nRanks() * row);
     } catch (NcclException e) {
       lack = e;
     }
@@ -71,6 +77,10 @@ public final class RaggedMessages implements RaggedDelivery {
         each.close();
       }
       throw e;
+    }
+    if (target != null) {
+      memory[0].close();
+      memory[0] = target.memory().slice(0, sizes.receivedBytes());
     }
     return new RaggedMessages(state, sizes, checks, results, memory);
   }

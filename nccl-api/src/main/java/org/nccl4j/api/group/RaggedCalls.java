@@ -1,6 +1,7 @@
 package org.nccl4j.api.group;
 
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -8,6 +9,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
@@ -19,25 +21,43 @@ import org.nccl4j.operation.Operation;
  */
 public final class RaggedCalls {
   private final Launcher launcher;
+  private final KernelCommunicator kernels;
   private final long mostBytes;
+  private final RegisteredWindow received;
   private final RaggedKernels.Plan plan;
 
-  private RaggedCalls(Launcher launcher, RaggedKernels.Sizes sizes, RaggedKernels.Plan plan) {
+  private RaggedCalls(
+      Launcher launcher, KernelCommunicator kernels, Exchange exchange, RaggedKernels.Plan plan) {
     this.launcher = launcher;
-    this.mostBytes = sizes.maxCount() * sizes.elementBytes();
+    this.kernels = kernels;
+    this.mostBytes = exchange.sizes.maxCount() * exchange.sizes.elementBytes();
+    this.received = exchange.received;
     this.plan = plan;
   }
 
-  /** Prepares the kernel of an exchange; as {@link RaggedKernels#prepare}. */
-  public static RaggedCalls prepare(
-      Launcher launcher,
-      RaggedKernels kernels,
+  /**
+   * An exchange.
+   *
+   * @param blocks of its kernel
+   * @param received the window of the received elements
+   */
+  public record Exchange(
       RaggedKernels.Sizes sizes,
       int blocks,
-      RaggedKernels.Memory memory) {
+      RegisteredWindow received,
+      RaggedKernels.Memory memory) {}
+
+  /** Prepares the kernel of an exchange; as {@link RaggedKernels#prepare}. */
+  public static RaggedCalls prepare(
+      Launcher launcher, KernelCommunicator kernels, Exchange exchange) {
     launcher.enter();
     try {
-      return new RaggedCalls(launcher, sizes, kernels.prepare(sizes, blocks, memory));
+      RaggedKernels.Plan plan =
+          kernels
+              .raggedKernels()
+              .orElseThrow()
+              .prepare(exchange.sizes, exchange.blocks, exchange.memory);
+      return new RaggedCalls(launcher, kernels, exchange, plan);
     } finally {
       launcher.leave();
     }
@@ -69,6 +89,7 @@ public final class RaggedCalls {
       launcher.enter();
       try {
         long shape = CallShape.of(operation, DataType.UINT8, RedOp.SUM, 0);
+        received.use(kernels.nextLaunch());
         launcher.launchOther(preparation.plan(), send, null, stream, shape, mostBytes);
         launcher.tell(operation.key(), mostBytes, DataType.UINT8, 0, stream);
       } finally {

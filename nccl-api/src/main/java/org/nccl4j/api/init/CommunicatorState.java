@@ -286,9 +286,8 @@ public final class CommunicatorState {
   }
 
   /** Prepares the kernel of a ragged exchange; as {@link RaggedKernels#prepare}. */
-  public RaggedCalls raggedCalls(
-      RaggedKernels kernels, RaggedKernels.Sizes sizes, int blocks, RaggedKernels.Memory memory) {
-    return RaggedCalls.prepare(engine().launcher(), kernels, sizes, blocks, memory);
+  public RaggedCalls raggedCalls(RaggedCalls.Exchange exchange) {
+    return RaggedCalls.prepare(engine().launcher(), kernels(), exchange);
   }
 
   /**

@@ -32,12 +32,19 @@ public interface RaggedKernels {
   /**
    * Memory of an exchange on one rank.
    *
-   * @param window of {@link #windowBytes}; zeros before any rank launches
+   * @param window begins with {@link #controlBytes}; zeros before any rank launches
+   * @param received where the received elements lie, in bytes from the begin of the window, also in
+   *     another window of the flat range; the same on all ranks
    * @param own of {@link #ownBytes}; zeros
    * @param counts [nRanks]: elements received from each rank
    * @param offsets [nRanks + 1]: the first element from each rank, then all elements
    */
-  record Memory(WindowView window, DeviceMemory own, DeviceMemory counts, DeviceMemory offsets) {}
+  record Memory(
+      WindowView window,
+      long received,
+      DeviceMemory own,
+      DeviceMemory counts,
+      DeviceMemory offsets) {}
 
   /**
    * Loads the kernels, and returns the most blocks that this device has room for at once; 0 if it
@@ -45,11 +52,8 @@ public interface RaggedKernels {
    */
   int mostBlocks(Sizes sizes);
 
-  /** Bytes of the window that the ranks write into. */
-  long windowBytes(Sizes sizes, int blocks);
-
-  /** The place of the received elements in the window. */
-  long receivedOffset(Sizes sizes, int blocks);
+  /** Bytes of a window by which the kernels of all ranks exchange counts and meet. */
+  long controlBytes(Sizes sizes, int blocks);
 
   /** Bytes of a rank's own memory. */
   long ownBytes(Sizes sizes, int blocks);

@@ -5,10 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.Random;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.RaggedConfig;
 import org.nccl4j.api.RaggedExchange;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -22,6 +24,9 @@ final class RaggedCalls implements AutoCloseable {
 
   /** Bytes behind the memories that a call may write. */
   private static final int BEYOND = 64;
+
+  /** Of a window in its memory. */
+  private static final int OFFSET = 4096;
 
   private final RaggedConfig config;
   private final Communicator comm;
@@ -42,15 +47,19 @@ final class RaggedCalls implements AutoCloseable {
   private int skip;
   private boolean keepsPlace;
 
-  /** Creates the exchange; the seed is the same on all ranks. */
+  /** Creates an exchange; the seed is the same on all ranks. */
   RaggedCalls(Communicator comm, RaggedConfig config, long seed) {
+    this(comm, config, RaggedExchange.create(comm, config), seed);
+  }
+
+  private RaggedCalls(Communicator comm, RaggedConfig config, RaggedExchange exchange, long seed) {
     this.config = config;
     this.comm = comm;
     this.random = new Random(seed);
     n = comm.nRanks();
     me = comm.rank();
     countBytes = config.countType().bytes();
-    exchange = RaggedExchange.create(comm, config);
+    this.exchange = exchange;
     counts = comm.device().allocate((long) n * countBytes);
     send = comm.device().allocate(n * config.maxCount() * config.elementBytes() + BEYOND);
   }
@@ -59,13 +68,41 @@ final class RaggedCalls implements AutoCloseable {
   static void run(
       Communicator comm, DeviceStream stream, RaggedConfig config, int calls, long seed) {
     try (RaggedCalls all = new RaggedCalls(comm, config, seed)) {
-      for (int call = 0; call < calls; call++) {
-        boolean gathers = call % 3 == 2;
-        all.draw(gathers);
-        all.call(gathers, stream);
-        stream.synchronize();
-        all.check(gathers);
+      all.make(calls, stream);
+    }
+  }
+
+  /** The same with a window for the received elements, whose first byte is not its memory's. */
+  static void runInWindow(
+      Communicator comm, DeviceStream stream, RaggedConfig config, int calls, long seed) {
+    long bytes = config.maxReceived() * config.elementBytes();
+    try (DeviceMemory memory = comm.device().memAlloc(OFFSET + bytes + BEYOND)) {
+      DeviceMemory part = memory.slice(OFFSET, bytes + BEYOND);
+      Window window = comm.registerWindow(part);
+      try (RaggedCalls all =
+          new RaggedCalls(comm, config, RaggedExchange.create(comm, config, window), seed)) {
+        memory.fill(POISON);
+        all.make(calls, stream);
+        assertEquals(part.address(), all.exchange.received().address());
+        same(ByteBuffer.wrap(poison()), memory.slice(OFFSET + bytes, BEYOND), "behind the window");
       }
+      comm.deregisterWindow(window);
+    }
+  }
+
+  private static byte[] poison() {
+    byte[] poison = new byte[BEYOND];
+    Arrays.fill(poison, POISON);
+    return poison;
+  }
+
+  private void make(int calls, DeviceStream stream) {
+    for (int call = 0; call < calls; call++) {
+      boolean gathers = call % 3 == 2;
+      draw(gathers);
+      call(gathers, stream);
+      stream.synchronize();
+      check(gathers);
     }
   }
 

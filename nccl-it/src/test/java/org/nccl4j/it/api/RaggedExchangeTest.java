@@ -17,6 +17,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.RaggedConfig;
 import org.nccl4j.api.RaggedExchange;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -63,6 +64,51 @@ class RaggedExchangeTest {
   void ranksOfSeveralHosts() throws Exception {
     try (Ranks ranks = Ranks.onHosts("aabab", CommunicatorConfig.defaults())) {
       calls(ranks, sizes(4, 3000, 15000));
+    }
+  }
+
+  @Test
+  void elementsThatAreReceivedIntoWindows() throws Exception {
+    System.out.println("seed " + SEED);
+    try (Ranks ranks = new Ranks(3)) {
+      ranks.run(
+          (comm, stream) -> {
+            RaggedCalls.runInWindow(comm, stream, sizes(3, 200, 600), CALLS, SEED);
+            RaggedCalls.runInWindow(comm, stream, sizes(8, 1000, 1500), CALLS, SEED);
+          });
+    }
+  }
+
+  @Test
+  void windowsThatNoExchangeCanReceiveIntoAreRefused() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = comm.device().memAlloc(64);
+                DeviceMemory other = comm.device().memAlloc(64);
+                DeviceMemory counts = longs(1, 2)) {
+              Window window = comm.registerWindow(memory);
+              Window second = comm.registerWindow(other);
+              refused(
+                  "has 64 bytes of 72", () -> RaggedExchange.create(comm, sizes(8, 9, 9), window));
+              refused(
+                  "window=" + (comm.rank() + 1),
+                  () ->
+                      RaggedExchange.create(
+                          comm, sizes(8, 8, 8), comm.rank() == 0 ? window : second));
+              refused("window", () -> RaggedExchange.create(comm, sizes(8, 8, 8), (Window) null));
+              try (RaggedExchange exchange = RaggedExchange.create(comm, sizes(8, 4, 8), window)) {
+                refused("received ones", () -> exchange.allToAll(memory, counts, stream));
+                exchange.allToAll(other, counts, stream);
+                stream.synchronize();
+                comm.deregisterWindow(window);
+                refused("not registered any more", () -> exchange.allToAll(other, counts, stream));
+              }
+              refused(
+                  "not registered with it",
+                  () -> RaggedExchange.create(comm, sizes(8, 4, 8), window));
+            }
+          });
     }
   }
 

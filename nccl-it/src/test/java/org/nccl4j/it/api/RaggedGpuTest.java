@@ -70,6 +70,19 @@ class RaggedGpuTest {
   }
 
   @Test
+  void elementsThatAreReceivedIntoWindows() throws Exception {
+    System.out.println("seed " + SEED);
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      ranks.run(
+          (comm, stream) -> {
+            RaggedCalls.runInWindow(comm, stream, sizes(3, 5000, n * 5000L), CALLS, SEED);
+            RaggedCalls.runInWindow(comm, stream, sizes(16, 70_000, n * 40_000L), CALLS, SEED);
+          });
+    }
+  }
+
+  @Test
   void aSingleRank() throws Exception {
     try (Ranks ranks = ranks(Devices.cuda().list().subList(0, 1))) {
       calls(ranks, sizes(3, 5000, 4000));

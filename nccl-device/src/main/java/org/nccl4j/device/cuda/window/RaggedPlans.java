@@ -44,12 +44,7 @@ public final class RaggedPlans implements RaggedKernels {
   }
 
   @Override
-  public long windowBytes(Sizes sizes, int blocks) {
-    return receivedOffset(sizes, blocks) + aligned(sizes.receivedBytes());
-  }
-
-  @Override
-  public long receivedOffset(Sizes sizes, int blocks) {
+  public long controlBytes(Sizes sizes, int blocks) {
     return flags(sizes) + aligned((long) Long.BYTES * RANKS * blocks);
   }
 
@@ -88,7 +83,7 @@ public final class RaggedPlans implements RaggedKernels {
         .putLong(RaggedArguments.STRIDE, peers.size() == 1 ? 0 : peers.get(1).address() - first)
         .putLong(RaggedArguments.LINES, 0)
         .putLong(RaggedArguments.FLAGS, flags(sizes))
-        .putLong(RaggedArguments.RECEIVED, receivedOffset(sizes, blocks))
+        .putLong(RaggedArguments.RECEIVED, memory.received())
         .putLong(RaggedArguments.CALLS, memory.own().address())
         .putLong(RaggedArguments.RECEIVED_COUNTS, memory.counts().address())
         .putLong(RaggedArguments.RECEIVED_OFFSETS, memory.offsets().address())

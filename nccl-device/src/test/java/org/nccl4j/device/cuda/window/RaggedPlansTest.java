@@ -39,8 +39,7 @@ class RaggedPlansTest extends AgainstFakeCuda {
       var communicator = ranks.communicators().get(1);
       RaggedKernels kernels = communicator.raggedKernels().orElseThrow();
       assertEquals(1, kernels.mostBlocks(SIZES), "18000 bytes");
-      assertEquals(128 + 2 * 8 * 32, kernels.receivedOffset(SIZES, 2));
-      assertEquals(128 + 2 * 8 * 32 + 18048, kernels.windowBytes(SIZES, 2));
+      assertEquals(128 + 2 * 8 * 32, kernels.controlBytes(SIZES, 2));
       assertEquals(16, kernels.ownBytes(SIZES, 2));
       DeviceMemory offsets = memory.slice(64, 64);
       RaggedKernels.Plan plans =
@@ -48,7 +47,7 @@ class RaggedPlansTest extends AgainstFakeCuda {
               SIZES,
               2,
               new RaggedKernels.Memory(
-                  windows.sends.get(1), memory.slice(128, 16), memory, offsets));
+                  windows.sends.get(1), -4096, memory.slice(128, 16), memory, offsets));
       DeviceMemory counts = memory.slice(256, 16);
       CudaKernelPlan plan = (CudaKernelPlan) plans.allGather(counts, 70);
       assertEquals(1, plan.arguments().getInt(RaggedArguments.GATHERS));
@@ -64,6 +63,7 @@ class RaggedPlansTest extends AgainstFakeCuda {
       assertEquals(0, arguments.getInt(RaggedArguments.GATHERS));
       assertEquals(1, arguments.getInt(RaggedArguments.WIDE));
       assertEquals(12, arguments.getInt(RaggedArguments.ELEMENT_BYTES));
+      assertEquals(-4096, arguments.getLong(RaggedArguments.RECEIVED));
       assertEquals(1500, arguments.getLong(RaggedArguments.MAX_RECEIVED));
       assertEquals(offsets.address(), arguments.getLong(RaggedArguments.RECEIVED_OFFSETS));
       long first = windows.sends.get(1).peers().get(0).address();
