@@ -124,35 +124,28 @@ final class RaggedTimes {
     }
 
     void print() {
-      double graph =
-          exchange.isCapturable() ? time(stream, s -> exchange.allToAll(send, counts, s)) : 0;
-      double graphV = exchange.isCapturable() ? time(stream, this::allToAllV) : 0;
-      double graphPlain = exchange.isCapturable() ? time(stream, this::allToAll) : 0;
-      double eager = inARow(stream, s -> exchange.allToAll(send, counts, s));
-      double eagerV = inARow(stream, this::allToAllV);
-      double eagerRead = inARow(stream, this::readAndAllToAllV);
-      double eagerPlain = inARow(stream, this::allToAll);
-      double gather =
-          exchange.isCapturable() ? time(stream, s -> exchange.allGather(send, counts, s)) : 0;
+      StringBuilder text = new StringBuilder();
+      text.append(
+          "%d ranks, up to %d elements of %d bytes for each, %d bytes on average:%n"
+              .formatted(comm.nRanks(), sizes.maxCount(), sizes.elementBytes(), average));
+      if (exchange.isCapturable()) {
+        text.append(
+            "  graph: ragged %.1f us, allToAllV %.1f us, allToAll %.1f us; ragged all-gather %.1f us%n"
+                .formatted(
+                    time(stream, s -> exchange.allToAll(send, counts, s)),
+                    time(stream, this::allToAllV),
+                    time(stream, this::allToAll),
+                    time(stream, s -> exchange.allGather(send, counts, s))));
+      }
+      text.append(
+          "  eager: ragged %.1f us, allToAllV %.1f us, counts to the host and allToAllV %.1f us,"
+              .formatted(
+                  inARow(stream, s -> exchange.allToAll(send, counts, s)),
+                  inARow(stream, this::allToAllV),
+                  inARow(stream, this::readAndAllToAllV)));
+      text.append(" allToAll %.1f us".formatted(inARow(stream, this::allToAll)));
       if (comm.rank() == 0) {
-        System.out.printf(
-            "%d ranks, up to %d elements of %d bytes for each, %d bytes on average:%n"
-                + "  graph: ragged %.1f us, allToAllV %.1f us, allToAll %.1f us;"
-                + " ragged all-gather %.1f us%n"
-                + "  eager: ragged %.1f us, allToAllV %.1f us,"
-                + " counts to the host and allToAllV %.1f us, allToAll %.1f us%n",
-            comm.nRanks(),
-            sizes.maxCount(),
-            sizes.elementBytes(),
-            average,
-            graph,
-            graphV,
-            graphPlain,
-            gather,
-            eager,
-            eagerV,
-            eagerRead,
-            eagerPlain);
+        System.out.println(text);
       }
     }
 
