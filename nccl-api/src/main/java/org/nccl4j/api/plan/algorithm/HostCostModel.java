@@ -79,7 +79,8 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
         switch (protocol) {
           case LL -> LL_GIGABYTES;
           case LL128 -> LL128_GIGABYTES;
-          case SIMPLE -> isRead(operation, bytes) ? SINGLE_COPY_GIGABYTES : SIMPLE_GIGABYTES;
+          case SIMPLE ->
+              isRead(operation, algorithm, bytes) ? SINGLE_COPY_GIGABYTES : SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
     double tail = protocol != Protocol.SIMPLE ? 0 : isFar(operation) ? FAR_TAIL : TAIL;
@@ -128,10 +129,14 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     return switch (algorithm) {
       case RING -> parts ? 2.2 * sent : 2 * sent;
       case TREE -> 5;
-      case DOUBLING -> operation.isRooted() ? 1 + sent : parts ? 2.6 * sent : 2.4 * sent;
+      case DOUBLING -> {
+        // Halving among many ranks sends many small parts.
+        double part = nRanks > 8 ? 3.7 * sent : 2.6 * sent;
+        yield operation.isRooted() ? 1 + sent : parts ? part : 2.4 * sent;
+      }
       case ONE_SHOT -> {
         if (operation == Operation.ALL_REDUCE) {
-          boolean cached = isRead(operation, bytes) && bytes <= CACHED_BYTES;
+          boolean cached = isRead(operation, algorithm, bytes) && bytes <= CACHED_BYTES;
           yield cached ? 2 * sent : 2.4 * sent;
         }
         yield parts ? 2 * sent : 1 + sent;
@@ -159,9 +164,13 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
   }
 
-  /** True if receivers read the data by Simple from the sender's buffer. */
-  private boolean isRead(Operation operation, long bytes) {
-    return part(operation, bytes) >= SingleCopy.LEAST_BYTES;
+  /**
+   * True if receivers read the data by Simple from the sender's buffer. A reduce-scatter by halving
+   * sends sums that lie in scratch memory.
+   */
+  private boolean isRead(Operation operation, Algorithm algorithm, long bytes) {
+    boolean halves = algorithm == Algorithm.DOUBLING && operation == Operation.REDUCE_SCATTER;
+    return !halves && part(operation, bytes) >= SingleCopy.LEAST_BYTES;
   }
 
   /** Bytes that one rank sends to another before the other can go on. */
