@@ -85,11 +85,11 @@ final class PerfOptions {
   @Option(
       names = {"--jit-warmup"},
       paramLabel = "MILLIS",
-      defaultValue = "1500",
       description =
           "Time for which all sizes run before the sweep, so that the JVM compiles the code"
-              + " (default: ${DEFAULT-VALUE}).")
-  int jitWarmup;
+              + " (default: 1500, and 5000 for processes that have fewer than four cores each:"
+              + " every JVM compiles for itself).")
+  Integer jitWarmup;
 
   @Option(
       names = {"-m", "--agg_iters"},

@@ -37,6 +37,10 @@ import org.nccl4j.topo.NameLists;
 final class Validation {
   private static final int MOST_RANKS = 256;
 
+  private static final int WARMUP = 1_500;
+  private static final int CROWDED_WARMUP = 5_000;
+  private static final int CORES_OF_A_JVM = 4;
+
   private final PerfOptions options;
 
   Validation(PerfOptions options) {
@@ -230,7 +234,8 @@ final class Validation {
   }
 
   private PerfSettings.How how() {
-    between("--jit-warmup", options.jitWarmup, 0, 600_000);
+    int jitWarmup = options.jitWarmup == null ? jitWarmup() : options.jitWarmup;
+    between("--jit-warmup", jitWarmup, 0, 600_000);
     between("-m", options.aggregate, 1, 1000);
     between("-c", options.checks, 0, 1000);
     between("-z", options.blocking, 0, 1);
@@ -238,7 +243,7 @@ final class Validation {
     return new PerfSettings.How(
         automaticOr("-n", options.iterations, 1),
         automaticOr("-w", options.warmup, 0),
-        options.jitWarmup,
+        jitWarmup,
         options.aggregate,
         options.checks,
         options.blocking == 1,
@@ -247,6 +252,13 @@ final class Validation {
         options.explain,
         options.blocks,
         options.overlap);
+  }
+
+  /** Milliseconds until the JVMs have compiled what the ranks run. */
+  private int jitWarmup() {
+    int processes = options.processes == null ? 1 : options.processes;
+    boolean crowded = Runtime.getRuntime().availableProcessors() < CORES_OF_A_JVM * processes;
+    return processes > 1 && crowded ? CROWDED_WARMUP : WARMUP;
   }
 
   private List<Workload> workloads(int nRanks, boolean explicit) {
