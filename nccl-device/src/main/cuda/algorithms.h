@@ -10,7 +10,7 @@
 //   KERNEL    the same in the names of kernels
 //   FUNCTION  the schedule
 //   PEERS     the ranks in the fan
-//   FAMILIES  those that have its kernels: ALL, or REDUCING
+//   FAMILIES  those that have its kernels of LL and LL128: ALL, REDUCING or NONE
 #include "schedules.h"
 
 #define NCCL4J_NUMBER(NUMBER, KERNEL, FUNCTION, PEERS, FAMILIES) NUMBER,
@@ -18,6 +18,6 @@ enum nccl4jAlgorithm { NCCL4J_ALGORITHMS(NCCL4J_NUMBER) };
 #undef NCCL4J_NUMBER
 
 // The fan of an algorithm.
-enum nccl4jPeers { NEIGHBOURS, PARENT_AND_CHILDREN, ALL_OTHERS };
+enum nccl4jPeers { NEIGHBOURS, PARENT_AND_CHILDREN, ALL_OTHERS, AT_DISTANCES };
 
 #endif

@@ -42,18 +42,23 @@ __device__ __forceinline__ bool hasFan(u32 algorithm, nccl4jPeers peers) {
 }
 
 // Fills the fan for the algorithm. Called by all threads, before a barrier. Returns to each of the
-// first threads the rank of its entry, or -1, and the head of the connection to it.
+// first threads the rank of its entry, or -1, and the head of the connection to it. DISTANCES: the kernel has
+// algorithms whose fan is at distances.
+template <bool DISTANCES>
 __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments& a, int channel,
                                       u64& head, u64 signature) {
   const int n = a.comm.nRanks, rank = a.comm.rank, i = threadIdx.x;
   const bool ring = hasFan(a.algorithm, NEIGHBOURS), tree = hasFan(a.algorithm, PARENT_AND_CHILDREN);
-  const int entries = ring ? 2 : tree ? 3 : n - 1;
+  const bool pat = DISTANCES && hasFan(a.algorithm, AT_DISTANCES);
+  const int levels = PatTrees::bits(n - 1);
+  const int entries = ring ? 2 : tree ? 3 : pat ? 2 * levels : n - 1;
   int peer = -1;
   if (i < entries) {
     peer = ring   ? (i == 0 ? a.ringPrev[channel] : a.ringNext[channel])
            : tree ? (i == 0   ? a.treeUp[channel]
                      : i == 1 ? a.treeDown0[channel]
                               : a.treeDown1[channel])
+           : pat  ? patPeer(a.comm, i, levels, a.collective == ALL_GATHER)
                   : i + (i >= rank);
     if (peer == NCCL4J_NONE) peer = -1;
     if (peer < 0) fan.rank[i] = peer;
@@ -65,10 +70,10 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
                "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();
   admitSuccessor();
-  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel, true, true, signature);
+  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel, !pat || i >= levels, !pat || i < levels, signature);
   if (i == 0) {
     fan.n = entries;
-    fan.self = ring || tree ? 0 : rank;
+    fan.self = ring || tree || pat ? 0 : rank;
     fan.signature = signature;
   }
   return peer;
@@ -87,7 +92,7 @@ __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   __shared__ Factor<typename P::Element> factor;
   const int channel = blockIdx.x;
   u64 head = 0;
-  int peer = setFan(fan, a, channel, head, P::kSignsSteps ? (u64)a.comm.signature << 48 : 0);
+  int peer = setFan<false>(fan, a, channel, head, P::kSignsSteps ? (u64)a.comm.signature << 48 : 0);
   setFactor<typename P::Element>(factor, a);
   Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0,
                peer >= 0 && fan.carried[threadIdx.x] != 0);
@@ -104,7 +109,7 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
   __shared__ Factor<T> factor;
   const int channel = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   u64 head = 0;
-  setFan(fan, a, channel, head, 0);
+  setFan<true>(fan, a, channel, head, 0);
   setFactor<T>(factor, a);
   shared.open();
   __syncthreads();

@@ -390,11 +390,16 @@ class SimplePrimitives {
   // That number, set here or received from the previous rank; none after a failure.
   __device__ __forceinline__ u32 told() const { return dead_ ? ~0u : note_; }
 
-  __device__ void run(const Step& step) {
+  // The entry of the fan that this thread manages.
+  __device__ __forceinline__ int entry() const { return lane_; }
+
+  template <class S>
+  __device__ void run(const S& step) {
     if (dead_) return;
     bool recv = step.recvMask >> lane_ & 1, send = step.sendMask >> lane_ & 1;
     bool ok = true;
-    if (recv) ok = waitData();
+    const SlotUse slots = slotsOf(step);
+    if (recv) ok = waitData(slots.recvAhead);
     if (send) ok = waitCredit() && ok;
     if (!__all_sync(~0u, ok)) {
       dead_ = true;
@@ -406,9 +411,9 @@ class SimplePrimitives {
       tell(__shfl_sync(~0u, next, 0));
     }
     if (k_ >= kStepsAhead) awaitFree(k_);
-    describe(step, recv, send);
-    if (recv) received_++;
-    if (send) sent_++;
+    describe(step, slots, recv, send);
+    if (recv && slots.releases) received_++;
+    if (send && slots.posts) sent_++;
     tellReady();
   }
 
@@ -422,6 +427,14 @@ class SimplePrimitives {
   }
 
  private:
+  __device__ __forceinline__ static SlotUse slotsOf(const Step& step) {
+    SlotUse whole;
+    whole.filled = step.bytes;
+    return whole;
+  }
+
+  __device__ __forceinline__ static SlotUse slotsOf(const PieceStep& step) { return step.slots; }
+
   // The step, or the one before it that has its place.
   __device__ __forceinline__ void awaitFree(u32 step) {
     barrierSync(simple::kFree + simple::place(step), simple::kFreeThreads);
@@ -433,11 +446,12 @@ class SimplePrimitives {
     k_++;
   }
 
-  __device__ bool waitData() {
-    while (tail_ <= received_) {
+  __device__ bool waitData(u32 ahead) {
+    const u64 step = received_ + ahead;
+    while (tail_ <= step) {
       tail_ = loadWordAcquire(tailOf(fan_.recvData[lane_], channel_));
-      if (tail_ > received_) break;
-      if (patience_.exhausted(fan_.rank[lane_], channel_, 0, received_)) return false;
+      if (tail_ > step) break;
+      if (patience_.exhausted(fan_.rank[lane_], channel_, 0, step)) return false;
     }
     return true;
   }
@@ -451,13 +465,31 @@ class SimplePrimitives {
     return true;
   }
 
-  __device__ void describe(const Step& step, bool recv, bool send) {
+  // Lays out this thread's pair of STEP_PIECES; returns the user's addresses in it.
+  __device__ __forceinline__ static u64 pieces(MoveDescription&, const Step&, u64, int) { return 0; }
+
+  __device__ __forceinline__ static u64 pieces(MoveDescription& m, const PieceStep& step, u64 slot, int lane) {
+    const u64 base = __shfl_sync(~0u, slot, __ffs(step.recvMask | step.sendMask) - 1);
+    if (lane >= step.pieces) return 0;
+    const u64 piece = base + lane * step.apart;
+    m.src[lane] = step.src ? (u64)step.src : piece;
+    m.dst[lane] = step.dst ? (u64)step.dst : piece;
+    m.part[lane] = step.bytes;
+    return (u64)step.src | (u64)step.dst;
+  }
+
+  __device__ __forceinline__ static u32 pairs(const Step&) { return 0; }
+
+  __device__ __forceinline__ static u32 pairs(const PieceStep& step) { return step.pieces; }
+
+  template <class S>
+  __device__ void describe(const S& step, const SlotUse& slots, bool recv, bool send) {
     MoveDescription& m = shared_.of(k_);
     u32 below = (1u << lane_) - 1;
-    u64 from = recv ? (u64)place_.at(fan_.recvData[lane_], received_) : 0;
-    u64 to = send ? (u64)place_.at(fan_.sendData[lane_], sent_) : 0;
-    if (send && fan_.carried[lane_] & 1) {
-      u32 bytes = step.kind == STEP_SCATTER ? step.part(fan_.rank[lane_]) : step.bytes;
+    u64 from = recv ? (u64)place_.at(fan_.recvData[lane_], received_ + slots.recvAhead) + slots.recvAt : 0;
+    u64 to = send ? (u64)place_.at(fan_.sendData[lane_], sent_) + slots.sendAt : 0;
+    if (send && slots.posts && fan_.carried[lane_] & 1) {
+      u32 bytes = step.kind == STEP_SCATTER ? step.part(fan_.rank[lane_]) : slots.filled;
       storeControl(noteOf(fan_.sendData[lane_], channel_, sent_), bytes);
     }
     if (send && noting_) storeControl(noteOf(fan_.sendData[lane_], channel_, sent_), note_);
@@ -475,6 +507,8 @@ class SimplePrimitives {
         m.dst[pair] = to;
         m.part[pair] = step.part(fan_.rank[lane_]);
       }
+    } else if (step.kind == STEP_PIECES) {
+      other = pieces(m, step, recv ? from : to, lane_);
     } else if (recv) {
       u32 pair = __popc(step.recvMask & below);
       other = (u64)step.dst + fan_.rank[lane_] * step.stride;
@@ -490,8 +524,8 @@ class SimplePrimitives {
       m.kind = step.kind;
       m.bytes = step.bytes;
       m.aligned = aligned;
-      m.recvMask = step.recvMask;
-      m.sendMask = step.sendMask;
+      m.recvMask = slots.releases ? step.recvMask : 0;
+      m.sendMask = slots.posts ? step.sendMask : 0;
       if (step.kind == STEP_REDUCE) {
         if (step.src) m.src[ownAt] = (u64)step.src;
         if (step.dst) m.dst[0] = (u64)step.dst;
@@ -503,7 +537,7 @@ class SimplePrimitives {
                                                           : 0;
         m.divide = divide_ && step.last;
       } else {
-        m.nSrc = step.kind == STEP_SCATTER ? nSend : nRecv;
+        m.nSrc = step.kind == STEP_PIECES ? pairs(step) : step.kind == STEP_SCATTER ? nSend : nRecv;
       }
     }
   }

@@ -19,6 +19,7 @@ enum StepKind : u32 {
   STEP_REDUCE,   // combine own data and all received; the result to dst and all sent to
   STEP_SCATTER,  // a part of own data to each sent to
   STEP_GATHER,   // what each sent, to its part of dst
+  STEP_PIECES,   // copy pieces from or to the slot of one peer
 };
 
 enum Scale : u32 { SCALE_NONE, SCALE_OWN, SCALE_ALL };
@@ -44,6 +45,24 @@ struct Step {
     u64 begin = rank * stride;
     return begin >= limit ? 0 : (u32)(limit - begin < bytes ? limit - begin : bytes);
   }
+};
+
+// What a step does with its peers' slots. As a rule it empties and fills whole ones.
+struct SlotUse {
+  u32 recvAt = 0;        // where it begins to read in a slot; may differ by entry of the fan
+  u32 recvAhead = 0;     // which slot that is: so many after the oldest that is not released
+  bool releases = true;  // the oldest slot of each of recvMask
+  u32 sendAt = 0;        // where it begins to write in the slot
+  bool posts = true;     // the slot, which is full
+  u32 filled = 0;        // bytes of a full slot
+};
+
+// A step that reads or fills pieces of slots, or a piece beside others' steps. Pieces begin at multiples of 16. In
+// STEP_PIECES each of the first threads has src and dst of its own, and a null pointer is its piece of the slot.
+struct PieceStep : Step {
+  SlotUse slots;
+  u32 pieces = 0;  // copied
+  u32 apart = 0;   // from one to the next in the slot
 };
 
 // The ranks that a block exchanges data with on its channel. In shared memory.

@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 
 /**
  * The data movement of an operation, with the names in NCCL_ALGO and what each algorithm needs. The
- * order of the first four is the kernels' (algorithms.h).
+ * order of the first five is the kernels' (algorithms.h).
  */
 public enum Algorithm {
   /** Double binary tree. */
@@ -20,6 +20,13 @@ public enum Algorithm {
       "OneShot", Needs.CONNECTIONS_OF_ALL, Set.copyOf(Operation.collectives()), Traffic.ONE_SHOT),
   /** Reduce-scatter straight to each part's owner, then all-gather straight from it. */
   TWO_SHOT("TwoShot", Needs.CONNECTIONS_OF_ALL, Set.of(Operation.ALL_REDUCE), Traffic.TWO_SHOT),
+  /** Parallel aggregated trees: a tree for each rank's part, their messages put together. */
+  PAT(
+      "PAT",
+      Needs.LONE_RANKS,
+      Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER),
+      Traffic.PAT,
+      Protocol.SIMPLE),
   /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
   NVLS("NVLS", Needs.MULTICAST, OperationSets.OF_SWITCH, Protocol.SIMPLE),
   /**
@@ -27,11 +34,6 @@ public enum Algorithm {
    * combine theirs along a double binary tree, and give the result out on their machines.
    */
   NVLS_TREE("NVLSTree", Needs.MULTICAST, Set.of(Operation.ALL_REDUCE), Protocol.SIMPLE),
-  /**
-   * Parallel aggregated trees: a tree for each rank's part, their messages put together. On the
-   * host device alone.
-   */
-  PAT("PAT", Needs.LONE_RANKS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER), Traffic.PAT),
   /**
    * With ranks at distances 1, 2, 4, ...: along a binomial tree from the root or to it; all-reduce
    * by recursive doubling, reduce-scatter by recursive halving. On the host device alone.
@@ -112,7 +114,7 @@ public enum Algorithm {
     CONNECTIONS,
     /** Connections to all other ranks, and room for each in a kernel. */
     CONNECTIONS_OF_ALL,
-    /** Connections, and one rank on each host; GPUs do not have it. */
+    /** Connections, and one rank on each host. */
     LONE_RANKS,
     /** Connections to all other ranks, all in memory of the host; GPUs do not have it. */
     HOST_MEMORY,
@@ -318,7 +320,7 @@ public enum Algorithm {
 
   /** True if GPUs do not have it. */
   public boolean isOfHostAlone() {
-    return needs == Needs.LONE_RANKS || needs == Needs.HOST_MEMORY;
+    return needs == Needs.HOST_MEMORY;
   }
 
   /**

@@ -19,6 +19,8 @@ public final class CollectivePlans {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
   private static final int SIMPLE_THREADS = 576; // kSimpleThreads
   private static final int FLAGGED_THREADS = 512; // kLLThreads
+  private static final int MOST_PAT = 64; // a thread of a warp for half of the ranks
+  private static final int LEAST_PIECE = 16; // PatTrees::chunk
 
   private final PlanContext context;
   private final KernelCommunicatorSpec spec;
@@ -90,6 +92,20 @@ public final class CollectivePlans {
           "%s has no algorithm %s".formatted(work.operation().label(), work.algorithm().label()),
           "use Ring or OneShot");
     }
+    if (!work.algorithm().has(work.protocol())) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "%s has no protocol %s".formatted(work.algorithm().label(), work.protocol().label()),
+          "use Simple");
+    }
+    if (work.algorithm() == Algorithm.PAT
+        && (spec.nRanks() > MOST_PAT || leastSlice(work) > most(work))) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "PAT among %d ranks with slots of %d bytes a channel; it goes up to %d, with %d bytes"
+              .formatted(spec.nRanks(), most(work), MOST_PAT, leastSlice(work)),
+          "use Ring");
+    }
     if (work.algorithm().isStraight() && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
@@ -125,8 +141,17 @@ public final class CollectivePlans {
 
   /** Bytes of data of a channel's step: the requested bytes, made to fit and even. */
   private int sliceBytes(CollectiveWork work) {
-    int most = ConnectionSizes.sliceBytes(spec.layout(), work.protocol());
-    return Math.max(128, Math.min(most, work.chunkBytes() / 128 * 128));
+    return Math.max(leastSlice(work), Math.min(most(work), work.chunkBytes() / 128 * 128));
+  }
+
+  private int most(CollectiveWork work) {
+    return ConnectionSizes.sliceBytes(spec.layout(), work.protocol());
+  }
+
+  /** A step of PAT has room for the pieces of half of the ranks' trees. */
+  private int leastSlice(CollectiveWork work) {
+    int pieces = work.algorithm() == Algorithm.PAT ? spec.nRanks() / 2 : 1;
+    return Math.max(128, (LEAST_PIECE * pieces + 127) / 128 * 128);
   }
 
   /** Channels where the planner leaves it to the device: as many as have a good share each. */

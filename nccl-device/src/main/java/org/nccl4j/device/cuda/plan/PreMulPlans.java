@@ -41,7 +41,7 @@ public final class PreMulPlans {
   /** True if an algorithm has steps that scale what a rank reads of its own. */
   public static boolean has(Algorithm algorithm) {
     return switch (algorithm) {
-      case TREE, RING, ONE_SHOT -> true;
+      case TREE, RING, ONE_SHOT, PAT -> true;
       default -> false;
     };
   }
@@ -89,7 +89,7 @@ public final class PreMulPlans {
           ErrorId.ALGORITHM,
           "%s has no pre-multiplied sum by %s"
               .formatted(work.operation().label(), work.algorithm().label()),
-          "use Ring, Tree or OneShot");
+          "use Ring, Tree, OneShot or PAT");
     }
   }
 

@@ -95,6 +95,7 @@ public class LayoutTest {
     List<Algorithm> inKernels =
         Operation.collectives().stream()
             .flatMap(operation -> Algorithm.overConnections(operation, /* all= */ true).stream())
+            .flatMap(algorithm -> Stream.of(algorithm, Algorithm.PAT))
             .distinct()
             .sorted()
             .toList();

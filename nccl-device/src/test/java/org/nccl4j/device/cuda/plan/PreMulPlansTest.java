@@ -195,22 +195,23 @@ class PreMulPlansTest extends AgainstFakeCuda {
   void waysThatHaveNoneAreRefused() {
     ReductionOperator twice = ReductionOperator.preMulSum(DataType.FLOAT32, 2);
     for (Algorithm algorithm :
-        new Algorithm[] {Algorithm.TWO_SHOT, Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT}) {
+        new Algorithm[] {Algorithm.TWO_SHOT, Algorithm.NVLS, Algorithm.NVLS_TREE}) {
       assertFalse(ranks.communicators().get(1).reducesByOperator(algorithm));
       refused(
           InvalidArgumentException.class,
           work(Operation.ALL_REDUCE, algorithm, DataType.FLOAT32),
           twice,
           "no pre-multiplied sum by " + algorithm.label(),
-          "use Ring, Tree or OneShot");
+          "use Ring, Tree, OneShot or PAT");
     }
     assertTrue(ranks.communicators().get(1).reducesByOperator(Algorithm.ONE_SHOT));
+    assertTrue(ranks.communicators().get(1).reducesByOperator(Algorithm.PAT));
     refused(
         InvalidArgumentException.class,
         work(Operation.ALL_GATHER, Algorithm.RING, DataType.FLOAT32),
         twice,
         "no pre-multiplied sum",
-        "use Ring, Tree or OneShot");
+        "use Ring, Tree, OneShot or PAT");
   }
 
   @Test

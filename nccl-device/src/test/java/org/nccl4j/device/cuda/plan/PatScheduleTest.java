@@ -1,0 +1,94 @@
+package org.nccl4j.device.cuda.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.cuda.NativeBuild;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * The schedule of the kernels of parallel aggregated trees (pat.cuh), compiled for the host and run
+ * for all ranks by pat_ranks.cc. Needs nvcc's host compiler.
+ */
+@Timeout(120)
+class PatScheduleTest {
+  private static final long SEED = Long.getLong("seed", System.nanoTime());
+
+  @TempDir static Path folder;
+
+  @BeforeAll
+  static void compile() throws IOException {
+    for (String name : List.of("pat.cuh", "step.cuh", "share.cuh", "layout.h")) {
+      Files.copy(NativeBuild.source("src/main/cuda/" + name), folder.resolve(name));
+    }
+    for (String name : List.of("pat_ranks.cc", "memory.cuh", "users.cuh")) {
+      Files.copy(NativeBuild.source("src/test/c/pat/" + name), folder.resolve(name));
+    }
+    String source = folder.resolve("pat_ranks.cc").toString();
+    for (String program : List.of("gather", "reduce")) {
+      String family = program.equals("gather") ? "-DFAMILY_COPY" : "-DFAMILY_REDUCE";
+      String to = folder.resolve(program).toString();
+      NativeBuild.nvcc("-x", "c++", "-std=c++17", "-O2", family, "-o", to, source);
+    }
+  }
+
+  private static String run(String program, int n, int channels, long part, int slice, Random seeds)
+      throws Exception {
+    String inPlace = Integer.toString(seeds.nextInt(2));
+    List<String> command =
+        List.of(
+            folder.resolve(program).toString(),
+            Integer.toString(n),
+            Integer.toString(channels),
+            Long.toString(part),
+            Integer.toString(slice),
+            inPlace,
+            Long.toString(Math.abs(seeds.nextLong() / 2)));
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor(), () -> command + ": " + output);
+    return output.strip();
+  }
+
+  /** Right results for all numbers of ranks, in any order of steps, whatever the sizes. */
+  @Test
+  void everyNumberOfRanks() throws Exception {
+    System.out.println("seed " + SEED);
+    Random random = new Random(SEED);
+    for (int n = 2; n <= 64; n++) {
+      ConnectionLayout layout = ConnectionSizes.layout(n);
+      int whole = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS;
+      assertTrue(whole / (n / 2) >= 16, "a slot has room for a piece of each tree");
+      int least = (16 * (n / 2) + 127) / 128 * 128;
+      for (int slice : new int[] {whole, least}) {
+        int channels = 1 + random.nextInt(4);
+        long elements = 1 + random.nextInt(slice / 8 * 16 / n);
+        run("gather", n, channels, 8 * elements - random.nextInt(8), slice, random);
+        run("reduce", n, channels, 8 * elements, slice, random);
+      }
+    }
+  }
+
+  /** One message after the other: a logarithm of the ranks. */
+  @Test
+  void aSmallPartTakesALogarithmOfTheRanks() throws Exception {
+    Random random = new Random(SEED);
+    for (int n : new int[] {2, 3, 4, 5, 8, 9, 16, 33, 64}) {
+      int levels = Integer.SIZE - Integer.numberOfLeadingZeros(n - 1);
+      for (String program : List.of("gather", "reduce")) {
+        int longest = Integer.parseInt(run(program, n, 1, 8, 4096, random));
+        assertTrue(longest <= levels, "%s of %d ranks: %d".formatted(program, n, longest));
+      }
+    }
+  }
+}
