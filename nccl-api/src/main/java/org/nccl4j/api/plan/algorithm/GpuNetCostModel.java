@@ -16,8 +16,8 @@ import org.nccl4j.topo.search.GraphKind;
  * model of it; else a latency for each dependent step, which passes slots, a proxy and the network
  * on either side, and the bytes that are sent. NCCL's model has no one-shot; it gets the model's
  * latency of one step between nodes in LL, since a message in Simple crosses the network once as
- * well. Proxies carry Simple, and LL where the network has notes and slots are in the host's
- * memory; and few channels.
+ * well. With one rank on each host there is PAT too, in Simple alone. Proxies carry Simple, and LL
+ * where the network has notes and slots are in the host's memory; and few channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks
@@ -47,6 +47,12 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   /** Ranks up to which the kernels of one-shot have room for their peers. */
   private static final int MOST_ONE_SHOT = 33;
 
+  /** Ranks up to which a message of PAT has a thread of a warp for each of its trees. */
+  private static final int MOST_PAT = 64;
+
+  /** PAT's share of the rings' bandwidth, as in NCCL's model: its messages are smaller. */
+  private static final double PAT_SHARE = 0.75;
+
   /** Up to here LL is faster for a send. */
   private static final long LINES_SEND_BYTES = 1 << 10;
 
@@ -60,7 +66,24 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     if (nRanks <= MOST_ONE_SHOT && Algorithm.ONE_SHOT.has(operation)) {
       algorithms.add(Algorithm.ONE_SHOT);
     }
+    if (spread.mostRanks() == 1 && nRanks <= MOST_PAT && allowsPat(operation)) {
+      algorithms.add(Algorithm.PAT);
+    }
     return algorithms;
+  }
+
+  /** NCCL's model leaves PAT out where NCCL_PAT_ENABLE, NCCL_ALGO or NCCL_PROTO does. */
+  private boolean allowsPat(Operation operation) {
+    return Algorithm.PAT.has(operation)
+        && (!goesByTopology()
+            || Double.isFinite(
+                new NcclCosts(topology.orElseThrow())
+                    .microseconds(operation, Algorithm.PAT, Protocol.SIMPLE, /* bytes= */ 1)));
+  }
+
+  @Override
+  public boolean has(Algorithm algorithm, Protocol protocol) {
+    return algorithm.has(protocol);
   }
 
   @Override
@@ -84,7 +107,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     }
     return GpuCostModel.LAUNCH
         + latency(operation, algorithm, protocol)
-        + passes * bytes / (gigabytes(protocol) * 1e3)
+        + passes * bytes / (share(algorithm) * gigabytes(protocol) * 1e3)
         + passes * bytes / (LOCAL_GIGABYTES * 1e3);
   }
 
@@ -116,6 +139,10 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     return protocol == Protocol.LL ? LINES_GIGABYTES : NETWORK_GIGABYTES;
   }
 
+  private static double share(Algorithm algorithm) {
+    return algorithm == Algorithm.PAT ? PAT_SHARE : 1;
+  }
+
   /** A single host's topology has links that are not used. */
   private boolean goesByTopology() {
     return spread.hosts() > 1 && topology.isPresent();
@@ -130,9 +157,11 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     double flight = flight(protocol);
     int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
     int within = nRanks / ends();
-    return algorithm == Algorithm.TREE
-        ? turns * (NetCostModel.levels(ends()) * flight + (within - 1) * LOCAL_HOP)
-        : turns * (ends() * flight + (nRanks - ends()) * LOCAL_HOP);
+    return switch (algorithm) {
+      case TREE -> turns * (NetCostModel.levels(ends()) * flight + (within - 1) * LOCAL_HOP);
+      case PAT -> NetCostModel.levels(nRanks) * (flight + MESSAGE);
+      default -> turns * (ends() * flight + (nRanks - ends()) * LOCAL_HOP);
+    };
   }
 
   /** Ups and downs of trees of one rank of each host, and what a host sends of a whole in them. */

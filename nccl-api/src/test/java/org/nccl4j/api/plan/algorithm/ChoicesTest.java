@@ -118,7 +118,12 @@ public class ChoicesTest {
     all.put("host 8 on 2", new Ranks(facts(8, Device.Kind.HOST, "host", false, false, 2), null));
     all.put("host 4 on 4", new Ranks(facts(4, Device.Kind.HOST, "host", false, false, 4), null));
     all.put("GPU 16 on 2", new Ranks(facts(16, Device.Kind.CUDA, "Other", false, false, 2), null));
+    for (int n : new int[] {4, 48}) {
+      String name = "GPU %d on %d".formatted(n, n);
+      all.put(name, new Ranks(facts(n, Device.Kind.CUDA, "Other", false, false, n), null));
+    }
     all.put("GPU 8 searched", searched(1, 8, 18, null));
+    all.put("GPU 16 on 16 searched", searched(16, 1, 0, null));
     all.put("GPU 8 searched PCIe", searched(1, 8, 0, null));
     all.put("GPU 16 on 2 searched", searched(2, 8, 18, null));
     all.put("GPU 16 on 2 searched NVLS", searched(2, 8, 18, nvls(8, 8, false)));

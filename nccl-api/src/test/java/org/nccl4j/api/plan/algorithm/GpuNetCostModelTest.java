@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -15,6 +16,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.TopoSettings;
 
 class GpuNetCostModelTest {
   private static CostModel costs(int hosts, int ranksAHost, int channels, boolean lines) {
@@ -61,6 +63,48 @@ class GpuNetCostModelTest {
         assertEquals(lines ? Protocol.LL : Protocol.SIMPLE, small.protocol());
         assertEquals(1, costs.channels(operation, small, 8));
       }
+    }
+  }
+
+  /** With one rank a host, where one shot has too many messages; rings carry more bandwidth. */
+  @Test
+  void treesOfAllRanksForFewBytesOfManyHosts() {
+    for (int hosts : new int[] {2, 3, 40, 64, 65}) {
+      CostModel costs = costs(hosts, 1, 2, /* lines= */ true);
+      for (Operation operation : Operation.collectives()) {
+        boolean has = hosts <= 64 && Algorithm.PAT.has(operation);
+        assertEquals(has, costs.algorithms(operation).contains(Algorithm.PAT), hosts + " hosts");
+        AlgorithmChoice small = choose(costs, operation, 64 << 10);
+        assertEquals(has && hosts > 33, small.algorithm() == Algorithm.PAT, operation.label());
+        AlgorithmChoice large = choose(costs, operation, 1L << 30);
+        assertEquals(Algorithm.RING, large.algorithm(), operation.label());
+        AlgorithmChoice named =
+            choose(costs, AlgorithmFilter.parse("PAT", ""), operation, 1L << 20);
+        assertEquals(has, named.algorithm() == Algorithm.PAT, operation.label());
+        assertEquals(has ? Protocol.SIMPLE : named.protocol(), named.protocol());
+      }
+    }
+    assertTrue(!costs(8, 2, 2, true).algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
+  }
+
+  /** As NCCL's model offers it. */
+  @Test
+  void settingsForbidTreesOfAllRanks() {
+    for (String value : new String[] {"0", "1", "2"}) {
+      TopoSettings settings = TopoSettings.parse(Map.of("NCCL_PAT_ENABLE", value));
+      CostModel costs =
+          new CommunicatorProfile(
+                  4,
+                  Device.Kind.CUDA,
+                  "Other",
+                  false,
+                  false,
+                  new RankPlacement(4, 1, /* carried= */ true, 2, /* lines= */ false),
+                  Optional.of(TopologyCostModelTest.topology(4, 1, 90, 0, settings)),
+                  Optional.empty())
+              .costs(null);
+      List<Algorithm> algorithms = costs.algorithms(Operation.ALL_GATHER);
+      assertEquals(!value.equals("0"), algorithms.contains(Algorithm.PAT), value);
     }
   }
 

@@ -59,6 +59,10 @@ class TopologyCostModelTest {
   }
 
   static CommTopology topology(int hosts, int gpus, int sm, int nvLinks) {
+    return topology(hosts, gpus, sm, nvLinks, TopoSettings.defaults());
+  }
+
+  static CommTopology topology(int hosts, int gpus, int sm, int nvLinks, TopoSettings settings) {
     List<CommTopology.Host> all = new ArrayList<>();
     for (int host = 0; host < hosts; host++) {
       int first = host * gpus;
@@ -67,8 +71,7 @@ class TopologyCostModelTest {
               TopologyXml.parseSystem("host " + host, machine(gpus, sm, nvLinks)),
               IntStream.range(first, first + gpus).toArray()));
     }
-    return CommTopology.of(
-        all, new ClusterOptions(TopoSettings.defaults(), PeerStatus.ALLOWED, false));
+    return CommTopology.of(all, new ClusterOptions(settings, PeerStatus.ALLOWED, false));
   }
 
   private static CostModel costs(String model, int nRanks, boolean nvlink, CommTopology topology) {

@@ -74,7 +74,7 @@ class NetGpuTest {
 
   /** LL and Simple on the same slots' steps, whatever the planner would choose. */
   @ParameterizedTest
-  @CsvSource({"LL, Ring", "LL, Tree", "LL, OneShot", "Simple, OneShot"})
+  @CsvSource({"LL, Ring", "LL, Tree", "LL, OneShot", "Simple, OneShot", "Simple, PAT"})
   void everyAlgorithmInEveryProtocolThatIsCarried(String protocol, String algorithm) {
     List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
     try (Ranks ranks = start(hosts, Map.of("NCCL_PROTO", protocol, "NCCL_ALGO", algorithm))) {
