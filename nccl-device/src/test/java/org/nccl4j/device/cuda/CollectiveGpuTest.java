@@ -84,6 +84,40 @@ class CollectiveGpuTest {
     }
   }
 
+  /** Parallel aggregated trees of any number of ranks, several of which share a GPU. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8})
+  void treesOfAllRanks(int n) {
+    Random random = new Random(n);
+    try (GpuRanks ranks = new GpuRanks(n, DEADLINE)) {
+      for (DataType type : DataType.values()) {
+        for (Operation operation : List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)) {
+          for (RedOp op : ops(operation)) {
+            for (int most : new int[] {40, 3000, 400_000 / n / type.bytes()}) {
+              int count = 1 + random.nextInt(most);
+              int channels = 1 + random.nextInt(4);
+              int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
+              check(
+                  ranks,
+                  new CollectiveWork(
+                      operation,
+                      Algorithm.PAT,
+                      Protocol.SIMPLE,
+                      type,
+                      op,
+                      0,
+                      count,
+                      channels,
+                      chunk),
+                  random,
+                  n);
+            }
+          }
+        }
+      }
+    }
+  }
+
   /** Enough for slots to be used many times over, by every algorithm and protocol. */
   @ParameterizedTest
   @ValueSource(ints = {300_001, 2_000_003})
