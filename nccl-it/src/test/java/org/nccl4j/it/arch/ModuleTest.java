@@ -1,9 +1,12 @@
 package org.nccl4j.it.arch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
 import java.util.TreeSet;
@@ -11,6 +14,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The module descriptors say what the design says. ArchUnit does not read them. */
 class ModuleTest {
@@ -97,6 +101,21 @@ class ModuleTest {
             .filter(export -> !export.isQualified())
             .map(ModuleDescriptor.Exports::source)
             .collect(Collectors.toCollection(TreeSet::new)));
+  }
+
+  /**
+   * A release is compared with the last one in every package that users and plug-in authors call.
+   */
+  @ParameterizedTest
+  @ValueSource(strings = {"nccl-topo", "nccl-device", "nccl-api", "nccl-it/testkit"})
+  void releasesAreCompared(String folder) throws IOException {
+    String pom = Files.readString(Path.of("..", "pom.xml"));
+    for (ModuleDescriptor.Exports export : descriptor(folder).exports()) {
+      String name = export.source();
+      if (!export.isQualified() && !name.endsWith(".bind")) {
+        assertTrue(pom.contains("<include>" + name + "</include>"), name + " for japicmp");
+      }
+    }
   }
 
   /** Packages that only modules of this project see, by the modules that may. */
