@@ -64,6 +64,7 @@ repack() {
   rm -r "$work/jar"
 }
 cp "$root/nccl" "$root/nccl-it/src/main/dist/gpu-tests" "$root/LICENSE" "$top"
+cp "$root/nccl-it/src/main/dist/THIRD-PARTY.txt" "$top"
 if [ -f "$root/nccl-it/target/lib/libnccl.so.2" ]; then
   cp "$root/nccl-it/src/main/dist/abi-tests" "$top"
   mkdir -p "$top/lib" "$top/tests/abi"
@@ -73,7 +74,19 @@ else
   printf 'nccl: the archive has no libnccl.so.2, since the build had no gcc\n' >&2
 fi
 cp "$root"/nccl-it/target/console/*.jar "$top/tests"
+# Whether THIRD-PARTY.txt tells the licence of a jar.
+licensed() {
+  while read -r name _; do
+    case $1 in "$name"-*) return 0 ;; esac
+  done << NAMES
+nccl
+$(sed -n 's/^  \([a-z][a-z0-9-]*\)  .*/\1/p' "$top/THIRD-PARTY.txt")
+NAMES
+  return 1
+}
 for jar in "$top"/modules/*.jar "$top"/tests/*.jar; do
+  licensed "$(basename "$jar")" || fail "$(basename "$jar") has no licence in THIRD-PARTY.txt" \
+    "add its name, licence and copyright to nccl-it/src/main/dist/THIRD-PARTY.txt"
   repack "$jar"
 done
 for module in nccl-device nccl-transport-p2p nccl-it; do
