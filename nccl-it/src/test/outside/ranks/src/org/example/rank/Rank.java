@@ -45,9 +45,11 @@ public final class Rank {
         }
       }
       Map<Integer, String> transports = new TreeMap<>(rank.transports());
-      System.out.printf(
-          "%s: rank %d of %d over %s: %d of %d bytes right%n",
-          arch, place.rank(), n, transports.values(), right, elements);
+      // One write: the parts of printf would mix with those of other ranks.
+      System.out.println(
+          String.format(
+              "%s: rank %d of %d over %s: %d of %d bytes right",
+              arch, place.rank(), n, transports.values(), right, elements));
     }
     if (right != elements) {
       throw new AssertionError(elements - right + " bytes are wrong");
