@@ -82,9 +82,9 @@ public final class InfiniBandSettings {
           "Lets a connection return to its first port when that port is up again. NCCL's default"
               + " is 0.");
 
-  public static final Setting<Integer> NCCL_IB_RESILIENCY_PORT_START_DELAY =
+  public static final Setting<Integer> NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY =
       Setting.number(
-          "NCCL_IB_RESILIENCY_PORT_START_DELAY",
+          "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY",
           200,
           1,
           1_000_000,
@@ -130,7 +130,7 @@ public final class InfiniBandSettings {
           NCCL_IB_PCI_RELAXED_ORDERING,
           NCCL_IB_RESILIENCY_PORT_FAILOVER,
           NCCL_IB_RESILIENCY_PORT_RECOVERY,
-          NCCL_IB_RESILIENCY_PORT_START_DELAY,
+          NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY,
           NCCL_DMABUF_ENABLE,
           NCCL_IBVERBS_LIB);
 

@@ -64,7 +64,7 @@ final class SettingHints {
     }
     String nearest = nearest(name, known);
     return nearest == null
-        ? "is not a setting of nccl4j or NCCL"
+        ? "is not a setting of nccl4j or of NCCL 2.30.7"
         : "is not a setting; did you mean %s?".formatted(nearest);
   }
 

@@ -265,9 +265,11 @@ class SettingsTest {
       assertEquals(1, with(near, "x").hints().size(), near);
     }
     assertEquals(
-        List.of("NCCL_FOO (environment) is not a setting of nccl4j or NCCL"),
+        List.of("NCCL_FOO (environment) is not a setting of nccl4j or of NCCL 2.30.7"),
         with("NCCL_FOO", "1").hints());
     assertEquals(List.of(), with("NCCL_IB_HCA", "mlx5").hints());
+    // NCCL's name.
+    assertEquals(List.of(), with("NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", "5").hints());
     assertEquals(List.of(), with("NCCL_ALGO", "Ring").hints());
   }
 
@@ -281,6 +283,12 @@ class SettingsTest {
     assertEquals(
         List.of("NCCL_P2P_MAX_PEERS (environment) affects only ./nccl topo"),
         with("NCCL_P2P_MAX_PEERS", "1").hints());
+    for (String ofNccl :
+        List.of(
+            "NCCL_IB_RESILIENCY_PORT_RECOVERY_ATTEMPTS_MAX",
+            "NCCL_IB_RESILIENCY_PORT_RECOVERY_ACK_TIMEOUT")) {
+      assertTrue(with(ofNccl, "5").hints().get(0).contains("has no effect in nccl4j"), ofNccl);
+    }
     for (String ofOthers : List.of("NCCL_VERSION", "NCCL4J_RANK", "NCCL_TESTS_DEVICE")) {
       assertEquals(List.of(), with(ofOthers, "1").hints(), ofOthers);
     }

@@ -107,7 +107,8 @@ class IbFailOverTest extends WithFakeVerbs {
     twoPorts(oneDevice);
     String other = oneDevice ? "roce0:2" : "roce1:1";
     try (IbLink link =
-        new IbLink("NCCL_IB_RESILIENCY_PORT_START_DELAY", "1", "NCCL_IB_MERGE_NICS", "0")) {
+        new IbLink(
+            "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", "1", "NCCL_IB_MERGE_NICS", "0")) {
       assertEquals(0, moves(link));
       port(FIRST, 1, true);
       awaitMoves(link, 1);
@@ -125,7 +126,10 @@ class IbFailOverTest extends WithFakeVerbs {
     twoPorts(false);
     try (IbLink link =
         new IbLink(
-            "NCCL_IB_RESILIENCY_PORT_START_DELAY", "1", "NCCL_IB_RESILIENCY_PORT_RECOVERY", "0")) {
+            "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY",
+            "1",
+            "NCCL_IB_RESILIENCY_PORT_RECOVERY",
+            "0")) {
       port(FIRST, 1, true);
       awaitMoves(link, 1);
       port(FIRST, 1, false);
@@ -211,7 +215,7 @@ class IbFailOverTest extends WithFakeVerbs {
   @Test
   void flushesOfAGpuAreMadeAgain() {
     twoPorts(false);
-    try (IbLink link = new IbLink("NCCL_IB_RESILIENCY_PORT_START_DELAY", "1");
+    try (IbLink link = new IbLink("NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", "1");
         GpuMemory gpu = new GpuMemory(IbLink.memory(8192));
         DeviceMemory source = IbLink.pattern(1000, 2)) {
       NetMemory in = link.receiver.register(gpu);

@@ -170,7 +170,7 @@ class IbMergeTest extends WithFakeVerbs {
     String[] merge = ports(oneDevice, FAST, SLOW);
     String[] settings =
         new String[] {
-          "NCCL_IB_RESILIENCY_PORT_START_DELAY",
+          "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY",
           "1",
           "NCCL_NET_FORCE_MERGE",
           oneDevice ? "" : merge[1]
@@ -202,8 +202,10 @@ class IbMergeTest extends WithFakeVerbs {
     ports(true, FAST, SLOW);
     try (IbLink link =
         new IbLink(
-            new String[] {"NCCL_IB_HCA", from, "NCCL_IB_RESILIENCY_PORT_START_DELAY", "1"},
-            new String[] {"NCCL_IB_HCA", to, "NCCL_IB_RESILIENCY_PORT_START_DELAY", "1"})) {
+            new String[] {"NCCL_IB_HCA", from, "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", "1"},
+            new String[] {
+              "NCCL_IB_HCA", to, "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY", "1"
+            })) {
       moveMany(link);
       int lost = (from + to).equals("roce0:1") ? 1 : 0;
       port(true, lost, true);

@@ -92,7 +92,7 @@ class RandomPortsTest extends WithFakeVerbs {
                 Integer.toString(pairs),
                 "NCCL_IB_SPLIT_DATA_ON_QPS",
                 Integer.toString(random.nextInt(2)),
-                "NCCL_IB_RESILIENCY_PORT_START_DELAY",
+                "NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY",
                 "1",
                 "NCCL_NET_FORCE_MERGE",
                 merge);

@@ -27,7 +27,8 @@ import org.nccl4j.device.InvalidArgumentException;
  * @param failOver NCCL4J_NET_FAILOVER_TIMEOUT: longest time in which other queue pairs may take
  *     over; zero for no fail-over, and if NCCL_IB_RESILIENCY_PORT_FAILOVER=0
  * @param returns NCCL_IB_RESILIENCY_PORT_RECOVERY: whether a connection returns to its first port
- * @param returnDelayNanos NCCL_IB_RESILIENCY_PORT_START_DELAY: time before the first return
+ * @param returnDelayNanos NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY: time before the first
+ *     return
  * @param relaxed NCCL_IB_PCI_RELAXED_ORDERING: whether PCI Express may write received data in
  *     another order than they came in
  * @param library NCCL_IBVERBS_LIB: file name or path of libibverbs
@@ -76,7 +77,7 @@ public record IbSettings(
             ? values.get(Settings.NCCL4J_NET_FAILOVER_TIMEOUT)
             : Duration.ZERO,
         values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_RECOVERY),
-        1_000_000L * values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_START_DELAY),
+        1_000_000L * values.get(InfiniBandSettings.NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY),
         values.get(InfiniBandSettings.NCCL_IB_PCI_RELAXED_ORDERING) != 0,
         values.get(InfiniBandSettings.NCCL_IBVERBS_LIB));
   }
