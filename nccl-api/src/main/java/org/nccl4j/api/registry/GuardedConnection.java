@@ -147,6 +147,25 @@ abstract class GuardedConnection implements NetConnection {
     }
 
     @Override
+    public boolean redirects() {
+      try {
+        return receiver.redirects();
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("redirects", e);
+      }
+    }
+
+    @Override
+    @HotPath
+    public boolean redirectNext(NetMemory memory, long offset, int bytes) {
+      try {
+        return receiver.redirectNext(memory, offset, bytes);
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("redirectNext", e);
+      }
+    }
+
+    @Override
     @HotPath
     public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {
       try {

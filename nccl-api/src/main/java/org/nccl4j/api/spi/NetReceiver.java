@@ -29,6 +29,25 @@ public interface NetReceiver extends NetConnection {
   }
 
   /**
+   * True if receives can be moved ({@link NetRequest#redirect}). Otherwise receives of large
+   * messages begin in the users' registered buffers where their place is known by then.
+   */
+  default boolean redirects() {
+    return false;
+  }
+
+  /**
+   * Has the next call of {@link #irecv}, if it begins a receive of one message, begin it as one
+   * that has been moved ({@link NetRequest#redirect}), if {@link #redirects}.
+   *
+   * @return false if it is to be moved once it has begun
+   */
+  @HotPath
+  default boolean redirectNext(NetMemory memory, long offset, int bytes) {
+    return false;
+  }
+
+  /**
    * Begins to make received data visible to the GPU whose memory they are in. The parameters are
    * those of the {@link #irecv} that has ended.
    *

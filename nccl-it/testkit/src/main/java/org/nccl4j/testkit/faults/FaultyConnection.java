@@ -179,6 +179,11 @@ abstract class FaultyConnection implements NetConnection {
     }
 
     @Override
+    public boolean redirects() {
+      return inner.redirects();
+    }
+
+    @Override
     public NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes) {
       return inner.iflush(n, memories, offsets, bytes);
     }

@@ -22,12 +22,20 @@ import org.nccl4j.transport.net.ib.verbs.NativeBlock;
  * an entry with the awaited sequence is whole. A slot is used again when its group has been
  * received, so the sender has no more need of it.
  *
+ * <p>A message that is alone in its group may have a second entry, of other memory. It may arrive
+ * later than the first, or too late. The sender uses it if the message has exactly its bytes.
+ *
  * <p>Behind the receiver's image are the sizes that senders write back: for each slot 8 sizes of 4
- * bytes. Of a message that is alone in its group the second is the note.
+ * bytes. Of a message that is alone in its group the second is the note, and the third is 1 if the
+ * message is in the other memory.
  */
 final class ClearToSend {
   static final int SLOTS = 64;
   static final int MAX_RECEIVES = 8;
+
+  /** The entry of the other memory of a message that is alone in its group. */
+  static final int OTHER = 1;
+
   static final int ENTRY_BYTES = 64;
   static final int SLOT_BYTES = MAX_RECEIVES * ENTRY_BYTES;
   static final int QUEUE_BYTES = SLOTS * SLOT_BYTES;
@@ -130,6 +138,15 @@ final class ClearToSend {
   /** Returns the note of a message that is alone in its group. */
   int note(int slot) {
     return size(slot, 1);
+  }
+
+  void putMoved(int slot, boolean moved) {
+    putSize(slot, 2, moved ? 1 : 0);
+  }
+
+  /** True if a message that is alone in its group is in its other memory. */
+  boolean isMoved(int slot) {
+    return size(slot, 2) != 0;
   }
 
   void putSize(int slot, int i, int bytes) {

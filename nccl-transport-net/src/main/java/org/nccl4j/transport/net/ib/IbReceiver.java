@@ -20,11 +20,16 @@ import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /**
  * The receiving end. Each group of receives takes a slot of {@link ClearToSend}, posts what the
- * sender's immediate will end, and writes the slot into the sender's memory.
+ * sender's immediate will end, and writes the slot into the sender's memory. A receive is moved to
+ * other memory by a second entry. The sender decides which of the two a message goes to, and tells
+ * it with the immediate.
  */
 final class IbReceiver extends IbConnection implements NetReceiver {
   private static final int ANNOUNCEMENTS_BETWEEN_SIGNALS = 16;
   private static final long ANNOUNCEMENT = -1;
+
+  /** Identifies, less the slot, the announcement of other memory. */
+  private static final long OTHER_MEMORY = -2;
 
   /** Number of queue pairs of a round, over which a group goes. */
   private final int span;
@@ -41,9 +46,15 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   private final boolean split;
   private final Supplier<ControlConnection> redialled;
   private final Runnable forget;
-  private final WorkRequests chain = new WorkRequests(1);
+  private final WorkRequests chain = new WorkRequests(2);
   private final Request[] requests = new Request[ClearToSend.SLOTS];
   private long next = 1;
+
+  /** The other memory of the message that the next call receives; null for none. */
+  private IbMemory nextOther;
+
+  private long nextOtherAddress;
+  private int nextOtherBytes;
   private Flushes flush;
 
   /** A group of receives under way. */
@@ -56,6 +67,15 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     private int count;
     private int remaining;
     private int note;
+
+    /** The other memory for its only message; null for none. */
+    private IbMemory other;
+
+    /** True if its message is there. */
+    private boolean moved;
+
+    /** True while the entry of other memory is being written, so that the image must not change. */
+    private boolean telling;
 
     private Request(int slot) {
       this.slot = slot;
@@ -86,8 +106,40 @@ final class IbReceiver extends IbConnection implements NetReceiver {
 
     @Override
     @HotPath
+    public boolean redirect(NetMemory memory, long offset, int bytes) {
+      IbMemory to = checked(memory, offset, bytes);
+      if (!turn.enter()) {
+        return false;
+      }
+      try {
+        boolean may = isWaiting() && count == 1 && other == null && !telling && queues != null;
+        if (may) {
+          setOther(to, to.memory().address() + offset, bytes);
+          chain.begin();
+          addOther(this);
+          post(0, chain);
+        }
+        return may;
+      } finally {
+        turn.leave();
+      }
+    }
+
+    @Override
+    @HotPath
+    public boolean isRedirected() {
+      return moved;
+    }
+
+    @Override
+    @HotPath
     public int note() {
       return note;
+    }
+
+    private void setOther(IbMemory to, long address, int bytes) {
+      other = to;
+      table.put(slot, ClearToSend.OTHER, 1, group, address, bytes, 0);
     }
 
     private boolean isWaiting() {
@@ -98,6 +150,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       if (Immediate.hasSize(immediate)) {
         received[0] = Immediate.size(immediate);
         note = Immediate.note(immediate);
+        moved = Immediate.isMoved(immediate);
       }
       remaining = Immediate.isWhole(immediate) ? 0 : remaining - 1;
       if (remaining > 0) {
@@ -109,6 +162,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
           received[i] = table.size(slot, i);
         }
         note = count == 1 ? table.note(slot) : 0;
+        moved = count == 1 && table.isMoved(slot);
       }
     }
   }
@@ -137,9 +191,9 @@ final class IbReceiver extends IbConnection implements NetReceiver {
         new NicQueues.Size(
             pairs,
             width,
-            2 * ClearToSend.SLOTS,
+            3 * ClearToSend.SLOTS,
             ClearToSend.SLOTS,
-            ClearToSend.SLOTS * (split ? pairs : width) + 2 * ClearToSend.SLOTS),
+            ClearToSend.SLOTS * (split ? pairs : width) + 3 * ClearToSend.SLOTS),
         rank,
         watch);
     this.split = split;
@@ -160,6 +214,20 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   }
 
   @Override
+  public boolean redirects() {
+    return true;
+  }
+
+  @Override
+  @HotPath
+  public boolean redirectNext(NetMemory memory, long offset, int bytes) {
+    nextOther = checked(memory, offset, bytes);
+    nextOtherAddress = nextOther.memory().address() + offset;
+    nextOtherBytes = bytes;
+    return true;
+  }
+
+  @Override
   @HotPath
   public NetRequest irecv(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
     checkOpen();
@@ -169,16 +237,22 @@ final class IbReceiver extends IbConnection implements NetReceiver {
           "a group of %d receives".formatted(n),
           "receive 1 to 8 messages in a group");
     }
+    IbMemory other = nextOther;
+    nextOther = null;
     if (!turn.enter()) {
       return null;
     }
     try {
       Request request = requests[(int) ((next - 1) % ClearToSend.SLOTS)];
-      if (request.used || queues == null) {
+      if (request.used || request.telling || queues == null) {
         progress();
         return null;
       }
       begin(request, n, memories, offsets, bytes, tags);
+      if (other != null && n == 1) {
+        request.setOther(other, nextOtherAddress, nextOtherBytes);
+      }
+      announce(request, next++);
       return request;
     } finally {
       turn.leave();
@@ -194,10 +268,11 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       request.into[i] = to;
     }
     request.used = true;
+    request.other = null;
+    request.moved = false;
     request.count = n;
     request.group = next;
     waiting[round(next)]++;
-    announce(request, next++);
   }
 
   /**
@@ -219,17 +294,39 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       return;
     }
     int at = ClearToSend.slotOffset(request.slot);
-    chain
-        .begin()
-        .write(
-            table.address() + at,
-            request.count * ClearToSend.ENTRY_BYTES,
-            queues.tableKey(0),
-            queues.remote().memory() + at,
-            queues.remoteTableKey(0),
-            ANNOUNCEMENT,
-            group % ANNOUNCEMENTS_BETWEEN_SIGNALS == 0);
+    chain.begin();
+    if (request.other != null) {
+      addOther(request);
+    }
+    chain.write(
+        table.address() + at,
+        request.count * ClearToSend.ENTRY_BYTES,
+        queues.tableKey(0),
+        queues.remote().memory() + at,
+        queues.remoteTableKey(0),
+        ANNOUNCEMENT,
+        group % ANNOUNCEMENTS_BETWEEN_SIGNALS == 0);
     post(0, chain);
+  }
+
+  /**
+   * Adds the write of the entry of other memory. In front of that of the entry of the receive, it
+   * is there when that is.
+   */
+  private void addOther(Request request) {
+    for (int port = 0; port < queues.ports.length; port++) {
+      table.putKey(request.slot, ClearToSend.OTHER, port, request.other.remoteKey(port));
+    }
+    request.telling = true;
+    int at = ClearToSend.slotOffset(request.slot) + ClearToSend.OTHER * ClearToSend.ENTRY_BYTES;
+    chain.write(
+        table.address() + at,
+        ClearToSend.ENTRY_BYTES,
+        queues.tableKey(0),
+        queues.remote().memory() + at,
+        queues.remoteTableKey(0),
+        OTHER_MEMORY - request.slot,
+        true);
   }
 
   private int round(long group) {
@@ -290,6 +387,8 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       requests[slot].ended(immediate);
     } else if (opcode == WC_RDMA_READ) {
       flush.completed((int) id);
+    } else if (id <= OTHER_MEMORY) {
+      requests[(int) (OTHER_MEMORY - id)].telling = false;
     }
   }
 
@@ -303,6 +402,9 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   @Override
   void stopped() {
     Arrays.fill(posted, 0);
+    for (Request request : requests) {
+      request.telling = false;
+    }
     if (flush != null) {
       flush.stop();
     }

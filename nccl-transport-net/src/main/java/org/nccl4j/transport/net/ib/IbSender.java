@@ -43,6 +43,10 @@ final class IbSender extends IbConnection implements NetSender {
   private final Request[] requests = new Request[REQUESTS];
   private final long[] awaited = new long[ClearToSend.SLOTS];
   private final int[] taken = new int[ClearToSend.SLOTS];
+
+  /** By slot: whether the only message of its last group went to its other memory. */
+  private final boolean[] moved = new boolean[ClearToSend.SLOTS];
+
   private final SentAgain sentAgain = new SentAgain();
   private volatile SenderMove move;
   private int nextRequest;
@@ -291,6 +295,7 @@ final class IbSender extends IbConnection implements NetSender {
   /** Writes a message to its place. An error on the way leaves it under way, to be sent again. */
   private void write(Request request, int slot) {
     int bytes = request.bytes;
+    moved[slot] = isMoved(slot, request);
     if (isWhole(slot)) {
       request.remaining = bytes > 0 || request.last ? 1 : 0;
       if (request.remaining > 0) {
@@ -309,6 +314,13 @@ final class IbSender extends IbConnection implements NetSender {
       }
       begin = end;
     }
+  }
+
+  /** True if the receiver has told other memory for a message that is alone in its group. */
+  private boolean isMoved(int slot, Request request) {
+    return table.count(slot) == 1
+        && table.arrivedAcquire(slot, ClearToSend.OTHER, request.group)
+        && table.capacity(slot, ClearToSend.OTHER) == request.bytes;
   }
 
   /** True if a slot's group goes over one queue pair. */
@@ -342,9 +354,10 @@ final class IbSender extends IbConnection implements NetSender {
   private void writePiece(
       Request request, int slot, int pair, int begin, int length, boolean withSizes) {
     long local = request.from.memory().address() + request.offset + begin;
-    long there = table.remoteAddress(slot, request.place) + begin;
+    int place = moved[slot] ? ClearToSend.OTHER : request.place;
+    long there = table.remoteAddress(slot, place) + begin;
     int localKey = request.from.localKey(queues.port(pair));
-    int key = table.remoteKey(slot, request.place, queues.remotePort(pair));
+    int key = table.remoteKey(slot, place, queues.remotePort(pair));
     chain.begin();
     if (request.last) {
       int immediate = immediate(slot, pair, withSizes);
@@ -360,10 +373,13 @@ final class IbSender extends IbConnection implements NetSender {
     boolean whole = isWhole(slot);
     int bytes = table.size(slot, 0);
     int note = table.note(slot);
-    if (table.count(slot) == 1 && Immediate.holds(bytes, note, whole)) {
-      return Immediate.of(slot, bytes, note, whole);
+    if (table.count(slot) == 1 && Immediate.holds(bytes, note, whole, moved[slot])) {
+      return Immediate.of(slot, bytes, note, whole, moved[slot]);
     }
     if (withSizes) {
+      if (table.count(slot) == 1) {
+        table.putMoved(slot, moved[slot]);
+      }
       int at = ClearToSend.sizesOffset(slot);
       chain.write(
           table.address() + at,

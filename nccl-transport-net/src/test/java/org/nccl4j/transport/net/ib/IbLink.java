@@ -111,6 +111,21 @@ final class IbLink implements AutoCloseable {
         1, new NetMemory[] {memory}, new long[] {offset}, new int[] {bytes}, new int[] {tag});
   }
 
+  /** Begins to receive, as soon as that can be, a message that is moved to other memory. */
+  NetRequest receiveMoved(
+      NetMemory memory, long offset, int bytes, int tag, NetMemory other, long at, int exact) {
+    NetMemory[] memories = {memory};
+    NetRequest[] request = new NetRequest[1];
+    await(
+        () -> {
+          assertTrue(receiver.redirectNext(other, at, exact));
+          request[0] =
+              receiver.irecv(1, memories, new long[] {offset}, new int[] {bytes}, new int[] {tag});
+          return request[0] != null;
+        });
+    return request[0];
+  }
+
   /** Begins to receive a group as soon as that can be. */
   NetRequest receive(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
     NetRequest[] request = new NetRequest[1];

@@ -22,7 +22,8 @@ import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /**
  * Groups of messages between ports that go down and up, some of them merged, over queue pairs that
- * break, at random moments: all arrive once, whole, with their sizes and notes.
+ * break, at random moments: all arrive once, whole, with their sizes and notes. Receives are moved
+ * to other memory at random, too, some of them with another size than the message has.
  */
 @Timeout(300)
 class RandomPortsTest extends WithFakeVerbs {
@@ -65,7 +66,18 @@ class RandomPortsTest extends WithFakeVerbs {
     private int begun;
     private int ended;
     private int[] order;
+
+    /** The size for which the receive is moved to other memory; -1 for none. */
+    private int otherBytes;
+
+    /** True if it is moved from its begin. */
+    private boolean early;
+
+    private boolean moved;
   }
+
+  /** Messages that came to other memory. */
+  private int redirected;
 
   @Test
   void everythingArrivesOnce() {
@@ -75,6 +87,7 @@ class RandomPortsTest extends WithFakeVerbs {
       FakeVerbs.empty();
     }
     assertTrue(moves > SEEDS, moves + " moves");
+    assertTrue(redirected > SEEDS, redirected + " messages in other memory");
   }
 
   private long run(Random random, String seed) {
@@ -97,9 +110,11 @@ class RandomPortsTest extends WithFakeVerbs {
                 "NCCL_NET_FORCE_MERGE",
                 merge);
         DeviceMemory source = IbLink.memory(UNDER_WAY * CELL);
-        DeviceMemory target = IbLink.memory(UNDER_WAY * CELL)) {
+        DeviceMemory target = IbLink.memory(UNDER_WAY * CELL);
+        DeviceMemory other = IbLink.memory(UNDER_WAY * ROOM)) {
       NetMemory out = link.sender.register(source);
       NetMemory in = link.receiver.register(target);
+      NetMemory elsewhere = link.receiver.register(other);
       fake.fake_chaos(40 + random.nextInt(400), random.nextInt(1 << 30));
       Deque<Group> groups = new ArrayDeque<>();
       boolean[] down = new boolean[devices];
@@ -113,9 +128,20 @@ class RandomPortsTest extends WithFakeVerbs {
         ((IbConnection) link.sender).poll();
         ((IbConnection) link.receiver).poll();
         for (Group each : groups) {
-          go(each, link, out, in);
+          if (each.receive == null && each.otherBytes >= 0 && each.early) {
+            long at = (long) each.cell * ROOM;
+            assertTrue(link.receiver.redirectNext(elsewhere, at, each.otherBytes));
+            each.moved = true;
+          }
+          receive(each, link, in);
+          boolean moves = each.receive != null && !each.moved && each.otherBytes >= 0;
+          if (moves && random.nextBoolean()) {
+            long at = (long) each.cell * ROOM;
+            each.moved = each.receive.redirect(elsewhere, at, each.otherBytes);
+          }
+          send(each, link, out);
         }
-        while (!groups.isEmpty() && isOver(groups.peek(), target, seed)) {
+        while (!groups.isEmpty() && isOver(groups.peek(), target, other, seed)) {
           groups.remove();
         }
         if (random.nextInt(400) == 0) {
@@ -155,10 +181,13 @@ class RandomPortsTest extends WithFakeVerbs {
       random.nextBytes(group.data[m]);
       source.write((long) cell * CELL + m * ROOM, ByteBuffer.wrap(group.data[m]));
     }
+    group.early = random.nextBoolean();
+    boolean exact = random.nextInt(4) > 0;
+    group.otherBytes = n > 1 || random.nextBoolean() ? -1 : group.sizes[0] + (exact ? 0 : 1);
     return group;
   }
 
-  private static void go(Group group, IbLink link, NetMemory out, NetMemory in) {
+  private static void receive(Group group, IbLink link, NetMemory in) {
     int n = group.sizes.length;
     if (group.receive == null) {
       NetMemory[] memories = new NetMemory[n];
@@ -173,6 +202,10 @@ class RandomPortsTest extends WithFakeVerbs {
       }
       group.receive = link.receiver.irecv(n, memories, offsets, bytes, tags);
     }
+  }
+
+  private static void send(Group group, IbLink link, NetMemory out) {
+    int n = group.sizes.length;
     if (group.begun < n) {
       int m = group.order[group.begun];
       long offset = (long) group.cell * CELL + m * ROOM;
@@ -192,7 +225,7 @@ class RandomPortsTest extends WithFakeVerbs {
     }
   }
 
-  private static boolean isOver(Group group, DeviceMemory target, String seed) {
+  private boolean isOver(Group group, DeviceMemory target, DeviceMemory other, String seed) {
     int n = group.sizes.length;
     int[] sizes = new int[n];
     if (group.receive == null || group.ended < n || !group.receive.test(sizes)) {
@@ -201,6 +234,14 @@ class RandomPortsTest extends WithFakeVerbs {
     assertArrayEquals(group.sizes, sizes, seed);
     if (n == 1) {
       assertEquals(group.notes[0], group.receive.note(), seed);
+    }
+    if (group.receive.isRedirected()) {
+      assertTrue(group.moved && group.otherBytes == sizes[0], seed);
+      long at = (long) group.cell * ROOM;
+      assertArrayEquals(group.data[0], IbLink.read(other, at, sizes[0]), seed + ", other memory");
+      other.write(at, ByteBuffer.wrap(new byte[ROOM]));
+      redirected++;
+      return true;
     }
     for (int m = 0; m < n; m++) {
       byte[] arrived = IbLink.read(target, (long) group.cell * CELL + m * ROOM, sizes[m]);

@@ -17,7 +17,7 @@ import org.nccl4j.transport.net.ib.device.NicMerge;
  * The address of a listener for a sender: at most 128 bytes.
  *
  * <pre>
- *   0  "nib4"
+ *   0  "nib5"
  *   4  session, 8 bytes: which listener is meant
  *  12  TCP port, 2 bytes
  *  14  queue pairs for each port that the listener wants, 1 byte
@@ -35,7 +35,7 @@ import org.nccl4j.transport.net.ib.device.NicMerge;
 public record IbHandle(
     long session, int port, int queuePairs, int ports, List<InetAddress> addresses) {
   public static final int MAX_QUEUE_PAIRS = IbSettings.MAX_QUEUE_PAIRS;
-  private static final int MAGIC = 0x6e696234;
+  private static final int MAGIC = 0x6e696235;
 
   public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(NetListener.HANDLE_BYTES);

@@ -74,6 +74,11 @@ public final class SocketReceiver extends SocketConnection
   }
 
   @Override
+  public boolean redirects() {
+    return true;
+  }
+
+  @Override
   int sockets() {
     return 1 + lanes.count();
   }
