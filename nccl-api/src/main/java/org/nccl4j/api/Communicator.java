@@ -667,8 +667,8 @@ public final class Communicator implements AutoCloseable {
    * be used, operations work as if nothing were registered, and {@link Registration#obstacle} gives
    * the reason. A window has the same effect without that wait ({@link #registerWindow}).
    *
-   * <p>Between machines, networks send whole steps of the host device from registered memory
-   * without a copy. Ranks need not register alike for that, and none waits.
+   * <p>Between machines, networks send whole steps of the host device from registered memory, and
+   * receive there what is only copied. Ranks need not register alike for that, and none waits.
    *
    * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is accepted
    *     without effect

@@ -103,10 +103,11 @@ public final class Settings implements SettingValues {
           "NCCL4J_NET_ZERO_COPY",
           "registered",
           List.of("registered", "all", "off"),
-          "The buffers from which ranks on host devices send whole steps to other hosts without a"
-              + " copy through slots. registered: those of windows and register; all: over sockets"
-              + " any, which receive too; off: none. An operation then ends on a sender only when"
-              + " the receivers have its data. NCCL4J_SINGLE_COPY=off turns it off too.");
+          "The buffers from which ranks on host devices send whole steps to other hosts, and into"
+              + " which they receive them, without a copy through slots. registered: those of"
+              + " windows and register; all: over sockets any; off: none. An operation then ends"
+              + " on a sender only when the receivers have its data. NCCL4J_SINGLE_COPY=off turns"
+              + " it off too.");
 
   public static final Setting<Duration> NCCL4J_NET_FAILOVER_TIMEOUT =
       Setting.durationOrZero(

@@ -234,9 +234,12 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
    * The steps of a connection between hosts that kernels of this device want in their buffers.
    *
    * @param connection the receiving end
+   * @param leastBytes of a step that is received there
+   * @param registered whether only in memory that its user has registered ({@link
+   *     RegisteredMemory})
    */
-  public PlacedSteps placedSteps(Connection connection) {
-    return new Placing(connection);
+  public PlacedSteps placedSteps(Connection connection, int leastBytes, boolean registered) {
+    return new Placing(connection, leastBytes, registered);
   }
 
   @Override

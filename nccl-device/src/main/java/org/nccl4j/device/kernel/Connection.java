@@ -75,29 +75,32 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
 
   /**
    * The steps of a connection whose data a proxy receives where the kernel wants them, in its
-   * buffer, instead of in a slot. A kernel wants one step at a time, while it waits for that.
-   * Called by the thread that gives the connection's proxy its turns.
+   * buffer, instead of in a slot. A kernel wants the step that it waits for and some after it, in
+   * order, with gaps. Called by the thread that gives the connection's proxy its turns.
    */
   public interface PlacedSteps {
-    /** Returns the step whose data the kernel wants in its buffer; -1 if there was none yet. */
+    /** Returns the last step whose data the kernel wants in its buffer; -1 if there was none. */
     @HotPath
     long wanted();
 
-    /** Returns the address for the data of the wanted step. */
+    /**
+     * True if the kernel wants the data of a step, which it has not received yet, in its buffer.
+     * The methods below tell of such a step, directly afterwards.
+     */
     @HotPath
-    long address();
+    boolean isWanted(long step);
 
-    /** Returns the number of bytes that the wanted step has to have. */
+    /** Returns the buffer of a wanted step. */
     @HotPath
-    int bytes();
+    DeviceMemory memory(long step);
 
-    /** Returns the address of the buffer of the wanted step, and with it of a range of memory. */
+    /** Returns the address for the data of a wanted step, in the buffer. */
     @HotPath
-    long bufferAddress();
+    long address(long step);
 
-    /** Returns the bytes of that buffer. */
+    /** Returns the number of bytes that a wanted step has to have. */
     @HotPath
-    long bufferBytes();
+    int bytes(long step);
 
     /**
      * Tells the kernel that a step's data are where it wants them; before it is told of the step.

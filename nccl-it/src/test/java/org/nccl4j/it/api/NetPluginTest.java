@@ -39,8 +39,12 @@ class NetPluginTest {
 
   @TempDir static Path folder;
 
+  private static String plugin(int version, String name) throws IOException, InterruptedException {
+    return build(folder, version, name);
+  }
+
   /** The plug-in of a version, built once; the tests are skipped where there is no gcc. */
-  private static synchronized String plugin(int version, String name)
+  static synchronized String build(Path folder, int version, String name)
       throws IOException, InterruptedException {
     Path library = folder.resolve("libnccl-net-%s-%d.so".formatted(name, version));
     if (library.toFile().exists()) {

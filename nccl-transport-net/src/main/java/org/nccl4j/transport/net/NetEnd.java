@@ -48,6 +48,11 @@ public abstract class NetEnd implements NetConnector {
    */
   static final int LEAST_LENT = 64 << 10;
 
+  /**
+   * The same of a step that is received where it is wanted, if the sender need not be told of that.
+   */
+  static final int LEAST_PLACED = 16 << 10;
+
   private static final System.Logger LOG = DebugLog.of("NET");
 
   final PeerInfo peer;
@@ -182,9 +187,12 @@ public abstract class NetEnd implements NetConnector {
 
   /** The steps that kernels may want a connection of the network to receive in their buffers. */
   final Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
-    return usesBuffers() && takesAll(context) && receiver.registersFreely()
-        ? Optional.of(HostDevice.instance().placedSteps(connection()))
-        : Optional.empty();
+    if (!usesBuffers()) {
+      return Optional.empty();
+    }
+    boolean registered = !takesAll(context) || !receiver.registersFreely();
+    int least = receiver.registersFreely() ? LEAST_PLACED : LEAST_LENT;
+    return Optional.of(HostDevice.instance().placedSteps(connection(), least, registered));
   }
 
   /** The buffers that kernels may lend a connection of the network, which sends from there. */

@@ -197,7 +197,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     }
     List<P2pWork> own = ownPairs(sends.remove(spec.rank()), recvs.remove(spec.rank()));
     List<Lane.Out> outs = new ArrayList<>();
-    List<Lane> ins = new ArrayList<>();
+    List<Lane.In> ins = new ArrayList<>();
     sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
     long received = recvs.values().stream().flatMap(List::stream).mapToLong(P2pWork::bytes).sum();
     boolean leaves = Copies.leave(received, spec.localRanks());

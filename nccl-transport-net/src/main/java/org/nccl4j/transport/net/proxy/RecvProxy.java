@@ -8,7 +8,6 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.transport.net.memory.CallNotes;
-import org.nccl4j.transport.net.memory.FreeBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
@@ -39,14 +38,8 @@ public final class RecvProxy implements ProxyHandler {
   private final int[] arrived = new int[1];
   private final StepEvents events;
 
-  /** The steps that kernels want in their buffers; null where all go to slots. */
-  private final PlacedSteps placed;
-
   /** Null where all steps go to slots. */
-  private final FreeBuffers buffers;
-
-  /** The last step whose receive was moved to a buffer, or -1. */
-  private long moved = -1;
+  private final PlacedReceives placed;
 
   /** True once a kernel that wanted data in a buffer has failed: nothing is received any more. */
   private volatile boolean ended;
@@ -79,8 +72,7 @@ public final class RecvProxy implements ProxyHandler {
    * A proxy.
    *
    * @param polled as above
-   * @param placed the steps that kernels want in their buffers, where the network registers freely;
-   *     else null
+   * @param steps that kernels may want in their buffers; null where all go to slots
    */
   public RecvProxy(
       NetReceiver receiver,
@@ -88,9 +80,8 @@ public final class RecvProxy implements ProxyHandler {
       EndpointNames ranks,
       boolean polled,
       StepEvents events,
-      PlacedSteps placed) {
-    this.placed = placed;
-    this.buffers = placed == null ? null : new FreeBuffers(receiver);
+      PlacedSteps steps) {
+    this.placed = steps == null ? null : new PlacedReceives(steps, receiver, channel.slots());
     this.receiver = receiver;
     this.channel = channel;
     this.polled = polled;
@@ -110,7 +101,7 @@ public final class RecvProxy implements ProxyHandler {
     try {
       int done = post();
       if (placed != null) {
-        move();
+        placed.move(received, posted, requests);
       }
       return isDue() ? done + complete() : done;
     } catch (NcclException e) {
@@ -125,31 +116,23 @@ public final class RecvProxy implements ProxyHandler {
     int done = 0;
     while (posted < empty) {
       channel.emptied(posted);
-      memories[0] = channel.memory(posted);
-      offsets[0] = channel.offset(posted);
+      boolean direct = placed != null && placed.begins(posted, received);
+      boolean moved = placed != null && placed.movesNext(posted, received);
+      memories[0] = direct ? placed.memory() : channel.memory(posted);
+      offsets[0] = direct ? placed.offset() : channel.offset(posted);
+      sizes[0] = direct ? placed.bytes(posted) : channel.slotBytes();
       NetRequest request = receiver.irecv(1, memories, offsets, sizes, tags);
       if (request == null) {
         return done;
+      }
+      if (direct || moved) {
+        placed.placed(posted, channel.slot(posted));
       }
       requests[channel.slot(posted)] = request;
       events.posted(posted++);
       done++;
     }
     return done;
-  }
-
-  /** Moves the receive of the wanted step to its buffer, unless it has begun in its slot. */
-  private void move() {
-    long step = placed.wanted();
-    if (step <= moved || step < received || step >= posted) {
-      return;
-    }
-    long address = placed.address();
-    int bytes = placed.bytes();
-    NetMemory buffer = buffers.find(address, bytes, placed.bufferAddress(), placed.bufferBytes());
-    if (requests[channel.slot(step)].redirect(buffer, address - buffer.memory().address(), bytes)) {
-      moved = step;
-    }
   }
 
   /**
@@ -170,12 +153,10 @@ public final class RecvProxy implements ProxyHandler {
       lookedAt = System.nanoTime();
     }
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
-      take(requests[channel.slot(received)].note());
-      boolean direct = moved == received && requests[channel.slot(received)].isRedirected();
+      NetRequest request = requests[channel.slot(received)];
+      take(request.note());
+      boolean direct = placed != null && placed.take(received, channel.slot(received), request);
       events.received(received, arrived[0], direct);
-      if (direct) {
-        placed.placed(received);
-      }
       if (flushes != null) {
         flushes.begin(received++, arrived[0]);
       } else {
@@ -187,6 +168,9 @@ public final class RecvProxy implements ProxyHandler {
       if (!polled) {
         break;
       }
+    }
+    if (done > 0 && placed != null) {
+      placed.forgetEnded(received);
     }
     return flushes == null ? done : done + flushes.complete(received);
   }
@@ -208,16 +192,24 @@ public final class RecvProxy implements ProxyHandler {
   public void returnLoans() {
     if (placed != null && !ended) {
       ended = true;
-      if (moved >= received) {
+      if (placed.areInProgress(received)) {
         receiver.close();
       }
     }
   }
 
+  /** {@inheritDoc} Waits for receives in progress, which may be in that memory. */
+  @Override
+  public void forgetBuffers() {
+    if (placed != null && !ended) {
+      placed.forget(received);
+    }
+  }
+
   /** Forgets the buffers that data were received in. */
   public void close() {
-    if (buffers != null) {
-      buffers.close();
+    if (placed != null) {
+      placed.close();
     }
   }
 

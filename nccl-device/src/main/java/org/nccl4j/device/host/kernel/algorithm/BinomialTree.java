@@ -37,14 +37,18 @@ public record BinomialTree(int rank, int root, int nRanks) {
   }
 
   /** Broadcast: the root's data down the tree. */
-  public record Broadcast(Primitives down, Chunking parts) implements Kernel {
+  record Broadcast(Primitives down, Chunking parts, ExpectedChunks expected) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
       boolean isRoot = down.recvs.length == 0;
       boolean isLeaf = down.sends.length == 0;
       boolean inPlace = isRoot && send.address() == recv.address();
+      expected.begin();
       for (boolean more = parts.first(); more; more = parts.next()) {
+        if (!isRoot) {
+          expected.expect(recv, 0);
+        }
         long at = parts.offset(0);
         int bytes = parts.bytes(0);
         if (inPlace) {

@@ -19,9 +19,11 @@ public final class DoublingKernels implements HostAlgorithm {
     BinomialTree tree = new BinomialTree(context.spec.rank(), work.root(), context.spec.nRanks());
     Chunking whole = context.parts(work, work.count(), 1);
     return switch (work.operation()) {
-      case BROADCAST ->
-          new BinomialTree.Broadcast(
-              context.primitives(work, tree.parent(), tree.children(), null), whole);
+      case BROADCAST -> {
+        Primitives down = context.primitives(work, tree.parent(), tree.children(), null);
+        Chunking ahead = context.parts(work, work.count(), 1);
+        yield new BinomialTree.Broadcast(down, whole, new ExpectedChunks(down, ahead));
+      }
       case REDUCE ->
           new BinomialTree.Reduce(
               context.primitives(work, tree.children(), tree.parent(), context.reduction(work)),

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import java.util.List;
+import java.util.stream.Stream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Chunking;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
@@ -21,11 +22,12 @@ public final class OneShotKernels implements HostAlgorithm {
     List<Integer> root = List.of(work.root());
     return switch (work.operation()) {
       case ALL_REDUCE -> new AllReduce(all, whole);
-      case ALL_GATHER -> new AllGather(all, context.from(work), whole, bytes, rank);
+      case ALL_GATHER -> allGather(context, work, all, whole);
       case REDUCE_SCATTER -> new ReduceScatter(all, context.to(work), whole, bytes, rank);
-      case BROADCAST ->
-          new Broadcast(
-              isRoot ? all : context.primitives(work, root, List.of(), null), whole, isRoot);
+      case BROADCAST -> {
+        Primitives from = isRoot ? all : context.primitives(work, root, List.of(), null);
+        yield new Broadcast(from, whole, expected(context, work, from), isRoot);
+      }
       case REDUCE ->
           new Reduce(
               isRoot
@@ -35,6 +37,20 @@ public final class OneShotKernels implements HostAlgorithm {
               isRoot);
       default -> throw KernelContext.none(work);
     };
+  }
+
+  private static Kernel allGather(
+      KernelContext context, CollectiveWork work, Primitives all, Chunking whole) {
+    Primitives[] from = context.from(work);
+    ExpectedChunks[] expected =
+        Stream.of(from).map(peer -> expected(context, work, peer)).toArray(ExpectedChunks[]::new);
+    return new AllGather(
+        all, from, expected, whole, KernelContext.bytes(work), context.spec.rank());
+  }
+
+  private static ExpectedChunks expected(
+      KernelContext context, CollectiveWork work, Primitives from) {
+    return new ExpectedChunks(from, context.parts(work, work.count(), 1));
   }
 
   /**
@@ -65,11 +81,13 @@ public final class OneShotKernels implements HostAlgorithm {
   }
 
   /** Broadcast: the root's data to all. */
-  private record Broadcast(Primitives all, Chunking parts, boolean isRoot) implements Kernel {
+  private record Broadcast(Primitives all, Chunking parts, ExpectedChunks expected, boolean isRoot)
+      implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
       boolean inPlace = isRoot && send.address() == recv.address();
+      expected.begin();
       for (boolean more = parts.first(); more; more = parts.next()) {
         long at = parts.offset(0);
         if (inPlace) {
@@ -77,6 +95,7 @@ public final class OneShotKernels implements HostAlgorithm {
         } else if (isRoot) {
           all.copySend(send, at, recv, at, parts.bytes(0));
         } else {
+          expected.expect(recv, 0);
           all.recv(recv, at, parts.bytes(0));
         }
       }
@@ -101,12 +120,21 @@ public final class OneShotKernels implements HostAlgorithm {
 
   /** All-gather: everybody's part to all, a chunk ahead as in the all-reduce. */
   private record AllGather(
-      Primitives all, Primitives[] from, Chunking parts, long partBytes, int rank)
+      Primitives all,
+      Primitives[] from,
+      ExpectedChunks[] expected,
+      Chunking parts,
+      long partBytes,
+      int rank)
       implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
       boolean inPlace = send.address() == recv.address() + rank * partBytes;
+      for (ExpectedChunks chunks : expected) {
+        chunks.begin();
+      }
+      expect(recv);
       boolean more = parts.first();
       if (more) {
         send(send, recv, inPlace);
@@ -118,9 +146,16 @@ public final class OneShotKernels implements HostAlgorithm {
         if (more) {
           send(send, recv, inPlace);
         }
+        expect(recv);
         for (Primitives peer : from) {
           peer.recv(recv, peer.recvs[0].peer * partBytes + at, bytes);
         }
+      }
+    }
+
+    private void expect(HostMemory recv) {
+      for (int peer = 0; peer < from.length; peer++) {
+        expected[peer].expect(recv, from[peer].recvs[0].peer * partBytes);
       }
     }
 

@@ -15,16 +15,34 @@ public final class RingAllReduce implements Kernel {
   private final Primitives primitives;
   private final Chunking parts;
 
-  public RingAllReduce(Ring ring, Primitives primitives, Chunking parts) {
+  /** The chunks that are expected, ahead of those that are received. */
+  private final Chunking ahead;
+
+  private boolean moreAhead;
+
+  /** The hop by which the next expected chunk comes. */
+  private int hopAhead;
+
+  /**
+   * A kernel.
+   *
+   * @param parts of all bytes, with an owner for each rank
+   * @param ahead the same once more
+   */
+  public RingAllReduce(Ring ring, Primitives primitives, Chunking parts, Chunking ahead) {
     this.ring = ring;
     this.primitives = primitives;
     this.parts = parts;
+    this.ahead = ahead;
   }
 
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
     int n = ring.size();
+    moreAhead = ahead.first();
+    hopAhead = 1;
+    expect(recv);
     for (boolean more = parts.first(); more; more = parts.next()) {
       int chunk = chunkAhead(n - 1);
       primitives.send(send, parts.offset(chunk), parts.bytes(chunk));
@@ -32,10 +50,12 @@ public final class RingAllReduce implements Kernel {
         chunk = chunkAhead(n - hop);
         // The result's chunk is free until the complete one comes, after the peer has read this.
         long at = parts.offset(chunk);
+        expect(recv);
         primitives.recvReduceSend(send, at, recv, at, parts.bytes(chunk));
       }
       chunk = chunkAhead(0);
       long offset = parts.offset(chunk);
+      expect(recv);
       primitives.recvReduceCopySend(send, offset, recv, offset, parts.bytes(chunk));
       copyRound(recv, n);
     }
@@ -44,10 +64,26 @@ public final class RingAllReduce implements Kernel {
   private void copyRound(HostMemory recv, int n) {
     for (int hop = 1; hop < n - 1; hop++) {
       int chunk = chunkAhead(n - hop);
+      expect(recv);
       primitives.recvCopySend(recv, parts.offset(chunk), parts.bytes(chunk));
     }
     int chunk = chunkAhead(1);
+    expect(recv);
     primitives.recv(recv, parts.offset(chunk), parts.bytes(chunk));
+  }
+
+  /** Of the chunks of a loop, the first that come are combined, and the others complete. */
+  private void expect(HostMemory recv) {
+    int n = ring.size();
+    while (moreAhead && primitives.mayExpect()) {
+      boolean complete = hopAhead >= n;
+      int chunk = chunkAhead(complete ? 2 * n - 1 - hopAhead : n - 1 - hopAhead);
+      primitives.expect(complete ? recv : null, ahead.offset(chunk), ahead.bytes(chunk));
+      if (++hopAhead == 2 * n - 1) {
+        hopAhead = 1;
+        moreAhead = ahead.next();
+      }
+    }
   }
 
   private int chunkAhead(int places) {

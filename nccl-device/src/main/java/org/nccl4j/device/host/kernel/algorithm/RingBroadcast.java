@@ -10,12 +10,20 @@ import org.nccl4j.device.host.memory.HostMemory;
 public final class RingBroadcast implements Kernel {
   private final Primitives primitives;
   private final Chunking parts;
+  private final ExpectedChunks expected;
   private final boolean first;
   private final boolean last;
 
-  public RingBroadcast(Ring ring, Primitives primitives, Chunking parts, int root) {
+  /**
+   * A kernel.
+   *
+   * @param parts of all bytes, with one owner
+   * @param ahead the same once more
+   */
+  public RingBroadcast(Ring ring, Primitives primitives, Chunking parts, Chunking ahead, int root) {
     this.primitives = primitives;
     this.parts = parts;
+    this.expected = new ExpectedChunks(primitives, ahead);
     this.first = ring.ahead(0) == root;
     this.last = ring.next() == root;
   }
@@ -24,7 +32,11 @@ public final class RingBroadcast implements Kernel {
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
     boolean inPlace = first && send.address() == recv.address();
+    expected.begin();
     for (boolean more = parts.first(); more; more = parts.next()) {
+      if (!first) {
+        expected.expect(recv, 0);
+      }
       long at = parts.offset(0);
       int bytes = parts.bytes(0);
       if (first && inPlace) {

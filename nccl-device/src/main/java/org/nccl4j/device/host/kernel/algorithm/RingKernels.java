@@ -18,14 +18,20 @@ public final class RingKernels implements HostAlgorithm {
     Primitives along =
         context.primitives(
             work, List.of(ring.previous()), List.of(ring.next()), context.reduction(work));
+    int n = ring.size();
     Chunking whole = context.parts(work, work.count(), 1);
+    Chunking ahead = context.parts(work, work.count(), 1);
     return switch (work.operation()) {
       case ALL_REDUCE ->
-          new RingAllReduce(ring, along, context.parts(work, work.count(), ring.size()));
-      case ALL_GATHER -> new RingAllGather(ring, along, whole, bytes);
+          new RingAllReduce(
+              ring,
+              along,
+              context.parts(work, work.count(), n),
+              context.parts(work, work.count(), n));
+      case ALL_GATHER -> new RingAllGather(ring, along, whole, ahead, bytes);
       case REDUCE_SCATTER -> new RingReduceScatter(ring, along, whole, bytes);
       case BROADCAST -> {
-        Kernel round = new RingBroadcast(ring, along, whole, work.root());
+        Kernel round = new RingBroadcast(ring, along, whole, ahead, work.root());
         yield PairBroadcast.suits(context, work) ? new PairBroadcast(context, work, round) : round;
       }
       case REDUCE -> {

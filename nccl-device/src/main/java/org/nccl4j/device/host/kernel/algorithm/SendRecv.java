@@ -22,7 +22,7 @@ public final class SendRecv implements Kernel {
   private static final int MOST_PAIRS = 4096;
 
   private final Lane.Out[] outs;
-  private final Lane[] ins;
+  private final Lane.In[] ins;
 
   /** True if the sends and the receives are few enough to compare their buffers. */
   private final boolean few;
@@ -31,9 +31,9 @@ public final class SendRecv implements Kernel {
   private final SpinWait waiter;
 
   /** A kernel for lanes and what stays on the rank, in pairs of a send and a receive. */
-  public SendRecv(List<Lane.Out> outs, List<Lane> ins, List<P2pWork> own, SpinWait waiter) {
+  public SendRecv(List<Lane.Out> outs, List<Lane.In> ins, List<P2pWork> own, SpinWait waiter) {
     this.outs = outs.toArray(Lane.Out[]::new);
-    this.ins = ins.toArray(Lane[]::new);
+    this.ins = ins.toArray(Lane.In[]::new);
     long sends = outs.stream().mapToLong(Lane::works).sum();
     this.few = sends * ins.stream().mapToLong(Lane::works).sum() <= MOST_PAIRS;
     this.waiter = waiter;
@@ -52,6 +52,10 @@ public final class SendRecv implements Kernel {
     for (Lane.Out lane : outs) {
       lane.mayLend(few && lane.lends(send) && isMatched(lane) && !isReceivedInto(lane, send, recv));
     }
+    for (Lane.In lane : ins) {
+      lane.mayExpect(few && lane.isPlaced() && !overwrites(lane, send, recv));
+      lane.expect(recv);
+    }
     round(outs, send);
     for (SelfCopy copy : copies) {
       HostMemory from = buffer(copy.from, send);
@@ -61,6 +65,7 @@ public final class SendRecv implements Kernel {
     waiter.begin();
     while (true) {
       Lane other = waiter.isSlow() ? sentAnother() : null;
+      expect(recv);
       int moved = round(outs, send) + round(ins, recv);
       if (moved > 0) {
         waiter.begin();
@@ -90,6 +95,28 @@ public final class SendRecv implements Kernel {
       }
     }
     return false;
+  }
+
+  /** True if what a lane receives changes what this kernel sends: then it may not come early. */
+  private boolean overwrites(Lane.In in, HostMemory send, HostMemory recv) {
+    for (Lane.Out out : outs) {
+      if (out.overlaps(send, in, recv)) {
+        return true;
+      }
+    }
+    for (SelfCopy copy : copies) {
+      HostMemory from = buffer(copy.from, send);
+      if (in.overlaps(recv, from.address() + copy.from.offset(), copy.from.bytes())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private void expect(HostMemory recv) {
+    for (Lane.In lane : ins) {
+      lane.expect(recv);
+    }
   }
 
   private static HostMemory buffer(P2pWork work, HostMemory own) {

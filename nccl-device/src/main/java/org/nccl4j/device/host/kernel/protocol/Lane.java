@@ -21,6 +21,11 @@ public abstract class Lane {
   private int current;
   private long done;
 
+  /** The work and the bytes of it up to which the end knows where data are wanted. */
+  private int told;
+
+  private long toldDone;
+
   Lane(ConnectionEnd end, List<P2pWork> works) {
     this.peer = end.peer;
     this.layout = end.layout;
@@ -39,6 +44,8 @@ public abstract class Lane {
   public final void begin() {
     current = 0;
     done = 0;
+    told = 0;
+    toldDone = 0;
   }
 
   @HotPath
@@ -56,7 +63,7 @@ public abstract class Lane {
     P2pWork work = works[current];
     Protocol protocol = work.protocol();
     int bytes = (int) Math.min(stepBytes(protocol), work.bytes() - done);
-    HostMemory buffer = buffers[current] == null ? ownBuffer : buffers[current];
+    HostMemory buffer = buffer(current, ownBuffer);
     if (!step(buffer, work.offset() + done, bytes, protocol, calls[current])) {
       return false;
     }
@@ -102,13 +109,24 @@ public abstract class Lane {
   @HotPath
   public final boolean overlaps(HostMemory own, Lane other, HostMemory others) {
     for (int w = 0; w < works.length; w++) {
-      long begin = address(w, own);
-      long end = begin + works[w].bytes();
-      for (int o = 0; o < other.works.length; o++) {
-        long otherBegin = other.address(o, others);
-        if (begin < otherBegin + other.works[o].bytes() && otherBegin < end) {
-          return true;
-        }
+      if (other.overlaps(others, address(w, own), works[w].bytes())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /**
+   * True if a part of the works' buffers has bytes of a range of addresses.
+   *
+   * @param own the launch's buffer, for works that name none
+   */
+  @HotPath
+  public final boolean overlaps(HostMemory own, long begin, long bytes) {
+    for (int w = 0; w < works.length; w++) {
+      long at = address(w, own);
+      if (begin < at + works[w].bytes() && at < begin + bytes) {
+        return true;
       }
     }
     return false;
@@ -127,8 +145,28 @@ public abstract class Lane {
   }
 
   private long address(int work, HostMemory own) {
-    HostMemory buffer = buffers[work] == null ? own : buffers[work];
-    return buffer.address() + works[work].offset();
+    return buffer(work, own).address() + works[work].offset();
+  }
+
+  @HotPath
+  private HostMemory buffer(int work, HostMemory own) {
+    return buffers[work] == null ? own : buffers[work];
+  }
+
+  /** Tells a receiving end where the data of the next steps are wanted. */
+  @HotPath
+  final void tell(RecvEnd end, HostMemory own) {
+    while (told < works.length && end.mayWantNext()) {
+      P2pWork work = works[told];
+      int bytes = (int) Math.min(stepBytes(work.protocol()), work.bytes() - toldDone);
+      HostMemory target = work.protocol() == Protocol.SIMPLE ? buffer(told, own) : null;
+      end.wantNext(target, work.offset() + toldDone, bytes);
+      toldDone += bytes;
+      if (toldDone == work.bytes()) {
+        told++;
+        toldDone = 0;
+      }
+    }
   }
 
   /** Most bytes of a step. */
@@ -218,6 +256,7 @@ public abstract class Lane {
     private final RecvEnd end;
     private final SpinWait waiter;
     private final boolean leaves;
+    private boolean expects;
 
     /**
      * Receives from a peer.
@@ -229,6 +268,30 @@ public abstract class Lane {
       this.end = end;
       this.leaves = leaves;
       this.waiter = waiter;
+    }
+
+    /** True if a proxy may receive data in the buffers. */
+    @HotPath
+    public boolean isPlaced() {
+      return end.hasPlacements();
+    }
+
+    /** Sets whether data of this run may come to the buffers before their step's turn. */
+    @HotPath
+    public void mayExpect(boolean may) {
+      expects = may;
+    }
+
+    /**
+     * Lets the next steps' data come to the buffers.
+     *
+     * @param own the launch's buffer, for works that name none
+     */
+    @HotPath
+    public void expect(HostMemory own) {
+      if (expects) {
+        tell(end, own);
+      }
     }
 
     @Override

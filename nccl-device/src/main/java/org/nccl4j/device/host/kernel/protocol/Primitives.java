@@ -67,6 +67,25 @@ public abstract class Primitives {
   /** Sets whether what is received leaves the caches before anybody reads it. */
   public void leaves(boolean does) {}
 
+  /**
+   * True if it pays to say of one more step where its data are wanted ({@link #expect}); false
+   * where no proxy could receive them there.
+   */
+  @HotPath
+  public boolean mayExpect() {
+    return false;
+  }
+
+  /**
+   * Says where the data of a step that receives are wanted: of the first one of which that has not
+   * been said. They may come there from now on, and the kernel has to receive the step.
+   *
+   * @param target null if the data are not only copied
+   * @param bytes of the step; a step of none is no step
+   */
+  @HotPath
+  public void expect(HostMemory target, long offset, int bytes) {}
+
   /** Own data to the peers. */
   @HotPath
   public final void send(HostMemory source, long sourceOffset, int bytes) {

@@ -20,7 +20,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    */
   private static final int HEAD_STEPS = 2;
 
-  /** Least bytes of a step that is received where it is wanted: a copy of fewer costs less. */
+  /** Bytes of a step below which it is never received where it is wanted: a copy costs less. */
   private static final int LEAST_PLACED = 16 << 10;
 
   /** Looks at a later step, while a sender goes ahead. */
@@ -34,8 +34,14 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   private final StreamingCopy streaming = StreamingCopy.open();
 
-  /** True if a proxy is known to receive data where they are wanted. */
-  private boolean places;
+  /** The end of the same connection that this one was made from; null if there is none. */
+  private RecvEnd same;
+
+  /** Null where no proxy is known to receive data where they are wanted. */
+  private Placements placements;
+
+  /** The first step of which the kernel has not said where it wants the data. */
+  private long untold;
 
   /** True if the current step's data, which were located, are where they were wanted. */
   private boolean placed;
@@ -60,6 +66,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   private RecvEnd(int peer, RecvEnd same) {
     super(peer, same);
+    this.same = same;
   }
 
   /** The same connection for a communicator in which the peer has another number. */
@@ -78,8 +85,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   }
 
   /** From now on reads as another end of the same connection does. */
-  void borrow(RecvEnd same) {
-    borrowing = same.borrowing;
+  void borrow(RecvEnd other) {
+    same = other;
+    borrowing = other.borrowing;
   }
 
   @Override
@@ -99,13 +107,45 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    */
   @HotPath
   void want(HostMemory target, long offset, int bytes) {
-    if (bytes < LEAST_PLACED || tail > step) {
-      return;
+    if (untold <= step) {
+      wantNext(target, offset, bytes);
     }
-    places = places || Placing.isPossible(data);
-    if (places) {
-      Placing.want(data, step, target, offset, bytes);
+  }
+
+  /**
+   * In Simple: the same for the first step of which the kernel has not said it yet. It must receive
+   * that step and all before it, with {@link #want} or by copying from {@link #locate}.
+   *
+   * @param target null if the step's data are not only copied
+   */
+  @HotPath
+  void wantNext(HostMemory target, long offset, int bytes) {
+    long wanted = Math.max(untold, step);
+    untold = wanted + 1;
+    if (target != null && bytes >= LEAST_PLACED && tail <= wanted && hasPlacements()) {
+      placements.want(wanted, target, offset, bytes);
     }
+  }
+
+  /** True if a proxy receives data where they are wanted. */
+  @HotPath
+  boolean hasPlacements() {
+    return placements != null || findPlacements();
+  }
+
+  /** True if the kernel may say of one more step where it wants the data. */
+  @HotPath
+  boolean mayWantNext() {
+    return untold <= step + Placing.AHEAD;
+  }
+
+  private boolean findPlacements() {
+    if (same == null) {
+      placements = Placements.of(data);
+    } else if (same.placements != null || same.findPlacements()) {
+      placements = same.placements;
+    }
+    return placements != null;
   }
 
   /** In Simple: waits until the slot of the current step is full. */
@@ -268,7 +308,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     }
     from = data;
     fromOffset = layout.simple(step);
-    placed = places && Placing.isPlaced(data, step);
+    placed = placements != null && placements.isPlaced(step);
   }
 
   /**
@@ -344,6 +384,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     if (borrowing != null) {
       borrowing.close();
     }
+    if (placements != null && same == null) {
+      placements.close();
+    }
   }
 
   /** Gives the slot of the current step back, and goes on to the next. */
@@ -352,6 +395,9 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     clearLast();
     if (borrowing != null) {
       borrowing.end();
+    }
+    if (placements != null) {
+      placements.forget(step);
     }
     step++;
     AtomicWords.storeRelease(credit, ConnectionLayout.HEAD, step);

@@ -89,6 +89,20 @@ public final class SlotPrimitives extends Primitives {
 
   @Override
   @HotPath
+  public boolean mayExpect() {
+    return !ll128 && recvs.length == 1 && recvs[0].mayWantNext() && recvs[0].hasPlacements();
+  }
+
+  @Override
+  @HotPath
+  public void expect(HostMemory target, long offset, int bytes) {
+    if (bytes > 0) {
+      recvs[0].wantNext(target, offset, bytes);
+    }
+  }
+
+  @Override
+  @HotPath
   void step(
       HostMemory source,
       long sourceOffset,
