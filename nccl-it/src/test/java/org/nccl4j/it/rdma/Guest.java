@@ -28,6 +28,9 @@ final class Guest {
     }
   }
 
+  /** Options of perf: its two processes are ranks of two hosts, which share no memory. */
+  static final String TWO_HOSTS = "--hosts a,b --launcher 'env NCCL_HOSTID={host}'";
+
   private final Path folder;
 
   /** A guest that can write to a folder. */

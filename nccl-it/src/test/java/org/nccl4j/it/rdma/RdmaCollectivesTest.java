@@ -38,6 +38,25 @@ class RdmaCollectivesTest {
         COLLECTIVES, Guest.lines(result, "# Out of bounds values : 0 OK").size(), result.output());
   }
 
+  /** Large steps are sent from registered buffers and received there. */
+  @ParameterizedTest
+  @CsvSource({"rxe0, 1, 0", "rxe1, 2, 1"})
+  void allCollectivesFromAndIntoRegisteredBuffers(String device, int pairs, int split)
+      throws IOException, InterruptedException {
+    Guest.Result result =
+        new Guest(folder)
+            .run(
+                300,
+                "NCCL_IB_HCA==%s".formatted(device)
+                    + " NCCL_IB_QPS_PER_CONNECTION=%d NCCL_IB_SPLIT_DATA_ON_QPS=%d "
+                        .formatted(pairs, split)
+                    + overInfiniBand(
+                        "perf all -b 64K -e 1M -f 16 -n 2 -w 1 -R 1 " + Guest.TWO_HOSTS))
+            .succeeded();
+    assertEquals(
+        COLLECTIVES, Guest.lines(result, "# Out of bounds values : 0 OK").size(), result.output());
+  }
+
   /** Two devices that are merged into one: half of each long message goes over each. */
   @Test
   void allCollectivesOverMergedPorts() throws IOException, InterruptedException {
