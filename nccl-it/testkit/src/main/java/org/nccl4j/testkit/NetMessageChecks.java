@@ -40,6 +40,7 @@ final class NetMessageChecks {
         new Check("a message may be shorter than its receive", this::shorter),
         new Check("many messages under way keep their order", this::order),
         new Check("a message finds the receive of its tag", this::tags),
+        new Check("a receive that is moved ends in one of its two memories", this::moved),
         new Check("a warm connection allocates nothing", this::allocation));
   }
 
@@ -132,6 +133,33 @@ final class NetMessageChecks {
       Expect.that(Arrays.equals(wanted, NetPair.bytes(pair.target, 64, 64)), "tag 2");
       wanted = NetPair.bytes(pair.source, 200, 64);
       Expect.that(Arrays.equals(wanted, NetPair.bytes(pair.target, 0, 64)), "tag 1");
+    }
+  }
+
+  /** Before and after it has begun, to memory for exactly the message's size or for another one. */
+  private void moved() {
+    int other = 1 << 20;
+    try (NetPair pair = new NetPair(contract)) {
+      for (int round = 0; round < 4 * OUTSTANDING; round++) {
+        int size = 1000 + 7001 * (round / 4);
+        int exact = size + round % 2;
+        pair.target.memory().fill((byte) 0x55);
+        boolean begun =
+            round % 4 >= 2
+                && pair.receiver.redirects()
+                && pair.receiver.redirectNext(pair.target, other, exact);
+        NetRequest receive = pair.receive(0, size, 0);
+        boolean moved = begun || receive.redirect(pair.target, other, exact);
+        Expect.that(!moved || pair.receiver.redirects(), "moved, though that cannot be");
+        Expect.equal(size, NetPair.end(pair.send(100, size, 0), receive), "size");
+        boolean there = receive.isRedirected();
+        Expect.that(!there || moved && exact == size, "in memory for %d bytes: %d", exact, size);
+        byte[] wanted = new byte[NetPair.BYTES];
+        Arrays.fill(wanted, (byte) 0x55);
+        System.arraycopy(NetPair.bytes(pair.source, 100, size), 0, wanted, there ? other : 0, size);
+        byte[] got = NetPair.bytes(pair.target, 0, NetPair.BYTES);
+        Expect.that(Arrays.equals(wanted, got), "a message of %d bytes came wrong", size);
+      }
     }
   }
 
