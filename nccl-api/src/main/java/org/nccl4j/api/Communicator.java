@@ -668,7 +668,7 @@ public final class Communicator implements AutoCloseable {
    * the reason. A window has the same effect without that wait ({@link #registerWindow}).
    *
    * <p>Between machines, networks send whole steps of the host device from registered memory, and
-   * receive there what is only copied. Ranks need not register alike for that, and none waits.
+   * InfiniBand receives there what is only copied. Ranks need not register alike, and none waits.
    *
    * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is accepted
    *     without effect

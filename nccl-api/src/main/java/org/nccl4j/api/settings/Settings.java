@@ -105,9 +105,9 @@ public final class Settings implements SettingValues {
           List.of("registered", "all", "off"),
           "The buffers from which ranks on host devices send whole steps to other hosts, and into"
               + " which they receive them, without a copy through slots. registered: those of"
-              + " windows and register; all: over sockets any; off: none. An operation then ends"
-              + " on a sender only when the receivers have its data. NCCL4J_SINGLE_COPY=off turns"
-              + " it off too.");
+              + " windows and register, over sockets for sends alone; all: over sockets any; off:"
+              + " none. An operation then ends on a sender only when the receivers have its data."
+              + " NCCL4J_SINGLE_COPY=off turns it off too.");
 
   public static final Setting<Duration> NCCL4J_NET_FAILOVER_TIMEOUT =
       Setting.durationOrZero(

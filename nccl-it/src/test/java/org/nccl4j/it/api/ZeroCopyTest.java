@@ -132,7 +132,8 @@ class ZeroCopyTest {
     assertTrue(sent.direct > sent.large / 2, sent.toString());
     Sent many = sent(() -> broadcast(config, registered));
     assertTrue(many.direct > many.large / 2, many.toString());
-    assertTrue(many.placed > many.large / 2, many.toString());
+    boolean receives = !net.equals("Socket") || which.equals("all");
+    assertEquals(receives, many.placed > many.large / 2, many.toString());
   }
 
   /** Of so many steps that most are expected before they are sent. */

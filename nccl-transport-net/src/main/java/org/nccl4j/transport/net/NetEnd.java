@@ -187,12 +187,13 @@ public abstract class NetEnd implements NetConnector {
 
   /** The steps that kernels may want a connection of the network to receive in their buffers. */
   final Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
-    if (!usesBuffers()) {
+    boolean freely = receiver.registersFreely();
+    if (!usesBuffers() || freely && !takesAll(context)) {
       return Optional.empty();
     }
-    boolean registered = !takesAll(context) || !receiver.registersFreely();
-    int least = receiver.registersFreely() ? LEAST_PLACED : LEAST_LENT;
-    return Optional.of(HostDevice.instance().placedSteps(connection(), least, registered));
+    int least = freely ? LEAST_PLACED : LEAST_LENT;
+    return Optional.of(
+        HostDevice.instance().placedSteps(connection(), least, /* registered= */ !freely));
   }
 
   /** The buffers that kernels may lend a connection of the network, which sends from there. */

@@ -92,7 +92,7 @@ final class NetTransport implements Transport {
 
   private String zeroCopy() {
     return NetEnd.isZeroCopy(context)
-        ? "; steps of %d KiB are sent and received without a copy in %s"
+        ? "; steps of %d KiB are sent without a copy from %s"
             .formatted(
                 NetEnd.LEAST_LENT >> 10,
                 NetEnd.takesAll(context) ? "buffers that it takes" : "registered buffers")
