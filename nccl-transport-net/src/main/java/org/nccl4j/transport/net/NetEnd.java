@@ -187,8 +187,11 @@ public abstract class NetEnd implements NetConnector {
 
   /** The steps that kernels may want a connection of the network to receive in their buffers. */
   final Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
+    if (!usesBuffers()) {
+      return Optional.empty();
+    }
     boolean freely = receiver.registersFreely();
-    if (!usesBuffers() || freely && !takesAll(context)) {
+    if (freely && !takesAll(context)) {
       return Optional.empty();
     }
     int least = freely ? LEAST_PLACED : LEAST_LENT;
