@@ -74,7 +74,7 @@ else
   printf 'nccl: the archive has no libnccl.so.2, since the build had no gcc\n' >&2
 fi
 cp "$root"/nccl-it/target/console/*.jar "$top/tests"
-# Whether THIRD-PARTY.txt tells the licence of a jar.
+# True if THIRD-PARTY.txt tells the licence of a jar.
 licensed() {
   while read -r name _; do
     case $1 in "$name"-*) return 0 ;; esac

@@ -3,7 +3,6 @@ package org.nccl4j.api.group;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ExpertSizes;
@@ -63,17 +62,8 @@ final class ExpertLaunches {
     }
   }
 
-  /** Gives plans back. A communicator that has failed frees them when it is closed. */
+  /** Gives plans back; as {@link Launcher#discard}. */
   void discard(Runnable plans) {
-    try {
-      launcher.enter();
-    } catch (NcclException failed) {
-      return;
-    }
-    try {
-      plans.run();
-    } finally {
-      launcher.leave();
-    }
+    launcher.discard(plans);
   }
 }

@@ -6,7 +6,6 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.Leases;
-import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -102,15 +101,6 @@ public final class RaggedCalls {
 
   /** Gives the plan back. A communicator that has failed frees it when it is closed. */
   public void discard() {
-    try {
-      launcher.enter();
-    } catch (NcclException failed) {
-      return;
-    }
-    try {
-      plan.discard();
-    } finally {
-      launcher.leave();
-    }
+    launcher.discard(plan::discard);
   }
 }

@@ -139,6 +139,20 @@ public final class Launcher {
     INSIDE.setRelease(order, 0);
   }
 
+  /** Gives plans back. A communicator that has failed frees them when it is closed. */
+  public void discard(Runnable plans) {
+    try {
+      enter();
+    } catch (NcclException failed) {
+      return;
+    }
+    try {
+      plans.run();
+    } finally {
+      leave();
+    }
+  }
+
   /** Sets the recorder of launches from now on. */
   public void record(FlightRecorder newLog) {
     log = newLog;
