@@ -1,7 +1,7 @@
 package org.nccl4j.it.api;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
@@ -12,7 +12,6 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
@@ -44,7 +43,8 @@ class NetCallMismatchGpuTest {
                           stream.synchronize();
                         }
                       }));
-      assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.toString());
+      // The rank that is asked first has found it itself or has heard of it from the other.
+      assertTrue(error.getMessage().contains("make different calls"), error.toString());
     }
   }
 }
