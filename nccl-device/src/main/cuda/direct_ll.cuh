@@ -27,56 +27,99 @@ __device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const c
 // The use of the elements of all ranks: a kernel stores or combines them.
 enum class Received { STORED, COMBINED };
 
+// One operation in lines, as the threads of some blocks move it.
+template <class T, Received RECEIVED>
+class LineWork {
+ public:
+  // HALF: offset of rank 0's part of what is written now, from where the operation's lines begin.
+  __device__ __forceinline__ LineWork(const nccl4jDirectArguments& a, u64 send, u64 recv, u64 bytes,
+                                      u32 operation, u32 op, u64 half, LineFlags flags)
+      : a_(a),
+        send_((const char*)send),
+        recv_((char*)recv),
+        bytes_(bytes),
+        op_(op),
+        parts_(operation == DIRECT_REDUCE_SCATTER || operation == DIRECT_ALL_TO_ALL),
+        half_(half),
+        flags_(flags),
+        touch_(touchFor<T>(op)) {}
+
+  // Lines from number first on, each so many behind the one before.
+  __device__ __forceinline__ void send(u64 first, u64 step) const {
+    const int n = a_.comm.nRanks, rank = a_.comm.rank;
+    for (u64 at = first * 8; at < bytes_; at += step * 8) {
+      u64 same = parts_ ? 0 : mine(0, at);
+      for (int d = 1; d < n; d++) {
+        int to = rank + d < n ? rank + d : rank + d - n;
+        storeLine(peer(a_, to, half_ + rank * a_.lineBytes + 2 * at), parts_ ? mine(to, at) : same, flags_);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void receive(u64 first, u64 step) const {
+    const int n = a_.comm.nRanks, rank = a_.comm.rank;
+    const bool divides = kCombined && touch_.divide;
+    const Inside inside = insideMean<T>(op_, n);
+    for (u64 at = first * 8; at < bytes_; at += step * 8) {
+      const u32 bytes = (u32)min(8ull, bytes_ - at);
+      const u64 kept = mine(rank, at);
+      Accumulator<T, 1> sum{};
+      for (int from = 0; from < n; from++) {
+        u64 x = from == rank
+                    ? kept
+                    : awaitLine(a_, own(a_, half_ + from * a_.lineBytes + 2 * at), from, flags_);
+        u64 b[1] = {x};
+        if (!kCombined)
+          storeElements<T>(recv_ + from * bytes_ + at, x, bytes);
+        else if (from == 0)
+          sum.set(b, inside);
+        else
+          sum.add(op_, b, inside);
+      }
+      if constexpr (kCombined) {
+        u64 result[1];
+        sum.result(result);
+        storeElements<T>(recv_ + at, divides ? divideElements<T>(result[0], n) : result[0], bytes);
+      }
+    }
+  }
+
+ private:
+  static constexpr bool kCombined = RECEIVED == Received::COMBINED;
+
+  // What a rank gets of this rank's data.
+  __device__ __forceinline__ u64 mine(int to, u64 at) const {
+    u64 x = loadElements<T>(send_ + (parts_ ? to * bytes_ : 0) + at, (u32)min(8ull, bytes_ - at));
+    // Means of types that widen are scaled where they are combined; what travels is as the user has it.
+    return kCombined && touch_.scale && !kWidens<T> ? scaleElements<T>(x, a_.comm.nRanks) : x;
+  }
+
+  const nccl4jDirectArguments& a_;
+  const char* send_;
+  char* recv_;
+  u64 bytes_;
+  u32 op_;
+  bool parts_;
+  u64 half_;
+  LineFlags flags_;
+  Touch touch_;
+};
+
+// Offset of the half whose turn it is.
+__device__ __forceinline__ u64 halfOf(const nccl4jDirectArguments& a, u32 number) {
+  return a.lines + (number & 1) * a.comm.nRanks * a.lineBytes;
+}
+
 template <class T, Received RECEIVED>
 __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
-  constexpr bool combines = RECEIVED == Received::COMBINED;
   begin();
   const u32 number = epoch(a);
-  const LineFlags flags(number, a.comm.signature);
-  const int n = a.comm.nRanks, rank = a.comm.rank;
-  const u64 half = a.lines + (number & 1) * n * a.lineBytes;
+  const LineWork<T, RECEIVED> work(a, a.send, a.recv, a.bytes, a.operation, a.op, halfOf(a, number),
+                                   LineFlags(number, a.comm.signature));
   const u64 step = (u64)gridDim.x * blockDim.x;
   const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  const bool parts = a.operation == DIRECT_REDUCE_SCATTER || a.operation == DIRECT_ALL_TO_ALL;
-  const Touch touch = touchFor<T>(a.op);
-  // Means of types that widen are scaled where they are combined; what travels is as the user has it.
-  const bool scales = combines && touch.scale && !kWidens<T>, divides = combines && touch.divide;
-  const Inside inside = insideMean<T>(a.op, n);
-  const char* send = (const char*)a.send;
-  char* recv = (char*)a.recv;
-  auto mine = [&](int to, u64 at) {
-    u64 x = loadElements<T>(send + (parts ? to * a.bytes : 0) + at, (u32)min(8ull, a.bytes - at));
-    return scales ? scaleElements<T>(x, n) : x;
-  };
-  for (u64 at = first * 8; at < a.bytes; at += step * 8) {
-    u64 same = parts ? 0 : mine(0, at);
-    for (int d = 1; d < n; d++) {
-      int to = rank + d < n ? rank + d : rank + d - n;
-      storeLine(peer(a, to, half + rank * a.lineBytes + 2 * at), parts ? mine(to, at) : same, flags);
-    }
-  }
-  for (u64 at = first * 8; at < a.bytes; at += step * 8) {
-    const u32 bytes = (u32)min(8ull, a.bytes - at);
-    const u64 kept = mine(rank, at);
-    Accumulator<T, 1> sum{};
-    for (int from = 0; from < n; from++) {
-      u64 x = from == rank
-                  ? kept
-                  : awaitLine(a, own(a, half + from * a.lineBytes + 2 * at), from, flags);
-      u64 b[1] = {x};
-      if (!combines)
-        storeElements<T>(recv + from * a.bytes + at, x, bytes);
-      else if (from == 0)
-        sum.set(b, inside);
-      else
-        sum.add(a.op, b, inside);
-    }
-    if constexpr (combines) {
-      u64 result[1];
-      sum.result(result);
-      storeElements<T>(recv + at, divides ? divideElements<T>(result[0], n) : result[0], bytes);
-    }
-  }
+  work.send(first, step);
+  work.receive(first, step);
   finish(a, number);
 }
 
