@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "direct_beside.cuh"
+#include "direct_group.cuh"
 #include "direct_ll.cuh"
 #include "direct_scatter.cuh"
 #include "direct_signal.cuh"
@@ -22,6 +23,15 @@ extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
   direct::ll<FAMILY_TYPE, direct::Received::STORED>(a);
 #else
   direct::ll<FAMILY_TYPE, direct::Received::COMBINED>(a);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
+    nccl4j_direct_ll_group(const __grid_constant__ nccl4jDirectGroupArguments a) {
+#ifdef FAMILY_COPY
+  direct::llGroup<FAMILY_TYPE, direct::Received::STORED>(a);
+#else
+  direct::llGroup<FAMILY_TYPE, direct::Received::COMBINED>(a);
 #endif
 }
 

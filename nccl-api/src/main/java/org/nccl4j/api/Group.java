@@ -11,6 +11,10 @@ import org.nccl4j.device.DeviceStream;
  * launched together, their sends and receives progress together, and one thread can drive several
  * ranks. Groups nest; the outermost end launches.
  *
+ * <p>Collectives of one communicator take effect in the order of their calls. On GPUs, small ones
+ * that do not use each other's results may run at the same time, so all ranks must have the same
+ * collectives in a group.
+ *
  * <p>A group launches all of its operations or none. If a call in it throws, or a group inside it
  * throws, the outermost end throws that first error, even if the program has caught it. The
  * thread's next group is independent of it.

@@ -91,6 +91,12 @@ public class FakeKernels implements KernelCommunicator {
   /** Whether it claims to have copy engines. */
   public boolean copyEngines;
 
+  /** Most operations of a group that it takes together; 0 for none. */
+  public int together;
+
+  /** Operations that were launched together, by launch, in order; not among the launches. */
+  public final List<List<Launch>> groups = new ArrayList<>();
+
   /** What a launch throws; null for nothing. */
   public RuntimeException launchError;
 
@@ -169,6 +175,41 @@ public class FakeKernels implements KernelCommunicator {
     }
     launches.add(new Launch((Plan) plan, send, recv, stream));
   }
+
+  @Override
+  public GroupLaunch groupLaunch() {
+    return together == 0 ? null : group;
+  }
+
+  private final GroupLaunch group =
+      new GroupLaunch() {
+        private final List<Launch> added = new ArrayList<>();
+
+        @Override
+        public boolean add(
+            KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+          return added.size() < together && added.add(new Launch((Plan) plan, send, recv, stream));
+        }
+
+        @Override
+        public int size() {
+          return added.size();
+        }
+
+        @Override
+        public KernelPlan launch(int from, int to) {
+          if (launchError != null) {
+            throw launchError;
+          }
+          groups.add(List.copyOf(added.subList(from, to)));
+          return added.get(to - 1).plan();
+        }
+
+        @Override
+        public void clear() {
+          added.clear();
+        }
+      };
 
   @Override
   public void abort(NcclException cause) {

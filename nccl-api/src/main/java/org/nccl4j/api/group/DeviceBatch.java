@@ -17,11 +17,17 @@ final class DeviceBatch implements Runnable {
   /** Thread that launches this part; null where the caller does. */
   private LaunchThread on;
 
-  /** Operations of one communicator that are launched together. */
-  record Unit(OperationDispatcher queue, List<Task> tasks) implements Runnable {
+  /**
+   * Operations of one communicator that are launched together.
+   *
+   * @param one the only one of them that is launched, after those before it; -1 for all
+   */
+  record Unit(OperationDispatcher queue, List<Task> tasks, int one) implements Runnable {
     @Override
     public void run() {
-      if (!tasks.isEmpty()) {
+      if (one >= 0) {
+        queue.launchOneOf(tasks, one);
+      } else if (!tasks.isEmpty()) {
         queue.launch(tasks);
       }
     }
@@ -45,14 +51,18 @@ final class DeviceBatch implements Runnable {
     /** Adds a unit for each collective, and one for the sends and receives, which may be none. */
     void addUnits(List<Unit> units) {
       List<Task> singles = new ArrayList<>();
-      for (Task task : tasks) {
-        if (task.isSingle()) {
-          singles.add(task);
-        } else {
-          units.add(new Unit(queue, List.of(task)));
+      for (int t = 0; t < tasks.size(); t++) {
+        if (tasks.get(t).isSingle()) {
+          singles.add(tasks.get(t));
+          continue;
         }
+        List<Task> batch = tasks.subList(t, t + queue.together(tasks, t));
+        for (int one = 0; one < batch.size(); one++) {
+          units.add(new Unit(queue, batch, batch.size() > 1 ? one : -1));
+        }
+        t += batch.size() - 1;
       }
-      units.add(new Unit(queue, singles));
+      units.add(new Unit(queue, singles, -1));
     }
 
     void checkStreams(Share other) {

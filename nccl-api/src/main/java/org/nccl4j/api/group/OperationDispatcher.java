@@ -20,6 +20,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.KernelCommunicator.GroupLaunch;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.operation.Operation;
 
@@ -625,6 +626,12 @@ public final class OperationDispatcher {
         Task task = tasks.get(t);
         if (task.isSingle()) {
           n++;
+          continue;
+        }
+        int together = gather(tasks, t);
+        if (together > 1) {
+          launchGathered(tasks, t, 0, together);
+          t += together - 1;
         } else if (task.operator() != null) {
           launchSupplied(task);
         } else {
@@ -636,6 +643,91 @@ public final class OperationDispatcher {
       }
     } finally {
       launcher.leave();
+    }
+  }
+
+  /**
+   * Launches one of the operations that {@link #together} says are launched together, of which
+   * those before it have been launched. So ranks on one GPU launch them in turns.
+   */
+  void launchOneOf(List<Task> batch, int index) {
+    launcher.enter();
+    try {
+      gather(batch, 0);
+      launchGathered(batch, 0, index, index + 1);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /**
+   * Returns how many operations of a group, from one of them on, are launched together: the same on
+   * all ranks, and at least 1.
+   */
+  int together(List<Task> tasks, int first) {
+    launcher.enter();
+    try {
+      int n = gather(tasks, first);
+      if (n > 1) {
+        launcher.groupLaunch().clear();
+      }
+      return n;
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /**
+   * Adds operations of a group, from one of them on, to the group's launch. Forgets a single one,
+   * which is launched by itself.
+   *
+   * @return how many are launched together
+   */
+  private int gather(List<Task> tasks, int first) {
+    GroupLaunch group =
+        tasks.size() > 1 && trials == null && signatures == null ? launcher.groupLaunch() : null;
+    if (group == null) {
+      return 1;
+    }
+    boolean several = false;
+    try {
+      int t = first;
+      while (t < tasks.size() && isAdded(group, tasks.get(t))) {
+        t++;
+      }
+      several = t - first > 1;
+      return Math.max(1, t - first);
+    } finally {
+      if (!several) {
+        group.clear();
+      }
+    }
+  }
+
+  private boolean isAdded(GroupLaunch group, Task task) {
+    return task.count() > 0
+        && task.operator() == null
+        && !task.isSingle()
+        && !isQuantised(task.shape())
+        && group.add(
+            planner.plan(task.shape(), task.send(), task.recv(), task.count()),
+            task.send(),
+            task.recv(),
+            task.stream());
+  }
+
+  /** Launches some of the operations that were gathered, from a first task on. */
+  private void launchGathered(List<Task> tasks, int first, int from, int to) {
+    GroupLaunch group = launcher.groupLaunch();
+    try {
+      launcher.launchGroup(group, from, to, tasks.get(first + from).shape());
+    } finally {
+      group.clear();
+    }
+    for (int t = first + from; t < first + to; t++) {
+      Task task = tasks.get(t);
+      launcher.launched(task.shape(), task.count());
+      tell(task.shape(), task.count(), task.stream());
     }
   }
 

@@ -16,6 +16,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicator.GroupLaunch;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /**
@@ -194,6 +195,37 @@ public final class Launcher {
     launch(plan, send, recv, stream, shape);
     LAST.setOpaque(this, plan);
     log.other(shape, count);
+  }
+
+  /** Returns what launches a group's operations together, or null. Between enter and leave. */
+  public GroupLaunch groupLaunch() {
+    return kernels.groupLaunch();
+  }
+
+  /**
+   * Launches some of the operations that were added to a group's launch; between enter and leave.
+   * {@link #launched} follows for each.
+   *
+   * @param from the first
+   * @param to behind the last
+   * @param shape of the first, for tools
+   */
+  public void launchGroup(GroupLaunch group, int from, int to, long shape) {
+    if (ranges != null) {
+      ranges.push(shape);
+    }
+    try {
+      LAST.setOpaque(this, group.launch(from, to));
+    } finally {
+      if (ranges != null) {
+        ranges.pop();
+      }
+    }
+  }
+
+  /** Records an operation of a group's launch that all ranks call. */
+  public void launched(long shape, long count) {
+    log.collective(shape, count);
   }
 
   @HotPath

@@ -46,6 +46,15 @@ public final class GpuSettings {
           "The compiler (NVRTC) of reductions by functions in CUDA C++ that are given as source."
               + " It is loaded when such a reduction is first prepared on a GPU.");
 
+  public static final Setting<Boolean> NCCL4J_GROUP_FUSE =
+      Setting.flag(
+          "NCCL4J_GROUP_FUSE",
+          true,
+          "Runs consecutive collectives of a group at the same time, by one kernel, if they use"
+              + " DirectLL, have the same type and do not use each other's results. Then all ranks"
+              + " must have the same collectives in a group. 0: a kernel for each collective. All"
+              + " ranks must have the same value.");
+
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
       Setting.number(
           "NCCL_COMM_SPLIT_SHARE_RESOURCES",
@@ -104,6 +113,7 @@ public final class GpuSettings {
           NCCL_LAUNCH_ORDER_IMPLICIT,
           NCCL4J_PRELOAD_KERNELS,
           NCCL4J_NVRTC,
+          NCCL4J_GROUP_FUSE,
           NCCL_COMM_SPLIT_SHARE_RESOURCES,
           NCCL4J_P2P_CHECK,
           NCCL_CUMEM_ENABLE,

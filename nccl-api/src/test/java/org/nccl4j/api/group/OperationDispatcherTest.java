@@ -8,11 +8,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
@@ -379,6 +381,114 @@ class OperationDispatcherTest {
     assertEquals(List.of(1, 3), messages.stream().map(P2pWork::peer).toList());
     assertSame(send, messages.get(0).buffer());
     assertSame(recv, messages.get(1).buffer());
+  }
+
+  private List<List<Long>> countsOfGroups() {
+    return kernels.groups.stream()
+        .map(group -> group.stream().map(one -> one.plan().collective().count()).toList())
+        .toList();
+  }
+
+  /** As many at once as the device takes; one that is left is launched by itself. */
+  @Test
+  void collectivesOfAGroupAreLaunchedTogether() {
+    kernels.together = 3;
+    List<Long> told = new ArrayList<>();
+    launcher.hooks().add((what, count, type, root, into) -> told.add(count));
+    GroupScope.run(
+        () -> {
+          for (int count = 1; count <= 7; count++) {
+            call(Operation.ALL_REDUCE, 0, count);
+          }
+          call(Operation.SEND, 1, 4);
+          call(Operation.RECV, 1, 4);
+        });
+    assertEquals(List.of(List.of(1L, 2L, 3L), List.of(4L, 5L, 6L)), countsOfGroups());
+    assertEquals(List.of(send, recv), buffers(kernels.groups.get(0).get(2)));
+    assertEquals(2, kernels.launches.size());
+    assertEquals(7, kernels.launches.get(0).plan().collective().count());
+    assertEquals(2, kernels.launches.get(1).plan().messages().size());
+    assertEquals(List.of(1L, 2L, 3L, 4L, 5L, 6L, 7L, 4L, 4L), told);
+  }
+
+  private static List<DeviceMemory> buffers(FakeKernels.Launch launch) {
+    return List.of(launch.send(), launch.recv());
+  }
+
+  /** What is not planned like others, or not launched at all, ends what is launched together. */
+  @Test
+  void otherOperationsAreLaunchedInTheirOrder() {
+    kernels.together = 10;
+    GroupScope.run(
+        () -> {
+          call(Operation.ALL_REDUCE, 0, 1);
+          call(Operation.BROADCAST, 1, 2);
+          call(Operation.ALL_REDUCE, 0, 0);
+          call(Operation.ALL_REDUCE, 0, 3);
+          calls.call(
+              shape(Operation.ALL_REDUCE, RedOp.SUM, 0),
+              ReductionOperator.preMulSum(DataType.FLOAT32, 2.0),
+              send,
+              recv,
+              4,
+              stream);
+          call(Operation.ALL_REDUCE, 0, 5);
+          call(Operation.ALL_REDUCE, 0, 6);
+        });
+    assertEquals(List.of(List.of(1L, 2L), List.of(5L, 6L)), countsOfGroups());
+    assertEquals(
+        List.of(3L, 4L),
+        kernels.launches.stream().map(launch -> launch.plan().collective().count()).toList());
+  }
+
+  @Test
+  void aGroupOfOneOperationIsLaunchedAsACall() {
+    kernels.together = 10;
+    GroupScope.run(() -> call(Operation.ALL_REDUCE, 0, 16));
+    GroupScope.run(() -> call(Operation.ALL_REDUCE, 0, 16));
+    assertEquals(List.of(), kernels.groups);
+    assertEquals(2, kernels.launches.size());
+  }
+
+  /** Ranks on one GPU take turns: each operation is a launch, with its place among the others. */
+  @Test
+  void ranksInTurnsLaunchOneOperationOfAGroupAfterTheOther() {
+    kernels.together = 2;
+    List<Task> tasks =
+        IntStream.rangeClosed(1, 3)
+            .mapToObj(
+                count ->
+                    new Task()
+                        .set(calls, shape(Operation.ALL_REDUCE, RedOp.SUM, 0), null)
+                        .on(send, recv, count, stream))
+            .toList();
+    assertEquals(2, calls.together(tasks, 0));
+    assertEquals(2, calls.together(tasks, 1));
+    assertEquals(1, calls.together(tasks, 2));
+    assertEquals(List.of(), kernels.groups);
+    calls.launchOneOf(tasks.subList(0, 2), 0);
+    calls.launchOneOf(tasks.subList(0, 2), 1);
+    assertEquals(List.of(List.of(1L), List.of(2L)), countsOfGroups());
+    kernels.launchError = new IllegalStateException("the second");
+    assertThrows(IllegalStateException.class, () -> calls.launchOneOf(tasks.subList(0, 2), 1));
+    assertEquals(0, kernels.groupLaunch().size(), "a launch that fails leaves nothing");
+    kernels.together = 0;
+    assertEquals(1, calls.together(tasks, 0));
+  }
+
+  /** Nothing of it is in a later group. */
+  @Test
+  void anOperationThatCannotBePlannedIsInNoGroup() {
+    kernels.together = 10;
+    long shape = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    List<Task> tasks =
+        LongStream.of(1, 2, Long.MAX_VALUE)
+            .mapToObj(count -> new Task().set(calls, shape, null).on(send, recv, count, stream))
+            .toList();
+    assertThrows(InvalidArgumentException.class, () -> calls.launch(tasks));
+    assertEquals(0, kernels.groupLaunch().size());
+    calls.launch(tasks.subList(0, 2));
+    assertEquals(List.of(List.of(1L, 2L)), countsOfGroups());
   }
 
   @Test

@@ -70,7 +70,7 @@ import org.nccl4j.operation.Algorithm;
  */
 @SuppressWarnings("exports") // to this library alone
 final class CudaKernelCommunicator
-    implements KernelCommunicator, StreamUser, ConnectionUsers.Member {
+    implements KernelCommunicator, StreamUser, ConnectionUsers.Member, CudaGroupLaunch.Kernels {
   private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
 
   private static final String SAME_CALLS =
@@ -109,6 +109,7 @@ final class CudaKernelCommunicator
   private final CopyEngineP2p copies;
   private final KernelFailure failure;
   private final LaunchGate gate;
+  private final CudaGroupLaunch together; // null where groups are not launched together
   private volatile GpuStream last; // stream of the last launch
   private volatile DirectPlans direct;
   private volatile RmaReceiver remote;
@@ -168,6 +169,7 @@ final class CudaKernelCommunicator
       made.push(device.communicators()::decrementAndGet);
       gate = gpu.launchGates().add();
       made.push(() -> gpu.launchGates().remove(gate));
+      together = spec.launching().fusesGroups() ? new CudaGroupLaunch(this) : null;
       users.add(this);
     } catch (RuntimeException e) {
       ofPlans.close();
@@ -322,15 +324,28 @@ final class CudaKernelCommunicator
   @Override
   @HotPath
   @SuppressWarnings("ReferenceEquality") // the context is one for each communicator
-  public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
-    checkNotFailed(users.failure()); // the launch has just looked for new failures
+  public CudaPlan own(KernelPlan plan) {
     if (!(plan instanceof CudaPlan mine) || mine.owner() != context) {
       throw CudaPlan.foreign("a plan", this);
     }
+    return mine;
+  }
+
+  @Override
+  @HotPath
+  public GpuStream own(DeviceStream stream) {
     if (!(stream instanceof CudaStream cuda) || cuda.device() != device) {
       throw CudaPlan.foreign("a stream", this);
     }
-    GpuStream into = cuda.open();
+    return cuda.open();
+  }
+
+  @Override
+  @HotPath
+  public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+    checkNotFailed(users.failure()); // the launch has just looked for new failures
+    CudaPlan mine = own(plan);
+    GpuStream into = own(stream);
     mine.check(send, recv);
     if (mine.isEmpty(send, recv)) {
       if (last != null && into != last) {
@@ -340,17 +355,22 @@ final class CudaKernelCommunicator
       return;
     }
     if (send == null && recv == null) { // of the memories that a plan names, callers have leases
-      launchNow(mine, null, null, into);
+      launchNow(mine, null, null, into, 1);
       return;
     }
     gate.enter();
     try {
       checkNotOver(send);
       checkNotOver(recv);
-      launchNow(mine, send, recv, into);
+      launchNow(mine, send, recv, into, 1);
     } finally {
       gate.leave();
     }
+  }
+
+  @Override
+  public GroupLaunch groupLaunch() {
+    return together;
   }
 
   /** A group launches also with memory that was closed after the call. */
@@ -362,7 +382,8 @@ final class CudaKernelCommunicator
   }
 
   @HotPath
-  private void launchNow(CudaPlan plan, DeviceMemory send, DeviceMemory recv, GpuStream into) {
+  private void launchNow(
+      CudaPlan plan, DeviceMemory send, DeviceMemory recv, GpuStream into, int operations) {
     long before = primary.enter(scratch);
     try {
       long from = send == null ? 0 : send.address();
@@ -372,13 +393,28 @@ final class CudaKernelCommunicator
       } else {
         putInOrder(plan, from, to, into);
       }
-      long launches = progress.launched();
+      long launches = progress.launched(operations);
       if (!into.isOwned()) {
         marks.launched(launches, into, System.nanoTime());
       }
       spec.progress().kernelLaunched();
     } finally {
       primary.leave(before);
+    }
+  }
+
+  @Override
+  public void launchTogether(
+      CudaPlan plan, GpuStream into, List<DeviceMemory> buffers, int from, int to) {
+    checkNotFailed(users.failure());
+    gate.enter();
+    try {
+      for (int buffer = 2 * from; buffer < 2 * to; buffer++) {
+        checkNotOver(buffers.get(buffer));
+      }
+      launchNow(plan, null, null, into, to - from);
+    } finally {
+      gate.leave();
     }
   }
 
@@ -493,7 +529,12 @@ final class CudaKernelCommunicator
   String deadlineRemedy() {
     boolean crowded =
         device.communicators().get() > users.count() && !spec.launching().implicitOrder();
+    boolean fused = together != null && together.isUsed();
     return "look for the rank that did not take part, or raise the deadline"
+        + (fused
+            ? "; all ranks must have the same collectives in a group, or set NCCL4J_GROUP_FUSE=0"
+                + " on all of them"
+            : "")
         + (crowded
             ? "; if several communicators work on the GPUs at once, NCCL_LAUNCH_ORDER_IMPLICIT=1"
                 + " keeps them from blocking each other; if ranks share a GPU, launch"

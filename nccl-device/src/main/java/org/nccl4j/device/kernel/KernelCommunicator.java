@@ -168,6 +168,43 @@ public interface KernelCommunicator extends AutoCloseable {
   void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream);
 
   /**
+   * Returns what launches operations of groups together. Null if this device has nothing for that,
+   * or a setting turns it off; the same on all ranks.
+   */
+  default GroupLaunch groupLaunch() {
+    return null;
+  }
+
+  /**
+   * Consecutive operations of a group, which fewer launches than operations may run at the same
+   * time. All ranks add the same operations in the same order. A rank may launch them in several
+   * steps, and other ranks in other ones. One for a communicator; of the thread that launches.
+   */
+  interface GroupLaunch {
+    /**
+     * Adds an operation on buffers that {@link #launch} as a launch of its own would take.
+     *
+     * @return false if it cannot be with those that were added, and was not: the same on all ranks
+     */
+    boolean add(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream);
+
+    /** Returns the number of operations that were added. */
+    int size();
+
+    /**
+     * Launches some of the operations; all of them are launched, one after the other.
+     *
+     * @param from the first
+     * @param to behind the last
+     * @return the plan of the last launch
+     */
+    KernelPlan launch(int from, int to);
+
+    /** Forgets the operations. */
+    void clear();
+  }
+
+  /**
    * Ends what runs and what is queued with an error, soon. Kernels that wait for another rank see
    * it at their next look. The first cause counts.
    */

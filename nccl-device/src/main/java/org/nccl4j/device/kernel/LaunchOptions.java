@@ -16,6 +16,8 @@ import org.nccl4j.device.DataType;
  * @param preload types of which all kernels are loaded at the creation of a communicator of several
  *     ranks, with all that only copy; empty for none
  * @param nvrtc the compiler of users' functors, or its folder; empty to look for it
+ * @param fusesGroups whether operations of a group are launched together where there are kernels
+ *     for that; the same on all ranks
  */
 public record LaunchOptions(
     int clusterBlocks,
@@ -23,7 +25,8 @@ public record LaunchOptions(
     boolean oneQueue,
     int messageBlocks,
     Set<DataType> preload,
-    String nvrtc) {
+    String nvrtc,
+    boolean fusesGroups) {
   /** Without clusters, ordered by streams alone. */
   public static final LaunchOptions PLAIN = new LaunchOptions(0, false, false, Set.of());
 
@@ -34,7 +37,14 @@ public record LaunchOptions(
       boolean oneQueue,
       int messageBlocks,
       Set<DataType> preload) {
-    this(clusterBlocks, implicitOrder, oneQueue, messageBlocks, preload, "");
+    this(
+        clusterBlocks,
+        implicitOrder,
+        oneQueue,
+        messageBlocks,
+        preload,
+        "",
+        /* fusesGroups= */ true);
   }
 
   /** Without a limit on blocks of sends and receives. */

@@ -38,9 +38,34 @@ final class FakeGpuAllocation {
     }
   }
 
-  /** No arguments. */
+  /** Argument: "together" for groups of collectives alone. */
   public static void main(String[] arguments) {
-    new FakeGpuAllocation().run();
+    if (arguments.length > 0) {
+      new FakeGpuAllocation().runTogether();
+    } else {
+      new FakeGpuAllocation().run();
+    }
+  }
+
+  private void runTogether() {
+    List<Runnable> calls = new ArrayList<>();
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      for (int part = 0; part < 4; part++) {
+        DeviceMemory send = from.get(rank).slice(part * COUNT, COUNT);
+        DeviceMemory recv = to.get(rank).slice(part * COUNT, COUNT);
+        Communicator comm = ranks.get(rank);
+        DeviceStream stream = streams.get(rank);
+        calls.add(() -> comm.allReduce(send, recv, COUNT / 4, DataType.FLOAT32, RedOp.SUM, stream));
+      }
+    }
+    Runnable all =
+        () -> {
+          for (int call = 0; call < calls.size(); call++) {
+            calls.get(call).run();
+          }
+        };
+    measure("group of 8 calls", () -> Group.run(all));
+    close();
   }
 
   private void run() {
@@ -54,6 +79,10 @@ final class FakeGpuAllocation {
     measure("sum", () -> sum(0));
     measure("gather", () -> gather(0));
     measure("broadcast", () -> broadcast(0));
+    close();
+  }
+
+  private void close() {
     streams.forEach(DeviceStream::close);
     from.forEach(DeviceMemory::close);
     to.forEach(DeviceMemory::close);

@@ -27,6 +27,19 @@ class GpuAllocationTest {
     assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
     Ran ran = FakeGpuProcess.in(folder).run(Map.of(), FakeGpuAllocation.class);
     assertTrue(ran.count("cuLaunchKernelEx") > 4L * FakeGpuAllocation.OPERATIONS, ran.output());
+    assertNothing(6, ran);
+  }
+
+  /** Two ranks' groups of four collectives, each by one kernel. */
+  @Test
+  void collectivesThatAreLaunchedTogetherDoNotAllocate() throws Exception {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    Map<String, String> lines = Map.of("NCCL_ALGO", "DirectLL");
+    Ran ran = FakeGpuProcess.in(folder).run(lines, FakeGpuAllocation.class, "together");
+    assertNothing(1, ran);
+  }
+
+  private static void assertNothing(int measurements, Ran ran) {
     int measured = 0;
     for (String line : ran.output().lines().toList()) {
       Matcher found = MEASURED.matcher(line);
@@ -35,6 +48,6 @@ class GpuAllocationTest {
         measured++;
       }
     }
-    assertEquals(6, measured, ran.output());
+    assertEquals(measurements, measured, ran.output());
   }
 }

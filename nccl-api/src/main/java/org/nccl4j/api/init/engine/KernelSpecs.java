@@ -95,7 +95,8 @@ public final class KernelSpecs {
         hasOneQueue(Environment.variables()),
         room.mostMessageBlocks(),
         request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types(),
-        request.settings().get(GpuSettings.NCCL4J_NVRTC));
+        request.settings().get(GpuSettings.NCCL4J_NVRTC),
+        request.settings().get(GpuSettings.NCCL4J_GROUP_FUSE));
   }
 
   /**

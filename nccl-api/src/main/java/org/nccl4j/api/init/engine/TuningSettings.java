@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
@@ -15,7 +16,7 @@ import org.nccl4j.topo.TopoSettings;
 /**
  * A rank's settings that affect the choice of algorithms. Ranks that choose differently wait for
  * each other until a deadline, so all must have the same. Comparing calls is an additional
- * operation, so all ranks must do it or none.
+ * operation, so all ranks must do it or none, and so with groups launched together.
  *
  * @param values by name, with defaults where they are not set
  */
@@ -42,6 +43,9 @@ public record TuningSettings(Map<String, String> values) {
           settings.get(PlanSettings.NCCL_CTA_POLICY).toString());
       values.put("NCCL_MIN_CTAS or NCCL_MIN_NCHANNELS", Integer.toString(ctas.fewest()));
       values.put("NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS", Integer.toString(ctas.most()));
+      values.put(
+          GpuSettings.NCCL4J_GROUP_FUSE.name(),
+          settings.get(GpuSettings.NCCL4J_GROUP_FUSE) ? "1" : "0");
       values.put(TopoSettings.NCCL_MAX_P2P_NCHANNELS.name(), Integer.toString(ctas.ofSends()));
     }
     return new TuningSettings(values);
@@ -58,7 +62,8 @@ public record TuningSettings(Map<String, String> values) {
                 Settings.NCCL_PROTO.name(),
                 PlanSettings.NCCL4J_DETERMINISM.name(),
                 PlanSettings.NCCL4J_TRIALS.name(),
-                PlanSettings.NCCL4J_PROBE.name()));
+                PlanSettings.NCCL4J_PROBE.name(),
+                GpuSettings.NCCL4J_GROUP_FUSE.name()));
     return new TuningSettings(others).text();
   }
 

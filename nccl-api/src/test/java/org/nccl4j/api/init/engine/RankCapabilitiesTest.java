@@ -2,6 +2,7 @@ package org.nccl4j.api.init.engine;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
@@ -15,6 +16,7 @@ import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /** Facts of ranks that differ, of which all make the same. */
@@ -38,6 +40,20 @@ class RankCapabilitiesTest {
             "",
             "host")
         .toBytes();
+  }
+
+  /** Which groups one kernel runs is decided alike. Measured times do not depend on it. */
+  @Test
+  void ranksLaunchGroupsTogetherOrNoneDoes() {
+    TuningSettings all = TuningSettings.of(Settings.ofProcess(Map.of()), Device.Kind.CUDA);
+    TuningSettings none =
+        TuningSettings.of(Settings.ofProcess(Map.of("NCCL4J_GROUP_FUSE", "0")), Device.Kind.CUDA);
+    InvalidUsageException e =
+        assertThrows(InvalidUsageException.class, () -> all.check(0, none, 1));
+    assertTrue(
+        e.problem().contains("ranks 0 and 1 have different values of NCCL4J_GROUP_FUSE"),
+        e.problem());
+    assertEquals(all.conditions(), none.conditions());
   }
 
   @Test

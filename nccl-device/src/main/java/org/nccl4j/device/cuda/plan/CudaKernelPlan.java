@@ -11,7 +11,7 @@ import org.nccl4j.operation.Operation;
  * A kernel with its arguments and launch configuration, all outside the heap and filled but for the
  * buffers and the stream. Owned by the thread that launches.
  */
-public final class CudaKernelPlan implements CudaPlan {
+public class CudaKernelPlan implements CudaPlan {
   private static final int ATTRIBUTE_BYTES = 72; // CUlaunchAttribute
   private static final int CONFIG_BYTES = 56; // CUlaunchConfig
   private static final int CONFIG_STREAM = 32;

@@ -40,6 +40,11 @@ public interface CudaPlan extends KernelPlan {
     checkSize(recv, recvBytes(), "receive");
   }
 
+  /** Returns where its work may be beside other plans'; null if it is always launched alone. */
+  default WorkGroup group() {
+    return null;
+  }
+
   private static void checkSize(DeviceMemory memory, long needed, String which) {
     if (needed > 0 && (memory == null || memory.size() < needed || isOver(memory))) {
       throw new InvalidArgumentException(

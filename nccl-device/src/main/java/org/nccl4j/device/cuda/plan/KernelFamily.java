@@ -19,7 +19,11 @@ record KernelFamily(String file, List<String> kernels) {
   private static final String COPY = "copy";
 
   private static final List<String> DIRECT =
-      List.of("nccl4j_direct_ll", "nccl4j_direct_window", "nccl4j_direct_beside");
+      List.of(
+          "nccl4j_direct_ll",
+          "nccl4j_direct_ll_group",
+          "nccl4j_direct_window",
+          "nccl4j_direct_beside");
 
   private static final List<String> NVLS =
       List.of("nccl4j_nvls", "nccl4j_nvls_window", "nccl4j_nvls_ll");

@@ -34,7 +34,12 @@ public final class StreamProgress implements AutoCloseable {
 
   /** Counts another launch; launches so far. */
   public long launched() {
-    long now = launches.getPlain() + 1;
+    return launched(1);
+  }
+
+  /** Counts a launch of several operations as so many launches; launches so far. */
+  public long launched(int operations) {
+    long now = launches.getPlain() + operations;
     launches.setRelease(now);
     return now;
   }

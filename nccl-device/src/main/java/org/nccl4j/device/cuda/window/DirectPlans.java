@@ -31,6 +31,13 @@ public final class DirectPlans implements AutoCloseable {
   private static final long LL_BLOCK_BYTES = 4 << 10;
   private static final long WINDOW_BLOCK_BYTES = 16 << 10;
   private static final int MOST_LL_BLOCKS = 64;
+
+  /**
+   * Bytes of a rank up to which the lines of all others at once matter less than a launch. An
+   * estimate: no GPU with multicast was measured.
+   */
+  private static final long MOST_NVLS_IN_GROUPS = 4 << 10;
+
   private static final int MOST_WINDOW_BLOCKS = 64;
   private static final int ANY_CALL = 1; // no signature is so small
 
@@ -54,6 +61,7 @@ public final class DirectPlans implements AutoCloseable {
   private final DirectLayout layout;
   private final NvlsDirectPlans nvls;
   private volatile StreamBarrier streamMeeting;
+  private final LineGroup group;
   private final CopyEngineOverlapPlan.Launches launches = new CopyEngineOverlapPlan.Launches();
   private InternalStreams sides; // null before the first
   private InternalStreams waitingSides;
@@ -66,6 +74,7 @@ public final class DirectPlans implements AutoCloseable {
     this.space = space;
     this.layout = DirectLayout.of(space.size());
     this.nvls = new NvlsDirectPlans(context.kernels(), spec.nvls(), space);
+    this.group = new LineGroup(context, layout.lineBytes(), this::arguments);
   }
 
   SymmetricSpace space() {
@@ -221,24 +230,45 @@ public final class DirectPlans implements AutoCloseable {
       nvls.put(arguments, work);
     }
     int blocks = work.blocks() > 0 ? work.blocks() : work.limit(blocks(work, bytes));
-    return new CudaKernelPlan(
-        context,
-        arguments,
-        bytes == 0 ? 0 : multicast ? nvls.kernel(work) : function(work),
+    CudaKernelPlan.Shape shape =
         new CudaKernelPlan.Shape(
             Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks)),
             threads(work, bytes),
-            early(work)),
-        needs(work));
+            early(work));
+    long function = bytes == 0 ? 0 : multicast ? nvls.kernel(work) : kernelOf(work);
+    return goesInGroups(work, bytes)
+        ? new LinePlan(
+            context, arguments, function, needs(work), group, lineWork(work, bytes, shape))
+        : new CudaKernelPlan(context, arguments, function, shape, needs(work));
   }
 
-  private long function(WindowWork work) {
-    return context
-        .kernels()
-        .direct(
-            work.operation().reduces(),
-            work.type(),
-            work.algorithm().isLines() ? "nccl4j_direct_ll" : "nccl4j_direct_window");
+  /**
+   * True if a kernel of several operations may have this one. That kernel stores lines to one rank
+   * after the other, also where an operation alone would store them to all at once.
+   */
+  private static boolean goesInGroups(WindowWork work, long bytes) {
+    return bytes > 0
+        && (work.algorithm() == Algorithm.DIRECT_LL
+            || (work.algorithm() == Algorithm.DIRECT_NVLS_LL && bytes <= MOST_NVLS_IN_GROUPS));
+  }
+
+  private LinePlan.Work lineWork(WindowWork work, long bytes, CudaKernelPlan.Shape shape) {
+    return new LinePlan.Work(
+        function(work, "nccl4j_direct_ll_group"),
+        work.operation().ordinal(),
+        work.op().ordinal(),
+        bytes,
+        work.signature(),
+        shape,
+        work.mostBlocks());
+  }
+
+  private long kernelOf(WindowWork work) {
+    return function(work, work.algorithm().isLines() ? "nccl4j_direct_ll" : "nccl4j_direct_window");
+  }
+
+  private long function(WindowWork work, String name) {
+    return context.kernels().direct(work.operation().reduces(), work.type(), name);
   }
 
   /** Blocks where the planner leaves it to the device. */

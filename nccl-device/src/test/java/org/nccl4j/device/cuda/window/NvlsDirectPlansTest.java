@@ -24,6 +24,7 @@ import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.memory.CudaMemory;
 import org.nccl4j.device.cuda.plan.LayoutTest;
+import org.nccl4j.device.kernel.KernelCommunicator.GroupLaunch;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.WindowWork;
@@ -96,6 +97,42 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
       assertEquals(name, fake.fakeLaunched());
       int threads = way.isLines() ? 64 : 512;
       assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(1,1,1,%d,1,1,0,".formatted(threads)));
+    }
+  }
+
+  /** Small operations in lines by multicast are in groups beside those without. */
+  @Test
+  void groupsNeedNoMulticast() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), null, LAYOUT);
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      var communicator = ranks.communicators().get(0);
+      GroupLaunch group = communicator.groupLaunch();
+      Algorithm[] ways = {Algorithm.DIRECT_NVLS_LL, Algorithm.DIRECT_LL, Algorithm.DIRECT_NVLS_LL};
+      for (int i = 0; i < ways.length; i++) {
+        int count = i < 2 ? 100 : 1025;
+        WindowWork work =
+            new WindowWork(
+                Operation.ALL_REDUCE,
+                ways[i],
+                DataType.FLOAT32,
+                RedOp.SUM,
+                0,
+                count,
+                null,
+                null,
+                0);
+        boolean added =
+            group.add(
+                communicator.prepare(work),
+                windows.send.get(0).slice(8192L * i, 4L * count),
+                windows.recv.get(0).slice(8192L * i, 4L * count),
+                ranks.streams.get(0));
+        assertEquals(i < 2, added);
+      }
+      group.launch(0, 2);
+      group.clear();
+      assertEquals("nccl4j_direct_ll_group", fake.fakeLaunched());
     }
   }
 
