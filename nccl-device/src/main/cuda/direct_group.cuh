@@ -17,7 +17,7 @@ __device__ __forceinline__ void llGroup(const nccl4jDirectGroupArguments& g) {
   for (int receiving = 0; receiving < 2; receiving++) {
     for (u32 part = blockIdx.x; part < g.nParts; part += gridDim.x) {
       const nccl4jDirectWork& w = g.works[g.workOf[part]];
-      const LineWork<T, RECEIVED> work(a, w.send, w.recv, w.bytes, w.operation, w.op,
+      const LineWork<T, RECEIVED> work(a, w.send, w.recv, w.bytes, w.operation, w.op, w.root,
                                        halfOf(a, number) + w.lines, LineFlags(number, w.signature));
       const u64 step = (u64)w.nParts * blockDim.x;
       const u64 first = (u64)(part - w.firstPart) * blockDim.x + threadIdx.x;

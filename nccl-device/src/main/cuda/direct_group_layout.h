@@ -13,7 +13,8 @@ typedef struct {
   uint64_t recv;
   uint64_t bytes;      // of count elements
   uint64_t lines;      // offset of its lines in a rank's part of a half
-  uint32_t operation;
+  uint16_t operation;
+  uint16_t root;
   uint32_t op;
   uint32_t signature;
   uint16_t firstPart;

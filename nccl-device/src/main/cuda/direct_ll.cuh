@@ -4,7 +4,8 @@
 //
 // Two halves are used in turn. A rank writes into a half again two kernels later. By then it has received
 // all lines of the kernel between. So every other rank has begun that kernel, and has ended the one
-// before. This holds only for exchanges of all ranks with all ranks.
+// before. For this every rank writes a line to every other: in operations with a root, two ranks
+// without data for each other exchange an empty line.
 #pragma once
 #include "direct.cuh"
 
@@ -33,13 +34,17 @@ class LineWork {
  public:
   // HALF: offset of rank 0's part of what is written now, from where the operation's lines begin.
   __device__ __forceinline__ LineWork(const nccl4jDirectArguments& a, u64 send, u64 recv, u64 bytes,
-                                      u32 operation, u32 op, u64 half, LineFlags flags)
+                                      u32 operation, u32 op, u32 root, u64 half, LineFlags flags)
       : a_(a),
         send_((const char*)send),
         recv_((char*)recv),
         bytes_(bytes),
         op_(op),
-        parts_(operation == DIRECT_REDUCE_SCATTER || operation == DIRECT_ALL_TO_ALL),
+        root_((int)root),
+        fromRoot_(operation == DIRECT_BROADCAST || operation == DIRECT_SCATTER),
+        toRoot_(operation == DIRECT_REDUCE || operation == DIRECT_GATHER),
+        parts_(operation == DIRECT_REDUCE_SCATTER || operation == DIRECT_ALL_TO_ALL ||
+               operation == DIRECT_SCATTER),
         half_(half),
         flags_(flags),
         touch_(touchFor<T>(op)) {}
@@ -48,10 +53,13 @@ class LineWork {
   __device__ __forceinline__ void send(u64 first, u64 step) const {
     const int n = a_.comm.nRanks, rank = a_.comm.rank;
     for (u64 at = first * 8; at < bytes_; at += step * 8) {
-      u64 same = parts_ ? 0 : mine(0, at);
+      u64 same = parts_ || !sends() ? 0 : mine(0, at);
       for (int d = 1; d < n; d++) {
         int to = rank + d < n ? rank + d : rank + d - n;
-        storeLine(peer(a_, to, half_ + rank * a_.lineBytes + 2 * at), parts_ ? mine(to, at) : same, flags_);
+        const bool data = has(rank, to);
+        if (!data && at != 0) continue;
+        storeLine(peer(a_, to, half_ + rank * a_.lineBytes + 2 * at), parts_ && data ? mine(to, at) : same,
+                  flags_);
       }
     }
   }
@@ -60,23 +68,28 @@ class LineWork {
     const int n = a_.comm.nRanks, rank = a_.comm.rank;
     const bool divides = kCombined && touch_.divide;
     const Inside inside = insideMean<T>(op_, n);
+    const u64 apart = fromRoot_ ? 0 : bytes_;  // from one rank's data to the next's
     for (u64 at = first * 8; at < bytes_; at += step * 8) {
       const u32 bytes = (u32)min(8ull, bytes_ - at);
-      const u64 kept = mine(rank, at);
+      const u64 kept = sends() ? mine(rank, at) : 0;
       Accumulator<T, 1> sum{};
       for (int from = 0; from < n; from++) {
+        const bool data = has(from, rank);
+        if (!data && (from == rank || at != 0)) continue;
         u64 x = from == rank
                     ? kept
                     : awaitLine(a_, own(a_, half_ + from * a_.lineBytes + 2 * at), from, flags_);
+        if (!data) continue;
         u64 b[1] = {x};
         if (!kCombined)
-          storeElements<T>(recv_ + from * bytes_ + at, x, bytes);
+          storeElements<T>(recv_ + from * apart + at, x, bytes);
         else if (from == 0)
           sum.set(b, inside);
         else
           sum.add(op_, b, inside);
       }
       if constexpr (kCombined) {
+        if (!has(rank, rank)) continue;
         u64 result[1];
         sum.result(result);
         storeElements<T>(recv_ + at, divides ? divideElements<T>(result[0], n) : result[0], bytes);
@@ -86,6 +99,13 @@ class LineWork {
 
  private:
   static constexpr bool kCombined = RECEIVED == Received::COMBINED;
+
+  // True if a rank gets data of another, or of its own.
+  __device__ __forceinline__ bool has(int from, int to) const {
+    return (!fromRoot_ || from == root_) && (!toRoot_ || to == root_);
+  }
+
+  __device__ __forceinline__ bool sends() const { return !fromRoot_ || a_.comm.rank == root_; }
 
   // What a rank gets of this rank's data.
   __device__ __forceinline__ u64 mine(int to, u64 at) const {
@@ -99,7 +119,8 @@ class LineWork {
   char* recv_;
   u64 bytes_;
   u32 op_;
-  bool parts_;
+  int root_;
+  bool fromRoot_, toRoot_, parts_;
   u64 half_;
   LineFlags flags_;
   Touch touch_;
@@ -114,8 +135,8 @@ template <class T, Received RECEIVED>
 __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
   begin();
   const u32 number = epoch(a);
-  const LineWork<T, RECEIVED> work(a, a.send, a.recv, a.bytes, a.operation, a.op, halfOf(a, number),
-                                   LineFlags(number, a.comm.signature));
+  const LineWork<T, RECEIVED> work(a, a.send, a.recv, a.bytes, a.operation, a.op, a.root,
+                                   halfOf(a, number), LineFlags(number, a.comm.signature));
   const u64 step = (u64)gridDim.x * blockDim.x;
   const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   work.send(first, step);

@@ -23,20 +23,26 @@ using namespace nccl4j;
 constexpr u64 kLineBytes = 16 << 10, kGuard = 64;
 constexpr u64 kEpoch = 0, kLines = 4096;
 
+static int n;
+
 struct Operation {
-  u32 operation, op, signature;
+  u32 operation, op, root, signature;
   u64 bytes;  // of count elements
-  bool combines() const { return operation == DIRECT_ALL_REDUCE || operation == DIRECT_REDUCE_SCATTER; }
-  bool parts() const { return operation == DIRECT_REDUCE_SCATTER || operation == DIRECT_ALL_TO_ALL; }
-  u64 sendBytes(int n) const { return parts() ? n * bytes : bytes; }
-  u64 recvBytes(int n) const { return combines() ? bytes : n * bytes; }
+  bool is(std::initializer_list<u32> some) const { return std::find(some.begin(), some.end(), operation) != some.end(); }
+  bool combines() const { return is({DIRECT_ALL_REDUCE, DIRECT_REDUCE_SCATTER, DIRECT_REDUCE}); }
+  bool parts() const { return is({DIRECT_REDUCE_SCATTER, DIRECT_ALL_TO_ALL, DIRECT_SCATTER}); }
+  bool fromRoot() const { return is({DIRECT_BROADCAST, DIRECT_SCATTER}); }
+  bool toRoot() const { return is({DIRECT_REDUCE, DIRECT_GATHER}); }
+  u64 sendBytes(int rank) const { return fromRoot() && rank != (int)root ? 0 : parts() ? n * bytes : bytes; }
+  u64 recvBytes(int rank) const {
+    return toRoot() && rank != (int)root ? 0 : combines() || fromRoot() ? bytes : n * bytes;
+  }
   u64 lines() const { return ((bytes + 7) / 8 * 16 + 127) / 128 * 128; }
 };
 
 using Group = std::vector<Operation>;
 using Buffer = std::vector<uint8_t>;
 
-static int n;
 static std::vector<Buffer> resources;  // one after the other, as a window's views
 static uint8_t* window;
 static u64 stride;
@@ -76,6 +82,7 @@ static void alone(int rank, const Operation& o, const void* send, void* recv, u3
   a.bytes = o.bytes;
   a.operation = o.operation;
   a.op = o.op;
+  a.root = o.root;
   a.comm.signature = o.signature;
   launch(blocks, [&a, &o] {
     if (o.combines())
@@ -97,6 +104,7 @@ static uint64_t word(int rank, u64 call, u64 at) {
 
 static void check(int rank, u64 call, const Operation& o, const uint8_t* recv) {
   bool good = true;
+  if (o.recvBytes(rank) == 0) return;
   if (o.combines()) {
     const u64 from = o.parts() ? rank * o.bytes : 0;
     for (u64 at = 0; at < o.bytes; at += 8) {
@@ -111,8 +119,8 @@ static void check(int rank, u64 call, const Operation& o, const uint8_t* recv) {
     }
   } else {
     for (int r = 0; r < n; r++)
-      for (u64 at = 0; at < o.bytes; at++)
-        good &= recv[r * o.bytes + at] == input(r, call, (o.parts() ? rank * o.bytes : 0) + at);
+      for (u64 at = 0; at < o.bytes && (!o.fromRoot() || r == (int)o.root); at++)
+        good &= recv[(o.fromRoot() ? 0 : r * o.bytes) + at] == input(r, call, (o.parts() ? rank * o.bytes : 0) + at);
   }
   if (good) return;
   printf("a wrong result of call %llu, operation %u of %llu bytes, rank %d\n", call, o.operation, o.bytes, rank);
@@ -126,7 +134,7 @@ struct Call {
   uint8_t *from, *to;
 
   Call(int rank, u64 call, const Operation& o, std::mt19937_64& random) {
-    const u64 sends = o.sendBytes(n), recvs = o.recvBytes(n);
+    const u64 sends = o.sendBytes(rank), recvs = o.recvBytes(rank);
     send.resize(sends + 2 * kGuard);
     recv.assign(recvs + 2 * kGuard, 0xa5);
     from = send.data() + kGuard;
@@ -158,7 +166,7 @@ static void together(int rank, u64 first, const Group& group, std::mt19937_64& r
     g.ends = to == group.size();
     for (size_t w = from; w < to; w++) {
       nccl4jDirectWork& work = g.works[w - from];
-      work = {(uint64_t)calls[w].from, (uint64_t)calls[w].to, group[w].bytes, lines[w], group[w].operation,
+      work = {(uint64_t)calls[w].from, (uint64_t)calls[w].to, group[w].bytes, lines[w], (uint16_t)group[w].operation, (uint16_t)group[w].root,
               group[w].op, group[w].signature, (uint16_t)g.nParts, (uint16_t)(1 + random() % 3)};
       for (u32 part = 0; part < work.nParts; part++) g.workOf[g.nParts + part] = (uint8_t)(w - from);
       g.nParts += work.nParts;
@@ -197,8 +205,10 @@ static void run(int rank, const std::vector<Group>& groups, uint64_t seed) {
 
 static Operation draw(bool combines, u64 most, std::mt19937_64& random) {
   Operation o;
-  o.operation = combines ? (random() % 2 ? DIRECT_ALL_REDUCE : DIRECT_REDUCE_SCATTER)
-                         : (random() % 2 ? DIRECT_ALL_GATHER : DIRECT_ALL_TO_ALL);
+  const u32 combining[] = {DIRECT_ALL_REDUCE, DIRECT_REDUCE_SCATTER, DIRECT_REDUCE};
+  const u32 copying[] = {DIRECT_ALL_GATHER, DIRECT_ALL_TO_ALL, DIRECT_BROADCAST, DIRECT_SCATTER, DIRECT_GATHER};
+  o.operation = combines ? combining[random() % 3] : copying[random() % 5];
+  o.root = random() % n;
   const u32 ops[] = {SUM, MAX, MIN, AVG};
   o.op = ops[random() % 4];
   o.signature = 1 + random() % 60000;

@@ -44,7 +44,7 @@ public enum Algorithm {
       Set.of(Operation.BROADCAST, Operation.REDUCE, Operation.ALL_REDUCE, Operation.REDUCE_SCATTER),
       Traffic.DOUBLING),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
-  DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.UNROOTED, Protocol.LL),
+  DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.LL),
   /** Between barriers, each rank takes or gives all that it needs or has. */
   DIRECT_ONE_SHOT("DirectOneShot", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /** Between barriers, each rank combines a part of the data and gives it to all. */
@@ -215,8 +215,6 @@ public enum Algorithm {
   /** Operations that several algorithms have. */
   private static final class OperationSets {
     static final Set<Operation> OF_ALL_RANKS = Set.copyOf(Operation.ofAllRanks());
-
-    static final Set<Operation> UNROOTED = those(operation -> !operation.isRooted());
 
     static final Set<Operation> OF_COPIES = those(operation -> !operation.reduces());
 

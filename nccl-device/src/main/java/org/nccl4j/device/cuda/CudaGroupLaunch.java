@@ -78,14 +78,19 @@ final class CudaGroupLaunch implements GroupLaunch {
       sendEnds = Arrays.copyOf(sendEnds, 2 * at);
       recvEnds = Arrays.copyOf(recvEnds, 2 * at);
     }
-    sends[at] = send.address();
-    recvs[at] = recv.address();
+    sends[at] = address(send);
+    recvs[at] = address(recv);
     sendEnds[at] = sends[at] + own.sendBytes();
     recvEnds[at] = recvs[at] + own.recvBytes();
     streams.add(into);
     buffers.add(send);
     buffers.add(recv);
     return true;
+  }
+
+  /** Only the root of some operations has both buffers. */
+  private static long address(DeviceMemory buffer) {
+    return buffer == null ? 0 : buffer.address();
   }
 
   @Override

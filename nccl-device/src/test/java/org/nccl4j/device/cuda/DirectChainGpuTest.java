@@ -150,6 +150,115 @@ class DirectChainGpuTest {
     }
   }
 
+  /** An operation of a sequence, and where its data lie in the windows. */
+  private record Link(
+      Operation operation, Algorithm way, int root, int count, int blocks, int send, int recv) {
+    static List<Link> all(int n, Random random, int links) {
+      List<Operation> operations = Operation.ofAllRanks();
+      List<Link> all = new ArrayList<>();
+      int send = 0;
+      int recv = 0;
+      for (int i = 0; i < links; i++) {
+        boolean lines = random.nextInt(5) > 0;
+        Operation operation =
+            lines ? operations.get(random.nextInt(operations.size())) : Operation.ALL_REDUCE;
+        int count = 1 + random.nextInt(random.nextInt(4) == 0 ? 3000 : 40);
+        Algorithm way = lines ? Algorithm.DIRECT_LL : Algorithm.DIRECT_ONE_SHOT;
+        int root = operation.isRooted() ? random.nextInt(n) : 0;
+        all.add(new Link(operation, way, root, count, 1 + random.nextInt(9), send, recv));
+        send += count * operation.sendParts(n, /* isRoot= */ true);
+        recv += count * operation.recvParts(n, /* isRoot= */ true);
+      }
+      return all;
+    }
+
+    /** The element that a rank receives, where it receives some. */
+    int expected(int[][] sent, int rank, int at) {
+      int sum = 0;
+      for (int[] from : sent) {
+        sum += from[send + (operation == Operation.REDUCE_SCATTER ? rank * count : 0) + at % count];
+      }
+      return switch (operation) {
+        case BROADCAST -> sent[root][send + at];
+        case SCATTER -> sent[root][send + rank * count + at];
+        case ALL_GATHER, GATHER -> sent[at / count][send + at % count];
+        case ALL_TO_ALL -> sent[at / count][send + rank * count + at % count];
+        default -> sum;
+      };
+    }
+  }
+
+  /**
+   * Operations with and without a root follow each other, of any number of blocks, in lines and
+   * between barriers. A rank that has nothing to wait for must not overwrite what another has not
+   * read. All of a rank's operations are launched before the next rank's.
+   */
+  @Test
+  void operationsWithRootsFollowOthers() {
+    try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, MOST)) {
+      int n = ranks.n;
+      for (int round = 0; round < 10; round++) {
+        List<Link> links = Link.all(n, new Random(round), 150);
+        int elements = MOST / 4;
+        int[][] sent = new int[n][];
+        for (int rank = 0; rank < n; rank++) {
+          sent[rank] = new Random(100L * round + rank).ints(elements).toArray();
+          ByteBuffer data = ByteBuffer.allocateDirect(MOST).order(ByteOrder.nativeOrder());
+          data.asIntBuffer().put(sent[rank]);
+          windows.send.get(rank).write(0, data);
+          windows.recv.get(rank).fill((byte) 0xA5);
+        }
+        for (int r = 0; r < n; r++) {
+          int rank = (r + round) % n;
+          for (Link link : links) {
+            launch(ranks, windows, rank, link);
+          }
+        }
+        ranks.synchronize();
+        for (int rank = 0; rank < n; rank++) {
+          ByteBuffer received = DirectGpuTest.read(windows.recv.get(rank));
+          received.order(ByteOrder.nativeOrder());
+          for (Link link : links) {
+            int got = link.count * link.operation.recvParts(n, /* isRoot= */ rank == link.root);
+            int room = link.count * link.operation.recvParts(n, /* isRoot= */ true);
+            for (int i = 0; i < room; i++) {
+              int expected = i < got ? link.expected(sent, rank, i) : 0xA5A5A5A5;
+              assertEquals(
+                  expected,
+                  received.getInt(4 * (link.recv + i)),
+                  link + ", rank " + rank + ", " + i);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static void launch(GpuRanks ranks, DirectRanks windows, int rank, Link link) {
+    int n = ranks.n;
+    boolean isRoot = rank == link.root;
+    int sends = link.count * link.operation.sendParts(n, isRoot);
+    int receives = link.count * link.operation.recvParts(n, isRoot);
+    var communicator = ranks.communicators.get(rank);
+    WindowWork work =
+        new WindowWork(
+            link.operation,
+            link.way,
+            DataType.INT32,
+            RedOp.SUM,
+            link.root,
+            link.count,
+            link.way.needsSend(link.operation) ? windows.sends.get(rank) : null,
+            link.way.needsRecv(link.operation) ? windows.recvs.get(rank) : null,
+            link.blocks);
+    communicator.launch(
+        communicator.prepare(work),
+        sends == 0 ? null : windows.send.get(rank).slice(4L * link.send, 4L * sends),
+        receives == 0 ? null : windows.recv.get(rank).slice(4L * link.recv, 4L * receives),
+        ranks.streams.get(rank));
+  }
+
   @Test
   void aMissingRankIsATimeout() {
     try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), Duration.ofMillis(200));

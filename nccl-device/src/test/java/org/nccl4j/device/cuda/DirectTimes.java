@@ -71,7 +71,7 @@ final class DirectTimes {
             || way == Algorithm.COPY_ENGINE_STREAM;
     boolean exists =
         switch (way) {
-          case DIRECT_LL -> !reduce && !broadcast;
+          case DIRECT_LL -> true;
           case DIRECT_ONE_SHOT -> !broadcast;
           case DIRECT_TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY_ENGINE, COPY_ENGINE_BATCH, COPY_ENGINE_STREAM ->

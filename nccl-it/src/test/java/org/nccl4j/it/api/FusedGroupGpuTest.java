@@ -142,7 +142,10 @@ class FusedGroupGpuTest {
         case REDUCE_SCATTER ->
             comm.reduceScatter(send, recv, call.count, call.type, call.op, stream);
         case ALL_TO_ALL -> comm.allToAll(send, recv, call.count, call.type, stream);
-        case BROADCAST -> comm.broadcast(send, recv, call.count, call.type, call.root, stream);
+        case BROADCAST -> {
+          boolean reads = call.inPlace || comm.rank() == call.root;
+          comm.broadcast(reads ? send : null, recv, call.count, call.type, call.root, stream);
+        }
         default -> throw new AssertionError(call.kind);
       }
     }

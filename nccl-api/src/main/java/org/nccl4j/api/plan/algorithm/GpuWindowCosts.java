@@ -126,7 +126,7 @@ final class GpuWindowCosts {
     if (algorithm == Algorithm.DIRECT_LL && bytes > lineData) {
       return Double.POSITIVE_INFINITY;
     }
-    TreeMap<Long, Double> measured = curves.get(operation + " " + algorithm.label());
+    TreeMap<Long, Double> measured = find(curves, operation, algorithm);
     if (measured != null) {
       return MeasuredCosts.at(measured, bytes);
     }
@@ -135,6 +135,25 @@ final class GpuWindowCosts {
       case PAIRWISE -> guess(operation, algorithm, bytes);
       default -> (curves.isEmpty() ? 1 : DOUBT) * guess(operation, algorithm, bytes);
     };
+  }
+
+  /**
+   * What was measured of an operation. Between two ranks an operation with a root takes as long in
+   * lines as the one in which both ranks do what the busier does here.
+   */
+  private <V> TreeMap<Long, V> find(
+      Map<String, TreeMap<Long, V>> measured, Operation operation, Algorithm algorithm) {
+    TreeMap<Long, V> found = measured.get(operation + " " + algorithm.label());
+    if (found != null || nRanks != 2 || algorithm != Algorithm.DIRECT_LL || !operation.isRooted()) {
+      return found;
+    }
+    Operation like =
+        switch (operation) {
+          case BROADCAST, GATHER -> Operation.ALL_GATHER;
+          case REDUCE -> Operation.ALL_REDUCE;
+          default -> Operation.ALL_TO_ALL;
+        };
+    return measured.get(like + " " + algorithm.label());
   }
 
   private double guess(Operation operation, Algorithm algorithm, long bytes) {
@@ -167,12 +186,12 @@ final class GpuWindowCosts {
   }
 
   /** Blocks of an operation of a size as they were measured; 0 leaves it to the device. */
-  private static int blocks(
+  private int blocks(
       Map<String, TreeMap<Long, Integer>> measured,
       Operation operation,
       Algorithm algorithm,
       long bytes) {
-    TreeMap<Long, Integer> best = measured.get(operation + " " + algorithm.label());
+    TreeMap<Long, Integer> best = find(measured, operation, algorithm);
     if (best == null) {
       return 0;
     }

@@ -65,6 +65,9 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
     if (bytes / operation.wholes(nRanks) > lineData) {
       return Double.POSITIVE_INFINITY;
     }
+    if (operation.isRooted() && nRanks > 2) {
+      return ONLY_WHERE_ASKED + bytes; // all ranks exchange lines, over connections root and others
+    }
     Protocol line = line();
     double latency = Math.min(LINE_MOST, LINE_LATENCY + LINE_PEER * nRanks);
     Ratio ratio = new Ratio(latency, line == Protocol.LL128 ? LINE_TO_LL128 : LINE_TO_LL);

@@ -19,6 +19,7 @@ final class DirectGroupArguments {
   static final int WORK_BYTES = 16;
   static final int WORK_LINES = 24;
   static final int WORK_OPERATION = 32;
+  static final int WORK_ROOT = 34;
   static final int WORK_OP = 36;
   static final int WORK_SIGNATURE = 40;
   static final int WORK_FIRST_PART = 44;

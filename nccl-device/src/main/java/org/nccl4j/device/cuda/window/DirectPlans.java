@@ -200,7 +200,7 @@ public final class DirectPlans implements AutoCloseable {
     boolean lines = work.algorithm().isLines();
     boolean known =
         switch (work.algorithm()) {
-          case DIRECT_LL -> !operation.isRooted();
+          case DIRECT_LL -> true;
           case DIRECT_ONE_SHOT -> operation == Operation.REDUCE || !operation.isRooted();
           case DIRECT_TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY_ENGINE -> !operation.reduces() || isBeside(work);
@@ -257,6 +257,7 @@ public final class DirectPlans implements AutoCloseable {
         function(work, "nccl4j_direct_ll_group"),
         work.operation().ordinal(),
         work.op().ordinal(),
+        work.root(),
         bytes,
         work.signature(),
         shape,

@@ -131,11 +131,12 @@ final class LineGroup implements WorkGroup {
         .putLong(at + DirectGroupArguments.WORK_RECV, recv)
         .putLong(at + DirectGroupArguments.WORK_BYTES, work.bytes())
         .putLong(at + DirectGroupArguments.WORK_LINES, lines[number])
-        .putInt(at + DirectGroupArguments.WORK_OPERATION, work.operation())
         .putInt(at + DirectGroupArguments.WORK_OP, work.op())
         .putInt(at + DirectGroupArguments.WORK_SIGNATURE, work.signature());
     filled
         .bytes()
+        .putShort(at + DirectGroupArguments.WORK_OPERATION, (short) work.operation())
+        .putShort(at + DirectGroupArguments.WORK_ROOT, (short) work.root())
         .putShort(at + DirectGroupArguments.WORK_FIRST_PART, (short) firstPart)
         .putShort(at + DirectGroupArguments.WORK_N_PARTS, (short) parts);
     for (int part = firstPart; part < firstPart + parts; part++) {

@@ -16,6 +16,7 @@ final class LinePlan extends CudaKernelPlan {
    * @param kernel that runs several
    * @param operation number of the operation
    * @param op number of the operator
+   * @param root of operations with one, else 0
    * @param bytes of count elements
    * @param signature of the call
    * @param shape of the kernel of this operation alone
@@ -25,6 +26,7 @@ final class LinePlan extends CudaKernelPlan {
       long kernel,
       int operation,
       int op,
+      int root,
       long bytes,
       int signature,
       CudaKernelPlan.Shape shape,

@@ -216,7 +216,7 @@ class DirectPlansTest extends AgainstFakeCuda {
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       for (WindowWork work :
           new WindowWork[] {
-            work(Operation.REDUCE, Algorithm.DIRECT_LL, 1),
+            work(Operation.REDUCE, Algorithm.DIRECT_LL, 1 << 24),
             work(Operation.BROADCAST, Algorithm.DIRECT_ONE_SHOT, 1),
             work(Operation.REDUCE, Algorithm.COPY_ENGINE, 1),
             work(Operation.ALL_REDUCE, Algorithm.DIRECT_LL, 1 << 24)

@@ -118,6 +118,7 @@ class LineGroupTest extends AgainstFakeCuda {
       {"works[0].bytes", at(0, DirectGroupArguments.WORK_BYTES)},
       {"works[0].lines", at(0, DirectGroupArguments.WORK_LINES)},
       {"works[0].operation", at(0, DirectGroupArguments.WORK_OPERATION)},
+      {"works[0].root", at(0, DirectGroupArguments.WORK_ROOT)},
       {"works[0].op", at(0, DirectGroupArguments.WORK_OP)},
       {"works[0].signature", at(0, DirectGroupArguments.WORK_SIGNATURE)},
       {"works[0].firstPart", at(0, DirectGroupArguments.WORK_FIRST_PART)},
@@ -135,6 +136,41 @@ class LineGroupTest extends AgainstFakeCuda {
     assertEquals(ours.toString(), LayoutTest.run("direct_group_layout.h", body.toString()).strip());
     assertTrue(DirectGroupArguments.SIZE <= 4096, "what a launch takes");
     assertTrue(DirectGroupArguments.MOST_WORKS <= DirectLayout.BLOCKS, "a part for each");
+  }
+
+  /** The buffers that an operation does not use need not be there. */
+  @Test
+  void onlyTheRootHasBothBuffers() {
+    kernels = ranks.communicators().get(1);
+    group = kernels.groupLaunch();
+    recv = windows.recv.get(1);
+    send = windows.send.get(1);
+    DeviceStream own = ranks.streams.get(1);
+    assertTrue(
+        group.add(
+            kernels.prepare(work(Operation.REDUCE, DataType.FLOAT32, RedOp.SUM, 10)),
+            send.slice(0, 40),
+            null,
+            own));
+    assertTrue(
+        group.add(
+            kernels.prepare(work(Operation.REDUCE, DataType.FLOAT32, RedOp.MAX, 10)),
+            send.slice(40, 40),
+            null,
+            own));
+    group.launch(0, 2);
+    group.clear();
+    assertTrue(
+        group.add(
+            kernels.prepare(work(Operation.BROADCAST, DataType.FLOAT32, RedOp.SUM, 10)),
+            null,
+            recv.slice(0, 40),
+            own));
+    group.launch(0, 1);
+    group.clear();
+    Offheap got = launched();
+    assertEquals(0, got.getLong(at(0, DirectGroupArguments.WORK_SEND)));
+    assertEquals(recv.address(), got.getLong(at(0, DirectGroupArguments.WORK_RECV)));
   }
 
   @Test
@@ -166,7 +202,8 @@ class LineGroupTest extends AgainstFakeCuda {
     assertEquals(128, got.getLong(at(1, DirectGroupArguments.WORK_LINES)));
     assertEquals(128 + 8064, got.getLong(at(2, DirectGroupArguments.WORK_LINES)));
     assertEquals(
-        Operation.REDUCE_SCATTER.ordinal(), got.getInt(at(2, DirectGroupArguments.WORK_OPERATION)));
+        Operation.REDUCE_SCATTER.ordinal(),
+        got.bytes().getShort(at(2, DirectGroupArguments.WORK_OPERATION)));
     assertEquals(RedOp.MAX.ordinal(), got.getInt(at(2, DirectGroupArguments.WORK_OP)));
     assertEquals(sum(1000).signature(), got.getInt(at(1, DirectGroupArguments.WORK_SIGNATURE)));
     for (int part = 0; part < 3; part++) {
