@@ -7,12 +7,14 @@ using namespace nccl4j;
 
 extern "C" __global__ void __launch_bounds__(experts::kThreads, 1)
     nccl4j_dispatch(const __grid_constant__ nccl4jExpertArguments a) {
-  experts::dispatch<FAMILY_TYPE, experts::Wire::SAME>(a);
+  __shared__ experts::DispatchShared s;
+  experts::dispatch<FAMILY_TYPE, experts::Wire::SAME>(a, s);
 }
 
 extern "C" __global__ void __launch_bounds__(experts::kThreads, 1)
     nccl4j_dispatch_fp8(const __grid_constant__ nccl4jExpertArguments a) {
-  experts::dispatch<FAMILY_TYPE, experts::Wire::FP8>(a);
+  __shared__ experts::DispatchShared s;
+  experts::dispatch<FAMILY_TYPE, experts::Wire::FP8>(a, s);
 }
 
 extern "C" __global__ void __launch_bounds__(experts::kThreads, 1)

@@ -1,112 +1,251 @@
-// The rows of received tokens, in the order of local expert, source rank, token and k. Every block finds those of
-// its own tokens from the tables of all ranks, and so waits for no other block of its rank.
+// The rows of received tokens, in the order of local expert, source rank, token and k.
 //
-// An exchange of few entries: each entry of a local expert becomes a key, of its expert and its place in the
-// tables. Its row is the number of lower keys. A warp takes what has come of the tables once it has sent its
-// tokens, so counting and sending overlap.
+// A row is the first of its expert and source, and behind that the entry's place among its rank's entries of the
+// same expert. The sender knows that place, and how many entries each expert has from it. Every block counts all of
+// its rank's entries, and tells the same block of every rank: so a block looks only at lines that are its own, and
+// counts before its tokens are sent, while they are loaded. Messages go ahead of the tokens.
 //
-// Of many entries each warp counts its part by expert, and the counts of the warps in front are added.
+// A message has lines of LL, so many for any call of an exchange: the rank's number of tokens; numbers of entries of
+// the receiver's experts; places of the entries of the block's tokens, of which those that are there are sent.
 #pragma once
 #include "expert_lines.cuh"
 
 namespace nccl4j {
 namespace experts {
 
-constexpr u32 kTableSignature = 1;
-constexpr u32 kLineEntries = 4;  // of a table's line, 16 bits each
-constexpr u32 kNoExpert = 0xffff;
-constexpr u32 kPlacesHere = 1024;
-constexpr u32 kCells = 16 * NCCL4J_EXPERT_LOCAL;  // of experts and warps that count rows
-constexpr u32 kFewBits = 13;
-constexpr u32 kFew = 1u << kFewBits;  // the most entries of which keys are kept
+constexpr u32 kMessageSignature = 1;
+constexpr u32 kPlacesHere = 2048;
+constexpr u32 kLinePlaces = 2;  // of a message's line
+// A place: the receiver's expert above, the entries in front below; kNobody for an entry of another rank's expert.
+constexpr u32 kAheadBits = 23;
+static_assert(NCCL4J_EXPERT_ENTRIES < 1 << kAheadBits && NCCL4J_EXPERT_LOCAL <= 1 << (32 - kAheadBits), "a place");
 
 struct DispatchShared {
-  union {
-    u32 before[kCells];  // rows of an expert that a warp counts, then those of the warps in front
-    u32 keys[kFew];
-  };
-  u32 first[NCCL4J_EXPERT_LOCAL];          // an expert's first row, from that of its 32 on
-  u32 bases[NCCL4J_EXPERT_LOCAL / 32];     // rows of 32 experts
-  u32 entries[NCCL4J_EXPERT_RANKS + 1];    // entries of the ranks in front; of many each padded to whole warps
-  u32 counts[NCCL4J_EXPERT_RANKS];         // tokens of each rank
-  u32 counted;                             // 1: the counts are known
-  u32 kept;                                // keys
+  u32 cells[NCCL4J_EXPERT_CELLS];       // of each expert entries of this rank; then of each source rank and local
+                                        // expert its rows, and then those of the sources in front
+  u32 first[NCCL4J_EXPERT_LOCAL];       // an expert's first row, from that of its 32 on
+  u32 bases[NCCL4J_EXPERT_LOCAL / 32];  // rows of 32 experts
+  u32 counts[NCCL4J_EXPERT_RANKS];      // tokens of each rank, kNobody before they are known
   u32 listed;
-  u32 batches, batchTokens;                // of combine: nccl4jExpertState
+  u32 batches, batchTokens;             // of combine: nccl4jExpertState
   u32 listedOf[NCCL4J_EXPERT_BATCHES];
-  nccl4jExpertPlace places[kPlacesHere];   // nccl4jExpertArguments.places, if there is room
+  u32 places[kPlacesHere];              // nccl4jExpertArguments.places, if there is room
 };
 
-__device__ __forceinline__ u32 linesOf(u32 entries) { return (entries + kLineEntries - 1) / kLineEntries; }
-
-// The places of the entries of this block's tokens, by source rank.
-__device__ __forceinline__ nccl4jExpertPlace* placesOf(const nccl4jExpertArguments& a, DispatchShared& s) {
-  return a.listCapacity <= kPlacesHere ? s.places
-                                       : (nccl4jExpertPlace*)a.places + blockIdx.x * a.listCapacity;
+// The places of the entries of this block's tokens, by source rank: of this rank's the entries in front, then of all
+// those received, then their rows.
+__device__ __forceinline__ u32* placesOf(const nccl4jExpertArguments& a, DispatchShared& s) {
+  return a.listCapacity <= kPlacesHere ? s.places : (u32*)a.places + blockIdx.x * a.listCapacity;
 }
 
 // Those of each source rank.
-__device__ __forceinline__ u32 placesOfSource(const nccl4jExpertArguments& a) {
-  return (u32)a.listCapacity / (u32)a.comm.nRanks;
+__device__ __forceinline__ u32 placesOfSource(const nccl4jExpertArguments& a) { return a.blockTokens * a.topK; }
+
+// The rows of a source rank, by local expert.
+__device__ __forceinline__ u32* rowsOf(const nccl4jExpertArguments& a, DispatchShared& s, u32 source) {
+  return s.cells + source * a.localExperts;
+}
+
+__device__ __forceinline__ bool isExpert(const nccl4jExpertArguments& a, int expert) {
+  return expert >= 0 && expert < (int)a.nExperts;
 }
 
 // Before anything is counted. All threads.
 __device__ __forceinline__ void clear(const nccl4jExpertArguments& a, DispatchShared& s) {
-  for (u32 i = threadIdx.x; i < a.listCapacity; i += blockDim.x) placesOf(a, s)[i] = {kNobody, kNobody};
-  if (threadIdx.x == 0) s.kept = s.listed = s.counted = 0;
+  for (u32 i = threadIdx.x; i < a.listCapacity; i += blockDim.x) placesOf(a, s)[i] = kNobody;
+  for (u32 i = threadIdx.x; i < a.nExperts; i += blockDim.x) s.cells[i] = 0;
+  if (threadIdx.x < NCCL4J_EXPERT_RANKS) s.counts[threadIdx.x] = kNobody;
+  if (threadIdx.x == 0) s.listed = 0;
   __syncthreads();
 }
 
-// Reads the lines of the ranks' tables.
-class Tables {
- public:
-  __device__ Tables(const nccl4jExpertArguments& a, u64 half, LineFlags flags)
-      : a_(a), at_(a.tables + half * a.comm.nRanks * a.tableBytes), flags_(flags), patience_(a.comm) {}
+// The lines of a message.
+struct MessageLines {
+  u32 counts;   // behind the first
+  u32 ofToken;  // behind those, for each token
 
-  // A line may have come.
-  __device__ __forceinline__ uint4 look(int source, u32 line) { return loadLine(place(source, line)); }
+  __device__ __forceinline__ explicit MessageLines(const nccl4jExpertArguments& a)
+      : counts((a.localExperts + a.countsOfLine - 1) / a.countsOfLine),
+        ofToken((a.topK + kLinePlaces - 1) / kLinePlaces) {}
 
-  // Waits for a line that was looked at.
-  __device__ __forceinline__ u64 await(int source, u32 line, uint4 v) {
-    while (!flags_.match(v) && !dead_) {
-      if (++misses_ > kEagerLooks) __nanosleep(kPause);
-      dead_ = patience_.exhausted(source, blockIdx.x, 0, flags_.step);
-      v = look(source, line);
+  __device__ __forceinline__ u32 all(u32 tokens) const { return 1 + counts + tokens * ofToken; }
+};
+
+// The offset in the window of the message to this block from the same of a rank.
+__device__ __forceinline__ u64 messageAt(const nccl4jExpertArguments& a, u64 half, int source) {
+  return a.messages + ((half * a.comm.nRanks + source) * gridDim.x + blockIdx.x) * a.messageBytes;
+}
+
+// Counts this rank's entries of each expert, and those in front of each entry of this block's tokens. All threads.
+__device__ __forceinline__ void countEntries(const nccl4jExpertArguments& a, DispatchShared& s) {
+  constexpr u32 kRounds = 4;  // of which a thread's entries are loaded at once
+  const int* experts = (const int*)a.experts;
+  const u32 entries = a.tokenCount * a.topK;
+  u32* ahead = placesOf(a, s) + a.comm.rank * placesOfSource(a);
+  u32 token = blockIdx.x * a.topK;  // the first entry of this block's next token
+#pragma unroll 1
+  for (u32 first = 0; first < entries; first += kRounds * blockDim.x) {
+    int x[kRounds];
+#pragma unroll
+    for (u32 f = 0; f < kRounds; f++) {
+      const u32 mine = first + f * blockDim.x + threadIdx.x;
+      x[f] = mine < entries ? experts[mine] : -1;
     }
-    return (u64)v.z << 32 | v.x;
+#pragma unroll
+    for (u32 f = 0; f < kRounds; f++) {
+      const u32 begin = first + f * blockDim.x, mine = begin + threadIdx.x, end = min(entries, begin + blockDim.x);
+      u32 counted = begin;
+#pragma unroll 1
+      for (; token < end; token += gridDim.x * a.topK) {
+        if (mine >= counted && mine < token && isExpert(a, x[f])) atomicAdd(s.cells + x[f], 1u);
+        __syncthreads();
+        for (u32 k = threadIdx.x; k < a.topK; k += blockDim.x) {
+          const int expert = experts[token + k];
+          u32 sum = isExpert(a, expert) ? s.cells[expert] : 0;
+#pragma unroll 8
+          for (u32 other = 0; other < k; other++) sum += experts[token + other] == expert;
+          ahead[k] = sum;
+        }
+        __syncthreads();
+        ahead += a.topK;
+        counted = token;
+      }
+      if (mine >= counted && isExpert(a, x[f])) atomicAdd(s.cells + x[f], 1u);
+    }
+  }
+  __syncthreads();
+}
+
+// The data of a line with places. False for one with an expert that does not exist: without this line no rank takes
+// the rest for a dispatch.
+__device__ __forceinline__ bool placesOfLine(const nccl4jExpertArguments& a, const u32* ahead, u32 to, u32 at,
+                                             u32 firstK, u64& data) {
+  const int* experts = (const int*)a.experts + (u64)(blockIdx.x + at * gridDim.x) * a.topK;
+  bool valid = true;
+  data = ~0ull;
+#pragma unroll
+  for (u32 h = 0; h < kLinePlaces; h++) {
+    const u32 k = firstK + h;
+    if (k >= a.topK) break;
+    const int expert = experts[k];
+    const u32 local = (u32)expert - to * a.localExperts;
+    if (expert >= 0 && local < a.localExperts)
+      data ^= (u64)~(local << kAheadBits | ahead[at * a.topK + k]) << 32 * h;
+    else if (expert != -1 && !isExpert(a, expert))
+      valid = false;
+  }
+  return valid;
+}
+
+// Counts, and sends the messages. All threads.
+__device__ __forceinline__ void sendMessages(const nccl4jExpertArguments& a, DispatchShared& s, u64 half,
+                                             LineFlags flags) {
+  countEntries(a, s);
+  const MessageLines lines(a);
+  const u32 each = lines.all(tokensOfBlock(a.tokenCount)), bits = 64 / a.countsOfLine;
+  const u32* ahead = placesOf(a, s) + a.comm.rank * placesOfSource(a);
+  const u64 at = messageAt(a, half, a.comm.rank);
+  for (u32 i = threadIdx.x; i < each * a.comm.nRanks; i += blockDim.x) {
+    const u32 to = inTurn(a, i / each), line = i % each;
+    u64 data = 0;
+    if (line == 0) {
+      data = a.tokenCount;
+    } else if (line <= lines.counts) {
+      const u32 local = (line - 1) * a.countsOfLine;
+      for (u32 h = 0; h < a.countsOfLine && local + h < a.localExperts; h++)
+        data |= (u64)s.cells[to * a.localExperts + local + h] << h * bits;
+    } else {
+      const u32 place = line - 1 - lines.counts;
+      if (!placesOfLine(a, ahead, to, place / lines.ofToken, place % lines.ofToken * kLinePlaces, data)) continue;
+    }
+    storeLine(peer(a, to, at + 16ull * line), data, flags);
+  }
+  __syncthreads();
+}
+
+// Keeps the experts and the weights of this block's tokens for combine, and reports experts that do not exist.
+__device__ __forceinline__ void keepEntries(const nccl4jExpertArguments& a) {
+  const u32 entries = tokensOfBlock(a.tokenCount) * a.topK;
+  for (u32 i = threadIdx.x; i < entries; i += blockDim.x) {
+    const u32 entry = (blockIdx.x + i / a.topK * gridDim.x) * a.topK + i % a.topK;
+    const int expert = ((const int*)a.experts)[entry];
+    if (expert != -1 && !isExpert(a, expert))
+      fail((nccl4jControl*)a.comm.control, a.comm.rank, 0, kInvalidExpert, (u64)entry << 32 | (u32)expert);
+    ((int*)a.keptExperts)[entry] = expert;
+    ((float*)a.keptWeights)[entry] = ((const float*)a.weights)[entry];
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) *(u32*)a.keptCount = a.tokenCount;
+}
+
+// Reads the messages to this block.
+class Messages {
+ public:
+  __device__ __forceinline__ Messages(const nccl4jExpertArguments& a, u64 half, LineFlags flags)
+      : a_(a), half_(half), flags_(flags), patience_(a.comm) {}
+
+  // Waits for a line while wanted(). False if it is not there.
+  template <class F>
+  __device__ __forceinline__ bool await(u32 source, u32 line, u64& data, F wanted) {
+    const char* place = own(a_, messageAt(a_, half_, source) + 16ull * line);
+    u32 looks = 0;
+    while (!dead_) {
+      const uint4 v = loadLine(place);
+      data = (u64)v.z << 32 | v.x;
+      if (flags_.match(v)) return true;
+      if (!wanted()) return false;
+      if (++looks > kEagerLooks) __nanosleep(kPause);
+      dead_ = patience_.exhausted(source, blockIdx.x, 0, flags_.step);
+    }
+    return false;
   }
 
-  __device__ __forceinline__ u32 count(int source) { return (u32)await(source, 0, look(source, 0)); }
+  __device__ __forceinline__ bool dead() const { return dead_; }
 
  private:
-  __device__ __forceinline__ const char* place(int source, u32 line) {
-    return own(a_, at_ + source * a_.tableBytes + 16ull * line);
-  }
-
   const nccl4jExpertArguments& a_;
-  u64 at_;
-  LineFlags flags_;
+  const u64 half_;
+  const LineFlags flags_;
   Patience patience_;
-  u32 misses_ = 0;
   bool dead_ = false;
 };
 
-// The number of tokens of the rank with the lane's number. The block's last warp, which has the fewest tokens to
-// send, looks at the tables, for all. All lanes of a warp.
-__device__ __forceinline__ u32 awaitCounts(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
-  const u32 lane = threadIdx.x % 32;
-  const bool its = lane < (u32)a.comm.nRanks;
-  volatile u32* counted = &s.counted;
-  if (threadIdx.x / 32 == blockDim.x / 32 - 1) {
-    if (its) s.counts[lane] = min(tables.count(lane), a.maxTokens);
-    __threadfence_block();
-    __syncwarp();
-    if (lane == 0) *counted = 1;
-  } else {
-    while (*counted == 0) __nanosleep(20);
-    __threadfence_block();
+// Waits for the messages of all ranks. The last warps, which have the fewest tokens to send, take the first lines.
+// All threads. False if it has given up.
+__device__ __forceinline__ bool takeMessages(const nccl4jExpertArguments& a, DispatchShared& s, u64 half,
+                                             LineFlags flags) {
+  const MessageLines lines(a);
+  const u32 lane = threadIdx.x % 32, warps = blockDim.x / 32, bits = 64 / a.countsOfLine;
+  const u32 each = lines.all(a.blockTokens) - 1, all = each * a.comm.nRanks;
+  volatile u32* counts = s.counts;
+  Messages messages(a, half, flags);
+#pragma unroll 1
+  for (u32 first = (warps - 1 - threadIdx.x / 32) * 32; first < 32 + all; first += blockDim.x) {
+    // A warp with nothing else has the lines with the numbers of tokens: others wait until these are known.
+    const bool heads = first == 0;
+    const u32 i = heads ? lane : first - 32 + lane;
+    if (i >= (heads ? a.comm.nRanks : all)) continue;
+    const u32 source = heads ? i : i / each, line = heads ? 0 : 1 + i % each;
+    const u32 place = line - 1 - lines.counts, at = place / lines.ofToken;
+    u64 data;
+    const bool there = messages.await(source, line, data, [&] {
+      if (line <= lines.counts) return true;
+      const u32 known = counts[source];
+      return known == kNobody || at < tokensOfBlock(known);
+    });
+    if (!there) continue;
+    if (heads) {
+      counts[source] = min((u32)data, a.maxTokens);
+    } else if (line <= lines.counts) {
+      const u32 local = (line - 1) * a.countsOfLine;
+      for (u32 h = 0; h < a.countsOfLine && local + h < a.localExperts; h++)
+        rowsOf(a, s, source)[local + h] = (u32)(data >> h * bits) & (u32)(~0ull >> (64 - bits));
+    } else {
+      const u32 k = place % lines.ofToken * kLinePlaces;
+      u32* its = placesOf(a, s) + source * placesOfSource(a) + at * a.topK;
+      for (u32 h = 0; h < kLinePlaces && k + h < a.topK; h++) its[k + h] = (u32)(data >> 32 * h);
+    }
   }
-  return its ? ((volatile u32*)s.counts)[lane] : 0;
+  return __syncthreads_and(!messages.dead());
 }
 
 __device__ __forceinline__ u32 sumUpTo(u32 x) {
@@ -118,201 +257,25 @@ __device__ __forceinline__ u32 sumUpTo(u32 x) {
   return x;
 }
 
-__device__ __forceinline__ u32 sumOfWarp(u32 x) {
-#pragma unroll
-  for (u32 distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(~0u, x, distance);
-  return x;
-}
-
-// Notes the row of an entry of this block, and lists it with its entry for combine.
-__device__ __forceinline__ void keepRow(const nccl4jExpertArguments& a, DispatchShared& s, u32 cell, u32 row) {
-  if (row >= a.rows) row = kNobody;
-  placesOf(a, s)[cell].ahead = row;
-  if (row == kNobody) return;
-  const u32 ofSource = placesOfSource(a);
-  const u32 token = cell % ofSource / a.topK * gridDim.x + blockIdx.x;
-  const u32 entry = (cell / ofSource * a.maxTokens + token) * a.topK + cell % ofSource % a.topK;
-  listOf(a)[atomicAdd(&s.listed, 1u)] = (u64)row << 32 | entry;
-}
-
-// The key of a place among the entries of all ranks. That behind the last of an expert is the next expert's first.
-__device__ __forceinline__ u32 keyOf(u32 local, u32 place) { return (local << kFewBits) + place; }
-
-// Keeps the keys of this warp's entries, and finds those of this block. All lanes of a warp. False if all ranks
-// have too many.
-__device__ __forceinline__ bool keepKeys(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
-  const u32 lane = threadIdx.x % 32, ofSource = placesOfSource(a);
-  const u32 count = awaitCounts(a, tables, s);
-  const u32 its = count * a.topK, upTo = sumUpTo(its), linesUpTo = sumUpTo(linesOf(its));
-  // Every warp finds the same.
-  if (lane < (u32)a.comm.nRanks) s.entries[lane + 1] = upTo;
-  if (lane == 0) s.entries[0] = 0;
-  if (__shfl_sync(~0u, upTo, 31) > kFew || a.listCapacity > kPlacesHere) return false;
-  const u32 lines = __shfl_sync(~0u, linesUpTo, 31);
-  // The last warps first, as they have few tokens to send.
-#pragma unroll 1
-  for (u32 first = (blockDim.x / 32 - 1 - threadIdx.x / 32) * 32; first < lines; first += blockDim.x) {
-    const u32 line = min(first + lane, lines - 1);
-    u32 source = 0;
-#pragma unroll 1
-    for (int r = 0; r + 1 < a.comm.nRanks; r++) source += line >= __shfl_sync(~0u, linesUpTo, r);
-    const u32 at = line - __shfl_sync(~0u, linesUpTo - linesOf(its), source);
-    const u32 ahead = __shfl_sync(~0u, upTo - its, source), end = __shfl_sync(~0u, its, source);
-    const u64 experts = tables.await(source, 1 + at, tables.look(source, 1 + at));
-    u32 entry = at * kLineEntries, token = entry / a.topK, k = entry % a.topK;
-    u32 keys[kLineEntries], mine = 0;
-#pragma unroll
-    for (u32 h = 0; h < kLineEntries; h++, entry++, k++) {
-      if (k == a.topK) {
-        token++;
-        k = 0;
-      }
-      const u32 local = (u32)(experts >> 16 * h & 0xffff) - a.comm.rank * a.localExperts;
-      keys[h] = kNobody;
-      if (first + lane != line || entry >= end || local >= a.localExperts) continue;
-      keys[h] = keyOf(local, ahead + entry);
-      mine++;
-      const u32 cell = token / gridDim.x * a.topK + k;
-      // A cell out of range is of a table that changed after a wait had been given up.
-      if (token % gridDim.x == blockIdx.x && cell < ofSource) s.places[source * ofSource + cell].origin = keys[h];
-    }
-    const u32 mineUpTo = sumUpTo(mine);
-    u32 to = 0;
-    if (lane == 31) to = atomicAdd(&s.kept, mineUpTo);
-    to = __shfl_sync(~0u, to, 31) + mineUpTo - mine;
-#pragma unroll
-    for (u32 h = 0; h < kLineEntries; h++)
-      if (keys[h] != kNobody && to < kFew) s.keys[to++] = keys[h];
-  }
-  return true;
-}
-
-// The keys below one. All lanes of a warp.
-__device__ __forceinline__ u32 lowerKeys(const DispatchShared& s, u32 key) {
-  const u32 kept = min(s.kept, kFew);
-  u32 lower = 0;
-#pragma unroll 8
-  for (u32 i = threadIdx.x % 32; i < kept; i += 32) lower += s.keys[i] < key;
-  return sumOfWarp(lower);
-}
-
-// Finds the rows of this block's entries by their keys. Each block finds the counts of some experts.
-__device__ __forceinline__ void findRows(const nccl4jExpertArguments& a, DispatchShared& s) {
-  const u32 lane = threadIdx.x % 32, cells = a.listCapacity, nRanks = a.comm.nRanks;
-  const u32 experts = blockIdx.x < a.localExperts ? (a.localExperts - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
-#pragma unroll 1
-  for (u32 item = threadIdx.x / 32; item < cells + experts * nRanks; item += blockDim.x / 32) {
-    if (item < cells) {
-      const u32 ofSource = placesOfSource(a), cell = inTurn(a, item / ofSource) * ofSource + item % ofSource;
-      const u32 key = s.places[cell].origin;
-      if (key == kNobody) continue;
-      const u32 row = lowerKeys(s, key);
-      if (lane == 0) keepRow(a, s, cell, row);
-    } else {
-      const u32 expert = blockIdx.x + (item - cells) / nRanks * gridDim.x, source = (item - cells) % nRanks;
-      const u32 first = lowerKeys(s, keyOf(expert, s.entries[source]));
-      const u32 end = lowerKeys(s, keyOf(expert, s.entries[source + 1]));
-      if (lane != 0) continue;
-      ((int*)a.counts)[expert * nRanks + source] = end - first;
-      if (source == 0) ((int*)a.offsets)[expert] = first;
-    }
-  }
-  if (blockIdx.x == 0 && threadIdx.x == 0) ((int*)a.offsets)[a.localExperts] = min(s.kept, kFew);
-}
-
-// Warps that count rows: as many as there is room for the counts of.
-__device__ __forceinline__ u32 counters(const nccl4jExpertArguments& a) {
-  return min(blockDim.x / 32, kCells / a.localExperts);
-}
-
-// The counts of a warp, by local expert.
-__device__ __forceinline__ u32* before(const nccl4jExpertArguments& a, DispatchShared& s, u32 warp) {
-  return s.before + warp * a.localExperts;
-}
-
-// A warp's way through its part of all ranks' entries, 32 of one rank at a time.
-struct Entries {
-  u32 round, end;
-  int source = 0;
-
-  __device__ __forceinline__ Entries(const nccl4jExpertArguments& a, const DispatchShared& s, u32 warp) {
-    const u32 warps = counters(a), rounds = s.entries[a.comm.nRanks] / 32, each = (rounds + warps - 1) / warps;
-    round = warp * each;
-    end = warp < warps ? min(rounds, round + each) : 0;
-    find(s);
-  }
-
-  __device__ __forceinline__ bool isAny() const { return round < end; }
-
-  __device__ __forceinline__ void next(const DispatchShared& s) {
-    round++;
-    find(s);
-  }
-
-  // The entry of lane 0 among those of its rank.
-  __device__ __forceinline__ u32 first(const DispatchShared& s) const { return round * 32 - s.entries[source]; }
-
-  __device__ __forceinline__ bool has(const nccl4jExpertArguments& a, const DispatchShared& s, u32 entry) const {
-    return entry < s.counts[source] * a.topK;
-  }
-
- private:
-  __device__ __forceinline__ void find(const DispatchShared& s) {
-    while (isAny() && round * 32 >= s.entries[source + 1]) source++;
-  }
-};
-
-// Counts this warp's entries of each local expert, and notes the places of those of this block's tokens.
-__device__ __forceinline__ void countEntries(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s,
-                                             Entries at, uint4 line) {
-  const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, period = gridDim.x * a.topK;
-  const u32 ofSource = placesOfSource(a);
-  u32* counts = before(a, s, warp);
-#pragma unroll 1
-  while (at.isAny()) {
-    const int source = at.source;
-    const u32 first = at.first(s), entry = first + lane;
-    u32 local = kNobody;
-    if (at.has(a, s, entry)) {
-      const u64 experts = tables.await(source, 1 + entry / kLineEntries, line);
-      const u32 expert = (u32)(experts >> entry % kLineEntries * 16 & 0xffff) - a.comm.rank * a.localExperts;
-      if (expert < a.localExperts) local = expert;
-    }
-    at.next(s);
-    if (at.isAny()) line = tables.look(at.source, 1 + (at.first(s) + lane) / kLineEntries);
-    // Of so many entries this block has the first.
-    const u32 phase = (first + period - blockIdx.x * a.topK) % period;
-    if (phase < a.topK || phase + 31 >= period) {
-      const u32 ahead = __popc(__match_any_sync(~0u, local) & ((1u << lane) - 1));
-      const u32 token = entry / a.topK, cell = token / gridDim.x * a.topK + entry % a.topK;
-      // A cell out of range is of a table that changed after a wait had been given up.
-      if (local != kNobody && token % gridDim.x == blockIdx.x && cell < ofSource)
-        placesOf(a, s)[source * ofSource + cell] = {local | warp << 16, counts[local] + ahead};
-      __syncwarp();
-    }
-    if (local != kNobody) {
-      atomicAdd(counts + local, 1u);
-      if (local % gridDim.x == blockIdx.x) atomicAdd((int*)a.counts + local * a.comm.nRanks + source, 1);
-    }
-    __syncwarp();
-  }
-}
-
-// Finds each expert's first row, and the rows in front of each warp's.
+// Finds each expert's first row, and the rows in front of each source's. Each block stores the counts of some
+// experts.
 __device__ __forceinline__ void addCounts(const nccl4jExpertArguments& a, DispatchShared& s) {
   constexpr u32 kFlights = 8;
-  const u32 warps = counters(a), padded = (a.localExperts + 31) / 32 * 32;
+  const u32 nRanks = a.comm.nRanks, padded = (a.localExperts + 31) / 32 * 32;
 #pragma unroll 1
   for (u32 e = threadIdx.x; e < padded; e += blockDim.x) {
+    const bool stores = e % gridDim.x == blockIdx.x;
     u32 sum = 0;
 #pragma unroll 1
-    for (u32 w = 0; e < a.localExperts && w < warps; w += kFlights) {
+    for (u32 r = 0; e < a.localExperts && r < nRanks; r += kFlights) {
       u32 its[kFlights];
 #pragma unroll
-      for (u32 i = 0; i < kFlights; i++) its[i] = w + i < warps ? before(a, s, w + i)[e] : 0;
+      for (u32 i = 0; i < kFlights; i++) its[i] = r + i < nRanks ? rowsOf(a, s, r + i)[e] : 0;
 #pragma unroll
       for (u32 i = 0; i < kFlights; i++) {
-        if (w + i < warps) before(a, s, w + i)[e] = sum;
+        if (r + i >= nRanks) break;
+        if (stores) ((int*)a.counts)[e * nRanks + r + i] = its[i];
+        rowsOf(a, s, r + i)[e] = sum;
         sum += its[i];
       }
     }
@@ -322,34 +285,14 @@ __device__ __forceinline__ void addCounts(const nccl4jExpertArguments& a, Dispat
   }
 }
 
-// Finds the places of this block's entries, and each expert's first row. The numbers of tokens are known.
-__device__ __forceinline__ void countMany(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
-  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const u32 its = lane < (u32)a.comm.nRanks ? s.counts[lane] * a.topK : 0;
-  const u32 upTo = sumUpTo((its + 31) / 32 * 32);
-  if (warp == 0 && lane < (u32)a.comm.nRanks) s.entries[lane + 1] = upTo;
-  if (warp < counters(a))
-    for (u32 i = lane; i < a.localExperts; i += 32) before(a, s, warp)[i] = 0;
-  for (u32 i = threadIdx.x; i < a.localExperts * a.comm.nRanks; i += blockDim.x)
-    if (i / a.comm.nRanks % gridDim.x == blockIdx.x) ((int*)a.counts)[i] = 0;
-  __syncthreads();
-  const Entries entries(a, s, warp);
-  uint4 line{};
-  if (entries.isAny()) line = tables.look(entries.source, 1 + (entries.first(s) + lane) / kLineEntries);
-  countEntries(a, tables, s, entries, line);
-  __syncthreads();
-  addCounts(a, s);
-  __syncthreads();
-}
-
 // Chooses the batches of combine: one if a block has few tokens. All threads, before a barrier.
-__device__ __forceinline__ void chooseBatches(const nccl4jExpertArguments& a, DispatchShared& s, bool few) {
+__device__ __forceinline__ void chooseBatches(const nccl4jExpertArguments& a, DispatchShared& s) {
   if (threadIdx.x != 0) return;
   u32 most = 0;
 #pragma unroll 1
   for (int source = 0; source < a.comm.nRanks; source++) most = max(most, s.counts[source]);
   const u32 tokens = max(1u, (most + gridDim.x - 1) / gridDim.x);
-  const bool one = few || tokens < NCCL4J_EXPERT_BATCHES;
+  const bool one = tokens < NCCL4J_EXPERT_BATCHES;
   s.batchTokens = one ? tokens : (tokens + NCCL4J_EXPERT_BATCHES - 1) / NCCL4J_EXPERT_BATCHES;
   s.batches = one ? 1 : NCCL4J_EXPERT_BATCHES;
 }
@@ -362,15 +305,6 @@ class Rows {
     const u32 upTo = sumUpTo(its);
     base_ = upTo - its;
     all_ = __shfl_sync(~0u, upTo, 31);
-  }
-
-  // The row of an entry, or kNobody.
-  __device__ __forceinline__ u32 row(nccl4jExpertPlace place) const {
-    const u32 local = place.origin % 65536;
-    const u32 base = __shfl_sync(~0u, base_, local / 32 % 32);
-    if (place.origin == kNobody) return kNobody;
-    const u32 row = base + s_.first[local] + before(a_, s_, place.origin / 65536)[local] + place.ahead;
-    return row < a_.rows ? row : kNobody;
   }
 
   // The first row of an expert, 32 of them a warp; behind the last all rows.
@@ -390,11 +324,12 @@ class Rows {
     for (u32 batch = 0; batch < s_.batches; batch++) {
 #pragma unroll 1
       for (u32 first = threadIdx.x / 32 * 32; first < ofBatch * nRanks; first += blockDim.x) {
-        const u32 i = first + threadIdx.x % 32, ofIts = batch * ofBatch + i % ofBatch;
-        const bool any = i < ofBatch * nRanks && ofIts < ofSource;
-        const u32 cell = any ? inTurn(a_, i / ofBatch) * ofSource + ofIts : 0;
-        const u32 mine = row(any ? placesOf(a_, s_)[cell] : nccl4jExpertPlace{kNobody, 0});
-        if (mine != kNobody) keepRow(a_, s_, cell, mine);
+        const u32 i = first + threadIdx.x % 32, of = batch * ofBatch + i % ofBatch;
+        const bool any = i < ofBatch * nRanks && of < ofSource;
+        const u32 source = any ? inTurn(a_, i / ofBatch) : 0;
+        const u32 place = any ? placesOf(a_, s_)[source * ofSource + of] : kNobody;
+        const u32 mine = row(source, place);
+        if (place != kNobody) keepRow(source, of, mine);
       }
       __syncthreads();
       if (threadIdx.x == 0) s_.listedOf[batch] = s_.listed;
@@ -403,26 +338,38 @@ class Rows {
   }
 
  private:
+  // The row of an entry of a source. Of any number for kNobody.
+  __device__ __forceinline__ u32 row(u32 source, u32 place) const {
+    const u32 local = place >> kAheadBits, base = __shfl_sync(~0u, base_, local / 32);
+    if (local >= a_.localExperts) return kNobody;
+    return base + s_.first[local] + rowsOf(a_, s_, source)[local] + place % (1 << kAheadBits);
+  }
+
+  // Notes the row of an entry of this block, and lists it with its entry for combine.
+  __device__ __forceinline__ void keepRow(u32 source, u32 of, u32 row) const {
+    if (row >= a_.rows) row = kNobody;
+    placesOf(a_, s_)[source * placesOfSource(a_) + of] = row;
+    if (row == kNobody) return;
+    const u32 token = of / a_.topK * gridDim.x + blockIdx.x;
+    const u32 entry = (source * a_.maxTokens + token) * a_.topK + of % a_.topK;
+    listOf(a_)[atomicAdd(&s_.listed, 1u)] = (u64)row << 32 | entry;
+  }
+
   const nccl4jExpertArguments& a_;
   DispatchShared& s_;
   u32 base_, all_;
 };
 
-// Finds the rows of this block's entries. All threads.
-__device__ __forceinline__ void countRows(const nccl4jExpertArguments& a, Tables& tables, DispatchShared& s) {
-  if (__syncthreads_and(keepKeys(a, tables, s))) {
-    chooseBatches(a, s, true);
-    findRows(a, s);
-    __syncthreads();
-    if (threadIdx.x == 0) s.listedOf[0] = s.listed;
-  } else {
-    chooseBatches(a, s, false);
-    countMany(a, tables, s);
-    const Rows rows(a, s);
-    if (blockIdx.x == 0) rows.storeOffsets();
-    rows.keep();
-  }
+// Finds the rows of this block's entries. All threads. False if it has given up.
+__device__ __forceinline__ bool findRows(const nccl4jExpertArguments& a, DispatchShared& s, u64 half, LineFlags flags) {
+  if (!takeMessages(a, s, half, flags)) return false;
+  chooseBatches(a, s);
+  addCounts(a, s);
   __syncthreads();
+  const Rows rows(a, s);
+  if (blockIdx.x == 0) rows.storeOffsets();
+  rows.keep();
+  return true;
 }
 
 }  // namespace experts

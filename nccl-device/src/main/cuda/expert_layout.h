@@ -7,6 +7,8 @@
 
 #define NCCL4J_EXPERT_RANKS 32   // most ranks
 #define NCCL4J_EXPERT_LOCAL 512  // most experts of a rank
+#define NCCL4J_EXPERT_CELLS 8192  // most experts of all ranks
+#define NCCL4J_EXPERT_ENTRIES ((1 << 23) - 1)  // most entries of a rank
 #define NCCL4J_EXPERT_GROUP 128  // elements with one scale
 #define NCCL4J_EXPERT_BATCHES 16  // most batches of a block's tokens in a combine
 
@@ -27,13 +29,6 @@ typedef struct {
 // The parts of a call: nccl4jExpertArguments.parts. The second completes what the first has begun.
 enum nccl4jExpertPart { EXPERT_SEND = 1, EXPERT_RECEIVE = 2 };
 
-// The place of an entry among those of its expert.
-typedef struct {
-  uint32_t origin;  // the entry's key; of many entries the expert's number on this rank, and above 16 bits the
-                    // warp that has counted the entry; ~0 if the expert is another rank's
-  uint32_t ahead;   // the expert's entries in front of it that the warp has counted; then the entry's row, or ~0
-} nccl4jExpertPlace;
-
 typedef struct {
   nccl4jCommunicator comm;
   uint64_t send;          // dispatch: tokens; combine: the experts' outputs
@@ -45,16 +40,15 @@ typedef struct {
   uint64_t dispatchFlags; // offsets in the window: uint64_t[blocks][NCCL4J_EXPERT_RANKS]; without wholeLines
   uint64_t combineFlags;  // likewise
   uint64_t beginFlags;    // likewise
-  uint64_t tables;        // two halves, of each rank tableBytes: a line with its number of tokens, then lines
-                          // of four expert numbers
-  uint64_t tableBytes;
+  uint64_t messages;      // two halves, of each rank and block messageBytes: lines (expert_count.cuh)
+  uint64_t messageBytes;
   uint64_t tokens;        // two halves, of each rank maxTokens rows of stagedRow bytes: lines (expert_lines.cuh)
   uint64_t stagedRow;
   uint64_t outputs;       // maxTokens * topK rows of rowBytes
   uint64_t state;         // addresses of own memory: nccl4jExpertState[blocks]
   uint64_t lists;         // uint64_t[blocks][listCapacity]: a received row above, the entry it is of below
-  uint64_t listCapacity;
-  uint64_t places;        // nccl4jExpertPlace[blocks][listCapacity]: of the entries of a block's tokens
+  uint64_t listCapacity;  // nRanks * blockTokens * topK
+  uint64_t places;        // uint32_t[blocks][listCapacity]: of the entries of a block's tokens, by source rank
   uint64_t keptExperts;   // int32_t[maxTokens][topK] of the last dispatch, and its weights
   uint64_t keptWeights;
   uint64_t keptCount;     // uint32_t, its number of tokens
@@ -68,9 +62,11 @@ typedef struct {
   uint32_t wireRow;       // of a token on its way, a multiple of 16
   uint32_t hidden;
   uint32_t maxTokens;
+  uint32_t blockTokens;   // most tokens of a block of each rank
   uint32_t topK;
   uint32_t nExperts;
   uint32_t localExperts;
+  uint32_t countsOfLine;  // numbers of entries in a line of a message
   uint32_t tokenCount;
   uint32_t wholeLines;    // 1 if the links keep 128 bytes whole that a warp stores at once
   uint32_t parts;         // of the call: nccl4jExpertPart

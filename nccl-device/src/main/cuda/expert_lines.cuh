@@ -120,19 +120,27 @@ struct Source<T, Wire::FP8> {
   }
 };
 
-// Sends this block's tokens.
-template <class T, Wire WIRE>
-__device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 half, u64 number) {
+// Sends this block's tokens. Calls meanwhile() while the first are loaded.
+template <class T, Wire WIRE, class F>
+__device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 half, u64 number, F meanwhile) {
   using From = Source<T, WIRE>;
   const Lane lane;
   const u32 packs = a.wireRow / 16, quads = quadsOf(packs), tokens = tokensOfBlock(a.tokenCount);
   const u32 each = quadsAtOnce(tokens * quads, From::kFlights), parts = (quads + each - 1) / each;
-#pragma unroll 1
-  for (u32 item = threadIdx.x / 32; item < tokens * parts; item += blockDim.x / 32) {
-    const u32 token = blockIdx.x + item / parts * gridDim.x, first = item % parts * each;
-    const u32 end = min(quads, first + each);
-    From from;
+  u32 item = threadIdx.x / 32, token, first, end;
+  From from;
+  auto load = [&] {
+    if (item >= tokens * parts) return false;
+    token = blockIdx.x + item / parts * gridDim.x;
+    first = item % parts * each;
+    end = min(quads, first + each);
     from.load((const char*)a.send + (u64)token * a.rowBytes, first, end, packs);
+    return true;
+  };
+  bool any = load();
+  meanwhile();
+#pragma unroll 1
+  while (any) {
     const u32 targets = targetsOf(a, token);
     const u64 to = stagedAt(a, half, a.comm.rank, token);
 #pragma unroll
@@ -148,6 +156,8 @@ __device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 h
         __syncwarp();
       }
     }
+    item += blockDim.x / 32;
+    any = load();
   }
 }
 

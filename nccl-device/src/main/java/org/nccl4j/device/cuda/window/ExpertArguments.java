@@ -9,8 +9,8 @@ final class ExpertArguments {
   static final int DISPATCH_FLAGS = 96;
   static final int COMBINE_FLAGS = 104;
   static final int BEGIN_FLAGS = 112;
-  static final int TABLES = 120;
-  static final int TABLE_BYTES = 128;
+  static final int MESSAGES = 120;
+  static final int MESSAGE_BYTES = 128;
   static final int TOKENS = 136;
   static final int STAGED_ROW = 144;
   static final int OUTPUTS = 152;
@@ -31,13 +31,15 @@ final class ExpertArguments {
   static final int WIRE_ROW = 268;
   static final int HIDDEN = 272;
   static final int MAX_TOKENS = 276;
-  static final int TOP_K = 280;
-  static final int N_EXPERTS = 284;
-  static final int LOCAL_EXPERTS = 288;
-  static final int TOKEN_COUNT = 292;
-  static final int WHOLE_LINES = 296;
-  static final int PARTS = 300;
-  static final int SIZE = 304;
+  static final int BLOCK_TOKENS = 280;
+  static final int TOP_K = 284;
+  static final int N_EXPERTS = 288;
+  static final int LOCAL_EXPERTS = 292;
+  static final int COUNTS_OF_LINE = 296;
+  static final int TOKEN_COUNT = 300;
+  static final int WHOLE_LINES = 304;
+  static final int PARTS = 308;
+  static final int SIZE = 312;
 
   private ExpertArguments() {}
 }

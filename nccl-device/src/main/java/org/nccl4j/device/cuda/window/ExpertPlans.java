@@ -18,7 +18,7 @@ public final class ExpertPlans implements ExpertKernels {
   /** Threads of a block that has few rows, and mostly waits for them. */
   private static final int FEW_THREADS = 512;
 
-  private static final int FEW_ROWS = 8192; // experts::kFew
+  private static final int FEW_ROWS = 8192;
   private static final int SEND = 1; // EXPERT_SEND
   private static final int RECEIVE = 2; // EXPERT_RECEIVE
 
@@ -36,6 +36,8 @@ public final class ExpertPlans implements ExpertKernels {
     boolean fits =
         sizes.nRanks() <= ExpertLayout.RANKS
             && sizes.localExperts() <= ExpertLayout.LOCAL
+            && sizes.experts() <= ExpertLayout.EXPERTS
+            && sizes.entries() <= ExpertLayout.ENTRIES
             && Math.max(sizes.rowBytes(), sizes.wireBytes()) % 16 == 0
             && context.kernels().hasExperts(sizes.type());
     if (!fits) {
@@ -91,8 +93,8 @@ public final class ExpertPlans implements ExpertKernels {
         .putLong(ExpertArguments.DISPATCH_FLAGS, layout.dispatchFlags)
         .putLong(ExpertArguments.COMBINE_FLAGS, layout.combineFlags)
         .putLong(ExpertArguments.BEGIN_FLAGS, layout.beginFlags)
-        .putLong(ExpertArguments.TABLES, layout.tables)
-        .putLong(ExpertArguments.TABLE_BYTES, layout.tableBytes)
+        .putLong(ExpertArguments.MESSAGES, layout.messages)
+        .putLong(ExpertArguments.MESSAGE_BYTES, layout.messageBytes)
         .putLong(ExpertArguments.TOKENS, layout.tokens)
         .putLong(ExpertArguments.STAGED_ROW, layout.stagedRow)
         .putLong(ExpertArguments.OUTPUTS, layout.outputs)
@@ -112,9 +114,11 @@ public final class ExpertPlans implements ExpertKernels {
         .putInt(ExpertArguments.WIRE_ROW, (int) sizes.wireBytes())
         .putInt(ExpertArguments.HIDDEN, sizes.hidden())
         .putInt(ExpertArguments.MAX_TOKENS, sizes.maxTokens())
+        .putInt(ExpertArguments.BLOCK_TOKENS, layout.blockTokens)
         .putInt(ExpertArguments.TOP_K, sizes.topK())
         .putInt(ExpertArguments.N_EXPERTS, sizes.experts())
         .putInt(ExpertArguments.LOCAL_EXPERTS, sizes.localExperts())
+        .putInt(ExpertArguments.COUNTS_OF_LINE, layout.countsOfLine)
         .putInt(ExpertArguments.WHOLE_LINES, form.wholeLines() ? 1 : 0);
   }
 

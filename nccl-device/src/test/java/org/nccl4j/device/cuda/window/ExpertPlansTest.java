@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -31,16 +32,18 @@ class ExpertPlansTest extends AgainstFakeCuda {
     LayoutTest.compare(
         ExpertPackArguments.class, "expert_pack_layout.h", "nccl4jExpertPackArguments");
     String limits =
-        "printf(\"%d %d %d %d %d\", NCCL4J_EXPERT_RANKS, NCCL4J_EXPERT_LOCAL,"
-            + " NCCL4J_EXPERT_GROUP, (int)sizeof(nccl4jExpertState), (int)sizeof(nccl4jExpertPlace));";
+        "printf(\"%d %d %d %d %d %d\", NCCL4J_EXPERT_RANKS, NCCL4J_EXPERT_LOCAL,"
+            + " NCCL4J_EXPERT_CELLS, NCCL4J_EXPERT_ENTRIES, NCCL4J_EXPERT_GROUP,"
+            + " (int)sizeof(nccl4jExpertState));";
     assertEquals(
-        "%d %d %d %d %d"
+        "%d %d %d %d %d %d"
             .formatted(
                 ExpertLayout.RANKS,
                 ExpertLayout.LOCAL,
+                ExpertLayout.EXPERTS,
+                ExpertLayout.ENTRIES,
                 ExpertSizes.SCALED,
-                ExpertLayout.STATE_BYTES,
-                ExpertLayout.PLACE_BYTES),
+                ExpertLayout.STATE_BYTES),
         LayoutTest.run("expert_layout.h", limits));
   }
 
@@ -49,10 +52,14 @@ class ExpertPlansTest extends AgainstFakeCuda {
     ExpertLayout layout = new ExpertLayout(SIZES, 4);
     assertEquals(8 * 32 * 4, layout.combineFlags - layout.dispatchFlags);
     assertEquals(3 * 128, layout.stagedRow, "lines of 112 elements");
-    assertTrue(layout.tableBytes >= 16 * (1 + 8));
+    assertEquals(3, layout.blockTokens);
+    assertEquals(128, layout.messageBytes, "lines: 1, 1 with 4 counts, 3 * 2 with places");
+    assertEquals(2 * 2 * 4 * layout.messageBytes, layout.tokens - layout.messages);
     assertEquals(2 * 2 * 10 * layout.stagedRow, layout.outputs - layout.tokens, 127);
     assertEquals(30 * 512, layout.windowBytes - layout.outputs);
     assertEquals(2 * 3 * 3, layout.listCapacity);
+    ExpertSizes many = new ExpertSizes(2, 1 << 14, 256, 4, 8, DataType.BFLOAT16, true);
+    assertEquals(2, new ExpertLayout(many, 4).countsOfLine, "of 32 bits");
   }
 
   @Test
@@ -133,8 +140,13 @@ class ExpertPlansTest extends AgainstFakeCuda {
   void sizesBeyondTheKernelsHaveNone() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
       ExpertKernels kernels = ranks.communicators().get(0).expertKernels().orElseThrow();
-      ExpertSizes many = new ExpertSizes(2, 10, 256, 3, 2 * 513, DataType.BFLOAT16, true);
-      assertEquals(0, kernels.mostBlocks(many));
+      for (ExpertSizes many :
+          List.of(
+              new ExpertSizes(2, 10, 256, 3, 2 * 513, DataType.BFLOAT16, true),
+              new ExpertSizes(32, 10, 256, 3, 32 * 257, DataType.BFLOAT16, true),
+              new ExpertSizes(2, 1 << 21, 128, 4, 2, DataType.BFLOAT16, true))) {
+        assertEquals(0, kernels.mostBlocks(many), many.toString());
+      }
     }
   }
 }

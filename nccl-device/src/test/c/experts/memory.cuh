@@ -1,0 +1,75 @@
+// Stands for the kernels' header of this name, for ranks on the host (simt.h). Lines of LL arrive late and in any order.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "simt.h"
+
+namespace nccl4j {
+
+using u32 = uint32_t;
+using u64 = unsigned long long;
+
+struct Pack {
+  u64 lo, hi;
+};
+
+struct Line {
+  void* to;
+  uint4 words;
+};
+
+inline std::vector<Line> underWay;  // that have not arrived
+inline char* windowsBegin;          // the memory that ranks store into
+inline char* windowsEnd;
+
+inline void checkWindow(const void* p, const char* what) {
+  if ((const char*)p < windowsBegin || (const char*)p + 16 > windowsEnd || (u64)p % 16 != 0) simt::fail(what, -1);
+}
+
+// Lets one line arrive.
+inline void arrive() {
+  if (underWay.empty()) return;
+  std::swap(underWay[simt::random() % underWay.size()], underWay.back());
+  memcpy(underWay.back().to, &underWay.back().words, sizeof(uint4));
+  underWay.pop_back();
+}
+
+inline Pack loadPack(const void* p) { return *(const Pack*)p; }
+inline Pack loadData(const void* p) { return *(const Pack*)p; }
+inline void storeData(void* p, Pack v) { *(Pack*)p = v; }
+inline void storePack(void* p, Pack v) {
+  checkWindow(p, "a pack outside the windows");
+  *(Pack*)p = v;
+}
+
+struct LineFlags {
+  u32 step, call;
+
+  LineFlags(u32 step, u32 signature) : step(step), call(step + (signature << 16)) {}
+  bool match(uint4 line) const { return line.y == step && line.w == call; }
+};
+
+inline void storeLine(void* p, u64 data, LineFlags flags) {
+  checkWindow(p, "a line outside the windows");
+  underWay.push_back({p, uint4{(u32)data, flags.step, (u32)(data >> 32), flags.call}});
+}
+
+inline uint4 loadLine(const void* p) {
+  simt::giveWay();
+  return *(const uint4*)p;
+}
+
+inline u64 loadWordAcquire(const void* p) {
+  simt::giveWay();
+  return *(const volatile u64*)p;
+}
+
+inline void storeWordRelaxed(void* p, u64 v) { *(u64*)p = v; }
+inline void fenceSystem() {}
+inline u32 loadControl(const void* p) { return *(const u32*)p; }
+inline void storeControl(void* p, u32 v) { *(u32*)p = v; }
+inline u64 nanoseconds() { return 2; }  // no wait ends by its deadline
+u64 unlikeFlag(u64, u64);
+
+}  // namespace nccl4j
