@@ -12,14 +12,21 @@
 namespace nccl4j {
 namespace direct {
 
+// Looks at a line without pauses, and nanoseconds between further ones. In a group of 40 operations on 2 H200 tens of
+// thousands of threads looked all the time, and for half a millisecond the stores they waited for did not come in.
+constexpr u32 kEagerLines = 16;
+constexpr u32 kLinePause = 500;
+
 // Waits for a line and returns its data.
 __device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const char* line, int from,
                                          LineFlags flags) {
   uint4 v = loadLine(line);
   if (flags.match(v)) return (u64)v.z << 32 | v.x;
   Patience patience(a.comm);
+  u32 looks = 0;
   do {
     if (patience.exhausted(from, blockIdx.x, 0, flags.step, [&] { return flags.unlike(v); })) break;
+    if (++looks > kEagerLines) __nanosleep(kLinePause);
     v = loadLine(line);
   } while (!flags.match(v));
   return (u64)v.z << 32 | v.x;

@@ -16,6 +16,7 @@ struct Index {
 };
 static thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 static void __syncthreads() {}  // blocks have one thread
+static void __nanosleep(unsigned) {}
 #include "direct_group.cuh"
 
 using namespace nccl4j;

@@ -21,6 +21,9 @@ final class LineGroup implements WorkGroup {
   private static final int LINE_DATA = 8;
   private static final int LINE_BYTES = 16;
 
+  /** Parts of all operations of a kernel, if these are not more: as many blocks as one has. */
+  private static final int MOST_PARTS = 64;
+
   private final PlanContext context;
   private final long lineBytes;
   private final IntFunction<Offheap> arguments;
@@ -89,8 +92,8 @@ final class LineGroup implements WorkGroup {
   /** Parts of an operation: the blocks that it would have alone, or its share of all blocks. */
   private int parts(int number, int wanted, int operations) {
     int blocks = works.get(number).shape().blocks();
-    int room = DirectLayout.BLOCKS - operations;
-    return wanted <= DirectLayout.BLOCKS ? blocks : Math.max(1, blocks * room / wanted);
+    int room = MOST_PARTS - operations;
+    return wanted <= MOST_PARTS ? blocks : Math.max(1, blocks * room / wanted);
   }
 
   /** Has the kernel in the form that some operations need. */
