@@ -187,31 +187,47 @@ public final class ProxyThread implements Progress {
   /** {@inheritDoc} If a turn does not end, the kernel finds that its buffers are still in use. */
   @Override
   public void returnLoans() {
-    withEach(ProxyHandler::returnLoans);
+    withEach(handlers, ProxyHandler::returnLoans);
+  }
+
+  /**
+   * Ends what is being received in windows.
+   *
+   * @return false if a turn does not end, or a receive does not
+   */
+  public boolean endReceives(List<ProxyHandler> some) {
+    return withEach(some.toArray(ProxyHandler[]::new), ProxyHandler::endReceives);
   }
 
   /** Memory of the user has been deregistered: networks forget it. */
   public void forgetBuffers() {
-    withEach(ProxyHandler::forgetBuffers);
+    withEach(handlers, ProxyHandler::forgetBuffers);
   }
 
-  /** Does something with each handler while no other thread is inside. */
-  private void withEach(Consumer<ProxyHandler> what) {
+  /**
+   * Does something with each handler while no other thread is inside.
+   *
+   * @return false if it was not done with all
+   */
+  private boolean withEach(ProxyHandler[] some, Consumer<ProxyHandler> what) {
     if (!Patience.until(() -> INSIDE.compareAndSet(this, 0, 1), longestTurn)) {
-      return;
+      return false;
     }
+    boolean all = true;
     try {
-      for (ProxyHandler handler : handlers) {
+      for (ProxyHandler handler : some) {
         try {
           what.accept(handler);
         } catch (NcclException e) {
           // The kernel has failed already, with an error that says why.
+          all = false;
           LOG.log(System.Logger.Level.DEBUG, "buffers are still in use: {0}", e.getMessage());
         }
       }
     } finally {
       INSIDE.setRelease(this, 0);
     }
+    return all;
   }
 
   @Override

@@ -108,6 +108,16 @@ abstract class GuardedConnection implements NetConnection {
     }
 
     @Override
+    @HotPath
+    public NetRequest isendPlaced(NetMemory memory, long offset, int bytes, int tag, int note) {
+      try {
+        return requests.of(sender.isendPlaced(memory, offset, bytes, tag, note));
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("isendPlaced", e);
+      }
+    }
+
+    @Override
     public TakeOvers takeOvers() {
       try {
         return plugin.answered("takeOvers", sender.takeOvers());
@@ -152,6 +162,15 @@ abstract class GuardedConnection implements NetConnection {
         return receiver.redirects();
       } catch (RuntimeException | Error e) {
         throw plugin.blamed("redirects", e);
+      }
+    }
+
+    @Override
+    public void tellPlaces() {
+      try {
+        receiver.tellPlaces();
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("tellPlaces", e);
       }
     }
 

@@ -68,6 +68,16 @@ final class GuardedRequests {
 
     @Override
     @HotPath
+    public boolean stay() {
+      try {
+        return request.stay();
+      } catch (RuntimeException | Error e) {
+        throw plugin.blamed("a message's stay", e);
+      }
+    }
+
+    @Override
+    @HotPath
     public boolean isRedirected() {
       return redirected;
     }

@@ -48,6 +48,12 @@ public interface NetReceiver extends NetConnection {
   }
 
   /**
+   * From now on each receive whose sender waits for that ({@link NetSender#isendPlaced}) is moved
+   * or told to stay. Called before the first receive, if {@link #redirects}.
+   */
+  default void tellPlaces() {}
+
+  /**
    * Begins to make received data visible to the GPU whose memory they are in. The parameters are
    * those of the {@link #irecv} that has ended.
    *

@@ -39,6 +39,17 @@ public interface NetRequest {
   }
 
   /**
+   * Tells the sender that a receive of one message is not moved, after {@link
+   * NetReceiver#tellPlaces}.
+   *
+   * @return false if that cannot be told now
+   */
+  @HotPath
+  default boolean stay() {
+    return true;
+  }
+
+  /**
    * True if the message of a receive has come to the memory that it was moved to. Call it directly
    * after {@link #test} has returned true.
    */

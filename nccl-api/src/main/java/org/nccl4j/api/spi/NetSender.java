@@ -38,6 +38,17 @@ public interface NetSender extends NetConnection {
   }
 
   /**
+   * Sends as {@link #isend(NetMemory, long, int, int, int)} does, but only once the receiver has
+   * told where the message goes: to other memory ({@link NetRequest#redirect}) or not ({@link
+   * NetRequest#stay}). Without {@link NetReceiver#tellPlaces} at the other end it does not wait.
+   * The default never waits.
+   */
+  @HotPath
+  default NetRequest isendPlaced(NetMemory memory, long offset, int bytes, int tag, int note) {
+    return isend(memory, offset, bytes, tag, note);
+  }
+
+  /**
    * The broken paths of this connection that others have replaced. Any thread, once it is
    * connected.
    */

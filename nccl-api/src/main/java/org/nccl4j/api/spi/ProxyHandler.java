@@ -36,6 +36,14 @@ public interface ProxyHandler {
   default void returnLoans() {}
 
   /**
+   * The users' windows are no longer written to: ends the receives in progress that may write to
+   * them. Called by one thread, while no other is inside.
+   *
+   * @throws org.nccl4j.device.NcclException if they do not end
+   */
+  default void endReceives() {}
+
+  /**
    * Memory of the user has been deregistered: ends what networks know of it, at the latest once no
    * message is in progress. Called by one thread, while no other is inside.
    */

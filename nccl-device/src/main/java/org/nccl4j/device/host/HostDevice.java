@@ -237,9 +237,11 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
    * @param leastBytes of a step that is received there
    * @param registered whether only in memory that its user has registered ({@link
    *     RegisteredMemory})
+   * @param awaited whether the sender may wait until it knows where the data of a step go
    */
-  public PlacedSteps placedSteps(Connection connection, int leastBytes, boolean registered) {
-    return new Placing(connection, leastBytes, registered);
+  public PlacedSteps placedSteps(
+      Connection connection, int leastBytes, boolean registered, boolean awaited) {
+    return new Placing(connection, leastBytes, registered, awaited);
   }
 
   @Override

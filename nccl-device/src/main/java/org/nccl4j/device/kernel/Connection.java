@@ -90,6 +90,20 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
     @HotPath
     boolean isWanted(long step);
 
+    /**
+     * True if the sender may wait until it knows where the data of a lent step go. Then the kernel
+     * tells of each such step, and the network tells the sender of each. Always the same.
+     */
+    default boolean areAwaited() {
+      return false;
+    }
+
+    /** True if the kernel has told that the data of a step go to the slot. */
+    @HotPath
+    default boolean isDeclined(long step) {
+      return false;
+    }
+
     /** Returns the buffer of a wanted step. */
     @HotPath
     DeviceMemory memory(long step);

@@ -52,18 +52,29 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
      * @throws InvalidUsageException if they do not lie in a window that is registered here
      */
     public DeviceMemory of(int peer, long window, long offset, int bytes) {
+      return of(peer, window, offset, bytes, 0);
+    }
+
+    /**
+     * The same of a message behind which more data come.
+     *
+     * @param behind bytes that are to be written at the offset, before those of the message
+     */
+    public DeviceMemory of(int peer, long window, long offset, int bytes, long behind) {
       DeviceMemory target = windows.memory(window);
       if (bytes < 0
           || bytes > room
+          || behind < 0
           || target == null
           || offset < 0
-          || offset > target.size() - bytes) {
+          || behind > target.size() - bytes
+          || offset > target.size() - bytes - behind) {
         throw new InvalidUsageException(
             ErrorId.HANDLE,
             "rank %d puts %d bytes at byte %d of window %d of rank %d, which %s"
                 .formatted(
                     peer,
-                    bytes,
+                    bytes + behind,
                     offset,
                     window,
                     rank,

@@ -1,5 +1,6 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -9,6 +10,7 @@ import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.ExecutionException;
@@ -29,6 +31,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Registration;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -80,6 +83,17 @@ class ZeroCopyTest {
    */
   private record Sent(long direct, long placed, long large) {}
 
+  private CommunicatorConfig config(String net) throws Exception {
+    return switch (net) {
+      case "IB" -> infiniBand();
+      case "Plugin" ->
+          sockets()
+              .with("NCCL_NET", "Plugin")
+              .with("NCCL_NET_PLUGIN", NetPluginTest.build(folder, 11, "copies"));
+      default -> sockets();
+    };
+  }
+
   private interface Work {
     void run() throws Exception;
   }
@@ -118,22 +132,148 @@ class ZeroCopyTest {
   })
   void largeStepsAreSentFromTheBuffersAndReceivedThere(String net, String which, boolean registered)
       throws Exception {
-    CommunicatorConfig of =
-        switch (net) {
-          case "IB" -> infiniBand();
-          case "Plugin" ->
-              sockets()
-                  .with("NCCL_NET", "Plugin")
-                  .with("NCCL_NET_PLUGIN", NetPluginTest.build(folder, 11, "copies"));
-          default -> sockets();
-        };
-    CommunicatorConfig config = of.with("NCCL4J_NET_ZERO_COPY", which);
+    CommunicatorConfig config = config(net).with("NCCL4J_NET_ZERO_COPY", which);
     Sent sent = sent(() -> rounds(2, config, 1, registered));
     assertTrue(sent.direct > sent.large / 2, sent.toString());
     Sent many = sent(() -> broadcast(config, registered));
     assertTrue(many.direct > many.large / 2, many.toString());
     boolean receives = !net.equals("Socket") || which.equals("all");
     assertEquals(receives, many.placed > many.large / 2, many.toString());
+  }
+
+  /**
+   * Puts from one window to another.
+   *
+   * @param placed whether all data are received in the window too, or what the network is told of
+   *     in time; off if all go through slots
+   */
+  @ParameterizedTest
+  @CsvSource({
+    "Socket, all, some",
+    "Socket, registered, off",
+    "Socket, off, off",
+    "IB, registered, whole",
+    "IB, off, off",
+    "Plugin, registered, some"
+  })
+  void putsAreSentFromTheWindowAndReceivedInTheOther(String net, String which, String placed)
+      throws Exception {
+    CommunicatorConfig config = config(net).with("NCCL4J_NET_ZERO_COPY", which);
+    Sent sent = sent(() -> puts(config, 1, 16));
+    boolean off = placed.equals("off");
+    assertEquals(off ? 0 : sent.large, sent.direct, sent.large / 8.0, sent.toString());
+    switch (placed) {
+      case "whole" -> assertEquals(sent.direct, sent.placed, sent.toString());
+      case "some" -> assertTrue(sent.placed > sent.large / 4, sent.toString());
+      default -> assertEquals(0, sent.placed, sent.toString());
+    }
+  }
+
+  /** One rank alone has it off, and the other does not wait for it. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void putsOfRanksWithDifferentSettings(int off) throws Exception {
+    CommunicatorConfig on = infiniBand();
+    CommunicatorConfig without = on.with("NCCL4J_NET_ZERO_COPY", "off");
+    try (Ranks ranks =
+        Ranks.onHosts("ab", List.of(Devices.host()), rank -> rank == off ? without : on)) {
+      ranks.run((comm, stream) -> new Puts(comm, stream, 3).exchange(4));
+    }
+  }
+
+  @Test
+  void putsOverQueuePairsThatBreak() throws Exception {
+    Chaos chaos = LibraryLoader.create(Chaos.class).failImmediately().load(FakeVerbsLibrary.path());
+    try {
+      for (int seed = 1; seed <= SEEDS; seed++) {
+        chaos.fake_chaos(60 + new Random(seed).nextInt(200), seed);
+        String pairs = Integer.toString(1 + seed % 3);
+        puts(infiniBand().with("NCCL_IB_QPS_PER_CONNECTION", pairs), seed, OPERATIONS);
+      }
+    } finally {
+      chaos.fake_chaos(0, 0);
+    }
+  }
+
+  @Test
+  void putsOverSocketsThatBreak() throws Exception {
+    for (int seed = 1; seed <= SEEDS; seed++) {
+      int resets = 100_000 + new Random(seed).nextInt(3_000_000);
+      String faults = "seed=%d,piece=40000,resetsAfter=%d".formatted(seed, resets);
+      puts(faulty(faults), seed, OPERATIONS);
+    }
+  }
+
+  private static void puts(CommunicatorConfig config, int seed, int rounds) throws Exception {
+    try (Ranks ranks = Ranks.onHosts(seed % 2 == 0 ? "ab" : "abc", config)) {
+      ranks.run((comm, stream) -> new Puts(comm, stream, seed).exchange(rounds));
+    }
+  }
+
+  /** Every rank puts to the next one: random sizes at random places, and signals it. */
+  private static final class Puts {
+    private static final int MOST = 5 << 20;
+
+    private final Communicator comm;
+    private final DeviceStream stream;
+    private final int seed;
+    private final int next;
+    private final int previous;
+
+    Puts(Communicator comm, DeviceStream stream, int seed) {
+      this.comm = comm;
+      this.stream = stream;
+      this.seed = seed;
+      this.next = (comm.rank() + 1) % comm.nRanks();
+      this.previous = (comm.rank() + comm.nRanks() - 1) % comm.nRanks();
+    }
+
+    private static byte[] data(int seed, int round, int rank, int bytes) {
+      byte[] data = new byte[bytes];
+      new Random(1000L * seed + 10L * round + rank).nextBytes(data);
+      return data;
+    }
+
+    /** The source is overwritten once the put has ended, and the target once it was compared. */
+    void exchange(int rounds) throws Exception {
+      try (DeviceMemory source = Devices.host().memAlloc(MOST);
+          DeviceMemory target = Devices.host().memAlloc(MOST)) {
+        Window from = comm.registerWindow(source);
+        Window to = comm.registerWindow(target);
+        for (int round = 0; round < rounds; round++) {
+          Random random = new Random(1000L * seed + round); // the same on all ranks
+          int bytes = random.nextInt(4) == 0 ? random.nextInt(100_000) : random.nextInt(MOST);
+          int at = random.nextInt(MOST - bytes);
+          int read = random.nextInt(MOST - bytes);
+          source.write(read, ByteBuffer.wrap(data(seed, round, comm.rank(), bytes)));
+          comm.putSignal(source.slice(read, bytes), bytes, DataType.INT8, next, to, at, stream);
+          stream.synchronize();
+          source.fill((byte) 0x33);
+          comm.waitSignal(Map.of(previous, 1), stream);
+          stream.synchronize();
+          byte[] got = new byte[bytes];
+          target.read(at, ByteBuffer.wrap(got));
+          assertArrayEquals(
+              data(seed, round, previous, bytes), got, "seed " + seed + ", round " + round);
+          target.fill((byte) 0x44);
+          comm.signal(next, stream);
+          comm.waitSignal(Map.of(previous, 1), stream);
+          stream.synchronize();
+          byte[] all = new byte[MOST];
+          target.read(0, ByteBuffer.wrap(all));
+          for (byte each : all) {
+            if (each != 0x44) {
+              assertEquals(0x44, each, "written after its signal: seed " + seed);
+            }
+          }
+          comm.signal(previous, stream); // the target may be written to again
+          comm.waitSignal(Map.of(next, 1), stream);
+          stream.synchronize();
+        }
+        comm.deregisterWindow(to);
+        comm.deregisterWindow(from);
+      }
+    }
   }
 
   /** Of so many steps that most are expected before they are sent. */

@@ -182,7 +182,7 @@ public abstract class NetEnd implements NetConnector {
 
   /** True if kernels of this rank itself may have their buffers used. */
   private boolean usesBuffers() {
-    return !gpu && !card.shared() && which == OPERATIONS && isZeroCopy(context);
+    return !gpu && !card.shared() && isZeroCopy(context);
   }
 
   /** The steps that kernels may want a connection of the network to receive in their buffers. */
@@ -196,12 +196,23 @@ public abstract class NetEnd implements NetConnector {
     }
     int least = freely ? LEAST_PLACED : LEAST_LENT;
     return Optional.of(
-        HostDevice.instance().placedSteps(connection(), least, /* registered= */ !freely));
+        HostDevice.instance()
+            .placedSteps(
+                connection(), least, /* registered= */ !freely, /* awaited= */ isOfMessages()));
   }
 
-  /** The buffers that kernels may lend a connection of the network, which sends from there. */
+  /** True if it carries messages of puts. */
+  final boolean isOfMessages() {
+    return which == MESSAGES;
+  }
+
+  /**
+   * The buffers that kernels may lend a connection of the network, which sends from there. Puts
+   * lend over sockets by request alone: a small one may wait for a thread of the receiver that
+   * sleeps.
+   */
   final Optional<LentBuffers> lentBuffers(NetSender sender) {
-    if (!usesBuffers()) {
+    if (!usesBuffers() || isOfMessages() && sender.registersFreely() && !takesAll(context)) {
       return Optional.empty();
     }
     boolean registered = !takesAll(context) || !sender.registersFreely();
@@ -215,7 +226,7 @@ public abstract class NetEnd implements NetConnector {
         registered ? "registered " : "");
     LentSteps steps =
         HostDevice.instance().lentSteps(connection(), context.layout(), LEAST_LENT, registered);
-    return Optional.of(new LentBuffers(steps, sender));
+    return Optional.of(new LentBuffers(steps, sender, /* placed= */ isOfMessages()));
   }
 
   /** Closes what the proxies have. */

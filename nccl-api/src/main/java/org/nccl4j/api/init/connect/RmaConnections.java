@@ -47,6 +47,9 @@ public final class RmaConnections implements RemotePeers {
   /** Null before the first window. */
   private volatile RmaSpace.Arrivals arrivals;
 
+  /** Move the messages of the connections. */
+  private List<ProxyHandler> handlers = List.of();
+
   /** Null before the first device communicator with signals. */
   private volatile RmaSpace.KernelPuts kernelPuts;
 
@@ -139,7 +142,8 @@ public final class RmaConnections implements RemotePeers {
               outside, peers, ways, bootstrap, transportLock, bootstrap.exchangeEnd());
       RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
       RmaSpace.Arrivals made = kernels.attach(space).orElseThrow();
-      proxy.attend(links.proxyHandlers(), made::doWork);
+      handlers = List.copyOf(links.proxyHandlers());
+      proxy.attend(handlers, made::doWork);
       arrivals = made;
     } catch (NcclException e) {
       bootstrap.tellFailure(e);
@@ -274,7 +278,7 @@ public final class RmaConnections implements RemotePeers {
     RmaSpace.KernelPuts ofKernels = kernelPuts;
     boolean over = ofKernels == null || ofKernels.end();
     if (arrivals != null) {
-      over &= proxy.neglect();
+      over &= proxy.neglect() && proxy.endReceives(handlers);
       arrivals.end();
     }
     return over;

@@ -226,7 +226,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   public Optional<RmaSpace.Arrivals> attach(RmaSpace remote) {
     Device device = scratch.device();
     HostMemory signals = HostMemory.of(device.allocate(RmaSender.signal(spec.nRanks())));
-    RmaSender puts = new RmaSender(remote, spec.layout(), signals, waiter);
+    RmaSender puts = new RmaSender(remote, spec.layout(), signals, waiter, ends);
     remoteSignals = signals;
     remotePuts = puts;
     return Optional.of(new RmaReceiver(spec.rank(), remote, spec.layout(), signals, puts));
@@ -349,6 +349,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public void close() {
     if (remoteSignals != null) {
+      remotePuts.close();
       remoteSignals.close();
     }
     if (kernelPuts != null) {

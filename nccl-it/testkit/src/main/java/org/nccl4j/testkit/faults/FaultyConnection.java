@@ -88,6 +88,11 @@ abstract class FaultyConnection implements NetConnection {
     }
 
     @Override
+    public boolean stay() {
+      return request == null || ended || request.stay();
+    }
+
+    @Override
     public boolean isRedirected() {
       return request != null && request.isRedirected();
     }
@@ -139,13 +144,26 @@ abstract class FaultyConnection implements NetConnection {
 
     @Override
     public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
+      return send(memory, offset, bytes, tag, note, /* placed= */ false);
+    }
+
+    @Override
+    public NetRequest isendPlaced(NetMemory memory, long offset, int bytes, int tag, int note) {
+      return send(memory, offset, bytes, tag, note, /* placed= */ true);
+    }
+
+    private NetRequest send(
+        NetMemory memory, long offset, int bytes, int tag, int note, boolean placed) {
       if (!mayBegin()) {
         return null;
       }
       if (isDropped()) {
         return begun(null);
       }
-      NetRequest request = inner.isend(memory, offset, bytes, tag, note);
+      NetRequest request =
+          placed
+              ? inner.isendPlaced(memory, offset, bytes, tag, note)
+              : inner.isend(memory, offset, bytes, tag, note);
       return request == null ? null : begun(request);
     }
 
@@ -181,6 +199,11 @@ abstract class FaultyConnection implements NetConnection {
     @Override
     public boolean redirects() {
       return inner.redirects();
+    }
+
+    @Override
+    public void tellPlaces() {
+      inner.tellPlaces();
     }
 
     @Override

@@ -15,6 +15,7 @@ import org.nccl4j.transport.net.ib.verbs.NativeBlock;
  *           24  most bytes, 4 bytes
  *           28  tag, 4 bytes
  *           32  messages in the group, 4 bytes
+ *           36  1 if a second entry follows where the sender waits for it, else 0; 4 bytes
  *           56  sequence, 8 bytes: number of the group, from 1
  * </pre>
  *
@@ -23,7 +24,8 @@ import org.nccl4j.transport.net.ib.verbs.NativeBlock;
  * received, so the sender has no more need of it.
  *
  * <p>A message that is alone in its group may have a second entry, of other memory. It may arrive
- * later than the first, or too late. The sender uses it if the message has exactly its bytes.
+ * later than the first, or too late. The sender uses it if the message has exactly its bytes, which
+ * no message has if they are {@link #NOWHERE}.
  *
  * <p>Behind the receiver's image are the sizes that senders write back: for each slot 8 sizes of 4
  * bytes. Of a message that is alone in its group the second is the note, and the third is 1 if the
@@ -36,6 +38,9 @@ final class ClearToSend {
   /** The entry of the other memory of a message that is alone in its group. */
   static final int OTHER = 1;
 
+  /** In place of the bytes of other memory: the message goes to the first. */
+  static final int NOWHERE = -1;
+
   static final int ENTRY_BYTES = 64;
   static final int SLOT_BYTES = MAX_RECEIVES * ENTRY_BYTES;
   static final int QUEUE_BYTES = SLOTS * SLOT_BYTES;
@@ -47,6 +52,7 @@ final class ClearToSend {
   private static final int CAPACITY = 24;
   private static final int TAG = 28;
   private static final int COUNT = 32;
+  private static final int FOLLOWED = 36;
   private static final int SEQUENCE = 56;
 
   private final NativeBlock block = new NativeBlock(BYTES);
@@ -129,6 +135,18 @@ final class ClearToSend {
 
   int count(int slot) {
     return block.getInt(entry(slot, 0) + COUNT);
+  }
+
+  /** Tells in the image that an entry of other memory follows where the sender waits for it. */
+  void putFollowed(boolean followed) {
+    for (int slot = 0; slot < SLOTS; slot++) {
+      block.putInt(entry(slot, 0) + FOLLOWED, followed ? 1 : 0);
+    }
+  }
+
+  /** True if an entry of other memory follows where the sender waits for it. */
+  boolean isFollowed(int slot) {
+    return block.getInt(entry(slot, 0) + FOLLOWED) != 0;
   }
 
   void putNote(int slot, int note) {

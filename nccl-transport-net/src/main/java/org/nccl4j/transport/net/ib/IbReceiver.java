@@ -137,6 +137,30 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       return note;
     }
 
+    /** {@inheritDoc} By an entry that fits no message. */
+    @Override
+    @HotPath
+    public boolean stay() {
+      if (!turn.enter()) {
+        return false;
+      }
+      try {
+        if (!isWaiting() || count != 1 || other != null) {
+          return true;
+        }
+        if (telling || queues == null) {
+          return false;
+        }
+        setOther(into[0], into[0].memory().address(), ClearToSend.NOWHERE);
+        chain.begin();
+        addOther(this);
+        post(0, chain);
+        return true;
+      } finally {
+        turn.leave();
+      }
+    }
+
     private void setOther(IbMemory to, long address, int bytes) {
       other = to;
       table.put(slot, ClearToSend.OTHER, 1, group, address, bytes, 0);
@@ -216,6 +240,11 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   @Override
   public boolean redirects() {
     return true;
+  }
+
+  @Override
+  public void tellPlaces() {
+    table.putFollowed(true);
   }
 
   @Override

@@ -173,13 +173,24 @@ final class IbSender extends IbConnection implements NetSender {
   @Override
   @HotPath
   public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
+    return isend(memory, offset, bytes, tag, note, /* placed= */ false);
+  }
+
+  @Override
+  @HotPath
+  public NetRequest isendPlaced(NetMemory memory, long offset, int bytes, int tag, int note) {
+    return isend(memory, offset, bytes, tag, note, /* placed= */ true);
+  }
+
+  private NetRequest isend(
+      NetMemory memory, long offset, int bytes, int tag, int note, boolean placed) {
     checkOpen();
     IbMemory from = checked(memory, offset, bytes);
     if (!turn.enter()) {
       return null;
     }
     try {
-      Request request = queues == null ? null : begin(from, offset, bytes, tag, note);
+      Request request = queues == null ? null : begin(from, offset, bytes, tag, note, placed);
       if (request == null) {
         waits = true;
         progress();
@@ -193,7 +204,7 @@ final class IbSender extends IbConnection implements NetSender {
     }
   }
 
-  private Request begin(IbMemory from, long offset, int bytes, int tag, int note) {
+  private Request begin(IbMemory from, long offset, int bytes, int tag, int note, boolean placed) {
     sendAgain();
     Request request = free();
     if (request == null || queues == null) {
@@ -208,6 +219,9 @@ final class IbSender extends IbConnection implements NetSender {
         return null;
       }
       int place = place(slot, tag);
+      if (place >= 0 && placed && isPlaceToCome(slot, group)) {
+        return null;
+      }
       if (place >= 0) {
         request.from = from;
         request.offset = offset;
@@ -220,6 +234,13 @@ final class IbSender extends IbConnection implements NetSender {
       }
     }
     return null;
+  }
+
+  /** True if the receiver is going to tell where the only message of a group goes. */
+  private boolean isPlaceToCome(int slot, long group) {
+    return table.isFollowed(slot)
+        && table.count(slot) == 1
+        && !table.arrivedAcquire(slot, ClearToSend.OTHER, group);
   }
 
   private static int slot(long group) {

@@ -14,13 +14,20 @@ import org.nccl4j.device.kernel.Connection.LentSteps;
 public final class LentBuffers implements AutoCloseable {
   private final LentSteps steps;
   private final UserBuffers buffers;
+  private final boolean placed;
 
   /** The last step whose data were copied into its slot, or -1. */
   private long copied = -1;
 
-  /** Buffers of one connection. */
-  public LentBuffers(LentSteps steps, NetConnection network) {
+  /**
+   * Buffers of one connection.
+   *
+   * @param placed whether the receiver's kernel knows of a lent step when it comes, so that the
+   *     step waits until it is known where its data go
+   */
+  public LentBuffers(LentSteps steps, NetConnection network, boolean placed) {
     this.steps = steps;
+    this.placed = placed;
     this.buffers = new UserBuffers(network);
   }
 
@@ -49,6 +56,12 @@ public final class LentBuffers implements AutoCloseable {
       return false;
     }
     return true;
+  }
+
+  /** True if lent steps wait until it is known where their data go. */
+  @HotPath
+  public boolean arePlaced() {
+    return placed;
   }
 
   /** Returns the memory that was found. */

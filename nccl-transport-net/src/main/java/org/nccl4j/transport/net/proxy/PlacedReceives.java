@@ -20,6 +20,9 @@ final class PlacedReceives {
   private final UserBuffers buffers;
   private final boolean moves;
 
+  /** True if the sender may wait until it is told where a step goes. */
+  private final boolean tells;
+
   /** By slot: the step whose receive is in a buffer or was moved to one; -1 for none. */
   private final long[] inBuffer;
 
@@ -38,6 +41,10 @@ final class PlacedReceives {
     this.receiver = receiver;
     this.buffers = new UserBuffers(receiver);
     this.moves = receiver.redirects();
+    this.tells = moves && steps.areAwaited();
+    if (tells) {
+      receiver.tellPlaces();
+    }
     this.inBuffer = new long[slots];
     Arrays.fill(inBuffer, -1);
   }
@@ -110,15 +117,22 @@ final class PlacedReceives {
     boolean all = true;
     for (long step = Math.max(next, received); step < end; step++) {
       int slot = (int) (step % requests.length);
-      all &=
-          inBuffer[slot] == step || !steps.isWanted(step) || move(step, slot, received, requests);
+      all &= inBuffer[slot] == step || settle(step, slot, received, requests);
       next = all ? step + 1 : next;
     }
   }
 
+  /** True if a step needs no other look. */
+  private boolean settle(long step, int slot, long received, NetRequest[] requests) {
+    if (steps.isWanted(step)) {
+      return move(step, slot, received, requests);
+    }
+    return !tells || !steps.isDeclined(step) || requests[slot].stay();
+  }
+
   private boolean move(long step, int slot, long received, NetRequest[] requests) {
     if (!find(step, received)) {
-      return true; // not the network's: it goes to the slot
+      return !tells || requests[slot].stay(); // not the network's: it goes to the slot
     }
     if (!requests[slot].redirect(buffers.memory(), buffers.offset(), steps.bytes(step))) {
       return false;

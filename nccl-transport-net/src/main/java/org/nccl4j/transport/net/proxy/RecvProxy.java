@@ -190,6 +190,11 @@ public final class RecvProxy implements ProxyHandler {
   /** {@inheritDoc} The end of the connection is the end of its messages. */
   @Override
   public void returnLoans() {
+    endReceives();
+  }
+
+  @Override
+  public void endReceives() {
     if (placed != null && !ended) {
       ended = true;
       if (placed.areInProgress(received)) {

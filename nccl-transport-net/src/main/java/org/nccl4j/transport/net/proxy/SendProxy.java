@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.proxy;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -126,9 +127,11 @@ public final class SendProxy implements ProxyHandler {
       return null;
     }
     direct = lent.find(posted, size, transmitted == posted);
-    return direct
-        ? sender.isend(lent.memory(), lent.offset(), size, TAG, note)
-        : sender.isend(channel.memory(posted), channel.offset(posted), size, TAG, note);
+    NetMemory from = direct ? lent.memory() : channel.memory(posted);
+    long offset = direct ? lent.offset() : channel.offset(posted);
+    return lent.arePlaced()
+        ? sender.isendPlaced(from, offset, size, TAG, note)
+        : sender.isend(from, offset, size, TAG, note);
   }
 
   /** Loads the tail first: a tail of later steps does not say that a step in LL is in Simple. */

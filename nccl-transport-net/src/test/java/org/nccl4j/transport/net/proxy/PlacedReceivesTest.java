@@ -12,6 +12,8 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.Connection.PlacedSteps;
@@ -27,7 +29,11 @@ class PlacedReceivesTest {
   private final List<Long> placed = new ArrayList<>();
   private final List<DeviceMemory> known = new ArrayList<>();
   private final Request[] requests = new Request[SLOTS];
+  private final List<Long> declined = new ArrayList<>();
   private boolean moves = true;
+  private boolean awaited;
+  private boolean refuses;
+  private boolean told;
 
   @AfterEach
   void close() {
@@ -44,6 +50,16 @@ class PlacedReceivesTest {
         @Override
         public boolean isWanted(long step) {
           return wanted.contains(step);
+        }
+
+        @Override
+        public boolean areAwaited() {
+          return awaited;
+        }
+
+        @Override
+        public boolean isDeclined(long step) {
+          return declined.contains(step);
         }
 
         @Override
@@ -85,7 +101,15 @@ class PlacedReceivesTest {
     }
 
     @Override
+    public void tellPlaces() {
+      told = true;
+    }
+
+    @Override
     public NetMemory register(DeviceMemory memory) {
+      if (refuses) {
+        throw new InvalidUsageException(ErrorId.USAGE, "too much locked memory", "lock less");
+      }
       known.add(memory);
       return new NetMemory() {
         @Override
@@ -114,6 +138,7 @@ class PlacedReceivesTest {
     private long offset = -1;
     private boolean busy;
     private boolean late;
+    private boolean stays;
 
     @Override
     public boolean test(int[] sizes) {
@@ -125,6 +150,12 @@ class PlacedReceivesTest {
       assertEquals(BYTES, bytes);
       offset = busy ? -1 : to;
       return !busy;
+    }
+
+    @Override
+    public boolean stay() {
+      stays = !busy;
+      return stays;
     }
 
     @Override
@@ -164,6 +195,40 @@ class PlacedReceivesTest {
         assertEquals(step < 6, receives.areInProgress(step + 1));
       }
       assertEquals(List.of(0L, 2L, 6L), placed);
+    }
+  }
+
+  @Test
+  void aSenderThatWaitsIsToldOfEachStepWhereItGoes() {
+    awaited = true;
+    PlacedReceives receives = receives();
+    assertTrue(told);
+    try (RegisteredMemory mine = RegisteredMemory.of(buffer)) {
+      assertTrue(mine.isOpen());
+      wanted.addAll(List.of(1L, 3L));
+      declined.add(2L);
+      requests[2].busy = true;
+      receives.move(1, 4, requests);
+      assertEquals(AT + BYTES, requests[1].offset);
+      assertEquals(AT + 3 * BYTES, requests[3].offset);
+      assertFalse(requests[0].stays || requests[1].stays || requests[2].stays);
+      requests[2].busy = false;
+      receives.move(1, 4, requests);
+      assertTrue(requests[2].stays, "tried again");
+    }
+  }
+
+  @Test
+  void stepsWhoseMemoryTheNetworkRefusesStay() {
+    awaited = true;
+    refuses = true;
+    PlacedReceives receives = receives();
+    try (RegisteredMemory mine = RegisteredMemory.of(buffer)) {
+      assertTrue(mine.isOpen());
+      wanted.add(0L);
+      receives.move(0, 1, requests);
+      assertTrue(requests[0].stays);
+      assertEquals(-1, requests[0].offset);
     }
   }
 

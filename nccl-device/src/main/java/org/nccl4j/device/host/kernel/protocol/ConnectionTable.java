@@ -175,6 +175,16 @@ public final class ConnectionTable {
     }
   }
 
+  /**
+   * Has an end of another connection lend, if steps are to be read from the senders' buffers:
+   * {@link #settle} and {@link #revoke} are for it too. Its maker closes it.
+   */
+  public void lendThrough(SendEnd end) {
+    if (!singleCopy.equals(SingleCopy.OFF)) {
+      end.lend(singleCopy, loans);
+    }
+  }
+
   /** Waits at a kernel's end until all that it has lent was read. */
   @HotPath
   public void settle(SpinWait waiter) {
@@ -200,8 +210,8 @@ public final class ConnectionTable {
   /** Ends the offers of the connections' owner, which runs no more kernels. */
   public void close() {
     for (SendEnd end : sends) {
-      if (parent == null && end != null && end.lending() != null) {
-        end.lending().close();
+      if (parent == null && end != null) {
+        end.close();
       }
     }
     for (RecvEnd end : recvs) {

@@ -36,14 +36,29 @@ final class Placements {
   /** Wants a step's data in a buffer, if the proxy may place them there. */
   @HotPath
   void want(long step, HostMemory target, long offset, int bytes) {
-    if (bytes < least || registered && !target.isRegistered()) {
-      return;
+    if (takes(target, bytes)) {
+      tell(step, target, offset, bytes);
     }
+  }
+
+  /** Wants a step's data in a buffer, or else tells the proxy that they go to the slot. */
+  @HotPath
+  void wantOrDecline(long step, HostMemory target, long offset, int bytes) {
+    tell(step, takes(target, bytes) ? target : null, offset, bytes);
+  }
+
+  @HotPath
+  private boolean takes(HostMemory target, int bytes) {
+    return bytes >= least && (!registered || target.isRegistered());
+  }
+
+  @HotPath
+  private void tell(long step, HostMemory target, long offset, int bytes) {
     buffers[Placing.place(step)] = target;
     long at = Placing.words(step);
-    store(at + Placing.ADDRESS, target.address() + offset);
+    store(at + Placing.ADDRESS, target == null ? 0 : target.address() + offset);
     store(at + Placing.BYTES, bytes);
-    store(at + Placing.BUFFERS, number);
+    store(at + Placing.BUFFERS, target == null ? Placing.DECLINED : number);
     AtomicWords.storeRelease(data, at, step + 1);
     AtomicWords.storeRelease(data, Placing.WANTED, step + 1);
   }

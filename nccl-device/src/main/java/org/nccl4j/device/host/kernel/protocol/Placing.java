@@ -18,7 +18,7 @@ import org.nccl4j.device.kernel.Connection.PlacedSteps;
  *  448  0 without a proxy that places data, else {@link #ANY} or {@link #REGISTERED} and, from bit 8
  *       on, the least bytes of a step; of the proxy
  * 1024  for each of 16 steps 64 bytes, of the kernel: s + 1, stored last; the address for its data;
- *       their bytes; the number in {@link LentMemory} of the buffers
+ *       their bytes; the number in {@link LentMemory} of the buffers, or 0 for the slot
  * 2048  for each of 16 steps 8 bytes, of the proxy: s + 1 once the data of step s are there, before
  *       the tail
  * </pre>
@@ -46,11 +46,15 @@ public final class Placing implements PlacedSteps {
   static final int BUFFERS = 24;
   static final long PLACED = 2048;
 
+  /** In place of the number of the buffers: the step's data go to the slot. */
+  static final long DECLINED = 0;
+
   private static final int STEP_BYTES = 64;
   private static final long WAY = 0xff;
   private static final int LEAST_SHIFT = 8;
 
   private final HostMemory data;
+  private final boolean awaited;
 
   /** The number of the buffers, and these. */
   private long number;
@@ -62,8 +66,10 @@ public final class Placing implements PlacedSteps {
    *
    * @param leastBytes of a step whose data are placed
    * @param registered whether only in memory that its user has registered
+   * @param awaited whether the sender may wait until it knows where the data of a step go
    */
-  public Placing(Connection connection, int leastBytes, boolean registered) {
+  public Placing(Connection connection, int leastBytes, boolean registered, boolean awaited) {
+    this.awaited = awaited;
     data = HostMemory.of(connection.data());
     long way = registered ? REGISTERED : ANY;
     AtomicWords.storeRelease(data, PLACES, way | (long) leastBytes << LEAST_SHIFT);
@@ -112,11 +118,26 @@ public final class Placing implements PlacedSteps {
       return false;
     }
     long now = word(step, BUFFERS);
+    if (now == DECLINED) {
+      return false;
+    }
     if (now != number) {
       number = now;
       buffers = LentMemory.find(now);
     }
     return buffers != null;
+  }
+
+  @Override
+  public boolean areAwaited() {
+    return awaited;
+  }
+
+  @Override
+  @HotPath
+  public boolean isDeclined(long step) {
+    return AtomicWords.loadAcquire(data, words(step)) == step + 1
+        && word(step, BUFFERS) == DECLINED;
   }
 
   private long word(long step, int which) {

@@ -127,6 +127,19 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     }
   }
 
+  /**
+   * The same where the sender may wait until it knows where the data go: a proxy has to tell it
+   * also that a step goes to its slot.
+   */
+  @HotPath
+  public void wantOrDecline(HostMemory target, long offset, int bytes) {
+    long wanted = Math.max(untold, step);
+    untold = wanted + 1;
+    if (tail <= wanted && hasPlacements()) {
+      placements.wantOrDecline(wanted, target, offset, bytes);
+    }
+  }
+
   /** True if a proxy receives data where they are wanted. */
   @HotPath
   boolean hasPlacements() {
@@ -135,7 +148,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   /** True if the kernel may say of one more step where it wants the data. */
   @HotPath
-  boolean mayWantNext() {
+  public boolean mayWantNext() {
     return untold <= step + Placing.AHEAD;
   }
 
@@ -331,6 +344,12 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     }
   }
 
+  /** In Simple: true if the current step's data, which were located, are where they were wanted. */
+  @HotPath
+  public boolean isPlaced() {
+    return placed;
+  }
+
   /**
    * In Simple: the memory of the current step's data, which were located. Data of another process
    * can only be copied.
@@ -379,8 +398,8 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     }
   }
 
-  /** Keeps nothing of the sender's mapped. */
-  void close() {
+  /** Keeps nothing of the sender's mapped, and tells no proxy of buffers any more. */
+  public void close() {
     if (borrowing != null) {
       borrowing.close();
     }

@@ -143,7 +143,7 @@ public final class SendEnd extends ConnectionEnd {
 
   /** True if a step of so many bytes of a memory can be copied from there, and is to be. */
   @HotPath
-  boolean lends(HostMemory memory, int bytes) {
+  public boolean lends(HostMemory memory, int bytes) {
     return lending != null && lending.takes(memory, bytes, /* reduced= */ false);
   }
 
@@ -153,7 +153,7 @@ public final class SendEnd extends ConnectionEnd {
    * waits for.
    */
   @HotPath
-  void lend(HostMemory memory, long offset, int bytes, Call call) {
+  public void lend(HostMemory memory, long offset, int bytes, Call call) {
     lending.lend(step, Lending.SOURCE, memory, offset);
     lent();
     count(bytes);
@@ -219,6 +219,13 @@ public final class SendEnd extends ConnectionEnd {
 
   Lending lending() {
     return lending;
+  }
+
+  /** Ends the offer to lend, where there is one; no kernel uses this end any more. */
+  public void close() {
+    if (lending != null) {
+      lending.close();
+    }
   }
 
   /** In Simple: copies data to a place in the current step's slot. */

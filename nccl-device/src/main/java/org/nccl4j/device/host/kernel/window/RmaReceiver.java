@@ -22,6 +22,24 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
   private final HostMemory signals;
   private final RmaSpace.Targets targets;
   private final long[] signalled;
+  private final int slotBytes;
+
+  /** By rank: the put whose steps of data alone are coming; its rest is 0 if there is none. */
+  private final Behind[] behinds;
+
+  /** The steps of data alone behind a message. */
+  private static final class Behind {
+    private long window;
+    private long offset;
+
+    /** Bytes that have not come. */
+    private long rest;
+
+    /** Bytes of which the end has not been told where they go. */
+    private long untold;
+
+    private int signal;
+  }
 
   public RmaReceiver(
       int rank, RmaSpace space, ConnectionLayout layout, HostMemory signals, RmaSender puts) {
@@ -30,10 +48,13 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
     this.signals = signals;
     this.targets =
         new RmaSpace.Targets(rank, windows, layout.simpleSlotBytes() - RmaMessage.HEADER);
+    this.slotBytes = layout.simpleSlotBytes();
     this.recvs = new RecvEnd[space.recvs().size()];
+    this.behinds = new Behind[recvs.length];
     for (int peer = 0; peer < recvs.length; peer++) {
       Connection from = space.recvs().get(peer);
       recvs[peer] = from == null ? null : new RecvEnd(peer, from, layout);
+      behinds[peer] = new Behind();
     }
     this.signalled = new long[recvs.length];
   }
@@ -44,7 +65,8 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
     int done = 0;
     for (RecvEnd end : recvs) {
       if (end != null && end.hasData()) {
-        done += take(end);
+        Behind behind = behinds[end.peer];
+        done += behind.rest > 0 ? takeData(end, behind) : take(end);
       }
     }
     return done;
@@ -59,23 +81,79 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
     long offset = words.getLong(at + RmaMessage.OFFSET);
     int bytes = words.getInt(at + RmaMessage.BYTES);
     int signal = words.getInt(at + RmaMessage.SIGNALS);
-    if (bytes != 0 && windows.isToCome(window)) {
+    long rest = words.getLong(at + RmaMessage.BEHIND);
+    boolean writes = bytes != 0 || rest != 0;
+    if (writes && windows.isToCome(window)) {
       return 0;
     }
+    HostMemory target =
+        writes ? HostMemory.of(targets.of(end.peer, window, offset, bytes, rest)) : null;
     if (bytes != 0) {
-      Copies.copy(
-          memory,
-          slot + RmaMessage.HEADER,
-          HostMemory.of(targets.of(end.peer, window, offset, bytes)),
-          offset,
-          bytes);
+      Copies.copy(memory, slot + RmaMessage.HEADER, target, offset + rest, bytes);
     }
     end.release();
-    if (signal != 0) {
-      signalled[end.peer] += signal;
-      AtomicWords.storeRelease(signals, RmaSender.signal(end.peer), signalled[end.peer]);
+    if (rest == 0) {
+      signal(end.peer, signal);
+      return 1;
     }
+    Behind behind = behinds[end.peer];
+    behind.window = window;
+    behind.offset = offset;
+    behind.rest = rest;
+    behind.untold = rest;
+    behind.signal = signal;
+    tell(end, behind, target);
     return 1;
+  }
+
+  private void signal(int peer, int more) {
+    if (more != 0) {
+      signalled[peer] += more;
+      AtomicWords.storeRelease(signals, RmaSender.signal(peer), signalled[peer]);
+    }
+  }
+
+  /** Takes a step of data alone, which may be in the window already. */
+  private int takeData(RecvEnd end, Behind behind) {
+    int bytes = (int) Math.min(slotBytes, behind.rest);
+    HostMemory target = target(end, behind);
+    end.locate(null); // nothing is borrowed, so it waits for nothing
+    if (!end.isPlaced()) {
+      Copies.copy(end.part(), end.partOffset(0), target, behind.offset, bytes);
+    }
+    end.release();
+    behind.offset += bytes;
+    behind.rest -= bytes;
+    if (behind.rest > 0) {
+      tell(end, behind, target);
+      return 1;
+    }
+    signal(end.peer, behind.signal);
+    return 1;
+  }
+
+  /** The window of a put, as long as it is registered. */
+  private HostMemory target(RecvEnd end, Behind behind) {
+    return HostMemory.of(targets.of(end.peer, behind.window, behind.offset, 0, behind.rest));
+  }
+
+  /** Tells the proxy where the data of the next steps go. */
+  private void tell(RecvEnd end, Behind behind, HostMemory target) {
+    while (behind.untold > 0 && end.mayWantNext()) {
+      int bytes = (int) Math.min(slotBytes, behind.untold);
+      long at = behind.offset + behind.rest - behind.untold;
+      end.wantOrDecline(target, at, bytes);
+      behind.untold -= bytes;
+    }
+  }
+
+  @Override
+  public void end() {
+    for (RecvEnd end : recvs) {
+      if (end != null) {
+        end.close();
+      }
+    }
   }
 
   @Override

@@ -1,7 +1,9 @@
 package org.nccl4j.device.host.kernel.window;
 
+import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.SendEnd;
@@ -22,6 +24,7 @@ public final class RmaSender {
   private final SendEnd[] sends;
   private final HostMemory signals;
   private final SpinWait waiter;
+  private final int slotBytes;
   private final int room;
 
   /** Signals waited for, of each rank. */
@@ -31,17 +34,27 @@ public final class RmaSender {
    * Operations by a space's connections.
    *
    * @param signals a word for each rank, {@link #signal} bytes from the first
+   * @param kernels the ends of the communicator's kernels, which wait until what they lend is sent
    */
-  public RmaSender(RmaSpace space, ConnectionLayout layout, HostMemory signals, SpinWait waiter) {
+  public RmaSender(
+      RmaSpace space,
+      ConnectionLayout layout,
+      HostMemory signals,
+      SpinWait waiter,
+      ConnectionTable kernels) {
     int n = space.sends().size();
     this.sends = new SendEnd[n];
     for (int rank = 0; rank < n; rank++) {
       Connection to = space.sends().get(rank);
       sends[rank] = to == null ? null : new SendEnd(rank, to, layout);
+      if (to != null) {
+        kernels.lendThrough(sends[rank]);
+      }
     }
     this.signals = signals;
     this.waiter = waiter;
-    this.room = layout.simpleSlotBytes() - RmaMessage.HEADER;
+    this.slotBytes = layout.simpleSlotBytes();
+    this.room = slotBytes - RmaMessage.HEADER;
     this.awaited = new long[n];
   }
 
@@ -55,33 +68,51 @@ public final class RmaSender {
     return (send, recv) -> put(source, put);
   }
 
-  /** Returns when the source may be written again: its data are in slots. */
+  /**
+   * Returns when all data are in slots or lent. At the end of the kernel, which waits until what is
+   * lent has been sent, the source may be written again.
+   */
   @HotPath
   private void put(HostMemory source, OneSidedWork.RemotePut put) {
     SendEnd end = sends[put.rank()];
     long done = 0;
     do {
+      long rest = put.bytes() - done;
+      long behind = lendable(end, source, rest);
+      int part = (int) Math.min(room, rest - behind);
       end.awaitCredit(waiter);
-      int part = (int) Math.min(room, put.bytes() - done);
+      HostMemory memory = end.memory();
       long slot = end.simpleSlot();
       if (part > 0) {
-        Copies.copy(source, done, end.memory(), slot + RmaMessage.HEADER, part);
+        Copies.copy(source, done + behind, memory, slot + RmaMessage.HEADER, part);
       }
-      boolean last = done + part == put.bytes();
-      head(end.memory(), slot, put.window(), put.offset() + done, part, last ? 1 : 0);
+      ByteBuffer words = memory.window(slot);
+      int at = memory.index(slot);
+      words.putLong(at, put.window());
+      words.putLong(at + RmaMessage.OFFSET, put.offset() + done);
+      words.putInt(at + RmaMessage.BYTES, part);
+      words.putInt(at + RmaMessage.SIGNALS, behind + part == rest ? 1 : 0);
+      words.putLong(at + RmaMessage.BEHIND, behind);
       end.post(RmaMessage.HEADER + part, Call.NONE);
-      done += part;
+      lend(end, source, done, behind);
+      done += behind + part;
     } while (done < put.bytes());
   }
 
-  private static void head(
-      HostMemory memory, long slot, long window, long offset, int bytes, int signal) {
-    var words = memory.window(slot);
-    int at = memory.index(slot);
-    words.putLong(at, window);
-    words.putLong(at + RmaMessage.OFFSET, offset);
-    words.putInt(at + RmaMessage.BYTES, bytes);
-    words.putInt(at + RmaMessage.SIGNALS, signal);
+  /** Bytes of a put's rest that are sent from the source: steps that are worth it. */
+  private long lendable(SendEnd end, HostMemory source, long rest) {
+    if (rest == 0 || !end.lends(source, (int) Math.min(rest, slotBytes))) {
+      return 0;
+    }
+    int last = (int) (rest % slotBytes);
+    return last == 0 || end.lends(source, last) ? rest : rest - last;
+  }
+
+  private void lend(SendEnd end, HostMemory source, long from, long bytes) {
+    for (long done = 0; done < bytes; done += slotBytes) {
+      end.awaitCredit(waiter);
+      end.lend(source, from + done, (int) Math.min(slotBytes, bytes - done), Call.NONE);
+    }
   }
 
   /** Waits for signals of a rank. */
@@ -92,7 +123,16 @@ public final class RmaSender {
     waiter.awaitGreater(signals, signal(rank), awaited[rank] - 1, rank, "a signal");
   }
 
-  /** Messages sent to a rank so far. */
+  /** Ends the offers to lend; no kernel puts any more. */
+  public void close() {
+    for (SendEnd end : sends) {
+      if (end != null) {
+        end.close();
+      }
+    }
+  }
+
+  /** Messages sent to a rank so far, the steps behind them included. */
   long sent(int rank) {
     return sends[rank] == null
         ? 0

@@ -109,7 +109,7 @@ class PlacingTest {
   @Test
   void largeStepsComeToTheBufferAndOthersToTheSlot() {
     assertEquals(IN_SLOT, received(BYTES), "the proxy places nothing");
-    placing = new Placing(connection, 16 << 10, /* registered= */ false);
+    placing = new Placing(connection, 16 << 10, /* registered= */ false, /* awaited= */ false);
     assertTrue(placing.wanted() < step, "wanted before it was possible");
     assertEquals(IN_BUFFER, received(BYTES));
     assertEquals(IN_SLOT, received(1000), "a copy costs less");
@@ -121,7 +121,7 @@ class PlacingTest {
 
   @Test
   void registeredMemoryAlone() {
-    placing = new Placing(connection, 16 << 10, /* registered= */ true);
+    placing = new Placing(connection, 16 << 10, /* registered= */ true, /* awaited= */ false);
     assertEquals(IN_SLOT, received(BYTES));
     try (RegisteredMemory mine = RegisteredMemory.of(target)) {
       assertTrue(mine.isOpen());
@@ -133,7 +133,7 @@ class PlacingTest {
   /** Of the steps that come at once, those that were expected come to the buffer. */
   @Test
   void stepsThatAreExpectedComeToTheBufferAhead() {
-    placing = new Placing(connection, 16 << 10, /* registered= */ false);
+    placing = new Placing(connection, 16 << 10, /* registered= */ false, /* awaited= */ false);
     assertEquals(IN_BUFFER, received(BYTES));
     atOnce = 8;
     expected = 100;
