@@ -1,5 +1,7 @@
 package org.nccl4j.transport.net.failover;
 
+import java.io.IOException;
+import java.nio.channels.Selector;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -26,8 +28,20 @@ public class LinkWatch implements Runnable {
      */
     boolean look();
 
-    /** True if something is under way that may find a socket broken; by any thread. */
+    /** True if something is under way that may find the link broken; by any thread. */
     boolean isUnderWay();
+
+    /**
+     * Registers what may come over an idle link with the watch's selector.
+     *
+     * @return false if the link has to be looked at although nothing comes
+     */
+    default boolean mayRest(Selector selector) throws IOException {
+      return false;
+    }
+
+    /** The watch has rested: time without a look says nothing. */
+    default void rested(long now) {}
   }
 
   private static final long LOOK_NANOS = 50_000_000;
@@ -61,6 +75,9 @@ public class LinkWatch implements Runnable {
 
   /** True while it does not look before it is woken. */
   private volatile boolean asleep;
+
+  /** True while it looks only once something comes, or it is woken. */
+  private volatile boolean resting;
 
   /**
    * A watch without links, and so without a thread.
@@ -122,6 +139,14 @@ public class LinkWatch implements Runnable {
     }
   }
 
+  /** Something is under way that is soon enough looked at, unless this rests. */
+  @HotPath
+  public final void endRest() {
+    if (resting) {
+      wake();
+    }
+  }
+
   /** A link is broken, or what repairs it has come. */
   public void wake() {
     LockSupport.unpark(thread);
@@ -168,7 +193,9 @@ public class LinkWatch implements Runnable {
         Patience.parkOwn(this, broken || hasGuests ? BUSY_LOOK_NANOS : lookNanos());
       } else if (idleLooks > 0 && prepareRest()) {
         asleep = true;
+        resting = true;
         rest(!stopped && !isUnderWay());
+        resting = false;
         asleep = false;
         slept = true;
         idleLooks = 0;

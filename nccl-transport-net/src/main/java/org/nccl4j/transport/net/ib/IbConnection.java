@@ -2,6 +2,8 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
+import java.io.IOException;
+import java.nio.channels.Selector;
 import java.time.Duration;
 import java.util.List;
 import org.nccl4j.api.spi.NetConnection;
@@ -54,6 +56,13 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   private NicQueues held;
 
   private final LinkWatch watch;
+
+  /** Wakes the watch; one object, so that it can be taken back. */
+  private final Runnable wake;
+
+  /** The queues whose devices' events wake the watch; null if none do. */
+  private NicQueues woken;
+
   private final NicQueues.Size size;
   private final IbMemories memories = new IbMemories();
   private final long patienceNanos;
@@ -88,6 +97,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     this.size = size;
     this.rank = rank;
     this.watch = watch;
+    this.wake = watch::wake;
     patienceNanos = (long) (settings.patienceSeconds() * 1e9);
     held = open(LocalPorts.HOME);
     queues = held;
@@ -286,6 +296,12 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     }
   }
 
+  /** Something has begun to wait that the watch has to look after. */
+  @HotPath
+  final void endRest() {
+    watch.endRest();
+  }
+
   /** Something ended well. */
   abstract void completed(int opcode, long id, int immediate);
 
@@ -405,8 +421,54 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   }
 
   @Override
-  public final boolean isUnderWay() {
+  public boolean isUnderWay() {
     return false;
+  }
+
+  /** True if nobody waits for something that only the watch would notice. */
+  abstract boolean isIdle();
+
+  /**
+   * {@inheritDoc} What breaks an idle connection is an event of a device, or comes from the other
+   * end. What an adapter reports with a completion is found once the connection is used.
+   */
+  @Override
+  public final boolean mayRest(Selector selector) throws IOException {
+    if (closed || failure != null) {
+      return true;
+    }
+    if (!turn.enter()) {
+      return false;
+    }
+    try {
+      if (closed || queues == null || !isIdle() || !move.mayRest()) {
+        return closed;
+      }
+      leaveEvents();
+      woken = queues;
+      woken.wake(wake);
+      queues.check(patienceNanos);
+      return queues.down() == null && link.mayRest(selector);
+    } catch (NcclException e) {
+      return false; // the next look finds it too
+    } finally {
+      turn.leave();
+    }
+  }
+
+  @Override
+  public final void rested(long now) {
+    if (turn.enter()) {
+      leaveEvents();
+      turn.leave();
+    }
+  }
+
+  private void leaveEvents() {
+    if (woken != null) {
+      woken.leave(wake);
+      woken = null;
+    }
   }
 
   /** Ends the queue pairs in use. What has come until now counts. */
@@ -492,6 +554,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
     broken = false;
     if (move != null) {
       link.close(); // so that the other end need not wait for this one
+      watch.wake(); // a watch that rests would keep it open
     }
     return error;
   }
@@ -650,6 +713,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
       move.close();
     }
     held.stop();
+    leaveEvents();
     closeOwn();
     memories.close();
     held.close();

@@ -180,6 +180,7 @@ final class IbListener implements NetListener, OpenConnections.Part {
     }
     if (!done || settings.failOver().isZero()) {
       port.forget(handle); // else its receiver may be dialled again
+      watch.wake(); // a watch that rests would keep the port open
     }
   }
 }

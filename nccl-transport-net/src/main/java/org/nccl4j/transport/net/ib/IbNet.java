@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 import java.net.InetAddress;
+import java.nio.channels.SelectableChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -18,7 +19,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.failover.LinkWatch;
+import org.nccl4j.transport.net.failover.RestingWatch;
 import org.nccl4j.transport.net.ib.control.ControlAddresses;
 import org.nccl4j.transport.net.ib.control.ControlDialer;
 import org.nccl4j.transport.net.ib.control.ControlPort;
@@ -35,7 +36,7 @@ final class IbNet implements Net {
   private static final int MOST_BYTES = 1 << 30;
   private static final double LATENCY_MICROS = 1.0;
 
-  /** Time between two looks at a connection that nobody polls. */
+  /** Time between two looks at connections that nobody polls, until they rest. */
   private static final Duration IDLE_LOOK = Duration.ofMillis(100);
 
   private static final List<Path> PEER_MEMORY =
@@ -46,7 +47,7 @@ final class IbNet implements Net {
   private final NetContext context;
   private final IbSettings settings;
   private final OpenConnections opened = new OpenConnections();
-  private final LinkWatch watch;
+  private final RestingWatch watch;
   private volatile ControlPort port;
   private List<LocalNic> nics;
   private List<NetDevice> devices;
@@ -55,7 +56,15 @@ final class IbNet implements Net {
   IbNet(NetContext context) {
     this.context = context;
     settings = IbSettings.of(context);
-    watch = new LinkWatch("nccl4j-ib-watch", settings.failOver(), IDLE_LOOK, this::pollPort);
+    watch =
+        new RestingWatch(
+            "nccl4j-ib-watch", settings.failOver(), IDLE_LOOK, this::pollPort, this::listening);
+  }
+
+  /** Returns the listening socket of the control connections; null if it is closed. */
+  private SelectableChannel listening() {
+    ControlPort open = port;
+    return open == null ? null : open.channel();
   }
 
   @Override

@@ -444,6 +444,12 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     return false;
   }
 
+  /** {@inheritDoc} What it waits for comes without the watch. */
+  @Override
+  boolean isIdle() {
+    return true;
+  }
+
   /** Returns the number of the next group. */
   long next() {
     return next;

@@ -55,7 +55,7 @@ final class IbSender extends IbConnection implements NetSender {
   private boolean connected;
 
   /** True if a message cannot be sent for now. */
-  private boolean waits;
+  private volatile boolean waits;
 
   /** Time at which the watch first saw that; 0 if it has not. */
   private long waitsSince;
@@ -192,9 +192,9 @@ final class IbSender extends IbConnection implements NetSender {
     try {
       Request request = queues == null ? null : begin(from, offset, bytes, tag, note, placed);
       if (request == null) {
-        waits = true;
+        beginToWait();
         progress();
-      } else {
+      } else if (waits) {
         waits = false;
         waitsSince = 0;
       }
@@ -202,6 +202,24 @@ final class IbSender extends IbConnection implements NetSender {
     } finally {
       turn.leave();
     }
+  }
+
+  private void beginToWait() {
+    if (!waits) {
+      waits = true;
+      endRest();
+    }
+  }
+
+  /** {@inheritDoc} A sender that waits for announcements may have to dial again. */
+  @Override
+  public boolean isUnderWay() {
+    return waits;
+  }
+
+  @Override
+  boolean isIdle() {
+    return !waits && endsInOrder();
   }
 
   private Request begin(IbMemory from, long offset, int bytes, int tag, int note, boolean placed) {

@@ -75,6 +75,11 @@ abstract class Move {
   /** True while another control connection is dialled, so that the end of this one is no error. */
   abstract boolean isDialling();
 
+  /** True if it does nothing until the other end says something, or the queue pairs break. */
+  boolean mayRest() {
+    return !isBroken() && !isUnderWay() && !isDialling();
+  }
+
   /** The queue pairs in use are broken by an error. */
   final void begin(NcclException why) {
     long now = System.nanoTime();

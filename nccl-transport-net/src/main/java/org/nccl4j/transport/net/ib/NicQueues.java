@@ -210,6 +210,20 @@ final class NicQueues implements AutoCloseable {
     return Stream.of(ports).anyMatch(port -> port.device.events().isFatal());
   }
 
+  /** Has events of the devices wake somebody, until {@link #leave}. */
+  void wake(Runnable whom) {
+    for (PortQueues port : ports) {
+      port.device.events().wake(whom);
+    }
+  }
+
+  /** Has events of the devices wake somebody no longer. */
+  void leave(Runnable whom) {
+    for (PortQueues port : ports) {
+      port.device.events().leave(whom);
+    }
+  }
+
   /** The devices of the ports, in order. */
   List<OpenDevice> devices() {
     return Stream.of(ports).map(port -> port.device).toList();

@@ -165,6 +165,12 @@ final class SenderMove extends Move {
     }
   }
 
+  /** {@inheritDoc} Not while a return is due, or an answer. */
+  @Override
+  boolean mayRest() {
+    return super.mayRest() && stage == Stage.NONE && returnAt == 0 && askedAt == 0;
+  }
+
   @Override
   void close() {
     super.close();

@@ -9,5 +9,9 @@ public interface DescriptorFunctions {
 
   int fcntl(int descriptor, int command, int argument);
 
+  int eventfd(int initial, int flags);
+
+  long write(int descriptor, long bytes, long count);
+
   String strerror(int error);
 }

@@ -4,6 +4,9 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedChannelException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.PendingHandshake;
 import org.nccl4j.device.HotPath;
@@ -30,6 +33,7 @@ import org.nccl4j.device.HotPath;
 public final class ControlConnection implements AutoCloseable {
   private static final byte GOODBYE = 2;
 
+  private final SocketChannel socket;
   private final ByteChannel channel;
   private final Handshake handshake;
   private final ByteBuffer in =
@@ -40,6 +44,7 @@ public final class ControlConnection implements AutoCloseable {
 
   /** Over a connection whose ends know each other. */
   public ControlConnection(PendingHandshake proved) {
+    this.socket = proved.socket();
     this.channel = proved.channel();
     this.handshake = proved.handshake();
   }
@@ -116,6 +121,22 @@ public final class ControlConnection implements AutoCloseable {
     } catch (IOException e) {
       over = !goodbye;
     }
+  }
+
+  /**
+   * Registers what the other end may say with a selector.
+   *
+   * @return false if something is to be done although the other end says nothing
+   */
+  public boolean mayRest(Selector selector) throws IOException {
+    if (goodbye) {
+      return true; // it says nothing any more
+    }
+    if (over || out.hasRemaining()) {
+      return false;
+    }
+    socket.register(selector, SelectionKey.OP_READ);
+    return true;
   }
 
   /** Takes the other end's next message; null if none has come. */

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib.control;
 
 import java.io.IOException;
 import java.net.InetAddress;
+import java.nio.channels.SelectableChannel;
 import java.nio.channels.ServerSocketChannel;
 import java.security.SecureRandom;
 import java.util.List;
@@ -29,6 +30,7 @@ public final class ControlPort implements Listener.Acceptor {
   private static final int MOST_STRANGERS = 64;
 
   private final NetContext context;
+  private final ServerSocketChannel channel;
   private final Listener port;
   private final int number;
   private final ReentrantLock polled = new ReentrantLock();
@@ -43,6 +45,7 @@ public final class ControlPort implements Listener.Acceptor {
             /* host= */ null,
             context.get(Settings.NCCL4J_BOOTSTRAP_PORTS));
     server.configureBlocking(false);
+    channel = server;
     number = ListeningSocket.port(server);
     port = new Listener(server, this, MOST_STRANGERS, System::nanoTime);
   }
@@ -75,6 +78,11 @@ public final class ControlPort implements Listener.Acceptor {
     if (sessions.isEmpty()) {
       close();
     }
+  }
+
+  /** Returns the listening socket; null if it is closed. */
+  public SelectableChannel channel() {
+    return channel.isOpen() ? channel : null;
   }
 
   /** Lets in who comes. */

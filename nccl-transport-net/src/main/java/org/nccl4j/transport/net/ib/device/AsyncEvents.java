@@ -9,6 +9,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.verbs.DescriptorWait;
 import org.nccl4j.transport.net.ib.verbs.Descriptors;
 import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
@@ -28,18 +29,55 @@ public final class AsyncEvents {
   private final Verbs verbs;
   private final long context;
   private final String device;
+  private final int number;
   private final Descriptors descriptor;
   private final NativeBlock event = new NativeBlock(ASYNC_EVENT_BYTES);
   private final Map<Long, NcclException> deadQueues = new ConcurrentHashMap<>();
   private final Map<Integer, Long> downSince = new ConcurrentHashMap<>();
   private volatile NcclException fatal;
+
+  /** Null until somebody rests. Guarded by this. */
+  private EventThread waiting;
+
   private volatile String trouble = "";
 
   AsyncEvents(Verbs verbs, long context, String device) {
     this.verbs = verbs;
     this.context = context;
     this.device = device;
-    descriptor = new Descriptors(verbs.asyncDescriptor(context));
+    number = verbs.asyncDescriptor(context);
+    descriptor = new Descriptors(number);
+  }
+
+  /**
+   * Has events wake somebody who does not call {@link #check} for a while, until {@link #leave}.
+   *
+   * @throws SystemErrorException if there is no descriptor for that
+   */
+  public synchronized void wake(Runnable whom) {
+    if (waiting == null) {
+      waiting = new EventThread(this, device, new DescriptorWait(number));
+    }
+    waiting.wake(whom);
+  }
+
+  /** Has events wake somebody no longer. */
+  public synchronized void leave(Runnable whom) {
+    if (waiting != null) {
+      waiting.leave(whom);
+    }
+  }
+
+  /** Waits for no more events: the device is about to be closed. */
+  void close() {
+    EventThread ending;
+    synchronized (this) {
+      ending = waiting;
+      waiting = null;
+    }
+    if (ending != null) {
+      ending.close();
+    }
   }
 
   /**
@@ -70,14 +108,18 @@ public final class AsyncEvents {
     }
   }
 
-  /** Takes the events that are there, and logs them. */
-  synchronized void read() {
-    while (descriptor.readable() && verbs.asyncEvent(context, event)) {
+  /** Takes the events that are there, and logs them; true if none is left. */
+  synchronized boolean read() {
+    while (descriptor.readable()) {
+      if (!verbs.asyncEvent(context, event)) {
+        return false;
+      }
       int type = event.getInt(ASYNC_EVENT_TYPE);
       long element = event.getLong(0);
       verbs.acknowledge(event);
       take(type, element);
     }
+    return true;
   }
 
   /** True if the device is dead. */

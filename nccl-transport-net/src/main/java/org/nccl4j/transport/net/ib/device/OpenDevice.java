@@ -134,6 +134,7 @@ public final class OpenDevice implements AutoCloseable {
         return;
       }
       OPEN.remove(key);
+      events.close();
       cache.close();
       verbs.deallocDomain(domain);
       verbs.closeDevice(context);

@@ -1,5 +1,8 @@
 package org.nccl4j.transport.net.ib.verbs;
 
+import java.lang.ref.Reference;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.shm.OwnedFd;
@@ -8,6 +11,7 @@ import org.nccl4j.transport.net.ib.bind.DescriptorFunctions;
 /** Calls the C library for this package. */
 public final class Descriptors {
   private static final int POLLIN = 1;
+  private static final int EFD_CLOEXEC = 0x80000;
   private static final int F_DUPFD_CLOEXEC = 1030;
   private static final DescriptorFunctions C =
       NativeLibrary.required(DescriptorFunctions.class, NativeNames.LIBC);
@@ -16,14 +20,50 @@ public final class Descriptors {
   private final NativeBlock wanted = new NativeBlock(8);
 
   public Descriptors(int descriptor) {
-    wanted.putInt(0, descriptor);
-    wanted.putShort(4, POLLIN);
+    want(wanted, 0, descriptor);
   }
 
   /** True if something can be read from the descriptor now. */
   public boolean readable() {
-    wanted.putShort(6, 0);
-    return C.poll(wanted.address(), 1, 0) > 0 && (wanted.getShort(6) & POLLIN) != 0;
+    return poll(wanted, 1, 0) > 0 && isReadable(wanted, 0);
+  }
+
+  /** Fills a struct pollfd, for reading. */
+  static void want(NativeBlock polled, int at, int descriptor) {
+    polled.putInt(at, descriptor);
+    polled.putShort(at + 4, POLLIN);
+  }
+
+  /** True if a struct pollfd says that something can be read. */
+  static boolean isReadable(NativeBlock polled, int at) {
+    return (polled.getShort(at + 6) & POLLIN) != 0;
+  }
+
+  /** Calls poll for some structs. */
+  static int poll(NativeBlock polled, int count, int milliseconds) {
+    int ready = C.poll(polled.address(), count, milliseconds);
+    Reference.reachabilityFence(polled);
+    return ready;
+  }
+
+  /**
+   * A descriptor that can be read once something is written to it.
+   *
+   * @throws SystemErrorException if this process may not have more
+   */
+  static OwnedFd event() {
+    int made = C.eventfd(0, EFD_CLOEXEC);
+    if (made < 0) {
+      throw new SystemErrorException(
+          ErrorId.INFINIBAND, "eventfd fails: no descriptor is left", "raise ulimit -n");
+    }
+    return new OwnedFd(made);
+  }
+
+  /** Writes bytes to a descriptor that takes them at once. */
+  static void write(OwnedFd to, NativeBlock bytes, int count) {
+    C.write(to.value(), bytes.address(), count);
+    Reference.reachabilityFence(bytes);
   }
 
   /** Another descriptor of the same file; null if this process may not have more. */

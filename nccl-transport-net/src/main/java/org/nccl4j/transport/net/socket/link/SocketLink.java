@@ -520,12 +520,8 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
             || further != null && further.areBusy());
   }
 
-  /**
-   * Registers what may come over an idle link with the watch's selector.
-   *
-   * @return false if the link has to be looked at although nothing comes
-   */
-  boolean mayRest(Selector selector) throws IOException {
+  @Override
+  public boolean mayRest(Selector selector) throws IOException {
     Reader end = receiver;
     if (over || failure != null || end != null && end.hasGoodbye()) {
       return true;
@@ -541,8 +537,8 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     return home;
   }
 
-  /** The watch has rested: what has come is to be read, and time without a look says nothing. */
-  void rested(long now) {
+  @Override
+  public void rested(long now) {
     if (enter()) {
       silence.rested(now);
       leave();
