@@ -208,8 +208,7 @@ public abstract class NetEnd implements NetConnector {
 
   /**
    * The buffers that kernels may lend a connection of the network, which sends from there. Puts
-   * lend over sockets by request alone: a small one may wait for a thread of the receiver that
-   * sleeps.
+   * lend over sockets by request alone: some small ones took a millisecond that way.
    */
   final Optional<LentBuffers> lentBuffers(NetSender sender) {
     if (!usesBuffers() || isOfMessages() && sender.registersFreely() && !takesAll(context)) {
