@@ -51,16 +51,16 @@ final class DeviceBatch implements Runnable {
     /** Adds a unit for each collective, and one for the sends and receives, which may be none. */
     void addUnits(List<Unit> units) {
       List<Task> singles = new ArrayList<>();
-      for (int t = 0; t < tasks.size(); t++) {
-        if (tasks.get(t).isSingle()) {
-          singles.add(tasks.get(t));
-          continue;
-        }
-        List<Task> batch = tasks.subList(t, t + queue.together(tasks, t));
+      List<Task> collectives = new ArrayList<>();
+      for (Task task : tasks) {
+        (task.isSingle() ? singles : collectives).add(task);
+      }
+      for (int t = 0; t < collectives.size(); ) {
+        List<Task> batch = collectives.subList(t, t + queue.together(collectives, t));
         for (int one = 0; one < batch.size(); one++) {
           units.add(new Unit(queue, batch, batch.size() > 1 ? one : -1));
         }
-        t += batch.size() - 1;
+        t += batch.size();
       }
       units.add(new Unit(queue, singles, -1));
     }

@@ -1,5 +1,6 @@
 package org.nccl4j.api.group;
 
+import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -48,6 +49,10 @@ public final class OperationDispatcher {
   private Trials trials;
 
   private final P2pTasks singles = new P2pTasks();
+
+  /** Those of the group that is launched now. */
+  private final List<Task> collectives = new ArrayList<>(2);
+
   private final CheckedCall last = new CheckedCall();
 
   /** Made at the first group that needs it, and closed, under this object's monitor. */
@@ -621,28 +626,33 @@ public final class OperationDispatcher {
   void launch(List<Task> tasks) {
     launcher.enter();
     try {
-      int n = 0;
       for (int t = 0; t < tasks.size(); t++) {
-        Task task = tasks.get(t);
-        if (task.isSingle()) {
-          n++;
-          continue;
-        }
-        int together = gather(tasks, t);
-        if (together > 1) {
-          launchGathered(tasks, t, 0, together);
-          t += together - 1;
-        } else if (task.operator() != null) {
-          launchSupplied(task);
-        } else {
-          launch(task.shape(), task.send(), task.recv(), task.count(), task.stream());
+        if (!tasks.get(t).isSingle()) {
+          collectives.add(tasks.get(t));
         }
       }
-      if (n > 0) {
+      launchCollectives();
+      if (collectives.size() < tasks.size()) {
         launchTogether(tasks);
       }
     } finally {
+      collectives.clear();
       launcher.leave();
+    }
+  }
+
+  private void launchCollectives() {
+    for (int t = 0; t < collectives.size(); t++) {
+      Task task = collectives.get(t);
+      int together = gather(collectives, t);
+      if (together > 1) {
+        launchGathered(collectives, t, 0, together);
+        t += together - 1;
+      } else if (task.operator() != null) {
+        launchSupplied(task);
+      } else {
+        launch(task.shape(), task.send(), task.recv(), task.count(), task.stream());
+      }
     }
   }
 
@@ -661,8 +671,9 @@ public final class OperationDispatcher {
   }
 
   /**
-   * Returns how many operations of a group, from one of them on, are launched together: the same on
-   * all ranks, and at least 1.
+   * Returns how many collectives of a group, from one of them on, are launched together: the same
+   * on all ranks, and at least 1. Sends and receives, which ranks have differently, are not among
+   * them.
    */
   int together(List<Task> tasks, int first) {
     launcher.enter();
@@ -678,7 +689,7 @@ public final class OperationDispatcher {
   }
 
   /**
-   * Adds operations of a group, from one of them on, to the group's launch. Forgets a single one,
+   * Adds collectives of a group, from one of them on, to the group's launch. Forgets a single one,
    * which is launched by itself.
    *
    * @return how many are launched together
@@ -707,7 +718,6 @@ public final class OperationDispatcher {
   private boolean isAdded(GroupLaunch group, Task task) {
     return task.count() > 0
         && task.operator() == null
-        && !task.isSingle()
         && !isQuantised(task.shape())
         && group.add(
             planner.plan(task.shape(), task.send(), task.recv(), task.count()),

@@ -411,6 +411,23 @@ class OperationDispatcherTest {
     assertEquals(List.of(1L, 2L, 3L, 4L, 5L, 6L, 7L, 4L, 4L), told);
   }
 
+  /** Ranks send and receive what other ranks do not: that does not divide the collectives. */
+  @Test
+  void sendsBetweenCollectivesDoNotDivideThem() {
+    kernels.together = 10;
+    GroupScope.run(
+        () -> {
+          call(Operation.ALL_REDUCE, 0, 1);
+          call(Operation.SEND, 1, 4);
+          call(Operation.ALL_REDUCE, 0, 2);
+          call(Operation.RECV, 1, 4);
+          call(Operation.ALL_REDUCE, 0, 3);
+        });
+    assertEquals(List.of(List.of(1L, 2L, 3L)), countsOfGroups());
+    assertEquals(1, kernels.launches.size());
+    assertEquals(2, kernels.launches.get(0).plan().messages().size());
+  }
+
   private static List<DeviceMemory> buffers(FakeKernels.Launch launch) {
     return List.of(launch.send(), launch.recv());
   }
