@@ -1,11 +1,8 @@
 package org.nccl4j.device.cuda.plan;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
@@ -13,7 +10,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.nccl4j.device.cuda.NativeBuild;
+import org.nccl4j.device.cuda.HostKernels;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
@@ -25,39 +22,27 @@ class PatScheduleTest {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
   @TempDir static Path folder;
+  private static HostKernels kernels;
 
   @BeforeAll
   static void compile() throws IOException {
-    for (String name : List.of("pat.cuh", "step.cuh", "share.cuh", "layout.h")) {
-      Files.copy(NativeBuild.source("src/main/cuda/" + name), folder.resolve(name));
-    }
-    for (String name : List.of("pat_ranks.cc", "memory.cuh", "users.cuh")) {
-      Files.copy(NativeBuild.source("src/test/c/pat/" + name), folder.resolve(name));
-    }
-    String source = folder.resolve("pat_ranks.cc").toString();
-    for (String program : List.of("gather", "reduce")) {
-      String family = program.equals("gather") ? "-DFAMILY_COPY" : "-DFAMILY_REDUCE";
-      String to = folder.resolve(program).toString();
-      NativeBuild.nvcc("-x", "c++", "-std=c++17", "-O2", family, "-o", to, source);
-    }
+    kernels = HostKernels.in(folder, "pat", "pat.cuh", "step.cuh", "share.cuh", "layout.h");
+    kernels.compile("pat_ranks.cc", "gather", "-O2", "-DFAMILY_COPY");
+    kernels.compile("pat_ranks.cc", "reduce", "-O2", "-DFAMILY_REDUCE");
   }
 
   private static String run(String program, int n, int channels, long part, int slice, Random seeds)
       throws Exception {
     String inPlace = Integer.toString(seeds.nextInt(2));
-    List<String> command =
+    return kernels.run(
+        program,
         List.of(
-            folder.resolve(program).toString(),
             Integer.toString(n),
             Integer.toString(channels),
             Long.toString(part),
             Integer.toString(slice),
             inPlace,
-            Long.toString(Math.abs(seeds.nextLong() / 2)));
-    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertEquals(0, process.waitFor(), () -> command + ": " + output);
-    return output.strip();
+            Long.toString(Math.abs(seeds.nextLong() / 2))));
   }
 
   /** Right results for all numbers of ranks, in any order of steps, whatever the sizes. */

@@ -3,8 +3,6 @@ package org.nccl4j.device.cuda.window;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -16,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.cuda.NativeBuild;
+import org.nccl4j.device.cuda.HostKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
@@ -29,11 +27,14 @@ class ExpertDispatchTest {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
   @TempDir static Path folder;
+  private static HostKernels kernels;
 
   @BeforeAll
   static void compile() throws IOException {
-    for (String name :
-        List.of(
+    kernels =
+        HostKernels.in(
+            folder,
+            "experts",
             "expert.cuh",
             "expert_count.cuh",
             "expert_dispatch.cuh",
@@ -44,15 +45,8 @@ class ExpertDispatchTest {
             "launch.cuh",
             "layout.h",
             "types.h",
-            "wait.cuh")) {
-      Files.copy(NativeBuild.source("src/main/cuda/" + name), folder.resolve(name));
-    }
-    for (String name : List.of("expert_ranks.cc", "memory.cuh", "simt.h")) {
-      Files.copy(NativeBuild.source("src/test/c/experts/" + name), folder.resolve(name));
-    }
-    String program = folder.resolve("expert_ranks").toString();
-    String source = folder.resolve("expert_ranks.cc").toString();
-    NativeBuild.nvcc("-x", "c++", "-std=c++17", "-O1", "-o", program, source);
+            "wait.cuh");
+    kernels.compile("expert_ranks.cc", "expert_ranks", "-O1");
   }
 
   /** A run of some dispatches in a row. */
@@ -89,12 +83,9 @@ class ExpertDispatchTest {
       numbers.put("keptExperts", layout.keptExperts);
       numbers.put("keptWeights", layout.keptWeights);
       numbers.put("keptCount", layout.keptCount);
-      List<String> command = new ArrayList<>(List.of(folder.resolve("expert_ranks").toString()));
-      numbers.forEach((name, number) -> command.add(name + "=" + number));
-      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      assertEquals(0, process.waitFor(), () -> String.join(" ", command) + ": " + output);
-      assertEquals(Integer.toString(rounds), output.strip());
+      List<String> arguments = new ArrayList<>();
+      numbers.forEach((name, number) -> arguments.add(name + "=" + number));
+      assertEquals(Integer.toString(rounds), kernels.run("expert_ranks", arguments));
     }
   }
 
