@@ -432,7 +432,7 @@ class OperationDispatcherTest {
     return List.of(launch.send(), launch.recv());
   }
 
-  /** What is not planned like others, or not launched at all, ends what is launched together. */
+  /** An operation that is planned in another way, or not launched, divides the others. */
   @Test
   void otherOperationsAreLaunchedInTheirOrder() {
     kernels.together = 10;

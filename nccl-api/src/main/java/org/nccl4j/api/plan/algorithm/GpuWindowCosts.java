@@ -138,8 +138,8 @@ final class GpuWindowCosts {
   }
 
   /**
-   * What was measured of an operation. Between two ranks an operation with a root takes as long in
-   * lines as the one in which both ranks do what the busier does here.
+   * Finds the measurements of an operation. Between two ranks an operation with a root takes as
+   * long in lines as the one in which both ranks do what the busier does here.
    */
   private <V> TreeMap<Long, V> find(
       Map<String, TreeMap<Long, V>> measured, Operation operation, Algorithm algorithm) {
