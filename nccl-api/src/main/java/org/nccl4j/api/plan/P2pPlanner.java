@@ -156,12 +156,12 @@ final class P2pPlanner {
     return works;
   }
 
-  /** To and from other ranks, at most of all ranks. */
+  /** To and from other ranks, and the copy of a rank's own part; at most of all ranks. */
   private int messages(Operation operation) {
-    int others = Math.max(1, nRanks - 1);
+    int others = nRanks - 1;
     return switch (operation) {
-      case ALL_TO_ALL -> 2 * others;
-      case GATHER, SCATTER -> others;
+      case ALL_TO_ALL -> 2 * others + 1;
+      case GATHER, SCATTER -> others + 1;
       default -> BOTH_WAYS; // as in a group with others, whose sizes differ from rank to rank
     };
   }

@@ -1,13 +1,20 @@
 package org.nccl4j.api.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
@@ -24,11 +31,31 @@ class P2pPlannerTest {
   void fewBlocksSendLessInLines() {
     CtaLimits all = new CtaLimits(1, 64, 64);
     CtaLimits few = new CtaLimits(1, 24, 64);
-    for (Operation operation : new Operation[] {Operation.SEND, Operation.ALL_TO_ALL}) {
-      assertEquals(Protocol.LL128, protocol(all, operation, 8 << 20));
-      assertEquals(Protocol.SIMPLE, protocol(few, operation, 8 << 20));
-      assertEquals(Protocol.LL128, protocol(few, operation, 512 << 10), "12 channels of 48 KiB");
-      assertEquals(Protocol.SIMPLE, protocol(few, operation, 640 << 10));
+    Map<Operation, Integer> channels = Map.of(Operation.SEND, 12, Operation.ALL_TO_ALL, 8);
+    channels.forEach(
+        (operation, number) -> {
+          long most = number * (48L << 10);
+          assertEquals(Protocol.LL128, protocol(all, operation, 8 << 20));
+          assertEquals(Protocol.SIMPLE, protocol(few, operation, 8 << 20));
+          assertEquals(Protocol.LL128, protocol(few, operation, most), operation.toString());
+          assertEquals(Protocol.SIMPLE, protocol(few, operation, most + 1), operation.toString());
+        });
+  }
+
+  /** A block for each channel of its sends, its receives and the copy of a rank's own part. */
+  @Test
+  void anExchangeTakesAtMostTheLimitOfBlocks() {
+    for (int nRanks : new int[] {1, 2, 3, 4, 8}) {
+      FakeKernels kernels = new FakeKernels();
+      var costs =
+          new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
+      CtaLimits limits = new CtaLimits(1, 24, 64);
+      long shape = CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
+      new P2pPlanner(kernels, 0, nRanks, costs, AlgorithmFilter.ALL, limits).plan(shape, 1 << 20);
+      List<P2pWork> works = kernels.last().messages();
+      int own = works.stream().filter(w -> w.peer() == 0).findAny().orElseThrow().mostChannels();
+      int others = works.stream().filter(w -> w.peer() != 0).mapToInt(P2pWork::mostChannels).sum();
+      assertTrue(own + others > 12 && own + others <= 24, nRanks + " ranks: " + works);
     }
   }
 

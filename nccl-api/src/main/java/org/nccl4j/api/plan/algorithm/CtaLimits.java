@@ -116,7 +116,7 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
   /**
    * Most channels of each send and receive of an operation, at least 1; 0 for no limit.
    *
-   * @param messages to and from other ranks that a rank has at a time, at most
+   * @param messages that a rank has at a time, at most: to and from other ranks, and its own copy
    */
   public int channels(int messages) {
     int all = most(SPARING_CHANNELS);

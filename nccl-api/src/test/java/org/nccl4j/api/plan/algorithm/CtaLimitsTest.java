@@ -12,7 +12,7 @@ import org.nccl4j.operation.Protocol;
 /** The effect of limits of blocks on each kind of plan. */
 class CtaLimitsTest {
   private static final int SENDRECV = 2;
-  private static final int ALL_TO_ALL_OF_8 = 14;
+  private static final int ALL_TO_ALL_OF_8 = 15;
 
   @Test
   void nothingIsLimitedWhereNothingIsSet() {
