@@ -96,6 +96,22 @@ struct Share {
   __device__ __forceinline__ u32 step() const { return parts * 32; }
 };
 
+// Named barriers of a block: of a crew, and of all warps until the rows are known.
+constexpr int kCrewBarrier = 1;
+constexpr int kRowsBarrier = 2;
+
+// Warps of a block, one behind the other, that do some work beside the others.
+struct Crew {
+  u32 firstWarp, warps;
+
+  __device__ __forceinline__ u32 warp() const { return threadIdx.x / 32 - firstWarp; }
+  __device__ __forceinline__ bool mine() const { return warp() < warps; }  // of a warp in front it is larger
+  __device__ __forceinline__ u32 threads() const { return warps * 32; }
+  __device__ __forceinline__ u32 thread() const { return threadIdx.x - firstWarp * 32; }
+  // Of one crew of a block at most.
+  __device__ __forceinline__ void sync() const { barrierSync(kCrewBarrier, threads()); }
+};
+
 // Copies a warp's share of a row. Bytes are a multiple of 16.
 __device__ __forceinline__ void copyRow(char* to, const char* from, u32 bytes, Share share) {
   constexpr u32 kFlights = 4;

@@ -2,8 +2,9 @@
 //
 // A row is the first of its expert and source, and behind that the entry's place among its rank's entries of the
 // same expert. The sender knows that place, and how many entries each expert has from it. Every block counts all of
-// its rank's entries, and tells the same block of every rank: so a block looks only at lines that are its own, and
-// counts before its tokens are sent, while they are loaded. Messages go ahead of the tokens.
+// its rank's entries, and tells the same block of every rank: so a block looks only at lines that are its own.
+//
+// All of this is the work of a crew of the block's warps, each function that of all its threads.
 //
 // A message has lines of LL, so many for any call of an exchange: the rank's number of tokens; numbers of entries of
 // the receiver's experts; places of the entries of the block's tokens, of which those that are there are sent.
@@ -27,6 +28,8 @@ struct DispatchShared {
   u32 bases[NCCL4J_EXPERT_LOCAL / 32];  // rows of 32 experts
   u32 counts[NCCL4J_EXPERT_RANKS];      // tokens of each rank, kNobody before they are known
   u32 listed;
+  u32 dead;                             // whether the messages did not come
+  u32 rowsOf;                           // the number of the dispatch whose rows are known
   u32 batches, batchTokens;             // of combine: nccl4jExpertState
   u32 listedOf[NCCL4J_EXPERT_BATCHES];
   u32 places[kPlacesHere];              // nccl4jExpertArguments.places, if there is room
@@ -50,13 +53,13 @@ __device__ __forceinline__ bool isExpert(const nccl4jExpertArguments& a, int exp
   return expert >= 0 && expert < (int)a.nExperts;
 }
 
-// Before anything is counted. All threads.
-__device__ __forceinline__ void clear(const nccl4jExpertArguments& a, DispatchShared& s) {
-  for (u32 i = threadIdx.x; i < a.listCapacity; i += blockDim.x) placesOf(a, s)[i] = kNobody;
-  for (u32 i = threadIdx.x; i < a.nExperts; i += blockDim.x) s.cells[i] = 0;
-  if (threadIdx.x < NCCL4J_EXPERT_RANKS) s.counts[threadIdx.x] = kNobody;
-  if (threadIdx.x == 0) s.listed = 0;
-  __syncthreads();
+// Before anything is counted.
+__device__ __forceinline__ void clear(const nccl4jExpertArguments& a, DispatchShared& s, const Crew& crew) {
+  for (u32 i = crew.thread(); i < a.listCapacity; i += crew.threads()) placesOf(a, s)[i] = kNobody;
+  for (u32 i = crew.thread(); i < a.nExperts; i += crew.threads()) s.cells[i] = 0;
+  if (crew.thread() < NCCL4J_EXPERT_RANKS) s.counts[crew.thread()] = kNobody;
+  if (crew.thread() == 0) s.listed = s.dead = 0;
+  crew.sync();
 }
 
 // The lines of a message.
@@ -76,44 +79,44 @@ __device__ __forceinline__ u64 messageAt(const nccl4jExpertArguments& a, u64 hal
   return a.messages + ((half * a.comm.nRanks + source) * gridDim.x + blockIdx.x) * a.messageBytes;
 }
 
-// Counts this rank's entries of each expert, and those in front of each entry of this block's tokens. All threads.
-__device__ __forceinline__ void countEntries(const nccl4jExpertArguments& a, DispatchShared& s) {
+// Counts this rank's entries of each expert, and those in front of each entry of this block's tokens.
+__device__ __forceinline__ void countEntries(const nccl4jExpertArguments& a, DispatchShared& s, const Crew& crew) {
   constexpr u32 kRounds = 4;  // of which a thread's entries are loaded at once
   const int* experts = (const int*)a.experts;
-  const u32 entries = a.tokenCount * a.topK;
+  const u32 entries = a.tokenCount * a.topK, threads = crew.threads();
   u32* ahead = placesOf(a, s) + a.comm.rank * placesOfSource(a);
   u32 token = blockIdx.x * a.topK;  // the first entry of this block's next token
 #pragma unroll 1
-  for (u32 first = 0; first < entries; first += kRounds * blockDim.x) {
+  for (u32 first = 0; first < entries; first += kRounds * threads) {
     int x[kRounds];
 #pragma unroll
     for (u32 f = 0; f < kRounds; f++) {
-      const u32 mine = first + f * blockDim.x + threadIdx.x;
+      const u32 mine = first + f * threads + crew.thread();
       x[f] = mine < entries ? experts[mine] : -1;
     }
 #pragma unroll
     for (u32 f = 0; f < kRounds; f++) {
-      const u32 begin = first + f * blockDim.x, mine = begin + threadIdx.x, end = min(entries, begin + blockDim.x);
+      const u32 begin = first + f * threads, mine = begin + crew.thread(), end = min(entries, begin + threads);
       u32 counted = begin;
 #pragma unroll 1
       for (; token < end; token += gridDim.x * a.topK) {
         if (mine >= counted && mine < token && isExpert(a, x[f])) atomicAdd(s.cells + x[f], 1u);
-        __syncthreads();
-        for (u32 k = threadIdx.x; k < a.topK; k += blockDim.x) {
+        crew.sync();
+        for (u32 k = crew.thread(); k < a.topK; k += threads) {
           const int expert = experts[token + k];
           u32 sum = isExpert(a, expert) ? s.cells[expert] : 0;
 #pragma unroll 8
           for (u32 other = 0; other < k; other++) sum += experts[token + other] == expert;
           ahead[k] = sum;
         }
-        __syncthreads();
+        crew.sync();
         ahead += a.topK;
         counted = token;
       }
       if (mine >= counted && isExpert(a, x[f])) atomicAdd(s.cells + x[f], 1u);
     }
   }
-  __syncthreads();
+  crew.sync();
 }
 
 // The data of a line with places. False for one with an expert that does not exist: without this line no rank takes
@@ -137,15 +140,15 @@ __device__ __forceinline__ bool placesOfLine(const nccl4jExpertArguments& a, con
   return valid;
 }
 
-// Counts, and sends the messages. All threads.
+// Counts, and sends the messages.
 __device__ __forceinline__ void sendMessages(const nccl4jExpertArguments& a, DispatchShared& s, u64 half,
-                                             LineFlags flags) {
-  countEntries(a, s);
+                                             LineFlags flags, const Crew& crew) {
+  countEntries(a, s, crew);
   const MessageLines lines(a);
   const u32 each = lines.all(tokensOfBlock(a.tokenCount)), bits = 64 / a.countsOfLine;
   const u32* ahead = placesOf(a, s) + a.comm.rank * placesOfSource(a);
   const u64 at = messageAt(a, half, a.comm.rank);
-  for (u32 i = threadIdx.x; i < each * a.comm.nRanks; i += blockDim.x) {
+  for (u32 i = crew.thread(); i < each * a.comm.nRanks; i += crew.threads()) {
     const u32 to = inTurn(a, i / each), line = i % each;
     u64 data = 0;
     if (line == 0) {
@@ -160,13 +163,13 @@ __device__ __forceinline__ void sendMessages(const nccl4jExpertArguments& a, Dis
     }
     storeLine(peer(a, to, at + 16ull * line), data, flags);
   }
-  __syncthreads();
+  crew.sync();
 }
 
 // Keeps the experts and the weights of this block's tokens for combine, and reports experts that do not exist.
-__device__ __forceinline__ void keepEntries(const nccl4jExpertArguments& a) {
+__device__ __forceinline__ void keepEntries(const nccl4jExpertArguments& a, const Crew& crew) {
   const u32 entries = tokensOfBlock(a.tokenCount) * a.topK;
-  for (u32 i = threadIdx.x; i < entries; i += blockDim.x) {
+  for (u32 i = crew.thread(); i < entries; i += crew.threads()) {
     const u32 entry = (blockIdx.x + i / a.topK * gridDim.x) * a.topK + i % a.topK;
     const int expert = ((const int*)a.experts)[entry];
     if (expert != -1 && !isExpert(a, expert))
@@ -174,7 +177,7 @@ __device__ __forceinline__ void keepEntries(const nccl4jExpertArguments& a) {
     ((int*)a.keptExperts)[entry] = expert;
     ((float*)a.keptWeights)[entry] = ((const float*)a.weights)[entry];
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) *(u32*)a.keptCount = a.tokenCount;
+  if (blockIdx.x == 0 && crew.thread() == 0) *(u32*)a.keptCount = a.tokenCount;
 }
 
 // Reads the messages to this block.
@@ -209,17 +212,16 @@ class Messages {
   bool dead_ = false;
 };
 
-// Waits for the messages of all ranks. The last warps, which have the fewest tokens to send, take the first lines.
-// All threads. False if it has given up.
-__device__ __forceinline__ bool takeMessages(const nccl4jExpertArguments& a, DispatchShared& s, u64 half,
-                                             LineFlags flags) {
+// Waits for the messages of all ranks.
+__device__ __forceinline__ void takeMessages(const nccl4jExpertArguments& a, DispatchShared& s, u64 half,
+                                             LineFlags flags, const Crew& crew) {
   const MessageLines lines(a);
-  const u32 lane = threadIdx.x % 32, warps = blockDim.x / 32, bits = 64 / a.countsOfLine;
+  const u32 lane = threadIdx.x % 32, bits = 64 / a.countsOfLine;
   const u32 each = lines.all(a.blockTokens) - 1, all = each * a.comm.nRanks;
   volatile u32* counts = s.counts;
   Messages messages(a, half, flags);
 #pragma unroll 1
-  for (u32 first = (warps - 1 - threadIdx.x / 32) * 32; first < 32 + all; first += blockDim.x) {
+  for (u32 first = crew.warp() * 32; first < 32 + all; first += crew.threads()) {
     // A warp with nothing else has the lines with the numbers of tokens: others wait until these are known.
     const bool heads = first == 0;
     const u32 i = heads ? lane : first - 32 + lane;
@@ -245,7 +247,8 @@ __device__ __forceinline__ bool takeMessages(const nccl4jExpertArguments& a, Dis
       for (u32 h = 0; h < kLinePlaces && k + h < a.topK; h++) its[k + h] = (u32)(data >> 32 * h);
     }
   }
-  return __syncthreads_and(!messages.dead());
+  if (messages.dead()) s.dead = 1;
+  crew.sync();
 }
 
 __device__ __forceinline__ u32 sumUpTo(u32 x) {
@@ -259,11 +262,11 @@ __device__ __forceinline__ u32 sumUpTo(u32 x) {
 
 // Finds each expert's first row, and the rows in front of each source's. Each block stores the counts of some
 // experts.
-__device__ __forceinline__ void addCounts(const nccl4jExpertArguments& a, DispatchShared& s) {
+__device__ __forceinline__ void addCounts(const nccl4jExpertArguments& a, DispatchShared& s, const Crew& crew) {
   constexpr u32 kFlights = 8;
   const u32 nRanks = a.comm.nRanks, padded = (a.localExperts + 31) / 32 * 32;
 #pragma unroll 1
-  for (u32 e = threadIdx.x; e < padded; e += blockDim.x) {
+  for (u32 e = crew.thread(); e < padded; e += crew.threads()) {
     const bool stores = e % gridDim.x == blockIdx.x;
     u32 sum = 0;
 #pragma unroll 1
@@ -285,9 +288,9 @@ __device__ __forceinline__ void addCounts(const nccl4jExpertArguments& a, Dispat
   }
 }
 
-// Chooses the batches of combine: one if a block has few tokens. All threads, before a barrier.
-__device__ __forceinline__ void chooseBatches(const nccl4jExpertArguments& a, DispatchShared& s) {
-  if (threadIdx.x != 0) return;
+// Chooses the batches of combine: one if a block has few tokens. Before a barrier.
+__device__ __forceinline__ void chooseBatches(const nccl4jExpertArguments& a, DispatchShared& s, const Crew& crew) {
+  if (crew.thread() != 0) return;
   u32 most = 0;
 #pragma unroll 1
   for (int source = 0; source < a.comm.nRanks; source++) most = max(most, s.counts[source]);
@@ -300,7 +303,8 @@ __device__ __forceinline__ void chooseBatches(const nccl4jExpertArguments& a, Di
 // The rows of entries whose places are known. All lanes of a warp.
 class Rows {
  public:
-  __device__ __forceinline__ Rows(const nccl4jExpertArguments& a, DispatchShared& s) : a_(a), s_(s) {
+  __device__ __forceinline__ Rows(const nccl4jExpertArguments& a, DispatchShared& s, const Crew& crew)
+      : a_(a), s_(s), crew_(crew) {
     const u32 lane = threadIdx.x % 32, its = lane < (a.localExperts + 31) / 32 ? s.bases[lane] : 0;
     const u32 upTo = sumUpTo(its);
     base_ = upTo - its;
@@ -310,30 +314,22 @@ class Rows {
   // The first row of an expert, 32 of them a warp; behind the last all rows.
   __device__ __forceinline__ void storeOffsets() const {
     int* offsets = (int*)a_.offsets;
-    for (u32 e = threadIdx.x / 32 * 32; e < a_.localExperts; e += blockDim.x) {
+    for (u32 e = crew_.warp() * 32; e < a_.localExperts; e += crew_.threads()) {
       const u32 base = __shfl_sync(~0u, base_, e / 32), mine = e + threadIdx.x % 32;
       if (mine < a_.localExperts) offsets[mine] = base + s_.first[mine];
     }
-    if (threadIdx.x == 0) offsets[a_.localExperts] = all_;
+    if (crew_.thread() == 0) offsets[a_.localExperts] = all_;
   }
 
-  // Notes and lists the rows of this block's entries, one batch behind the other. All threads.
-  __device__ __forceinline__ void keep() const {
-    const u32 ofSource = placesOfSource(a_), ofBatch = s_.batchTokens * a_.topK, nRanks = a_.comm.nRanks;
+  // Notes the rows of this block's entries in their places.
+  __device__ __forceinline__ void note() const {
+    const u32 ofSource = placesOfSource(a_), all = ofSource * a_.comm.nRanks;
 #pragma unroll 1
-    for (u32 batch = 0; batch < s_.batches; batch++) {
-#pragma unroll 1
-      for (u32 first = threadIdx.x / 32 * 32; first < ofBatch * nRanks; first += blockDim.x) {
-        const u32 i = first + threadIdx.x % 32, of = batch * ofBatch + i % ofBatch;
-        const bool any = i < ofBatch * nRanks && of < ofSource;
-        const u32 source = any ? inTurn(a_, i / ofBatch) : 0;
-        const u32 place = any ? placesOf(a_, s_)[source * ofSource + of] : kNobody;
-        const u32 mine = row(source, place);
-        if (place != kNobody) keepRow(source, of, mine);
-      }
-      __syncthreads();
-      if (threadIdx.x == 0) s_.listedOf[batch] = s_.listed;
-      __syncthreads();
+    for (u32 first = crew_.warp() * 32; first < all; first += crew_.threads()) {
+      const u32 i = first + threadIdx.x % 32;
+      const u32 place = i < all ? placesOf(a_, s_)[i] : kNobody;
+      const u32 mine = row(i / ofSource, place);
+      if (place != kNobody) placesOf(a_, s_)[i] = mine < a_.rows ? mine : kNobody;
     }
   }
 
@@ -345,31 +341,54 @@ class Rows {
     return base + s_.first[local] + rowsOf(a_, s_, source)[local] + place % (1 << kAheadBits);
   }
 
-  // Notes the row of an entry of this block, and lists it with its entry for combine.
-  __device__ __forceinline__ void keepRow(u32 source, u32 of, u32 row) const {
-    if (row >= a_.rows) row = kNobody;
-    placesOf(a_, s_)[source * placesOfSource(a_) + of] = row;
-    if (row == kNobody) return;
-    const u32 token = of / a_.topK * gridDim.x + blockIdx.x;
-    const u32 entry = (source * a_.maxTokens + token) * a_.topK + of % a_.topK;
-    listOf(a_)[atomicAdd(&s_.listed, 1u)] = (u64)row << 32 | entry;
-  }
-
   const nccl4jExpertArguments& a_;
   DispatchShared& s_;
+  const Crew& crew_;
   u32 base_, all_;
 };
 
-// Finds the rows of this block's entries. All threads. False if it has given up.
-__device__ __forceinline__ bool findRows(const nccl4jExpertArguments& a, DispatchShared& s, u64 half, LineFlags flags) {
-  if (!takeMessages(a, s, half, flags)) return false;
-  chooseBatches(a, s);
-  addCounts(a, s);
-  __syncthreads();
-  const Rows rows(a, s);
+// Finds the rows of this block's entries.
+__device__ __forceinline__ void findRows(const nccl4jExpertArguments& a, DispatchShared& s, const Crew& crew) {
+  if (s.dead) return;
+  chooseBatches(a, s, crew);
+  addCounts(a, s, crew);
+  crew.sync();
+  const Rows rows(a, s, crew);
+  rows.note();
   if (blockIdx.x == 0) rows.storeOffsets();
-  rows.keep();
-  return true;
+}
+
+// Lets the block's other warps, which wait at kRowsBarrier, go on: the rows are known, or will not be.
+__device__ __forceinline__ void tellRows(DispatchShared& s, u64 number, const Crew& crew) {
+  crew.sync();
+  if (crew.thread() == 0) *(volatile u32*)&s.rowsOf = (u32)number;
+  barrierArrive(kRowsBarrier, blockDim.x);
+}
+
+// Whether a warp can go to that barrier without a wait. A wrong yes, of memory that was not cleared yet, makes it wait
+// there.
+__device__ __forceinline__ bool rowsKnown(DispatchShared& s, u64 number) {
+  return *(volatile u32*)&s.rowsOf == (u32)number;
+}
+
+// Lists the rows of this block's entries for combine, one batch behind the other.
+__device__ __forceinline__ void listRows(const nccl4jExpertArguments& a, DispatchShared& s, const Crew& crew) {
+  const u32 ofSource = placesOfSource(a), ofBatch = s.batchTokens * a.topK, all = ofBatch * a.comm.nRanks;
+#pragma unroll 1
+  for (u32 batch = 0; batch < s.batches; batch++) {
+#pragma unroll 1
+    for (u32 i = crew.thread(); i < all; i += crew.threads()) {
+      const u32 of = batch * ofBatch + i % ofBatch, source = inTurn(a, i / ofBatch);
+      const u32 row = of < ofSource ? placesOf(a, s)[source * ofSource + of] : kNobody;
+      if (row == kNobody) continue;
+      const u32 token = of / a.topK * gridDim.x + blockIdx.x;
+      const u32 entry = (source * a.maxTokens + token) * a.topK + of % a.topK;
+      listOf(a)[atomicAdd(&s.listed, 1u)] = (u64)row << 32 | entry;
+    }
+    crew.sync();
+    if (crew.thread() == 0) s.listedOf[batch] = s.listed;
+    crew.sync();
+  }
 }
 
 }  // namespace experts

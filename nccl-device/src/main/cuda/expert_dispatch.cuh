@@ -1,4 +1,4 @@
-// Dispatch. Each rank sends a token once to every rank that has one of the token's experts, and ahead of the tokens
+// Dispatch. Each rank sends a token once to every rank that has one of the token's experts, and beside the tokens
 // what the receivers need to compute the tokens' rows, in the order of local expert, source rank, token and k. The
 // receiver takes a token from the staging area once, and stores it to all of its rows. So data cross the links once,
 // in one flight, no counts have to be exchanged first, and no block waits for more than the same block of the others.
@@ -11,54 +11,101 @@
 namespace nccl4j {
 namespace experts {
 
-// Takes this block's tokens from the staging area, its own rank's first.
+// A place for quads of tokens that arrive: of a source rank, this block's token of a number, and the first quad.
+struct Item {
+  u32 source, at, quad;
+};
+
+// Takes this block's tokens from the staging area, its own rank's last. Each warp looks for its first quads while the
+// rows are not known yet: those that it finds wait in registers.
 template <Wire WIRE>
-__device__ __forceinline__ void takeTokens(const nccl4jExpertArguments& a, u64 half, u64 number,
-                                           DispatchShared& s) {
-  const u32 quads = quadsOf(a.wireRow / 16), warps = blockDim.x / 32;
-  u32 tokens = 0;
-#pragma unroll 1
-  for (int source = 0; source < a.comm.nRanks; source++) tokens += tokensOfBlock(s.counts[source]);
-  const u32 each = quadsAtOnce(tokens * quads), parts = (quads + each - 1) / each;
-  const u32* rows = placesOf(a, s);
+__device__ __forceinline__ void takeTokens(const nccl4jExpertArguments& a, DispatchShared& s, u64 half, u64 number,
+                                           const Crew& counters) {
+  const u32 quads = quadsOf(a.wireRow / 16), warps = blockDim.x / 32, nRanks = a.comm.nRanks;
+  const u32 each = quadsAtOnce(a.blockTokens * nRanks * quads, warps), parts = (quads + each - 1) / each;
+  const u32 ofSource = a.blockTokens * parts;
+  Arriving<WIRE> arriving(a, number);
+  auto find = [&](u32 item) {
+    const u32 rest = item % ofSource;
+    return Item{inTurn(a, item / ofSource), rest / parts, rest % parts * each};
+  };
+  auto begin = [&](const Item& item) {
+    const u64 staged = stagedAt(a, half, item.source, blockIdx.x + item.at * gridDim.x);
+    arriving.begin(own(a, staged), item.quad, min(each, quads - item.quad));
+  };
+  const bool counts = counters.mine();
+  if (counts) takeMessages(a, s, half, LineFlags((u32)number, kMessageSignature), counters);
+  u32 next = threadIdx.x / 32;
+  Item item = find(next);
+  bool begun = next < ofSource * nRanks, there = false;
+  if (begun) begin(item);
+  if (counts) {
+    findRows(a, s, counters);
+    tellRows(s, number, counters);
+  } else {
+    while (begun && !there && !rowsKnown(s, number)) there = arriving.look();
+    barrierSync(kRowsBarrier, blockDim.x);
+  }
+  if (s.dead) return;
   Patience patience(a.comm);
-  int source = a.comm.rank;
-  u32 ahead = 0;  // tokens of the sources in front
+  bool dead = false;
 #pragma unroll 1
-  for (u32 item = threadIdx.x / 32; item < tokens * parts; item += warps) {
-    u32 at = item / parts - ahead;
-#pragma unroll 1
-    for (u32 its; at >= (its = tokensOfBlock(s.counts[source])); at -= its) {
-      ahead += its;
-      source = source + 1 < a.comm.nRanks ? source + 1 : 0;
-    }
-    const u32 quad = item % parts * each;
-    const u32* its = rows + (source * placesOfSource(a) + at * a.topK);
-    auto rowsFrom = [&](u32 k) {
+  while (next < ofSource * nRanks) {
+    const u32* its = placesOf(a, s) + (item.source * placesOfSource(a) + item.at * a.topK);
+    auto rowOf = [&](u32 k) {
       k += threadIdx.x % 32;
       return k < a.topK ? its[k] : kNobody;
     };
-    const char* from = own(a, stagedAt(a, half, source, blockIdx.x + at * gridDim.x));
-    if (!takeQuads<WIRE>(a, from, quad, min(each, quads - quad), number, source, patience, rowsFrom)) return;
+    bool none = true;
+#pragma unroll 1
+    for (u32 k = 0; k < a.topK; k += 32) none &= rowOf(k) == kNobody;
+    if (!__all_sync(~0u, none)) {  // it was sent here
+      if (!begun) begin(item);
+      u32 looks = 0;
+#pragma unroll 1
+      while (!there && !(there = arriving.look()) && !dead) {
+        dead = __any_sync(~0u, patience.exhausted(item.source, blockIdx.x, 0, number));
+        if (++looks > kEagerLooks) __nanosleep(kPause);
+      }
+      if (dead) break;
+#pragma unroll 1
+      for (u32 k = 0; k < a.topK; k += 32) {
+        const u32 mine = rowOf(k);
+#pragma unroll 1
+        for (u32 left = __ballot_sync(~0u, mine != kNobody); left != 0; left &= left - 1)
+          arriving.store(__shfl_sync(~0u, mine, __ffs(left) - 1), min(each, quads - item.quad));
+      }
+    }
+    next += warps;
+    item = find(next);
+    begun = there = false;
   }
+  if (counts) listRows(a, s, counters);
 }
 
+// A quarter of a block's warps send tokens, while the others count entries and send and take messages. More that send
+// would fill the multiprocessor's way to memory with stores, which all loads then wait behind.
 template <class T, Wire WIRE>
 __device__ __forceinline__ void dispatch(const nccl4jExpertArguments& a, DispatchShared& s) {
   awaitPredecessor();
   admitSuccessor();
-  clear(a, s);
   const u64 number = state(a)->dispatches + 1, half = number & 1;
-  const LineFlags flags((u32)number, kMessageSignature);
-  if (a.parts & EXPERT_SEND) {
-    sendTokens<T, WIRE>(a, half, number, [&] { sendMessages(a, s, half, flags); });
-    keepEntries(a);
-    if (!a.wholeLines) tellAll(a, a.dispatchFlags, number);
+  const u32 warps = blockDim.x / 32, sending = max(1u, warps / 4), counting = max(1u, warps - sending);
+  const Crew senders{0, sending}, counters{warps - counting, counting};  // of a single warp it is in both
+  const bool sends = a.parts & EXPERT_SEND, receives = a.parts & EXPERT_RECEIVE;
+  if (counters.mine()) {
+    clear(a, s, counters);
+    if (sends) sendMessages(a, s, half, LineFlags((u32)number, kMessageSignature), counters);
   }
-  if (!(a.parts & EXPERT_RECEIVE)) return;
-  if (!findRows(a, s, half, flags)) return;
-  if (!a.wholeLines) awaitAll(a, a.dispatchFlags, number);
-  takeTokens<WIRE>(a, half, number, s);
+  if (sends && senders.mine()) sendTokens<T, WIRE>(a, half, number, senders);
+  if (sends && counters.mine()) keepEntries(a, counters);
+  if (!a.wholeLines) {
+    if (sends) tellAll(a, a.dispatchFlags, number);
+    if (receives) awaitAll(a, a.dispatchFlags, number);
+  }
+  if (!receives) return;
+  takeTokens<WIRE>(a, s, half, number, counters);
+  if (s.dead) return;
   __syncthreads();
   if (threadIdx.x == 0) {
     state(a)->dispatches = number;

@@ -51,17 +51,23 @@ __device__ __forceinline__ u64 shuffled(u64 x, u32 from) {
 // Quads that a warp moves at once: as many as leave work for all warps.
 constexpr u32 kFlights = 4;
 
-__device__ __forceinline__ u32 quadsAtOnce(u32 all, u32 most = kFlights) {
-  return min(most, max(1u, all / (blockDim.x / 32)));
+__device__ __forceinline__ u32 quadsAtOnce(u32 all, u32 warps, u32 most = kFlights) {
+  return min(most, max(1u, all / warps));
 }
 
-// The ranks that have experts of a token, in turn. All lanes of a warp.
-__device__ __forceinline__ u32 targetsOf(const nccl4jExpertArguments& a, u32 token) {
-  u32 targets = 0;
+// The expert of a token's entry, or none if there is no such entry.
+__device__ __forceinline__ int expertOf(const nccl4jExpertArguments& a, u32 token, u32 k) {
+  return k < a.topK ? ((const int*)a.experts)[token * a.topK + k] : -1;
+}
+
+// The ranks that have experts of a token, in turn. All lanes of a warp, with the experts of its first entries.
+__device__ __forceinline__ u32 targetsOf(const nccl4jExpertArguments& a, u32 token, int expert) {
+  u32 targets = 0, k = threadIdx.x % 32;
 #pragma unroll 1
-  for (u32 k = threadIdx.x % 32; k < a.topK; k += 32) {
-    const int expert = ((const int*)a.experts)[token * a.topK + k];
+  while (k < a.topK) {
     if (expert >= 0 && expert < (int)a.nExperts) targets |= 1u << (u32)expert / a.localExperts;
+    k += 32;
+    expert = expertOf(a, token, k);
   }
   targets = orOfWarp(targets);
   const u32 nRanks = a.comm.nRanks, next = a.comm.rank + 1;
@@ -120,28 +126,29 @@ struct Source<T, Wire::FP8> {
   }
 };
 
-// Sends this block's tokens. Calls meanwhile() while the first are loaded.
-template <class T, Wire WIRE, class F>
-__device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 half, u64 number, F meanwhile) {
+// Sends this block's tokens.
+template <class T, Wire WIRE>
+__device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 half, u64 number, const Crew& crew) {
   using From = Source<T, WIRE>;
   const Lane lane;
   const u32 packs = a.wireRow / 16, quads = quadsOf(packs), tokens = tokensOfBlock(a.tokenCount);
-  const u32 each = quadsAtOnce(tokens * quads, From::kFlights), parts = (quads + each - 1) / each;
-  u32 item = threadIdx.x / 32, token, first, end;
+  const u32 each = quadsAtOnce(tokens * quads, crew.warps, From::kFlights), parts = (quads + each - 1) / each;
+  u32 item = crew.warp(), token, first, end;
+  int expert;
   From from;
   auto load = [&] {
     if (item >= tokens * parts) return false;
     token = blockIdx.x + item / parts * gridDim.x;
     first = item % parts * each;
     end = min(quads, first + each);
+    expert = expertOf(a, token, threadIdx.x % 32);
     from.load((const char*)a.send + (u64)token * a.rowBytes, first, end, packs);
     return true;
   };
   bool any = load();
-  meanwhile();
 #pragma unroll 1
   while (any) {
-    const u32 targets = targetsOf(a, token);
+    const u32 targets = targetsOf(a, token, expert);
     const u64 to = stagedAt(a, half, a.comm.rank, token);
 #pragma unroll
     for (u32 f = 0; f < From::kFlights; f++) {
@@ -156,64 +163,71 @@ __device__ __forceinline__ void sendTokens(const nccl4jExpertArguments& a, u64 h
         __syncwarp();
       }
     }
-    item += blockDim.x / 32;
+    item += crew.warps;
     any = load();
   }
 }
 
-// Waits for lines of a token and stores them to its rows, of which rowsFrom(k) has those from k on, one for each
-// lane. All lanes of a warp. False if it has given up.
-template <Wire WIRE, class RowsFrom>
-__device__ __forceinline__ bool takeQuads(const nccl4jExpertArguments& a, const char* from, u32 first, u32 quads,
-                                          u64 number, int source, Patience& patience, RowsFrom rowsFrom) {
-  const Lane lane;
-  const u32 packs = a.wireRow / 16, groups = a.hidden / NCCL4J_EXPERT_GROUP;
-  Pack x[kFlights];
-  auto load = [&] {
-    bool late = false;
+// Quads of a token that arrive at this rank. All lanes of a warp.
+template <Wire WIRE>
+class Arriving {
+ public:
+  __device__ __forceinline__ Arriving(const nccl4jExpertArguments& a, u64 number) : a_(a), number_(number) {}
+
+  // Begins to load quads of a token whose lines begin at a place of the window.
+  __device__ __forceinline__ void begin(const char* from, u32 first, u32 quads) {
+    from_ = from;
+    first_ = first;
+    wanted_ = (1u << quads) - 1;
+    load();
+  }
+
+  // Whether all are there. Loads those again that are not.
+  __device__ __forceinline__ bool look() {
+    u32 late = 0;
+#pragma unroll
+    for (u32 f = 0; f < kFlights; f++)
+      if (wants(f) && lane_.flags() && x_[f].hi != number_) late |= 1u << f;
+    wanted_ = orOfWarp(late);
+    load();
+    return wanted_ == 0;
+  }
+
+  // Stores those of a number to a row.
+  __device__ __forceinline__ void store(u64 row, u32 quads) const {
+    const u32 packs = a_.wireRow / 16, groups = a_.hidden / NCCL4J_EXPERT_GROUP;
+    char* to = (char*)a_.received + row * a_.wireRow;
 #pragma unroll
     for (u32 f = 0; f < kFlights; f++) {
-      if (f >= quads || lane.begin(first + f) >= packs) continue;
-      x[f] = loadPack(from + lane.offset(first + f));
-      late |= lane.flags() && x[f].hi != number;
-    }
-    return late;
-  };
-  bool late = load();  // on its way while the rows are found
-  u32 mine = rowsFrom(0);
-  bool none = mine == kNobody;
-  for (u32 k = 32; k < a.topK; k += 32) none &= rowsFrom(k) == kNobody;
-  if (__all_sync(~0u, none)) return true;  // it was not sent here
-  u32 looks = 0;
-#pragma unroll 1
-  while (__any_sync(~0u, late)) {
-    if (__any_sync(~0u, patience.exhausted(source, blockIdx.x, 0, number))) return false;
-    if (++looks > kEagerLooks) __nanosleep(kPause);
-    late = load();
-  }
-#pragma unroll 1
-  for (u32 k = 0;;) {
-#pragma unroll 1
-    for (u32 left = __ballot_sync(~0u, mine != kNobody); left != 0; left &= left - 1) {
-      const u64 row = __shfl_sync(~0u, mine, __ffs(left) - 1);
-      char* to = (char*)a.received + row * a.wireRow;
-#pragma unroll
-      for (u32 f = 0; f < kFlights; f++) {
-        if (f >= quads) break;
-        const u32 pack = lane.pack(first + f);
-        if (!lane.flags()) {
-          if (pack < packs) storeData(to + pack * 16, x[f]);
-        } else if (WIRE == Wire::FP8) {
-          const u32 group = firstGroup(first + f) + lane.line;
-          if (group < groups) ((float*)a.scales)[row * groups + group] = __uint_as_float((u32)x[f].lo);
-        }
+      if (f >= quads) break;
+      const u32 pack = lane_.pack(first_ + f);
+      if (!lane_.flags()) {
+        if (pack < packs) storeData(to + pack * 16, x_[f]);
+      } else if (WIRE == Wire::FP8) {
+        const u32 group = firstGroup(first_ + f) + lane_.line;
+        if (group < groups) ((float*)a_.scales)[row * groups + group] = __uint_as_float((u32)x_[f].lo);
       }
     }
-    k += 32;
-    if (k >= a.topK) return true;
-    mine = rowsFrom(k);
   }
-}
+
+ private:
+  __device__ __forceinline__ bool wants(u32 f) const {
+    return (wanted_ & 1u << f) && lane_.begin(first_ + f) < a_.wireRow / 16;
+  }
+
+  __device__ __forceinline__ void load() {
+#pragma unroll
+    for (u32 f = 0; f < kFlights; f++)
+      if (wants(f)) x_[f] = loadPack(from_ + lane_.offset(first_ + f));
+  }
+
+  const nccl4jExpertArguments& a_;
+  const u64 number_;
+  const Lane lane_;
+  Pack x_[kFlights];
+  const char* from_;
+  u32 first_, wanted_ = 0;
+};
 
 }  // namespace experts
 }  // namespace nccl4j

@@ -26,7 +26,7 @@ namespace simt {
 
 // Ends a wait of all of a group once each has come.
 struct Barrier {
-  unsigned size, come = 0, generation = 0;
+  unsigned size = 0, come = 0, generation = 0;
 };
 
 struct Warp {
@@ -52,6 +52,7 @@ struct Thread {
 struct Block {
   Dim index, threads, blocks;
   Barrier barrier;
+  Barrier named[16];  // of some of the warps
   int truths[2][2] = {};  // of a vote and the next: the threads, and those that said yes
   unsigned votes = 0;
   std::vector<Warp> warps;
@@ -70,13 +71,16 @@ inline void giveWay() {
   if (_setjmp(current->place) == 0) _longjmp(scheduler, 1);
 }
 
+inline void come(Barrier& barrier) {
+  if (++barrier.come < barrier.size) return;
+  barrier.come = 0;
+  barrier.generation++;
+}
+
 inline void wait(Barrier& barrier) {
   current->waits = &barrier;
   current->generation = barrier.generation;
-  if (++barrier.come == barrier.size) {
-    barrier.come = 0;
-    barrier.generation++;
-  }
+  come(barrier);
   giveWay();
   current->waits = nullptr;
 }
@@ -165,8 +169,18 @@ inline int vote(bool yes) {
 #define blockDim (simt::current->block->threads)
 #define gridDim (simt::current->block->blocks)
 
+// Barriers of some of the warps.
+inline void barrierSync(int id, int threads) {
+  simt::Barrier& barrier = simt::current->block->named[id];
+  barrier.size = threads;
+  simt::wait(barrier);
+}
+inline void barrierArrive(int id, int threads) {
+  simt::Barrier& barrier = simt::current->block->named[id];
+  barrier.size = threads;
+  simt::come(barrier);
+}
 inline void __syncthreads() { simt::wait(simt::current->block->barrier); }
-inline int __syncthreads_and(int yes) { return simt::vote(yes) == (int)blockDim.x; }
 inline int __syncthreads_or(int yes) { return simt::vote(yes) != 0; }
 inline void __syncwarp() { simt::exchange(0); }
 inline void __nanosleep(unsigned) { simt::giveWay(); }

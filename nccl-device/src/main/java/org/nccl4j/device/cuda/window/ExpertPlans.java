@@ -15,7 +15,10 @@ public final class ExpertPlans implements ExpertKernels {
   private static final String COMBINE = "nccl4j_combine";
   private static final int THREADS = 1024; // experts::kThreads
 
-  /** Threads of a block that has few rows, and mostly waits for them. */
+  /**
+   * Threads of a block that has few rows, and mostly waits for them. Beside it the next kernel's
+   * block finds room: with 640 threads a dispatch of 128 tokens took 2 us longer.
+   */
   private static final int FEW_THREADS = 512;
 
   private static final int FEW_ROWS = 8192;
