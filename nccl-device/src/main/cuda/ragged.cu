@@ -5,5 +5,6 @@ using namespace nccl4j;
 
 extern "C" __global__ void __launch_bounds__(ragged::kThreads)
     nccl4j_ragged(const __grid_constant__ nccl4jRaggedArguments a) {
-  ragged::exchange(a);
+  __shared__ ragged::Shared s;
+  ragged::exchange(a, s);
 }

@@ -15,8 +15,10 @@ typedef struct {
   uint64_t sendElements;     // that the send buffer has room for
   uint64_t window;           // rank 0's view of the memory that the other ranks write
   uint64_t stride;           // from one rank's view to the next's
-  uint64_t lines;            // offsets in the window: lines of 16 bytes, [source][nRanks + 1]: the source's counts,
-                             // then its sendElements
+  uint64_t counted;          // offsets in the window: lines of 16 bytes, two halves of [source][nRanks + 1]: the
+                             // source's counts, then its sendElements
+  uint64_t lines;            // two halves of [source][lineBytes / 8]: elements in lines
+  uint64_t lineBytes;        // most bytes of elements that go from one rank to another in lines; a multiple of 8
   uint64_t flags;            // uint64_t[blocks][NCCL4J_RAGGED_RANKS]: the last call for which that rank's block has
                              // stored all
   uint64_t received;         // elements by source rank; may lie in another window
@@ -28,7 +30,7 @@ typedef struct {
   uint32_t elementBytes;
   uint32_t wide;             // 1: counts and offsets are int64_t; 0: int32_t
   uint32_t gathers;          // 1: an all-gather
-  uint32_t pad;
+  uint32_t keepsCounts;      // 1: no rank writes into the memory of the counts
 } nccl4jRaggedArguments;
 
 #endif

@@ -116,15 +116,15 @@ public final class RaggedExchange implements AutoCloseable {
     try {
       checkTarget(state, of, target);
       results = RaggedResults.allocate(state.device(), of);
-      form = new Form(RaggedDirect.mostBlocks(state, of), false);
+      form = RaggedDirect.form(state, of);
     } catch (NcclException e) {
       lack = e;
     }
     try {
-      int blocks = agreement.reach(form, lack).blocks();
+      Form agreedForm = agreement.reach(form, lack);
       RaggedDelivery delivery =
-          blocks > 0
-              ? RaggedDirect.create(state, of, blocks, target, results)
+          agreedForm.blocks() > 0
+              ? RaggedDirect.create(state, of, agreedForm, target, results)
               : RaggedMessages.create(state, of, agreement, checks, target, results);
       return new RaggedExchange(state, sizes, target, checks, results, delivery);
     } catch (RuntimeException e) {

@@ -8,6 +8,7 @@ import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -36,54 +37,57 @@ public final class RaggedDirect implements RaggedDelivery {
   }
 
   /**
-   * The most blocks of this rank's kernel, which is loaded then; 0 if it has none, or if a rank's
-   * windows are out of reach.
+   * The best form of this rank's kernel, which is loaded then; without blocks if it has none, or if
+   * a rank's windows are out of reach.
    */
-  public static int mostBlocks(CommunicatorState state, RaggedKernels.Sizes sizes) {
-    return state.windows().team().size() == sizes.nRanks()
-        ? state.kernels().raggedKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
-        : 0;
+  public static Form form(CommunicatorState state, RaggedKernels.Sizes sizes) {
+    int blocks =
+        state.windows().team().size() == sizes.nRanks()
+            ? state.kernels().raggedKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
+            : 0;
+    return new Form(blocks, state.queue().allowsLines());
   }
 
   /**
    * Makes the window together with all other ranks.
    *
-   * @param blocks of the kernel, the same on all ranks
+   * @param form of the kernel, the same on all ranks
    * @param target the user's window for the received elements; null for memory of the exchange
    * @throws NcclException on all ranks, if one of them lacks memory or cannot map another's
    */
   public static RaggedDirect create(
       CommunicatorState state,
       RaggedKernels.Sizes sizes,
-      int blocks,
+      Form form,
       RegisteredWindow target,
       RaggedResults results) {
     RaggedKernels kernels = state.kernels().raggedKernels().orElseThrow();
-    long control = kernels.controlBytes(sizes, blocks);
+    long control = kernels.controlBytes(sizes, form);
     long shared = control + (target == null ? sizes.receivedBytes() : 0);
     KernelMemory memory =
         KernelMemory.make(
-            state.windows(), null, () -> new Bytes(shared, kernels.ownBytes(sizes, blocks)));
+            state.windows(), null, () -> new Bytes(shared, kernels.ownBytes(sizes, form)));
     try {
       WindowView view = memory.window().view();
-      RaggedKernels.Memory all =
-          new RaggedKernels.Memory(
-              view,
-              target == null ? control : first(target.view()) - first(view),
-              memory.own(),
-              results.counts(),
-              results.offsets());
       DeviceMemory received =
           target == null
               ? memory.shared().slice(control, sizes.receivedBytes())
               : target.memory().slice(0, sizes.receivedBytes());
+      RaggedKernels.Memory all =
+          new RaggedKernels.Memory(
+              view,
+              target == null ? control : first(target.view()) - first(view),
+              received,
+              memory.own(),
+              results.counts(),
+              results.offsets());
       RegisteredWindow of = target == null ? memory.window() : target;
       return new RaggedDirect(
           state,
           sizes.elementBytes(),
           memory,
           received,
-          state.raggedCalls(new RaggedCalls.Exchange(sizes, blocks, of, all)));
+          state.raggedCalls(new RaggedCalls.Exchange(sizes, form, of, all)));
     } catch (RuntimeException e) {
       memory.close();
       throw e;

@@ -100,6 +100,11 @@ public final class OperationDispatcher {
     return planner.keepsLines();
   }
 
+  /** As {@link Planner#allowsLines}. */
+  public boolean allowsLines() {
+    return planner.allowsLines();
+  }
+
   /** Bytes of the device's memory that quantised operations hold. Any thread. */
   public long quantisedBytes() {
     return quantised == null ? 0 : quantised.bytes();

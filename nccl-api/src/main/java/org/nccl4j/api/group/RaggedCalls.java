@@ -8,6 +8,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.RaggedKernels;
@@ -37,12 +38,12 @@ public final class RaggedCalls {
   /**
    * An exchange.
    *
-   * @param blocks of its kernel
+   * @param form of its kernel
    * @param received the window of the received elements
    */
   public record Exchange(
       RaggedKernels.Sizes sizes,
-      int blocks,
+      Form form,
       RegisteredWindow received,
       RaggedKernels.Memory memory) {}
 
@@ -55,7 +56,7 @@ public final class RaggedCalls {
           kernels
               .raggedKernels()
               .orElseThrow()
-              .prepare(exchange.sizes, exchange.blocks, exchange.memory);
+              .prepare(exchange.sizes, exchange.form, exchange.memory);
       return new RaggedCalls(launcher, kernels, exchange, plan);
     } finally {
       launcher.leave();

@@ -121,9 +121,17 @@ public final class Planner {
 
   /** True if the links between the ranks keep lines of LL128 whole, and NCCL_PROTO allows it. */
   public boolean keepsLines() {
-    Operation any = Operation.ALL_TO_ALL;
-    return costs.lineSendBytes(any) >= 0
-        && rules.filter.protocols(any, List.of(Protocol.values())).contains(Protocol.LL128);
+    return costs.lineSendBytes(Operation.ALL_TO_ALL) >= 0 && allows(Protocol.LL128);
+  }
+
+  /** True if NCCL_PROTO allows lines of LL in an all-to-all. */
+  public boolean allowsLines() {
+    return allows(Protocol.LL);
+  }
+
+  private boolean allows(Protocol protocol) {
+    List<Protocol> all = List.of(Protocol.values());
+    return rules.filter.protocols(Operation.ALL_TO_ALL, all).contains(protocol);
   }
 
   /** True if the space for windows is worth making before there is a window. */

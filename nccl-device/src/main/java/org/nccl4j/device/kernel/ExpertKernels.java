@@ -27,8 +27,8 @@ public interface ExpertKernels {
    * The form of an exchange's kernels, the same on all ranks.
    *
    * @param blocks of each kernel; 0 for no kernels
-   * @param wholeLines true if the links between the ranks keep 128 bytes whole that a warp stores
-   *     at once
+   * @param wholeLines true if data may go in lines: the links between the ranks keep those of the
+   *     kernels whole, and NCCL_PROTO allows them
    */
   record Form(int blocks, boolean wholeLines) {
     /** The form without kernels. */

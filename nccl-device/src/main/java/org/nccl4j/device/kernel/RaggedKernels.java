@@ -1,6 +1,7 @@
 package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.symmetric.WindowView;
 
 /**
@@ -33,15 +34,17 @@ public interface RaggedKernels {
    * Memory of an exchange on one rank.
    *
    * @param window begins with {@link #controlBytes}; zeros before any rank launches
-   * @param received where the received elements lie, in bytes from the begin of the window, also in
+   * @param place where the received elements lie, in bytes from the begin of the window, also in
    *     another window of the flat range; the same on all ranks
+   * @param received they as the user has them
    * @param own of {@link #ownBytes}; zeros
    * @param counts [nRanks]: elements received from each rank
    * @param offsets [nRanks + 1]: the first element from each rank, then all elements
    */
   record Memory(
       WindowView window,
-      long received,
+      long place,
+      DeviceMemory received,
       DeviceMemory own,
       DeviceMemory counts,
       DeviceMemory offsets) {}
@@ -52,18 +55,21 @@ public interface RaggedKernels {
    */
   int mostBlocks(Sizes sizes);
 
-  /** Bytes of a window by which the kernels of all ranks exchange counts and meet. */
-  long controlBytes(Sizes sizes, int blocks);
+  /**
+   * Bytes of a window by which the kernels of all ranks exchange counts and elements in lines, and
+   * meet.
+   */
+  long controlBytes(Sizes sizes, Form form);
 
   /** Bytes of a rank's own memory. */
-  long ownBytes(Sizes sizes, int blocks);
+  long ownBytes(Sizes sizes, Form form);
 
   /**
    * Prepares the kernel of one exchange.
    *
-   * @param blocks of the kernel, the same on all ranks
+   * @param form of the kernel, the same on all ranks; with lines if elements may go in lines
    */
-  Plan prepare(Sizes sizes, int blocks, Memory memory);
+  Plan prepare(Sizes sizes, Form form, Memory memory);
 
   /**
    * The plan of an exchange. What a method returns is launched before the next is called. By the

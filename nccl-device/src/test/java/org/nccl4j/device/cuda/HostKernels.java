@@ -27,12 +27,17 @@ public record HostKernels(Path folder) {
     for (String name : headers) {
       Files.copy(NativeBuild.source("src/main/cuda/" + name), folder.resolve(name));
     }
+    return new HostKernels(folder).with(standIns);
+  }
+
+  /** Copies another folder of src/test/c. */
+  public HostKernels with(String standIns) throws IOException {
     try (Stream<Path> files = Files.list(NativeBuild.source("src/test/c/" + standIns))) {
       for (Path file : files.toList()) {
         Files.copy(file, folder.resolve(file.getFileName()));
       }
     }
-    return new HostKernels(folder);
+    return this;
   }
 
   /** Compiles a program from one source. */

@@ -181,6 +181,68 @@ class RaggedGpuTest {
     }
   }
 
+  /** The counts of a call are those that the call before received, which this one overwrites. */
+  @Test
+  void countsThatACallOverwrites() throws Exception {
+    try (Ranks ranks = ranks()) {
+      int n = ranks.communicators.size();
+      int most = 20_000;
+      ranks.run(
+          (comm, stream) -> {
+            int me = comm.rank();
+            Device device = comm.device();
+            try (RaggedExchange exchange =
+                    RaggedExchange.create(comm, sizes(4, most, (long) n * most));
+                DeviceMemory send = device.allocate(4L * n * most);
+                DeviceMemory counts = device.allocate(8L * n)) {
+              ByteBuffer elements = ByteBuffer.allocate(4 * n * most);
+              elements.order(ByteOrder.nativeOrder());
+              for (int i = 0; i < n * most; i++) {
+                elements.putInt(i + me * 10_000_000);
+              }
+              send.write(0, elements.flip());
+              for (int round = 0; round < 20; round++) {
+                ByteBuffer numbers = ByteBuffer.allocate(8 * n).order(ByteOrder.nativeOrder());
+                for (int rank = 0; rank < n; rank++) {
+                  numbers.putLong(count(round, me, rank, most));
+                }
+                counts.write(0, numbers.flip());
+                exchange.allToAll(send, counts, stream);
+                for (int call = 0; call < 6; call++) {
+                  exchange.allToAll(send, exchange.receivedCounts(), stream);
+                }
+                stream.synchronize();
+                checkOverwritten(exchange, round, me, most);
+              }
+            }
+          });
+    }
+  }
+
+  private static int count(int round, int source, int target, int most) {
+    return (source * 7919 + target * 104_729 + round * 611_953) % (round % 2 == 0 ? most : 50);
+  }
+
+  /** After seven calls the counts are again those of the first. */
+  private static void checkOverwritten(RaggedExchange exchange, int round, int me, int most) {
+    int n = (int) exchange.receivedCounts().size() / 8;
+    ByteBuffer numbers = ByteBuffer.allocate(8 * n).order(ByteOrder.nativeOrder());
+    exchange.receivedCounts().read(0, numbers);
+    ByteBuffer read = ByteBuffer.allocate(4 * n * most).order(ByteOrder.nativeOrder());
+    exchange.received().read(0, read);
+    int at = 0;
+    for (int source = 0; source < n; source++) {
+      assertEquals(count(round, source, me, most), numbers.getLong(8 * source));
+      int first = 0;
+      for (int target = 0; target < me; target++) {
+        first += count(round, source, target, most);
+      }
+      for (int i = 0; i < count(round, source, me, most); i++) {
+        assertEquals(first + i + source * 10_000_000, read.getInt(4 * at++));
+      }
+    }
+  }
+
   @Test
   void aCountThatIsNotAllowedIsAnErrorOfAllRanks() throws Exception {
     assertFails(11, 1000, 100, "rank 0 has the count 11 for rank 0");

@@ -6,18 +6,21 @@ final class RaggedArguments {
   static final int SEND_ELEMENTS = 72;
   static final int WINDOW = 80;
   static final int STRIDE = 88;
-  static final int LINES = 96;
-  static final int FLAGS = 104;
-  static final int RECEIVED = 112;
-  static final int CALLS = 120;
-  static final int RECEIVED_COUNTS = 128;
-  static final int RECEIVED_OFFSETS = 136;
-  static final int MAX_COUNT = 144;
-  static final int MAX_RECEIVED = 152;
-  static final int ELEMENT_BYTES = 160;
-  static final int WIDE = 164;
-  static final int GATHERS = 168;
-  static final int SIZE = 176;
+  static final int COUNTED = 96;
+  static final int LINES = 104;
+  static final int LINE_BYTES = 112;
+  static final int FLAGS = 120;
+  static final int RECEIVED = 128;
+  static final int CALLS = 136;
+  static final int RECEIVED_COUNTS = 144;
+  static final int RECEIVED_OFFSETS = 152;
+  static final int MAX_COUNT = 160;
+  static final int MAX_RECEIVED = 168;
+  static final int ELEMENT_BYTES = 176;
+  static final int WIDE = 180;
+  static final int GATHERS = 184;
+  static final int KEEPS_COUNTS = 188;
+  static final int SIZE = 192;
 
   private RaggedArguments() {}
 }

@@ -5,14 +5,12 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.PlanContext;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.RaggedKernels;
 
 /** Prepares the kernel of exchanges by counts in device memory. */
 public final class RaggedPlans implements RaggedKernels {
-  /** NCCL4J_RAGGED_RANKS of ragged_layout.h. */
-  static final int RANKS = 32;
-
   private static final int THREADS = 512; // ragged::kThreads
 
   /** Blocks for which a multiprocessor has room at least: few blocks may come early. */
@@ -21,11 +19,8 @@ public final class RaggedPlans implements RaggedKernels {
   /** As many as of other kernels between windows, so that kernels find room beside each other. */
   private static final int MOST_BLOCKS = 64;
 
-  /** Received bytes for which there is one block more. */
-  private static final long BLOCK_BYTES = 16 << 10;
-
-  private static final int LINE_BYTES = 16;
-  private static final int ALIGNMENT = 128;
+  /** Received bytes for which there is one block more: each thread has a line of them. */
+  private static final long BLOCK_BYTES = 4 << 10;
 
   private final PlanContext context;
 
@@ -35,7 +30,7 @@ public final class RaggedPlans implements RaggedKernels {
 
   @Override
   public int mostBlocks(Sizes sizes) {
-    if (sizes.nRanks() > RANKS || !context.kernels().hasRagged()) {
+    if (sizes.nRanks() > RaggedLayout.RANKS || !context.kernels().hasRagged()) {
       return 0;
     }
     context.kernels().ragged(); // loads it
@@ -44,36 +39,30 @@ public final class RaggedPlans implements RaggedKernels {
   }
 
   @Override
-  public long controlBytes(Sizes sizes, int blocks) {
-    return flags(sizes) + aligned((long) Long.BYTES * RANKS * blocks);
-  }
-
-  /** The place of the flags in the window. In front of them are the lines. */
-  private static long flags(Sizes sizes) {
-    return aligned((long) LINE_BYTES * sizes.nRanks() * (sizes.nRanks() + 1));
-  }
-
-  private static long aligned(long bytes) {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  public long controlBytes(Sizes sizes, Form form) {
+    return RaggedLayout.of(sizes, form).bytes();
   }
 
   @Override
-  public long ownBytes(Sizes sizes, int blocks) {
-    return (long) Long.BYTES * blocks;
+  public long ownBytes(Sizes sizes, Form form) {
+    return (long) Long.BYTES * form.blocks();
   }
 
   @Override
-  public Plan prepare(Sizes sizes, int blocks, Memory memory) {
+  public Plan prepare(Sizes sizes, Form form, Memory memory) {
     return new Prepared(
         new CudaKernelPlan(
             context,
-            arguments(sizes, blocks, memory),
+            arguments(sizes, form, memory),
             context.kernels().ragged(),
-            new CudaKernelPlan.Shape(blocks, THREADS, TOGETHER),
-            new CudaKernelPlan.Needs(0, 0))); // the device knows the sizes of a call
+            new CudaKernelPlan.Shape(form.blocks(), THREADS, TOGETHER),
+            new CudaKernelPlan.Needs(0, 0)), // the device knows the sizes of a call
+        sizes,
+        memory);
   }
 
-  private Offheap arguments(Sizes sizes, int blocks, Memory memory) {
+  private Offheap arguments(Sizes sizes, Form form, Memory memory) {
+    RaggedLayout layout = RaggedLayout.of(sizes, form);
     Offheap arguments = context.offheap().take(RaggedArguments.SIZE);
     context.memory().putCommunicator(arguments);
     List<DeviceMemory> peers = memory.window().peers();
@@ -81,9 +70,11 @@ public final class RaggedPlans implements RaggedKernels {
     return arguments
         .putLong(RaggedArguments.WINDOW, first)
         .putLong(RaggedArguments.STRIDE, peers.size() == 1 ? 0 : peers.get(1).address() - first)
-        .putLong(RaggedArguments.LINES, 0)
-        .putLong(RaggedArguments.FLAGS, flags(sizes))
-        .putLong(RaggedArguments.RECEIVED, memory.received())
+        .putLong(RaggedArguments.COUNTED, layout.counted())
+        .putLong(RaggedArguments.LINES, layout.lines())
+        .putLong(RaggedArguments.LINE_BYTES, layout.lineBytes())
+        .putLong(RaggedArguments.FLAGS, layout.flags())
+        .putLong(RaggedArguments.RECEIVED, memory.place())
         .putLong(RaggedArguments.CALLS, memory.own().address())
         .putLong(RaggedArguments.RECEIVED_COUNTS, memory.counts().address())
         .putLong(RaggedArguments.RECEIVED_OFFSETS, memory.offsets().address())
@@ -94,24 +85,35 @@ public final class RaggedPlans implements RaggedKernels {
   }
 
   /** The plan of one exchange. A launch copies the arguments that were set before it. */
-  private record Prepared(CudaKernelPlan kernel) implements Plan {
+  private record Prepared(CudaKernelPlan kernel, Sizes sizes, Memory memory) implements Plan {
     @Override
     public KernelPlan allToAll(DeviceMemory counts, long room) {
-      return with(counts, room, 0);
+      return with(counts, sizes.nRanks(), room, 0);
     }
 
     @Override
     public KernelPlan allGather(DeviceMemory count, long room) {
-      return with(count, room, 1);
+      return with(count, 1, room, 1);
     }
 
-    private KernelPlan with(DeviceMemory counts, long room, int gathers) {
+    private KernelPlan with(DeviceMemory counts, int numbers, long room, int gathers) {
+      long bytes = (long) numbers * sizes.countBytes();
+      boolean kept =
+          !overlap(counts.address(), bytes, memory.received())
+              && !overlap(counts.address(), bytes, memory.counts())
+              && !overlap(counts.address(), bytes, memory.offsets());
       kernel
           .arguments()
           .putLong(RaggedArguments.COUNTS, counts.address())
           .putLong(RaggedArguments.SEND_ELEMENTS, room)
-          .putInt(RaggedArguments.GATHERS, gathers);
+          .putInt(RaggedArguments.GATHERS, gathers)
+          .putInt(RaggedArguments.KEEPS_COUNTS, kept ? 1 : 0);
       return kernel;
+    }
+
+    private static boolean overlap(long address, long bytes, DeviceMemory written) {
+      long apart = address - written.address();
+      return apart < written.size() && apart > -bytes;
     }
 
     @Override

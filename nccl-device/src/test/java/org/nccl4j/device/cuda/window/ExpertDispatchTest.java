@@ -33,19 +33,20 @@ class ExpertDispatchTest {
   static void compile() throws IOException {
     kernels =
         HostKernels.in(
-            folder,
-            "experts",
-            "expert.cuh",
-            "expert_count.cuh",
-            "expert_dispatch.cuh",
-            "expert_fp8.cuh",
-            "expert_layout.h",
-            "expert_lines.cuh",
-            "block_scale.cuh",
-            "launch.cuh",
-            "layout.h",
-            "types.h",
-            "wait.cuh");
+                folder,
+                "experts",
+                "expert.cuh",
+                "expert_count.cuh",
+                "expert_dispatch.cuh",
+                "expert_fp8.cuh",
+                "expert_layout.h",
+                "expert_lines.cuh",
+                "block_scale.cuh",
+                "launch.cuh",
+                "layout.h",
+                "types.h",
+                "wait.cuh")
+            .with("simt");
     kernels.compile("expert_ranks.cc", "expert_ranks", "-O1");
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.window;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -15,6 +16,7 @@ import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.RaggedKernels;
 
 /** Plans of ragged exchanges against the recording driver, and their arguments and the header. */
@@ -26,7 +28,7 @@ class RaggedPlansTest extends AgainstFakeCuda {
   void argumentsLieWhereTheHeaderSays() throws Exception {
     LayoutTest.compare(RaggedArguments.class, "ragged_layout.h", "nccl4jRaggedArguments");
     assertEquals(
-        Integer.toString(RaggedPlans.RANKS),
+        Integer.toString(RaggedLayout.RANKS),
         LayoutTest.run("ragged_layout.h", "printf(\"%d\", NCCL4J_RAGGED_RANKS);"));
   }
 
@@ -38,16 +40,24 @@ class RaggedPlansTest extends AgainstFakeCuda {
         DeviceMemory memory = ranks.devices.get(1).allocate(1 << 12)) {
       var communicator = ranks.communicators().get(1);
       RaggedKernels kernels = communicator.raggedKernels().orElseThrow();
-      assertEquals(1, kernels.mostBlocks(SIZES), "18000 bytes");
-      assertEquals(128 + 2 * 8 * 32, kernels.controlBytes(SIZES, 2));
-      assertEquals(16, kernels.ownBytes(SIZES, 2));
+      assertEquals(4, kernels.mostBlocks(SIZES), "18000 bytes");
+      Form form = new Form(2, /* wholeLines= */ true);
+      assertEquals(
+          256 + 2 * 8 * 32 + 2 * 2 * 2 * 12000, kernels.controlBytes(SIZES, form), "12000 bytes");
+      assertEquals(256 + 2 * 8 * 32, kernels.controlBytes(SIZES, new Form(2, false)));
+      assertEquals(16, kernels.ownBytes(SIZES, form));
       DeviceMemory offsets = memory.slice(64, 64);
       RaggedKernels.Plan plans =
           kernels.prepare(
               SIZES,
-              2,
+              form,
               new RaggedKernels.Memory(
-                  windows.sends.get(1), -4096, memory.slice(128, 16), memory, offsets));
+                  windows.sends.get(1),
+                  -4096,
+                  memory.slice(1024, 3072),
+                  memory.slice(128, 16),
+                  memory.slice(32, 16),
+                  offsets));
       DeviceMemory counts = memory.slice(256, 16);
       CudaKernelPlan plan = (CudaKernelPlan) plans.allGather(counts, 70);
       assertEquals(1, plan.arguments().getInt(RaggedArguments.GATHERS));
@@ -65,14 +75,47 @@ class RaggedPlansTest extends AgainstFakeCuda {
       assertEquals(12, arguments.getInt(RaggedArguments.ELEMENT_BYTES));
       assertEquals(-4096, arguments.getLong(RaggedArguments.RECEIVED));
       assertEquals(1500, arguments.getLong(RaggedArguments.MAX_RECEIVED));
+      assertEquals(12000, arguments.getLong(RaggedArguments.LINE_BYTES));
+      assertEquals(256 + 2 * 8 * 32, arguments.getLong(RaggedArguments.LINES));
       assertEquals(offsets.address(), arguments.getLong(RaggedArguments.RECEIVED_OFFSETS));
       long first = windows.sends.get(1).peers().get(0).address();
       assertEquals(first, arguments.getLong(RaggedArguments.WINDOW));
       assertEquals(
           windows.sends.get(1).peers().get(1).address(),
           first + arguments.getLong(RaggedArguments.STRIDE));
+      assertTrue(keepsCounts(plans, memory.slice(16, 16)), "in front of the received counts");
+      assertFalse(keepsCounts(plans, memory.slice(24, 16)));
+      assertFalse(keepsCounts(plans, memory.slice(40, 16)));
+      assertTrue(keepsCounts(plans, memory.slice(48, 16)), "in front of the offsets");
+      assertFalse(keepsCounts(plans, memory.slice(72, 16)));
+      assertFalse(keepsCounts(plans, memory.slice(2048, 16)), "among the received elements");
       plans.discard();
     }
+  }
+
+  /** True if a call does not write into the counts. */
+  private static boolean keepsCounts(RaggedKernels.Plan plans, DeviceMemory counts) {
+    CudaKernelPlan plan = (CudaKernelPlan) plans.allToAll(counts, 1);
+    return plan.arguments().getInt(RaggedArguments.KEEPS_COUNTS) == 1;
+  }
+
+  @Test
+  void linesHaveRoomForFewElements() {
+    Form lines = new Form(1, /* wholeLines= */ true);
+    assertEquals(24, lineBytes(sizes(2, 7, 3), lines));
+    assertEquals(256 << 10, lineBytes(sizes(2, 1, 1 << 20), lines));
+    assertEquals(32 << 10, lineBytes(sizes(8, 1, 1 << 20), lines));
+    assertEquals(0, lineBytes(sizes(8, (32 << 10) + 1, 4), lines), "one is too large");
+    assertEquals(0, lineBytes(sizes(1, 4, 100), lines), "one rank");
+    assertEquals(0, lineBytes(sizes(2, 4, 100), new Form(1, false)));
+  }
+
+  private static long lineBytes(RaggedKernels.Sizes sizes, Form form) {
+    return RaggedLayout.of(sizes, form).lineBytes();
+  }
+
+  private static RaggedKernels.Sizes sizes(int nRanks, int elementBytes, long maxCount) {
+    return new RaggedKernels.Sizes(nRanks, elementBytes, maxCount, nRanks * maxCount, true);
   }
 
   @Test

@@ -1,4 +1,5 @@
 // Stands for the kernels' header of this name, for ranks on the host (simt.h). Lines of LL arrive late and in any order.
+// If a program asks for it, packs are seen only once their block releases a word, or has ended.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -35,9 +36,34 @@ inline void arrive() {
   underWay.pop_back();
 }
 
+struct LatePack {
+  const simt::Block* by;
+  Pack* to;
+  Pack pack;
+};
+
+inline bool packsAreLate = false;
+inline std::vector<LatePack> latePacks;
+
+// Shows all packs that a block has stored.
+inline void release(const simt::Block* by) {
+  size_t left = 0;
+  for (const LatePack& late : latePacks)
+    if (late.by == by)
+      *late.to = late.pack;
+    else
+      latePacks[left++] = late;
+  latePacks.resize(left);
+}
+
 inline Pack loadPack(const void* p) { return *(const Pack*)p; }
 inline Pack loadData(const void* p) { return *(const Pack*)p; }
-inline void storeData(void* p, Pack v) { *(Pack*)p = v; }
+inline void storeData(void* p, Pack v) {
+  if (packsAreLate)
+    latePacks.push_back({simt::current->block, (Pack*)p, v});
+  else
+    *(Pack*)p = v;
+}
 inline void storePack(void* p, Pack v) {
   checkWindow(p, "a pack outside the windows");
   *(Pack*)p = v;
@@ -48,6 +74,9 @@ struct LineFlags {
 
   LineFlags(u32 step, u32 signature) : step(step), call(step + (signature << 16)) {}
   bool match(uint4 line) const { return line.y == step && line.w == call; }
+  u64 unlike(uint4 line) const {
+    return line.y == step && line.w != step ? (u64)(call - step) << 32 | (line.w - step) : 0;
+  }
 };
 
 inline void storeLine(void* p, u64 data, LineFlags flags) {
