@@ -1,15 +1,21 @@
 package org.nccl4j.device;
 
+import java.lang.reflect.Proxy;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.Arrays;
+import java.util.List;
 
 /**
  * A reduction that {@link RedOp} does not have: a pre-multiplied sum, or a function of the user,
  * given for the host device as Java and for GPUs as CUDA C++. Immutable; can be used in any
  * communicator, by several threads. Every rank passes the same one; only scalars may differ from
- * rank to rank. Functions that differ are not found out. Keep it and use it again: a communicator
- * plans the operations of each operator once.
+ * rank to rank. Ranks whose functions have different {@link #mark}s make different calls. Keep it
+ * and use it again: a communicator plans the operations of each operator once.
  *
  * <p>A function must be associative. It need not be commutative if that is said ({@link
  * Builder#notCommutative}): then it combines the ranks' elements in the order of the ranks. On GPUs
@@ -52,6 +58,11 @@ public final class ReductionOperator {
   private final boolean structs;
   private final boolean commutative;
 
+  /** Marks for the host device and for GPUs; 0 without a function. */
+  private final int hostMark;
+
+  private final int cudaMark;
+
   /** A pre-multiplied sum. */
   private ReductionOperator(DataType type, double value, long whole, DeviceMemory memory) {
     this.name = "premulsum";
@@ -64,6 +75,8 @@ public final class ReductionOperator {
     this.elementBytes = type.bytes();
     this.structs = false;
     this.commutative = true;
+    this.hostMark = 0;
+    this.cudaMark = 0;
   }
 
   /** A function. */
@@ -78,6 +91,18 @@ public final class ReductionOperator {
     this.elementBytes = made.elementBytes;
     this.structs = made.structs;
     this.commutative = made.commutative;
+    this.hostMark = combiner == null ? 0 : Mark.of(facts(), combiner);
+    this.cudaMark = functor == null ? 0 : Mark.of(facts(), functor);
+  }
+
+  /** What is said of the function beside its code. */
+  private List<String> facts() {
+    return List.of(
+        name,
+        type == null ? "any" : type.label(),
+        Integer.toString(elementBytes),
+        structs ? "structs" : "elements",
+        commutative ? "commutative" : "in order");
   }
 
   /** Makes an operator of a function. Used by one thread. */
@@ -206,7 +231,7 @@ public final class ReductionOperator {
    * A reduction of elements of any type by a commutative function that the host device calls. GPUs
    * refuse it.
    *
-   * @param name for messages
+   * @param name for messages; the same on all ranks, another for another function
    */
   public static ReductionOperator of(String name, Combiner combiner) {
     return new Builder(name, null, 0, /* structs= */ false).onHost(combiner).build();
@@ -215,7 +240,7 @@ public final class ReductionOperator {
   /**
    * Begins a reduction of elements of a type by a function.
    *
-   * @param name for messages
+   * @param name for messages; the same on all ranks, another for another function
    */
   public static Builder function(String name, DataType type) {
     return new Builder(name, typed(type), type.bytes(), /* structs= */ false);
@@ -224,7 +249,7 @@ public final class ReductionOperator {
   /**
    * Begins a reduction of structs by a function.
    *
-   * @param name for messages
+   * @param name for messages; the same on all ranks, another for another function
    * @param bytes of a struct, as sizeof in C++: 1 to {@value #MOST_STRUCT_BYTES}. On GPUs buffers
    *     begin at multiples of the greatest power of two that divides it, at most 16
    * @throws InvalidArgumentException for another size
@@ -263,6 +288,19 @@ public final class ReductionOperator {
     return functor;
   }
 
+  /**
+   * A number that stands for the function on a kind of device, in the comparison of the ranks'
+   * calls: 1 to 65535; 0 if there is none. It is made of the name for messages, the type or the
+   * size of the structs, whether the function is commutative, and of the function: of CUDA C++ its
+   * class's name, source and options of the compiler other than include folders, or its image; of a
+   * cubin, which is for one kind of GPU, the name alone; of Java the class's name; of a lambda and
+   * a proxy nothing more. Of two functions that differ in these the marks are the same in one case
+   * of 65535.
+   */
+  public int mark(Device.Kind kind) {
+    return kind == Device.Kind.HOST ? hostMark : cudaMark;
+  }
+
   /** Bytes that the function combines at once: of an element, or of a struct; 0 for any type's. */
   public int elementBytes() {
     return elementBytes;
@@ -296,5 +334,68 @@ public final class ReductionOperator {
   /** The memory of the scalar; null if the scalar is a value. */
   public DeviceMemory memory() {
     return memory;
+  }
+
+  /** Makes marks, the same in all processes. */
+  private static final class Mark {
+    private static final byte[] CUBIN = {0x7f, 'E', 'L', 'F'};
+    private static final int MOST = 65535;
+
+    private final MessageDigest digest;
+
+    private Mark(List<String> facts) {
+      try {
+        digest = MessageDigest.getInstance("SHA-256");
+      } catch (NoSuchAlgorithmException e) {
+        throw new AssertionError(e); // every JDK has it
+      }
+      facts.forEach(this::put);
+    }
+
+    /**
+     * The mark of a function in Java. The names of hidden classes differ from process to process.
+     */
+    static int of(List<String> facts, Combiner combiner) {
+      Class<?> its = combiner.getClass();
+      boolean named = !its.isHidden() && !its.isSynthetic() && !Proxy.isProxyClass(its);
+      return new Mark(facts).put("java").put(named ? its.getName() : "").value();
+    }
+
+    /** The mark of a function for GPUs. */
+    static int of(List<String> facts, CudaFunctor functor) {
+      Mark mark = new Mark(facts).put("cuda").put(functor.name());
+      byte[] image = functor.image();
+      if (image == null) {
+        mark.put("source").put(functor.source());
+        functor.compilerOptions().stream()
+            .filter(option -> !option.startsWith("-I") && !option.startsWith("--include-path"))
+            .forEach(mark::put);
+      } else if (!isCubin(image)) {
+        mark.put("image").put(image);
+      }
+      return mark.value();
+    }
+
+    private static boolean isCubin(byte[] image) {
+      return image.length >= CUBIN.length
+          && Arrays.equals(image, 0, CUBIN.length, CUBIN, 0, CUBIN.length);
+    }
+
+    private Mark put(String text) {
+      return put(text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Puts bytes behind their number, so that no two lists of parts are the same bytes. */
+    private Mark put(byte[] bytes) {
+      digest.update((bytes.length + ":").getBytes(StandardCharsets.UTF_8));
+      digest.update(bytes);
+      return this;
+    }
+
+    private int value() {
+      byte[] hash = digest.digest();
+      int number = (hash[0] & 0xff) << 16 | (hash[1] & 0xff) << 8 | hash[2] & 0xff;
+      return 1 + number % MOST;
+    }
   }
 }

@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner.Placement;
@@ -15,6 +14,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -43,11 +43,14 @@ public final class CallConsistencyCheck {
   /** Begins what a rank has said; there is something else where a gather came to no end. */
   private static final long SAID = 0x6e63636c346a6f70L;
 
-  private static final int LONGS = 12;
+  private static final int LONGS = 13;
   private static final int COMMUNICATOR = 11 * 8;
+  private static final int FUNCTION = 12 * 8;
   private static final int PLACEMENT = 6 * 8;
   private static final int NAME_BYTES = 64;
-  private static final int BYTES = LONGS * 8 + NAME_BYTES;
+  private static final int COMMUNICATOR_NAME = LONGS * 8;
+  private static final int OPERATOR_NAME = COMMUNICATOR_NAME + NAME_BYTES;
+  private static final int BYTES = OPERATOR_NAME + NAME_BYTES;
 
   private final String name;
   private final long communicator;
@@ -99,6 +102,20 @@ public final class CallConsistencyCheck {
    * @param placement where its buffers lie in windows
    */
   void launch(long shape, long count, Placement placement, DeviceStream stream) {
+    launch(shape, null, count, placement, stream);
+  }
+
+  /**
+   * Launches the comparison of a call.
+   *
+   * @param operator the call's own; null for one of {@link RedOp}
+   */
+  void launch(
+      long shape,
+      ReductionOperator operator,
+      long count,
+      Placement placement,
+      DeviceStream stream) {
     if (CallShape.operation(shape).isP2p() || nRanks == 1) {
       return;
     }
@@ -122,8 +139,9 @@ public final class CallConsistencyCheck {
     call.putLong(CallShape.root(shape)).putLong(placement.way());
     call.putLong(placement.send()).putLong(placement.sendOffset());
     call.putLong(placement.recv()).putLong(placement.recvOffset()).putLong(communicator);
-    byte[] letters = name.getBytes(StandardCharsets.UTF_8);
-    call.put(Arrays.copyOfRange(letters, Math.max(0, letters.length - NAME_BYTES), letters.length));
+    call.putLong(CallShape.function(shape));
+    putName(call, COMMUNICATOR_NAME, name);
+    putName(call, OPERATOR_NAME, operator == null ? "" : operator.name());
     Memory memory = take();
     memory.mine.put(call.array());
     memory.all.put(new byte[nRanks * BYTES]);
@@ -131,6 +149,13 @@ public final class CallConsistencyCheck {
     launcher.launchOther(
         gather, memory.mine.memory(), memory.all.memory(), stream, Launcher.UNNAMED, 0);
     stream.launchHostFunction(() -> ended(memory));
+  }
+
+  /** Puts the last bytes of a name. */
+  private static void putName(ByteBuffer call, int at, String name) {
+    byte[] letters = name.getBytes(StandardCharsets.UTF_8);
+    int length = Math.min(NAME_BYTES, letters.length);
+    call.position(at).put(letters, letters.length - length, length);
   }
 
   private synchronized Memory take() {
@@ -193,7 +218,13 @@ public final class CallConsistencyCheck {
           ("the ranks use communicators that share connections in different orders: in"
                   + " communicator %s rank 0 calls %s of communicator %s where rank %d calls %s of"
                   + " communicator %s")
-              .formatted(name, first, name(calls, 0), rank, other, name(calls, rank)),
+              .formatted(
+                  name,
+                  first,
+                  name(calls, 0, COMMUNICATOR_NAME),
+                  rank,
+                  other,
+                  name(calls, rank, COMMUNICATOR_NAME)),
           "make the calls in the same order on all ranks, or split with connections of their own"
               + " (CommunicatorConfig.withSplitShare(false))");
     }
@@ -216,9 +247,9 @@ public final class CallConsistencyCheck {
     return calls.getLong(rank * BYTES + COMMUNICATOR);
   }
 
-  private static String name(ByteBuffer calls, int rank) {
+  private static String name(ByteBuffer calls, int rank, int at) {
     byte[] letters = new byte[NAME_BYTES];
-    calls.get(rank * BYTES + LONGS * 8, letters);
+    calls.get(rank * BYTES + at, letters);
     return new String(letters, StandardCharsets.UTF_8).trim();
   }
 
@@ -246,8 +277,17 @@ public final class CallConsistencyCheck {
             Operation.values()[(int) calls.getLong(at)].key(),
             calls.getLong(at + 8),
             DataType.values()[(int) calls.getLong(at + 16)].label(),
-            RedOp.values()[(int) calls.getLong(at + 24)].label(),
+            operator(calls, rank, RedOp.values()[(int) calls.getLong(at + 24)]),
             calls.getLong(at + 32));
+  }
+
+  /** Returns a rank's operator, which may be its own. */
+  private static String operator(ByteBuffer calls, int rank, RedOp op) {
+    String own = name(calls, rank, OPERATOR_NAME);
+    long function = calls.getLong(rank * BYTES + FUNCTION);
+    return own.isEmpty()
+        ? op.label()
+        : function == 0 ? own : "%s, function %04x".formatted(own, function);
   }
 
   /** The communicator is closed; none of its kernels runs. */

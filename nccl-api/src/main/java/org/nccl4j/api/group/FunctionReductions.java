@@ -364,7 +364,9 @@ final class FunctionReductions {
       }
     }
 
-    private void collective(long of, DeviceMemory from, DeviceMemory to) {
+    /** Ranks with different functions make different calls. */
+    private void collective(long kind, DeviceMemory from, DeviceMemory to) {
+      long of = CallShape.withFunction(kind, CallShape.function(shape));
       long bytes = stride();
       launcher.launchCollective(planner.plan(of, from, to, bytes), from, to, stream, of, bytes);
     }

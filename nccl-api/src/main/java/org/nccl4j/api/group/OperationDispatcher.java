@@ -348,10 +348,10 @@ public final class OperationDispatcher {
   /**
    * An operation that reduces by an operator of its own.
    *
-   * @param shape with the operator SUM
+   * @param kind its shape, with the operator SUM
    */
   public void call(
-      long shape,
+      long kind,
       ReductionOperator operator,
       DeviceMemory send,
       DeviceMemory recv,
@@ -359,8 +359,9 @@ public final class OperationDispatcher {
       DeviceStream stream) {
     GroupScope group = GroupScope.open();
     try {
-      check.check(shape, send, recv, count, stream);
-      check.check(shape, operator);
+      check.check(kind, send, recv, count, stream);
+      check.check(kind, operator);
+      long shape = CallShape.withFunction(kind, operator.mark(device.kind()));
       FunctionReductions.check(
           new FunctionReductions.Reduced(shape, operator, send, recv, count, stream),
           device,
@@ -397,7 +398,8 @@ public final class OperationDispatcher {
 
   private void launchSupplied(Task task) {
     if (signatures != null) {
-      signatures.launch(task.shape(), task.count(), Planner.Placement.NONE, task.stream());
+      signatures.launch(
+          task.shape(), task.operator(), task.count(), Planner.Placement.NONE, task.stream());
     }
     if (task.count() > 0) {
       if (FunctionReductions.takes(task.operator(), device)) {
@@ -532,7 +534,9 @@ public final class OperationDispatcher {
           "%s does not reduce by an operator".formatted(operation.label()),
           "prepare all_reduce, reduce or reduce_scatter");
     }
-    long shape = CallShape.of(operation, type, operator, 0);
+    long shape =
+        CallShape.withFunction(
+            CallShape.of(operation, type, operator, 0), operator.mark(device.kind()));
     Arguments.count(count);
     launcher.enter();
     try {

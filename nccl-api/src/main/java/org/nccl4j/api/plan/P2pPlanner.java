@@ -148,7 +148,7 @@ final class P2pPlanner {
       default -> throw new IllegalArgumentException(operation.key());
     }
     if (operation.isOfAllRanks()) {
-      int signature = CallSignature.ofPart(operation, root, bytes);
+      int signature = CallSignature.ofPart(operation, root, bytes, CallShape.function(shape));
       works.replaceAll(work -> work.signed(signature));
     }
     int channels = ctas.channels(messages(operation));

@@ -279,7 +279,8 @@ public final class Planner {
         algorithm.needsRecv(operation) ? in.to().view() : null,
         rules.ctas.limit(costs.channels(operation, choice, bytes), few, /* slots= */ false, bytes),
         rules.ctas.mostOfDevice(few, /* slots= */ false, bytes),
-        rules.ctas.sparing());
+        rules.ctas.sparing(),
+        CallShape.function(shape));
   }
 
   /**
@@ -389,7 +390,8 @@ public final class Planner {
         count,
         channels(operation, choice, bytes),
         costs.chunkBytes(layout, operation, choice, bytes),
-        rules.ctas.mostOfDevice());
+        rules.ctas.mostOfDevice(),
+        CallShape.function(shape));
   }
 
   /** Tells of a choice, which is made once for each shape. */

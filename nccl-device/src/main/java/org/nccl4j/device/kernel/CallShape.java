@@ -8,12 +8,18 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.operation.Operation;
 
 /**
- * The shape of a call in one word: operation, element type, operator and root, which caches of
- * plans and the flight recorder compare at once. A call is its shape, count, buffers and stream.
+ * The shape of a call in one word: operation, element type, operator, root and the mark of a user's
+ * function, which caches of plans and the flight recorder compare at once. A call is its shape,
+ * count, buffers and stream.
  */
 public final class CallShape {
   /** The operation's number is in the bits from here on. */
   public static final int OPERATION_SHIFT = 58;
+
+  /** The mark of a user's function is in 16 bits from here on; 0 without one. */
+  private static final int FUNCTION_SHIFT = 32;
+
+  private static final long FUNCTION_BITS = 0xffffL << FUNCTION_SHIFT;
 
   private static final int TYPE_SHIFT = 53;
   private static final int OP_SHIFT = 49;
@@ -97,6 +103,21 @@ public final class CallShape {
   @HotPath
   public static int root(long shape) {
     return (int) shape;
+  }
+
+  /**
+   * The same for a reduction by a user's function, or a step of one.
+   *
+   * @param mark as {@link ReductionOperator#mark} has it
+   */
+  public static long withFunction(long shape, int mark) {
+    return shape & ~FUNCTION_BITS | (long) mark << FUNCTION_SHIFT & FUNCTION_BITS;
+  }
+
+  /** The mark of the user's function; 0 without one. */
+  @HotPath
+  public static int function(long shape) {
+    return (int) ((shape & FUNCTION_BITS) >>> FUNCTION_SHIFT);
   }
 
   /** A hash of a call, for {@link #place}. */

@@ -6,15 +6,16 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.operation.Operation;
 
 /**
- * 16 bits that stand for a call: its operation, element type, operator, root and count. They travel
- * with the data, so that a rank which gets data of another call than its own says so, instead of
- * taking them for its own. A signature is never 0, and is the same whatever way the call goes.
+ * 16 bits that stand for a call: its operation, element type, operator or the mark of the user's
+ * function, root and count. They travel with the data, so that a rank which gets data of another
+ * call than its own says so, instead of taking them for its own. A signature is never 0, and is the
+ * same whatever way the call goes.
  *
  * <p>The upper 10 bits, {@link #line}, are for flags that have no room for more; they are never 0
  * either. Two calls whose signatures are the same are taken for one. In both forms this never
  * happens to two calls that differ in one respect alone: the operation, the type, the operator, or
- * (unless the difference is a multiple of 1021) the root or the count. Of other pairs it happens to
- * one in a thousand lines, and to one in 60,000 signatures.
+ * (unless the difference is a multiple of 1021) the function's mark, the root or the count. Of
+ * other pairs it happens to one in a thousand lines, and to one in 60,000 signatures.
  *
  * <p>Scalars of operators are not part of it. Of what only moves data between pairs of ranks, types
  * are not either: both sides of a pair have to agree on the bytes.
@@ -47,18 +48,30 @@ public final class CallSignature {
 
   /** Returns the signature of a collective. */
   public static int of(CollectiveWork work) {
-    return of(work.operation(), work.type(), work.op().ordinal(), work.root(), work.count());
+    return of(
+        work.operation(),
+        work.type(),
+        work.op().ordinal(),
+        work.root(),
+        work.count(),
+        work.function());
   }
 
   /** Returns the signature of a collective whose own operator replaces the work's. */
   public static int of(CollectiveWork work, ReductionOperator operator) {
     int op = operator.isFunction() ? SUPPLIED : PREMUL;
-    return of(work.operation(), work.type(), op, work.root(), work.count());
+    return of(work.operation(), work.type(), op, work.root(), work.count(), work.function());
   }
 
   /** Returns the signature of an operation between windows. */
   public static int of(WindowWork work) {
-    return of(work.operation(), work.type(), work.op().ordinal(), work.root(), work.count());
+    return of(
+        work.operation(),
+        work.type(),
+        work.op().ordinal(),
+        work.root(),
+        work.count(),
+        work.function());
   }
 
   /**
@@ -67,14 +80,16 @@ public final class CallSignature {
    *
    * @param root of a scatter or gather
    * @param bytes that go from the one to the other
+   * @param function the mark of the user's function that the data are for; 0 for none
    */
-  public static int ofPart(Operation operation, int root, long bytes) {
-    return mix(operation.ordinal() * TYPES * OPERATORS, operation.isRooted() ? root : 0, bytes);
+  public static int ofPart(Operation operation, int root, long bytes, int function) {
+    int kind = operation.ordinal() * TYPES * OPERATORS;
+    return mix(kind, operation.isRooted() ? root : 0, bytes, function);
   }
 
   /** Returns the signature of a send and its receive. */
   public static int ofMessage(long bytes) {
-    return mix(MESSAGE * TYPES * OPERATORS, 0, bytes);
+    return mix(MESSAGE * TYPES * OPERATORS, 0, bytes, 0);
   }
 
   /** The upper 10 bits. */
@@ -82,13 +97,17 @@ public final class CallSignature {
     return signature >>> LOW_BITS;
   }
 
-  private static int of(Operation operation, DataType type, int op, int root, long count) {
+  private static int of(
+      Operation operation, DataType type, int op, int root, long count, int function) {
     if (!operation.isCollective()) {
-      return ofPart(operation, root, count * type.bytes());
+      return ofPart(operation, root, count * type.bytes(), function);
     }
     int kind = operation.ordinal() * TYPES + type.ordinal();
     return mix(
-        kind * OPERATORS + (operation.reduces() ? op : 0), operation.isRooted() ? root : 0, count);
+        kind * OPERATORS + (operation.reduces() ? op : 0),
+        operation.isRooted() ? root : 0,
+        count,
+        function);
   }
 
   /**
@@ -96,9 +115,11 @@ public final class CallSignature {
    *
    * @param kind less than the larger prime
    */
-  private static int mix(int kind, int root, long size) {
-    int high = Math.floorMod(kind + 677L * root + 389 * (size % HIGH_PRIME), HIGH_PRIME);
-    int low = Math.floorMod(7L * kind + 11L * root + 29 * (size % LOW_PRIME), LOW_PRIME);
+  private static int mix(int kind, int root, long size, int function) {
+    long others = 677L * root + 389 * (size % HIGH_PRIME) + 541L * function;
+    int high = Math.floorMod(kind + others, HIGH_PRIME);
+    long lower = 11L * root + 29 * (size % LOW_PRIME) + 17L * function;
+    int low = Math.floorMod(7L * kind + lower, LOW_PRIME);
     return (high + 1) << LOW_BITS | low;
   }
 }

@@ -15,6 +15,29 @@ public final class CallText {
    * @param root or peer; likewise
    */
   public static String of(Operation operation, long count, DataType type, String op, int root) {
+    return of(operation, count, type, op, root, 0);
+  }
+
+  /**
+   * A call, which may be a step of a reduction by a user's function.
+   *
+   * @param function its mark; 0 for another call
+   */
+  public static String of(
+      Operation operation, long count, DataType type, String op, int root, int function) {
+    if (function == 0) {
+      return plain(operation, count, type, op, root);
+    }
+    return operation.reduces()
+        ? plain(operation, count, type, function(function), root)
+        : plain(operation, count, type, op, root) + ", for " + function(function);
+  }
+
+  private static String function(int mark) {
+    return "function %04x".formatted(mark);
+  }
+
+  private static String plain(Operation operation, long count, DataType type, String op, int root) {
     String what = "%s of %d %s".formatted(operation.key(), count, type.label());
     return switch (operation) {
       case SEND -> what + " to rank " + root;
@@ -41,21 +64,35 @@ public final class CallText {
 
   /** A collective. */
   public static String of(CollectiveWork work) {
-    return of(work, work.op().label());
+    return of(
+        work.operation(),
+        work.count(),
+        work.type(),
+        work.op().label(),
+        work.root(),
+        work.function());
   }
 
   /** A collective that reduces by an operator of its own instead of the work's. */
   public static String of(CollectiveWork work, ReductionOperator operator) {
-    return of(work, operator.name());
-  }
-
-  private static String of(CollectiveWork work, String op) {
-    return of(work.operation(), work.count(), work.type(), op, work.root());
+    String op = operator.name();
+    return plain(
+        work.operation(),
+        work.count(),
+        work.type(),
+        work.function() == 0 ? op : op + ", " + function(work.function()),
+        work.root());
   }
 
   /** An operation between windows. */
   public static String of(WindowWork work) {
-    return of(work.operation(), work.count(), work.type(), work.op().label(), work.root());
+    return of(
+        work.operation(),
+        work.count(),
+        work.type(),
+        work.op().label(),
+        work.root(),
+        work.function());
   }
 
   /** A message of one rank to another, which may be a part of a call. */

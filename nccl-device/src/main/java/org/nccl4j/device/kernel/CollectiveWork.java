@@ -21,6 +21,8 @@ import org.nccl4j.operation.Protocol;
  *     host device uses 1
  * @param chunkBytes most bytes of one step; the device makes it fit the slot (of a channel)
  * @param mostBlocks that a kernel may have which uses no channels, as with one rank; 0 for no limit
+ * @param function the mark of the user's function that reduces, or of whose reduction this is a
+ *     step; 0 for none
  */
 public record CollectiveWork(
     Operation operation,
@@ -32,7 +34,8 @@ public record CollectiveWork(
     long count,
     int nChannels,
     int chunkBytes,
-    int mostBlocks) {
+    int mostBlocks,
+    int function) {
   /** Checks that the operation and the algorithm go over connections. */
   public CollectiveWork {
     if (!operation.isCollective() || algorithm.isBetweenWindows()) {
@@ -40,7 +43,33 @@ public record CollectiveWork(
     }
   }
 
-  /** A collective without a limit of blocks. */
+  /** A collective without a function of the user. */
+  public CollectiveWork(
+      Operation operation,
+      Algorithm algorithm,
+      Protocol protocol,
+      DataType type,
+      RedOp op,
+      int root,
+      long count,
+      int nChannels,
+      int chunkBytes,
+      int mostBlocks) {
+    this(
+        operation,
+        algorithm,
+        protocol,
+        type,
+        op,
+        root,
+        count,
+        nChannels,
+        chunkBytes,
+        mostBlocks,
+        0);
+  }
+
+  /** A collective without a limit of blocks and without a function of the user. */
   public CollectiveWork(
       Operation operation,
       Algorithm algorithm,

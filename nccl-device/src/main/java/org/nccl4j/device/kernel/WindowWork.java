@@ -21,6 +21,7 @@ import org.nccl4j.operation.Operation;
  * @param mostBlocks that the device may take then, likewise; 0 for as many as it has use for
  * @param apart whether blocks come only after the kernel in front has ended, and so never keep as
  *     many multiprocessors again
+ * @param function the mark of the user's function of whose reduction this is a step; 0 for none
  */
 public record WindowWork(
     Operation operation,
@@ -33,13 +34,30 @@ public record WindowWork(
     WindowView recv,
     int blocks,
     int mostBlocks,
-    boolean apart) {
+    boolean apart,
+    int function) {
   /** Checks that all ranks call the operation, and that the algorithm goes between windows. */
   public WindowWork {
     if (!operation.isOfAllRanks() || !algorithm.isBetweenWindows()) {
       throw new IllegalArgumentException(
           operation + " does not go between windows by " + algorithm);
     }
+  }
+
+  /** An operation that is no step of a reduction by a user's function. */
+  public WindowWork(
+      Operation operation,
+      Algorithm algorithm,
+      DataType type,
+      RedOp op,
+      int root,
+      long count,
+      WindowView send,
+      WindowView recv,
+      int blocks,
+      int mostBlocks,
+      boolean apart) {
+    this(operation, algorithm, type, op, root, count, send, recv, blocks, mostBlocks, apart, 0);
   }
 
   /** An operation of as many blocks as the device has use for, where it chooses their number. */

@@ -112,7 +112,7 @@ class CallSignatureTest {
             null,
             null,
             0);
-    assertEquals(exchange.signature(), CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 20));
+    assertEquals(exchange.signature(), CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 20, 0));
   }
 
   @Test
@@ -148,14 +148,50 @@ class CallSignatureTest {
     assertNotEquals(CallSignature.line(own), CallSignature.line(work.signature()));
   }
 
+  /** Of calls that differ in the function alone, those with marks 1021 apart have the same line. */
+  @Test
+  void usersFunctionsAreToldApart() {
+    for (int one : new int[] {0, 1, 7, 1020, 1021, 40_000, 65_535}) {
+      for (int other : new int[] {2, 60, 62, 1023, 5000, 65_534}) {
+        int[] signatures = {function(one), function(other)};
+        assertEquals(
+            (one - other) % 1021 == 0,
+            CallSignature.line(signatures[0]) == CallSignature.line(signatures[1]));
+        int[] parts = {
+          CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 4096, one),
+          CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 4096, other)
+        };
+        assertNotEquals(signatures[0], signatures[1]);
+        assertNotEquals(parts[0], parts[1]);
+      }
+    }
+  }
+
+  private static int function(int mark) {
+    return CallSignature.of(
+        new CollectiveWork(
+            Operation.ALL_REDUCE,
+            Algorithm.RING,
+            Protocol.LL,
+            DataType.FLOAT32,
+            RedOp.PROD,
+            0,
+            9,
+            0,
+            1024,
+            0,
+            mark),
+        ReductionOperator.of("own", (a, b, c, n, t) -> {}));
+  }
+
   @Test
   void messagesAndPartsOfDifferentSizeOrKindDiffer() {
     int message = CallSignature.ofMessage(4096);
     assertNotEquals(CallSignature.line(message), CallSignature.line(CallSignature.ofMessage(2048)));
-    int part = CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 4096);
+    int part = CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 4096, 0);
     assertNotEquals(CallSignature.line(message), CallSignature.line(part));
     assertNotEquals(
-        CallSignature.line(CallSignature.ofPart(Operation.GATHER, 0, 4096)),
-        CallSignature.line(CallSignature.ofPart(Operation.GATHER, 1, 4096)));
+        CallSignature.line(CallSignature.ofPart(Operation.GATHER, 0, 4096, 0)),
+        CallSignature.line(CallSignature.ofPart(Operation.GATHER, 1, 4096, 0)));
   }
 }

@@ -27,11 +27,13 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 
 /**
  * Ranks that call different things get an error that names both calls, soon, and never each other's
@@ -99,7 +101,40 @@ class CallsDifferTest {
             (c, s, r, t) -> c.reduce(s, r, 512, F32, RedOp.SUM, 1, t),
             "reduce of 512 float (sum), root 0",
             "reduce of 512 float (sum), root 1"));
+    pairs.put(
+        "functions",
+        new Pair(
+            (c, s, r, t) -> c.allReduce(s, r, 512, F32, function("first", true), t),
+            (c, s, r, t) -> c.allReduce(s, r, 512, F32, function("second", true), t),
+            "all_reduce of 512 float (%s)".formatted(named("first", true)),
+            "all_reduce of 512 float (%s)".formatted(named("second", true))));
+    pairs.put(
+        "functions in steps",
+        new Pair(
+            (c, s, r, t) -> c.allReduce(s, r, 512, F32, function("first", false), t),
+            (c, s, r, t) -> c.allReduce(s, r, 512, F32, function("second", false), t),
+            ", for " + named("first", false),
+            ", for " + named("second", false)));
+    pairs.put(
+        "functions of which one commutes",
+        new Pair(
+            (c, s, r, t) -> c.reduce(s, r, 4096, F32, function("first", true), 0, t),
+            (c, s, r, t) -> c.reduce(s, r, 4096, F32, function("first", false), 0, t),
+            named("first", true),
+            named("first", false)));
     return pairs;
+  }
+
+  /** A function that returns its second operand. Each rank makes its own. */
+  private static ReductionOperator function(String name, boolean commutes) {
+    ReductionOperator.Builder builder =
+        ReductionOperator.function(name, F32)
+            .onHost((a, b, target, count, type) -> FunctionRound.copy(b, target));
+    return (commutes ? builder : builder.notCommutative()).build();
+  }
+
+  private static String named(String name, boolean commutes) {
+    return "function %04x".formatted(function(name, commutes).mark(Device.Kind.HOST));
   }
 
   /** Calls of two ranks that both send, or both receive: neither gets data of the other's call. */
@@ -262,7 +297,7 @@ class CallsDifferTest {
     return Stream.concat(Stream.of(Map.<String, String>of()), networks().limit(1))
         .flatMap(
             way ->
-                Stream.of("types", "counts that go different ways", "collectives", "roots")
+                Stream.of("types", "counts that go different ways", "roots", "functions in steps")
                     .map(
                         pair ->
                             DynamicTest.dynamicTest(

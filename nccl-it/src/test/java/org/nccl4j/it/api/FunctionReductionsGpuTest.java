@@ -35,6 +35,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
@@ -115,6 +116,42 @@ class FunctionReductionsGpuTest {
             }
           });
     }
+  }
+
+  /** Few elements go to all ranks, of many each combines a part; no rank takes the others' data. */
+  @ParameterizedTest
+  @ValueSource(ints = {100, 3 << 20})
+  void differentFunctionsOfRanksAreTold(int count) throws Exception {
+    assumeTrue(Devices.cuda().list().size() > 1, "needs 2 GPUs");
+    List<Integer> marks = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      marks.add(sum(rank).mark(Device.Kind.CUDA));
+    }
+    try (Ranks ranks = ranks()) {
+      NcclException error =
+          assertThrows(
+              NcclException.class,
+              () ->
+                  ranks.run(
+                      (comm, stream) -> {
+                        try (DeviceMemory data = comm.device().allocate(4L * count)) {
+                          ReductionOperator sum = sum(Math.min(1, comm.rank()));
+                          comm.allReduce(data, data, count, DataType.FLOAT32, sum, stream);
+                          stream.synchronize();
+                        }
+                      }));
+      assertTrue(error.getMessage().contains("make different calls"), error.toString());
+      for (int mark : marks) {
+        assertTrue(error.getMessage().contains("function %04x".formatted(mark)), error.toString());
+      }
+    }
+  }
+
+  /** A sum whose source differs from rank to rank. */
+  private static ReductionOperator sum(int rank) {
+    return ReductionOperator.function("sum", DataType.FLOAT32)
+        .onCuda(CudaFunctor.ofSource("Sum", SUM + "// " + rank + "\n"))
+        .build();
   }
 
   /** The greatest is one of the elements, so that its bits are known. */

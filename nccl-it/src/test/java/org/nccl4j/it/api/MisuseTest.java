@@ -33,6 +33,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 
 /** Each wrong call has its error and its message, and leaves the communicator usable. */
@@ -198,6 +199,16 @@ class MisuseTest {
         (c, m, s) -> c.allReduce(m, m, 8, c.rank() == 0 ? F32 : DataType.INT32, RedOp.SUM, s));
     calls.put(
         "op=max", (c, m, s) -> c.allReduce(m, m, 8, F32, c.rank() == 0 ? RedOp.SUM : RedOp.MAX, s));
+    calls.put(
+        "op=mine 1, function ",
+        (c, m, s) ->
+            c.allReduce(
+                m,
+                m,
+                8,
+                F32,
+                ReductionOperator.of("mine " + c.rank(), (a, b, target, count, type) -> {}),
+                s));
     calls.put("root=1", (c, m, s) -> c.broadcast(m, m, 8, F32, c.rank(), s));
     calls.put(
         "broadcast(",

@@ -90,7 +90,8 @@ class FakeFunctionsTest {
   }
 
   private static String bytes(String operation, String root, int bytes) {
-    return "%s of %d uint8%s, %2$d bytes".formatted(operation, bytes, root);
+    return "%s of %d uint8%s, for function [0-9a-f]{4}, %2$d bytes"
+        .formatted(operation, bytes, root);
   }
 
   private static String step(int floats) {

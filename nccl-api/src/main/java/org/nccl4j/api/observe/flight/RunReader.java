@@ -94,6 +94,7 @@ final class RunReader {
   private Operation operation(long number, long collective, Run run) {
     int code = CallShape.number(run.shape);
     int root = CallShape.root(run.shape);
+    int function = CallShape.function(run.shape);
     long count = run.count;
     if (code >= names.length) {
       return new Operation(number, collective, "other", root, count, 0, "another operation");
@@ -103,7 +104,7 @@ final class RunReader {
     RedOp op = Objects.requireNonNullElse(CallShape.op(run.shape), RedOp.SUM);
     String text =
         org.nccl4j.operation.Operation.find(label)
-            .map(known -> CallText.of(known, count, type, op.label(), root))
+            .map(known -> CallText.of(known, count, type, op.label(), root, function))
             .orElse(label);
     return new Operation(number, collective, label, root, count, count * type.bytes(), text);
   }
