@@ -3,7 +3,7 @@
 
 #include "direct_beside.cuh"
 #include "direct_group.cuh"
-#include "direct_ll.cuh"
+#include "direct_ll128.cuh"
 #include "direct_scatter.cuh"
 #include "direct_signal.cuh"
 #include "direct_window.cuh"
@@ -32,6 +32,15 @@ extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
   direct::llGroup<FAMILY_TYPE, direct::Received::STORED>(a);
 #else
   direct::llGroup<FAMILY_TYPE, direct::Received::COMBINED>(a);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
+    nccl4j_direct_ll128(const __grid_constant__ nccl4jDirectArguments a) {
+#ifdef FAMILY_COPY
+  direct::ll128<FAMILY_TYPE, direct::Received::STORED>(a);
+#else
+  direct::ll128<FAMILY_TYPE, direct::Received::COMBINED>(a);
 #endif
 }
 

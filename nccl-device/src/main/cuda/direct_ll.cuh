@@ -35,6 +35,35 @@ __device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const c
 // The use of the elements of all ranks: a kernel stores or combines them.
 enum class Received { STORED, COMBINED };
 
+// The ranks that get data of each.
+class Flow {
+ public:
+  __device__ __forceinline__ Flow(const nccl4jDirectArguments& a, u32 operation, u32 root)
+      : rank_(a.comm.rank),
+        root_((int)root),
+        fromRoot_(operation == DIRECT_BROADCAST || operation == DIRECT_SCATTER),
+        toRoot_(operation == DIRECT_REDUCE || operation == DIRECT_GATHER),
+        parts_(operation == DIRECT_REDUCE_SCATTER || operation == DIRECT_ALL_TO_ALL ||
+               operation == DIRECT_SCATTER) {}
+
+  // True if a rank gets data of another, or of its own.
+  __device__ __forceinline__ bool has(int from, int to) const {
+    return (!fromRoot_ || from == root_) && (!toRoot_ || to == root_);
+  }
+
+  __device__ __forceinline__ bool sends() const { return !fromRoot_ || rank_ == root_; }
+
+  // True if each rank gets a part of its own.
+  __device__ __forceinline__ bool parts() const { return parts_; }
+
+  // True if several ranks' data come to this rank, one behind the other unless they are combined.
+  __device__ __forceinline__ bool severalCome() const { return !fromRoot_; }
+
+ private:
+  int rank_, root_;
+  bool fromRoot_, toRoot_, parts_;
+};
+
 // One operation in lines, as the threads of some blocks move it.
 template <class T, Received RECEIVED>
 class LineWork {
@@ -47,11 +76,7 @@ class LineWork {
         recv_((char*)recv),
         bytes_(bytes),
         op_(op),
-        root_((int)root),
-        fromRoot_(operation == DIRECT_BROADCAST || operation == DIRECT_SCATTER),
-        toRoot_(operation == DIRECT_REDUCE || operation == DIRECT_GATHER),
-        parts_(operation == DIRECT_REDUCE_SCATTER || operation == DIRECT_ALL_TO_ALL ||
-               operation == DIRECT_SCATTER),
+        flow_(a, operation, root),
         half_(half),
         flags_(flags),
         touch_(touchFor<T>(op)) {}
@@ -60,13 +85,13 @@ class LineWork {
   __device__ __forceinline__ void send(u64 first, u64 step) const {
     const int n = a_.comm.nRanks, rank = a_.comm.rank;
     for (u64 at = first * 8; at < bytes_; at += step * 8) {
-      u64 same = parts_ || !sends() ? 0 : mine(0, at);
+      u64 same = flow_.parts() || !flow_.sends() ? 0 : mine(0, at);
       for (int d = 1; d < n; d++) {
         int to = rank + d < n ? rank + d : rank + d - n;
-        const bool data = has(rank, to);
+        const bool data = flow_.has(rank, to);
         if (!data && at != 0) continue;
-        storeLine(peer(a_, to, half_ + rank * a_.lineBytes + 2 * at), parts_ && data ? mine(to, at) : same,
-                  flags_);
+        storeLine(peer(a_, to, half_ + rank * a_.lineBytes + 2 * at),
+                  flow_.parts() && data ? mine(to, at) : same, flags_);
       }
     }
   }
@@ -75,13 +100,13 @@ class LineWork {
     const int n = a_.comm.nRanks, rank = a_.comm.rank;
     const bool divides = kCombined && touch_.divide;
     const Inside inside = insideMean<T>(op_, n);
-    const u64 apart = fromRoot_ ? 0 : bytes_;  // from one rank's data to the next's
+    const u64 apart = flow_.severalCome() ? bytes_ : 0;  // from one rank's data to the next's
     for (u64 at = first * 8; at < bytes_; at += step * 8) {
       const u32 bytes = (u32)min(8ull, bytes_ - at);
-      const u64 kept = sends() ? mine(rank, at) : 0;
+      const u64 kept = flow_.sends() ? mine(rank, at) : 0;
       Accumulator<T, 1> sum{};
       for (int from = 0; from < n; from++) {
-        const bool data = has(from, rank);
+        const bool data = flow_.has(from, rank);
         if (!data && (from == rank || at != 0)) continue;
         u64 x = from == rank
                     ? kept
@@ -96,7 +121,7 @@ class LineWork {
           sum.add(op_, b, inside);
       }
       if constexpr (kCombined) {
-        if (!has(rank, rank)) continue;
+        if (!flow_.has(rank, rank)) continue;
         u64 result[1];
         sum.result(result);
         storeElements<T>(recv_ + at, divides ? divideElements<T>(result[0], n) : result[0], bytes);
@@ -107,16 +132,9 @@ class LineWork {
  private:
   static constexpr bool kCombined = RECEIVED == Received::COMBINED;
 
-  // True if a rank gets data of another, or of its own.
-  __device__ __forceinline__ bool has(int from, int to) const {
-    return (!fromRoot_ || from == root_) && (!toRoot_ || to == root_);
-  }
-
-  __device__ __forceinline__ bool sends() const { return !fromRoot_ || a_.comm.rank == root_; }
-
   // What a rank gets of this rank's data.
   __device__ __forceinline__ u64 mine(int to, u64 at) const {
-    u64 x = loadElements<T>(send_ + (parts_ ? to * bytes_ : 0) + at, (u32)min(8ull, bytes_ - at));
+    u64 x = loadElements<T>(send_ + (flow_.parts() ? to * bytes_ : 0) + at, (u32)min(8ull, bytes_ - at));
     // Means of types that widen are scaled where they are combined; what travels is as the user has it.
     return kCombined && touch_.scale && !kWidens<T> ? scaleElements<T>(x, a_.comm.nRanks) : x;
   }
@@ -126,8 +144,7 @@ class LineWork {
   char* recv_;
   u64 bytes_;
   u32 op_;
-  int root_;
-  bool fromRoot_, toRoot_, parts_;
+  Flow flow_;
   u64 half_;
   LineFlags flags_;
   Touch touch_;

@@ -45,6 +45,8 @@ public enum Algorithm {
       Traffic.DOUBLING),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
   DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.LL),
+  /** The same in lines of LL128, for more data. */
+  DIRECT_LL128("DirectLL128", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.LL128),
   /** Between barriers, each rank takes or gives all that it needs or has. */
   DIRECT_ONE_SHOT("DirectOneShot", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /** Between barriers, each rank combines a part of the data and gives it to all. */
@@ -358,7 +360,7 @@ public enum Algorithm {
    */
   public Algorithm counterpart() {
     return switch (this) {
-      case DIRECT_LL, DIRECT_ONE_SHOT, COPY_ENGINE -> ONE_SHOT;
+      case DIRECT_LL, DIRECT_LL128, DIRECT_ONE_SHOT, COPY_ENGINE -> ONE_SHOT;
       case DIRECT_TWO_SHOT -> TWO_SHOT;
       default -> throw new IllegalArgumentException(label);
     };
@@ -398,7 +400,7 @@ public enum Algorithm {
 
   /** True if it goes through lines in the library's own window. */
   public boolean isLines() {
-    return this == DIRECT_LL || this == DIRECT_NVLS_LL;
+    return this == DIRECT_LL || this == DIRECT_LL128 || this == DIRECT_NVLS_LL;
   }
 
   /** True if the whole send buffer of every rank must lie in a window. */

@@ -49,6 +49,7 @@ import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
+import org.nccl4j.operation.Algorithm;
 
 /**
  * A GPU. Works in the device's primary context, as the CUDA runtime does, so that memory and
@@ -233,11 +234,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   /**
-   * Most bytes of data that a rank can send each other in lines of data and flags, in the direct
-   * kernels.
+   * Most bytes of data that a rank can send each other by a direct algorithm that goes in lines of
+   * data and flags.
    */
-  public static long lineData(int nRanks) {
-    return DirectLayout.lineData(nRanks);
+  public static long lineData(int nRanks, Algorithm algorithm) {
+    return DirectLayout.lineData(nRanks, algorithm);
   }
 
   @Override

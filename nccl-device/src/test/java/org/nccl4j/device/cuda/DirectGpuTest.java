@@ -54,6 +54,14 @@ class DirectGpuTest {
           new Kind(Operation.REDUCE, Algorithm.DIRECT_LL),
           new Kind(Operation.SCATTER, Algorithm.DIRECT_LL),
           new Kind(Operation.GATHER, Algorithm.DIRECT_LL),
+          new Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_LL128),
+          new Kind(Operation.ALL_GATHER, Algorithm.DIRECT_LL128),
+          new Kind(Operation.REDUCE_SCATTER, Algorithm.DIRECT_LL128),
+          new Kind(Operation.ALL_TO_ALL, Algorithm.DIRECT_LL128),
+          new Kind(Operation.BROADCAST, Algorithm.DIRECT_LL128),
+          new Kind(Operation.REDUCE, Algorithm.DIRECT_LL128),
+          new Kind(Operation.SCATTER, Algorithm.DIRECT_LL128),
+          new Kind(Operation.GATHER, Algorithm.DIRECT_LL128),
           new Kind(Operation.REDUCE, Algorithm.DIRECT_ONE_SHOT),
           new Kind(Operation.BROADCAST, Algorithm.COPY_ENGINE),
           new Kind(Operation.SCATTER, Algorithm.COPY_ENGINE),
@@ -120,7 +128,7 @@ class DirectGpuTest {
 
   /** A count, or as many elements as go in lines where the way has them. */
   static int fitting(Kind kind, DataType type, int n, int count) {
-    long most = kind.way.isLines() ? CudaDevice.lineData(n) / type.bytes() : count;
+    long most = kind.way.isLines() ? CudaDevice.lineData(n, kind.way) / type.bytes() : count;
     return (int) Math.min(count, most);
   }
 

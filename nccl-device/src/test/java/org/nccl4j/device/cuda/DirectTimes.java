@@ -71,7 +71,7 @@ final class DirectTimes {
             || way == Algorithm.COPY_ENGINE_STREAM;
     boolean exists =
         switch (way) {
-          case DIRECT_LL -> true;
+          case DIRECT_LL, DIRECT_LL128 -> true;
           case DIRECT_ONE_SHOT -> !broadcast;
           case DIRECT_TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY_ENGINE, COPY_ENGINE_BATCH, COPY_ENGINE_STREAM ->
@@ -91,7 +91,7 @@ final class DirectTimes {
     int n = ranks.n;
     StringBuilder line = new StringBuilder("%d %s %s".formatted(n, operation, way.label()));
     long least = way == Algorithm.DIRECT_LL ? 8 : copies ? 4 << 20 : 8 << 10;
-    long limit = way == Algorithm.DIRECT_LL ? CudaDevice.lineData(n) : graph ? 64 << 20 : most;
+    long limit = way.isLines() ? CudaDevice.lineData(n, way) : graph ? 64 << 20 : most;
     for (long total = 8; total <= limit * (all ? 1 : n); total *= 4) {
       long bytes = all ? total : total / n;
       if (bytes < least || bytes > limit || bytes % 4 != 0 || total > most) {

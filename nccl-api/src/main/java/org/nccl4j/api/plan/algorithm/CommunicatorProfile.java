@@ -2,7 +2,6 @@ package org.nccl4j.api.plan.algorithm;
 
 import java.util.Optional;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.topo.cluster.CommTopology;
@@ -95,7 +94,7 @@ public record CommunicatorProfile(
   /** True if the library has measured times for ranks of one host on a model of GPU. */
   public static boolean isMeasured(String model, int nRanks) {
     return MeasuredCosts.find(model, nRanks).isPresent()
-        && GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks)).areMeasured();
+        && GpuWindowCosts.of(model, nRanks).areMeasured();
   }
 
   /** Reads what was measured for ranks of one host, which takes its time once in a process. */
@@ -146,8 +145,7 @@ public record CommunicatorProfile(
     CostModel base =
         kind == Device.Kind.HOST
             ? new HostWindowCosts(connections, nRanks, cores)
-            : GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks))
-                .over(connections, reach && nvlink);
+            : GpuWindowCosts.of(model, nRanks).over(connections, reach && nvlink);
     return spread.hosts() == 1
         ? tuned.map(table -> table.overWindows(base, nRanks, model)).orElse(base)
         : base;

@@ -53,7 +53,8 @@ record FewBlocksCosts(CostModel base, int nRanks, int blocks, int channels) impl
   private double direct(Operation operation, Algorithm algorithm, long bytes, double least) {
     if (algorithm.isLines()) {
       long sent = bytes / operation.wholes(nRanks) * (nRanks - 1);
-      return Math.max(least, lines(sent, DIRECT_LINES_GIGABYTES));
+      double rate = algorithm == Algorithm.DIRECT_LL128 ? 2 : 1; // flags are half of LL's lines
+      return Math.max(least, lines(sent, rate * DIRECT_LINES_GIGABYTES));
     }
     if (blocks >= MANY || bytes < LEAST_LARGE) {
       return least;

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -22,6 +23,7 @@ final class GpuWindowCosts {
   private static final double GIGABYTES = 320;
   private static final double COPY_GIGABYTES = 375;
   private static final double LL_GIGABYTES = 150;
+  private static final double LL128_GIGABYTES = 250;
   private static final double PAIRWISE = 8;
 
   /** A guess must not win over what was measured. */
@@ -31,30 +33,23 @@ final class GpuWindowCosts {
       "estimates, since none were measured for this GPU and NVLink does not connect all GPUs:"
           + " used only if NCCL_ALGO names these algorithms";
 
-  /** Costs by model, number of ranks and bytes in lines. */
+  /** Costs by number of ranks and model. */
   private static final Map<String, GpuWindowCosts> KNOWN = new ConcurrentHashMap<>();
 
   private final int nRanks;
   private final String source;
-  private final long lineData;
   private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
   private final Map<String, TreeMap<Long, Integer>> blocks = new HashMap<>();
   private final Map<String, TreeMap<Long, Integer>> fewest = new HashMap<>();
 
-  /**
-   * The costs of a model; read once.
-   *
-   * @param lineData most bytes that a rank sends another in lines
-   */
-  static GpuWindowCosts of(String model, int nRanks, long lineData) {
+  /** The costs of a model; read once. */
+  static GpuWindowCosts of(String model, int nRanks) {
     return KNOWN.computeIfAbsent(
-        nRanks + " " + lineData + " " + model,
-        missing -> new GpuWindowCosts(model, nRanks, lineData));
+        nRanks + " " + model, missing -> new GpuWindowCosts(model, nRanks));
   }
 
-  private GpuWindowCosts(String model, int nRanks, long lineData) {
+  private GpuWindowCosts(String model, int nRanks) {
     this.nRanks = nRanks;
-    this.lineData = lineData;
     Optional<MeasuredTable> table = MeasuredTable.find(model, "direct", nRanks);
     this.source = table.map(found -> found.source(nRanks)).orElse(GUESSED);
     table.ifPresent(found -> found.lines().forEach(this::read));
@@ -91,9 +86,7 @@ final class GpuWindowCosts {
    * @param nvlink whether every GPU reaches every other over NVLink
    */
   CostModel over(CostModel base, boolean nvlink) {
-    return nvlink && !areMeasured()
-        ? new UnmeasuredWindowCosts(base, nRanks, lineData)
-        : new Overlay(base);
+    return nvlink && !areMeasured() ? new UnmeasuredWindowCosts(base, nRanks) : new Overlay(base);
   }
 
   /** A model's algorithms, and those between windows that the CUDA device has without multicast. */
@@ -123,7 +116,7 @@ final class GpuWindowCosts {
    * @param bytes of count elements
    */
   private double microseconds(Operation operation, Algorithm algorithm, long bytes) {
-    if (algorithm == Algorithm.DIRECT_LL && bytes > lineData) {
+    if (algorithm.isLines() && bytes > CudaDevice.lineData(nRanks, algorithm)) {
       return Double.POSITIVE_INFINITY;
     }
     TreeMap<Long, Double> measured = find(curves, operation, algorithm);
@@ -144,7 +137,7 @@ final class GpuWindowCosts {
   private <V> TreeMap<Long, V> find(
       Map<String, TreeMap<Long, V>> measured, Operation operation, Algorithm algorithm) {
     TreeMap<Long, V> found = measured.get(operation + " " + algorithm.label());
-    if (found != null || nRanks != 2 || algorithm != Algorithm.DIRECT_LL || !operation.isRooted()) {
+    if (found != null || nRanks != 2 || !algorithm.isLines() || !operation.isRooted()) {
       return found;
     }
     Operation like =
@@ -160,6 +153,7 @@ final class GpuWindowCosts {
     double traffic = traffic(operation, algorithm) * bytes / 1e3;
     return switch (algorithm) {
       case DIRECT_LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
+      case DIRECT_LL128 -> LL_LATENCY + traffic / LL128_GIGABYTES;
       case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
       case COPY_ENGINE -> COPIES + traffic / COPY_GIGABYTES;
       case PAIRWISE -> PAIRWISE + traffic(operation, algorithm) * bytes / (GIGABYTES * 1e3);
@@ -219,6 +213,9 @@ final class GpuWindowCosts {
     @Override
     public double microseconds(
         Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+      if (algorithm == Algorithm.DIRECT_LL128 && base.lineSendBytes(operation) < 0) {
+        return Double.POSITIVE_INFINITY; // links may divide lines
+      }
       return algorithm.isBetweenWindows() || algorithm == Algorithm.PAIRWISE
           ? GpuWindowCosts.this.microseconds(operation, algorithm, part(operation, bytes))
           : base.microseconds(operation, algorithm, protocol, bytes);

@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan.algorithm;
 
 import java.util.List;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -14,9 +15,8 @@ import org.nccl4j.operation.Protocol;
  *
  * @param base the costs over connections
  * @param nRanks ranks
- * @param lineData most bytes that a rank sends another in lines
  */
-record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implements CostOverlay {
+record UnmeasuredWindowCosts(CostModel base, int nRanks) implements CostOverlay {
   /**
    * A ratio to the time of few bytes by one-shot in lines, and a ratio to the time of further
    * bytes.
@@ -62,7 +62,7 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
   }
 
   private double lines(Operation operation, long bytes) {
-    if (bytes / operation.wholes(nRanks) > lineData) {
+    if (bytes / operation.wholes(nRanks) > CudaDevice.lineData(nRanks, Algorithm.DIRECT_LL)) {
       return Double.POSITIVE_INFINITY;
     }
     if (operation.isRooted() && nRanks > 2) {
@@ -81,7 +81,7 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks, long lineData) implemen
   @Override
   public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     return choice.algorithm().isBetweenWindows()
-        ? GpuWindowCosts.of(LIKE, nRanks, lineData)
+        ? GpuWindowCosts.of(LIKE, nRanks)
             .blocks(operation, choice.algorithm(), bytes / operation.wholes(nRanks))
         : base.channels(operation, choice, bytes);
   }

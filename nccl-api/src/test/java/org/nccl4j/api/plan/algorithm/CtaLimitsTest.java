@@ -101,7 +101,7 @@ class CtaLimitsTest {
   @Test
   void costsOfFewBlocksAvoidWhatNeedsMany() {
     CostModel base =
-        GpuWindowCosts.of("NVIDIA H200", 2, 1 << 20)
+        GpuWindowCosts.of("NVIDIA H200", 2)
             .over(
                 MeasuredCosts.find("NVIDIA H200", 2)
                     .orElseThrow()

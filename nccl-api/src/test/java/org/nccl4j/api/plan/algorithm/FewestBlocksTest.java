@@ -15,7 +15,7 @@ class FewestBlocksTest {
 
   private static CostModel costs(int nRanks) {
     CostModel base = new GpuCostModel(nRanks, /* reach= */ true, /* nvlink= */ true);
-    return GpuWindowCosts.of(MODEL, nRanks, 1 << 20)
+    return GpuWindowCosts.of(MODEL, nRanks)
         .over(MeasuredCosts.find(MODEL, nRanks).orElseThrow().over(base), true);
   }
 

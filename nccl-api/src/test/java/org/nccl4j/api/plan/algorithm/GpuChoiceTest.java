@@ -67,16 +67,16 @@ class GpuChoiceTest {
       assertEquals(
           choice(four, Operation.ALL_REDUCE, bytes), choice(three, Operation.ALL_REDUCE, bytes));
     }
-    assertTrue(GpuWindowCosts.of("NVIDIA H200", 3, 1 << 20).areMeasured());
-    assertFalse(GpuWindowCosts.of("NVIDIA H200", 33, 1 << 20).areMeasured());
+    assertTrue(GpuWindowCosts.of("NVIDIA H200", 3).areMeasured());
+    assertFalse(GpuWindowCosts.of("NVIDIA H200", 33).areMeasured());
   }
 
   @Test
   void aModelWithTheSameLinksAndMultiprocessorsHasTheSameFigures() {
     CostModel like = costs(4, "NVIDIA H100 80GB HBM3", true, true);
     assertEquals(costs(4, "NVIDIA H200", true, true).source(), like.source());
-    assertTrue(GpuWindowCosts.of("NVIDIA H100 80GB HBM3", 4, 1 << 20).areMeasured());
-    assertFalse(GpuWindowCosts.of("NVIDIA H100 PCIe", 4, 1 << 20).areMeasured());
+    assertTrue(GpuWindowCosts.of("NVIDIA H100 80GB HBM3", 4).areMeasured());
+    assertFalse(GpuWindowCosts.of("NVIDIA H100 PCIe", 4).areMeasured());
   }
 
   /** As for pre-multiplied sums; a setting that leaves nothing counts for nothing. */

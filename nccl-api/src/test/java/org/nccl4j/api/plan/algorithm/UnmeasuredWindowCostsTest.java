@@ -13,7 +13,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.cluster.CommTopology;
@@ -52,7 +51,7 @@ class UnmeasuredWindowCostsTest {
   @ParameterizedTest(name = "{0} ranks, {1}")
   @MethodSource("bases")
   void choosesNearlyAsMeasured(int nRanks, String kind, CostModel base) {
-    CostModel modelled = new UnmeasuredWindowCosts(base, nRanks, CudaDevice.lineData(nRanks));
+    CostModel modelled = new UnmeasuredWindowCosts(base, nRanks);
     CostModel measured = measured(nRanks);
     double mean = ChosenTimes.meanOfLeast(modelled, measured, MEASURED, 1.6);
     assertTrue(mean < 1.05, kind + ": chosen times are " + mean + " of the least");

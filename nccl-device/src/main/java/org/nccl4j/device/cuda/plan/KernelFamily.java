@@ -22,6 +22,7 @@ record KernelFamily(String file, List<String> kernels) {
       List.of(
           "nccl4j_direct_ll",
           "nccl4j_direct_ll_group",
+          "nccl4j_direct_ll128",
           "nccl4j_direct_window",
           "nccl4j_direct_beside");
 

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda.window;
 
 import org.nccl4j.device.symmetric.ResourceLayout;
+import org.nccl4j.operation.Algorithm;
 
 /**
  * Offsets in the library's own window on GPUs, after the part that all devices have. The kernels
@@ -14,6 +15,8 @@ import org.nccl4j.device.symmetric.ResourceLayout;
  *     alone
  * @param lines LL lines: two halves used in turn, in each a part for what each rank writes
  * @param lineBytes bytes of one rank's part of a half
+ * @param groups LL128 lines, in halves and parts likewise, in groups of four
+ * @param groupBytes bytes of one rank's part of a half of these
  * @param bytes all of it
  */
 public record DirectLayout(
@@ -24,6 +27,8 @@ public record DirectLayout(
     long counts,
     long lines,
     long lineBytes,
+    long groups,
+    long groupBytes,
     long bytes) {
   /** Blocks that have flags. */
   public static final int BLOCKS = 128;
@@ -33,6 +38,12 @@ public record DirectLayout(
 
   private static final long ALL_LINES = 4L << 20;
   private static final long LEAST_LINES = 128L << 10;
+
+  /** Bytes of a group of LL128 lines, and those of them that are data. */
+  private static final int GROUP_BYTES = 512;
+
+  private static final int GROUP_DATA = 480;
+  private static final long ALL_GROUPS = 8L << 20;
 
   public static DirectLayout of(int team) {
     long flags = new ResourceLayout(team).rest();
@@ -44,12 +55,30 @@ public record DirectLayout(
     // Half of that as data: beyond it, lines of more ranks are slower than other ways.
     int ranks = Integer.highestOneBit(team);
     long lineBytes = Math.max(LEAST_LINES, ALL_LINES / ranks / ranks);
+    long groups = lines + 2 * team * lineBytes;
+    long data = Math.max(LEAST_LINES, ALL_GROUPS / ranks / ranks);
+    long groupBytes = (data + GROUP_DATA - 1) / GROUP_DATA * GROUP_BYTES;
     return new DirectLayout(
-        flags, epoch, arrivals, engine, counts, lines, lineBytes, lines + 2 * team * lineBytes);
+        flags,
+        epoch,
+        arrivals,
+        engine,
+        counts,
+        lines,
+        lineBytes,
+        groups,
+        groupBytes,
+        groups + 2 * team * groupBytes);
   }
 
-  /** Most bytes of data that a rank can send another in lines. */
-  public static long lineData(int team) {
-    return of(team).lineBytes() / 2;
+  /** Most bytes of data that a rank can send another by an algorithm that goes in lines. */
+  public static long lineData(int team, Algorithm algorithm) {
+    return of(team).lineData(algorithm);
+  }
+
+  long lineData(Algorithm algorithm) {
+    return algorithm == Algorithm.DIRECT_LL128
+        ? groupBytes / GROUP_BYTES * GROUP_DATA
+        : lineBytes / 2;
   }
 }

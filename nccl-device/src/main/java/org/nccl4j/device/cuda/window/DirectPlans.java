@@ -28,6 +28,7 @@ import org.nccl4j.operation.Operation;
 public final class DirectPlans implements AutoCloseable {
   private static final int THREADS = 512; // direct::kThreads
   private static final int LINE_DATA = 8;
+  private static final int GROUP_DATA = 480; // direct::kGroupData
   private static final long LL_BLOCK_BYTES = 4 << 10;
   private static final long WINDOW_BLOCK_BYTES = 16 << 10;
   private static final int MOST_LL_BLOCKS = 64;
@@ -200,7 +201,7 @@ public final class DirectPlans implements AutoCloseable {
     boolean lines = work.algorithm().isLines();
     boolean known =
         switch (work.algorithm()) {
-          case DIRECT_LL -> true;
+          case DIRECT_LL, DIRECT_LL128 -> true;
           case DIRECT_ONE_SHOT -> operation == Operation.REDUCE || !operation.isRooted();
           case DIRECT_TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY_ENGINE -> !operation.reduces() || isBeside(work);
@@ -209,7 +210,9 @@ public final class DirectPlans implements AutoCloseable {
           default -> false;
         };
     long bytes = work.count() * work.type().bytes();
-    if (!known || space.size() > DirectLayout.RANKS || (lines && bytes > layout.lineBytes() / 2)) {
+    if (!known
+        || space.size() > DirectLayout.RANKS
+        || (lines && bytes > layout.lineData(work.algorithm()))) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "%s of %d bytes by %s among %d ranks on %s"
@@ -228,6 +231,11 @@ public final class DirectPlans implements AutoCloseable {
     put(arguments, work);
     if (multicast) {
       nvls.put(arguments, work);
+    }
+    if (work.algorithm() == Algorithm.DIRECT_LL128) {
+      arguments
+          .putLong(DirectArguments.LINES, layout.groups())
+          .putLong(DirectArguments.LINE_BYTES, layout.groupBytes());
     }
     int blocks = work.blocks() > 0 ? work.blocks() : work.limit(blocks(work, bytes));
     CudaKernelPlan.Shape shape =
@@ -265,7 +273,13 @@ public final class DirectPlans implements AutoCloseable {
   }
 
   private long kernelOf(WindowWork work) {
-    return function(work, work.algorithm().isLines() ? "nccl4j_direct_ll" : "nccl4j_direct_window");
+    return function(
+        work,
+        switch (work.algorithm()) {
+          case DIRECT_LL -> "nccl4j_direct_ll";
+          case DIRECT_LL128 -> "nccl4j_direct_ll128";
+          default -> "nccl4j_direct_window";
+        });
   }
 
   private long function(WindowWork work, String name) {
@@ -289,7 +303,7 @@ public final class DirectPlans implements AutoCloseable {
    */
   private static int together(WindowWork work) {
     boolean small =
-        work.algorithm() == Algorithm.DIRECT_LL
+        (work.algorithm().isLines() && !work.algorithm().isMulticast())
             || (!work.operation().reduces() && work.algorithm() != Algorithm.COPY_ENGINE);
     return small && !work.algorithm().isMulticast() ? 2 : 1;
   }
@@ -304,8 +318,8 @@ public final class DirectPlans implements AutoCloseable {
     if (!work.algorithm().isLines()) {
       return THREADS;
     }
-    long lines = (bytes + LINE_DATA - 1) / LINE_DATA;
-    return (int) Math.max(32, Math.min(THREADS, (lines + 31) / 32 * 32));
+    long ofWarp = work.algorithm() == Algorithm.DIRECT_LL128 ? GROUP_DATA : 32 * LINE_DATA;
+    return (int) Math.min(THREADS, Math.max(1, (bytes + ofWarp - 1) / ofWarp) * 32);
   }
 
   private CudaKernelPlan.Needs needs(WindowWork work) {

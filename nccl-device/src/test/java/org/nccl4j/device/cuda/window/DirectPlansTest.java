@@ -44,7 +44,7 @@ class DirectPlansTest extends AgainstFakeCuda {
         "if (NCCL4J_DIRECT_BLOCKS != %d || NCCL4J_DIRECT_RANKS != %d) puts(\"X 0\");\n"
             .formatted(DirectLayout.BLOCKS, DirectLayout.RANKS));
     assertEquals("", LayoutTest.run("direct_layout.h", body.toString()));
-    assertEquals(8, Algorithm.betweenWindows().size());
+    assertEquals(9, Algorithm.betweenWindows().size());
     assertTrue(DirectLayout.of(4).bytes() < 10 << 20, "device memory of a rank among four");
   }
 

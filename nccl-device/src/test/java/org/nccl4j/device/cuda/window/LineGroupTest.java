@@ -237,7 +237,7 @@ class LineGroupTest extends AgainstFakeCuda {
             stream),
         "another kernel");
     assertEquals(1, group.size());
-    int most = (int) (CudaDevice.lineData(N) / 4);
+    int most = (int) (CudaDevice.lineData(N, Algorithm.DIRECT_LL) / 4);
     assertFalse(add(most, 1), "more lines than a half has");
     assertTrue(add(most - 112, 1), "just as many");
     assertFalse(add(1, 150));
@@ -254,7 +254,7 @@ class LineGroupTest extends AgainstFakeCuda {
   /** Blocks are divided where there are too few for all. */
   @Test
   void manyOperationsHaveNoMoreBlocksThanThereAreBarriers() {
-    int large = (int) (CudaDevice.lineData(N) / 4 / 4);
+    int large = (int) (CudaDevice.lineData(N, Algorithm.DIRECT_LL) / 4 / 4);
     for (int number = 0; number < 40; number++) {
       assertTrue(add(number < 3 ? large : 10, number < 3 ? 32 * number : 100 + number));
     }
