@@ -27,14 +27,15 @@ class LineRanksTest {
   static void compile() throws IOException {
     kernels =
         HostKernels.in(
-            folder,
-            "lines",
-            "direct.cuh",
-            "direct_ll.cuh",
-            "direct_group.cuh",
-            "direct_layout.h",
-            "direct_group_layout.h",
-            "layout.h");
+                folder,
+                "lines",
+                "direct.cuh",
+                "direct_ll.cuh",
+                "direct_group.cuh",
+                "direct_layout.h",
+                "direct_group_layout.h",
+                "layout.h")
+            .with("direct");
     kernels.compile("line_ranks.cc", "line_ranks", "-O2", "-Xcompiler", "-pthread");
   }
 

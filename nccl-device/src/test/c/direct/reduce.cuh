@@ -1,4 +1,4 @@
-// Stands for the kernels' header of this name, for kernels with lines on the host: bytes and whole numbers of 64 bits.
+// Stands for the kernels' header of this name, for direct kernels on the host: bytes and whole numbers of 64 bits.
 #pragma once
 #include <cstring>
 
@@ -33,13 +33,19 @@ u64 divideElements(u64 x, int nRanks) {
 
 template <class T, int N>
 struct Accumulator {
-  u64 sum;
-  void set(const u64 (&x)[N], Inside) { sum = x[0]; }
-  void add(u32 op, const u64 (&x)[N], Inside) {
-    const long long a = (long long)sum, b = (long long)x[0];
-    sum = op == MAX ? (u64)(a < b ? b : a) : op == MIN ? (u64)(b < a ? b : a) : sum + x[0];
+  u64 sum[N];
+  void set(const u64 (&x)[N], Inside) {
+    for (int i = 0; i < N; i++) sum[i] = x[i];
   }
-  void result(u64 (&x)[N]) { x[0] = sum; }
+  void add(u32 op, const u64 (&x)[N], Inside) {
+    for (int i = 0; i < N; i++) {
+      const long long a = (long long)sum[i], b = (long long)x[i];
+      sum[i] = op == MAX ? (u64)(a < b ? b : a) : op == MIN ? (u64)(b < a ? b : a) : sum[i] + x[i];
+    }
+  }
+  void result(u64 (&x)[N]) {
+    for (int i = 0; i < N; i++) x[i] = sum[i];
+  }
 };
 
 template <class T>
