@@ -32,6 +32,10 @@ module org.nccl4j.device {
   exports org.nccl4j.device.numeric to
       org.nccl4j.api,
       org.nccl4j.it;
+  exports org.nccl4j.device.os to
+      org.nccl4j.api,
+      org.nccl4j.it,
+      org.nccl4j.transport.net;
   exports org.nccl4j.device.shm to
       org.nccl4j.api,
       org.nccl4j.it,

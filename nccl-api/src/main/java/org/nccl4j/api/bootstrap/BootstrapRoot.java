@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
@@ -17,6 +18,7 @@ import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.KernelRandom;
 
 /** Creates unique ids, and starts their bootstrap roots. */
 public final class BootstrapRoot {
@@ -37,7 +39,7 @@ public final class BootstrapRoot {
     if (!options.commId().isEmpty()) {
       return fromCommId(options);
     }
-    return create(options, patience, ProcessIdentity.randomBytes(BootstrapId.SECRET_BYTES));
+    return create(options, patience, KernelRandom.bytes(BootstrapId.SECRET_BYTES));
   }
 
   /** A new id with a secret, and a root listening in this process. */
@@ -48,9 +50,11 @@ public final class BootstrapRoot {
     ServerSocketChannel socket =
         ListeningSocket.open("the bootstrap", oneAlone ? hosts.get(0) : null, options.ports());
     int port = ListeningSocket.port(socket);
-    BootstrapId id =
-        new BootstrapId(
-            false, hosts.stream().map(host -> new InetSocketAddress(host, port)).toList(), secret);
+    List<InetSocketAddress> addresses = new ArrayList<>();
+    for (InetAddress host : hosts) {
+      addresses.add(new InetSocketAddress(host, port));
+    }
+    BootstrapId id = new BootstrapId(false, addresses, secret);
     RootService.start(
         socket, trust, ProcessIdentity.ofThisProcess(), patience, options.observable());
     return id;

@@ -2,7 +2,6 @@ package org.nccl4j.api.bootstrap;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -19,6 +18,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.os.KernelRandom;
 
 /**
  * A bootstrap for ranks that are all in this process: they exchange data in memory, without
@@ -30,7 +30,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
     private final int nRanks;
     private final Duration deadline;
     private final Map<String, Meeting> reunions = new HashMap<>();
-    private final byte[] secret = new byte[16];
+    private final byte[] secret = KernelRandom.bytes(16);
     private final Map<Integer, Consumer<NcclException>> listeners = new HashMap<>();
     private final Map<Integer, CallListener> called = new HashMap<>();
     private final Map<Integer, List<Consumer<CallListener>>> earlyCalls = new HashMap<>();
@@ -44,7 +44,6 @@ public final class LocalBootstrap extends DeadlineBootstrap {
       this.nRanks = nRanks;
       this.deadline = deadline;
       this.given = new byte[nRanks][];
-      new SecureRandom().nextBytes(secret);
     }
 
     synchronized List<byte[]> exchange(int rank, byte[] mine, long endNanos) {

@@ -21,6 +21,7 @@ import org.nccl4j.api.observe.flight.StateMessage;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * The state of a job that runs, as its bootstrap's roots collect it from all ranks.
@@ -133,8 +134,7 @@ public record JobReport(
    */
   public static JobReport ofThisProcess(int nRanks, List<String> operations) {
     List<RankReport> reports = FlightReader.ofThisProcess(operations);
-    ProcessReport process =
-        new ProcessReport(DebugLog.hostName(), ProcessHandle.current().pid(), "");
+    ProcessReport process = new ProcessReport(DebugLog.hostName(), ThisProcess.pid(), "");
     return new JobReport(
         nRanks,
         true,

@@ -4,13 +4,14 @@ import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * Creates an event for Java Flight Recorder for each operation; active only while a recording has
  * these events enabled.
  */
 final class OperationEvents implements OperationHook {
-  private static final long PID = ProcessHandle.current().pid();
+  private static final long PID = ThisProcess.pid();
   private static final String HOST = DebugLog.hostName();
 
   private final FlightRecorder log;

@@ -5,10 +5,10 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import java.security.SecureRandom;
 import java.util.Arrays;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.nccl4j.device.os.KernelRandom;
 
 /**
  * The keyed challenge with which every connection begins: each side proves that it knows the
@@ -53,7 +53,6 @@ public final class Handshake {
   private static final byte[] MAGIC = "NCCL4JWR".getBytes(StandardCharsets.US_ASCII);
   private static final byte VERSION = 1;
   private static final int NONCE_BYTES = 16;
-  private static final SecureRandom RANDOM = new SecureRandom();
 
   private final byte[] secret;
   private final Service service;
@@ -66,8 +65,7 @@ public final class Handshake {
     this.secret = secret;
     this.service = service;
     this.client = client;
-    byte[] nonce = new byte[NONCE_BYTES];
-    RANDOM.nextBytes(nonce);
+    byte[] nonce = KernelRandom.bytes(NONCE_BYTES);
     ours =
         ByteBuffer.allocate(HELLO_BYTES + request.length)
             .put(MAGIC)

@@ -13,9 +13,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.KernelRandom;
 
 class BootstrapIdTest {
   @Test
@@ -25,7 +25,7 @@ class BootstrapIdTest {
             new InetSocketAddress(InetAddress.getByName("10.1.2.3"), 65535),
             new InetSocketAddress(InetAddress.getByName("fd00::2"), 65535),
             InetSocketAddress.createUnresolved("a.name", 65535));
-    BootstrapId id = new BootstrapId(true, addresses, ProcessIdentity.randomBytes(16));
+    BootstrapId id = new BootstrapId(true, addresses, KernelRandom.bytes(16));
     BootstrapId back = BootstrapId.decode(id.encode());
     assertEquals(addresses, back.addresses());
     assertArrayEquals(id.secret(), back.secret());

@@ -27,12 +27,12 @@ import org.nccl4j.api.bootstrap.connection.ConnectionListener;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
 import org.nccl4j.api.bootstrap.connection.FrameType;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
-import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.Handshake.Service;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.api.wire.tls.PeerCredentials;
+import org.nccl4j.device.os.KernelRandom;
 
 /** Strangers at the bootstrap's ports: they are turned away and disturb nobody. */
 class HostileConnectionsTest {
@@ -105,7 +105,7 @@ class HostileConnectionsTest {
 
   @Test
   void garbageOnAPortOfTheRing() throws Exception {
-    byte[] secret = ProcessIdentity.randomBytes(16);
+    byte[] secret = KernelRandom.bytes(16);
     EventLoop loop = EventLoop.acquire();
     BlockingQueue<FrameType> accepted = new LinkedBlockingQueue<>();
     ServerSocketChannel socket =

@@ -10,6 +10,7 @@ import org.nccl4j.device.bind.LibcFunctions;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * Calls the C library for this package and checks each return code. The numbers are those of Linux
@@ -146,7 +147,7 @@ final class Libc {
     synchronized (Probe.ONE_BYTE) {
       long block = Probe.ONE_BYTE.address();
       Probe.ONE_BYTE.putLong(16, block).putLong(24, 1).putLong(32, at).putLong(40, 1);
-      int self = (int) ProcessHandle.current().pid();
+      int self = (int) ThisProcess.pid();
       long bytes = C.process_vm_readv(self, block + 16, 1, block + 32, 1, 0);
       return bytes == 1 || errno() != EFAULT;
     }

@@ -10,11 +10,12 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Set;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.os.KernelRandom;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * The directory in which this user's processes have their sockets for as long as they wait for
@@ -138,9 +139,8 @@ final class SocketDirectory {
 
   /** Gives a socket a name of its own, which its user alone can send to. */
   Path bind(int socket) {
-    byte[] random = new byte[8];
-    new SecureRandom().nextBytes(random);
-    String name = ProcessHandle.current().pid() + "-" + HexFormat.of().formatHex(random);
+    String random = HexFormat.of().formatHex(KernelRandom.bytes(8));
+    String name = ThisProcess.pid() + "-" + random;
     Path fresh = path.resolve(name + NEW);
     Path ready = path.resolve(name + READY);
     int errno = Libc.bind(socket, Datagram.at(fresh));

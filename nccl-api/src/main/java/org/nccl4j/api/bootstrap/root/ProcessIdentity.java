@@ -1,12 +1,10 @@
 package org.nccl4j.api.bootstrap.root;
 
-import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.security.SecureRandom;
 import java.util.HexFormat;
+import org.nccl4j.device.os.KernelRandom;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * The identity of a process of a host, for messages and for comparisons.
@@ -23,13 +21,11 @@ public record ProcessIdentity(String host, long pid, String token, String versio
   /** Changes when the messages between ranks do. */
   private static final int PROTOCOL = 4;
 
-  private static final SecureRandom RANDOM = new SecureRandom();
-
   private static final ProcessIdentity OURS =
       new ProcessIdentity(
           hostName(),
-          ProcessHandle.current().pid(),
-          HexFormat.of().formatHex(randomBytes(16)),
+          ThisProcess.pid(),
+          HexFormat.of().formatHex(KernelRandom.bytes(16)),
           LIBRARY + "/" + PROTOCOL);
 
   /** This process. */
@@ -46,23 +42,9 @@ public record ProcessIdentity(String host, long pid, String token, String versio
     return "host " + host + ", process " + pid;
   }
 
-  public static byte[] randomBytes(int count) {
-    byte[] bytes = new byte[count];
-    RANDOM.nextBytes(bytes);
-    return bytes;
-  }
-
   private static String hostName() {
-    Path kernel = Path.of("/proc/sys/kernel/hostname");
-    try {
-      String name = Files.readString(kernel).trim();
-      if (!name.isEmpty()) {
-        return shortened(name);
-      }
-    } catch (IOException e) {
-      return shortened(resolvedName());
-    }
-    return shortened(resolvedName());
+    String name = ThisProcess.hostName();
+    return shortened(name.isEmpty() ? resolvedName() : name);
   }
 
   private static String resolvedName() {

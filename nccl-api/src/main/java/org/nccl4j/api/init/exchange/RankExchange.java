@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -16,11 +15,10 @@ import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.os.KernelRandom;
 
 /** Exchanges the hellos of all ranks and derives the communicator's membership from them. */
 public final class RankExchange {
-  private static final SecureRandom CHANCE = new SecureRandom();
-
   private RankExchange() {}
 
   /**
@@ -41,7 +39,7 @@ public final class RankExchange {
     List<String> names = providers.stream().map(TransportProvider::name).toList();
     PeerHello hello =
         new PeerHello(
-            self, names, bootstrap.meetingPoint(), Cliques.wish(request), CHANCE.nextLong());
+            self, names, bootstrap.meetingPoint(), Cliques.wish(request), KernelRandom.number());
     List<PeerHello> hellos = new ArrayList<>();
     for (byte[] bytes : bootstrap.allGather(hello.toBytes())) {
       hellos.add(PeerHello.fromBytes(hellos.size(), bytes));

@@ -13,6 +13,7 @@ import java.util.BitSet;
 import java.util.List;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.device.shm.SharedSegment;
 
 /**
@@ -73,7 +74,7 @@ public final class FlightFile {
   }
 
   private void describe(List<String> operations) {
-    bytes.putLong(0, MAGIC).putInt(8, VERSION).putLong(16, ProcessHandle.current().pid());
+    bytes.putLong(0, MAGIC).putInt(8, VERSION).putLong(16, ThisProcess.pid());
     bytes.putLong(24, System.currentTimeMillis());
     put(HOST, DebugLog.hostName(), 63);
     put(NAMES, String.join(" ", operations), PAGE - NAMES - 1);

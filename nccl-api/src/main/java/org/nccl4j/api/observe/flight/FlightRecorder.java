@@ -14,6 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * The flight recorder of one rank of a communicator; see the package's description for where things
@@ -275,7 +276,7 @@ public final class FlightRecorder {
   /** Returns the recorder's current report. */
   public RankReport report(List<String> operations) {
     return FlightReader.rank(
-        new RankReport.ProcessReport("", ProcessHandle.current().pid(), ""),
+        new RankReport.ProcessReport("", ThisProcess.pid(), ""),
         operations.toArray(String[]::new),
         bytes);
   }

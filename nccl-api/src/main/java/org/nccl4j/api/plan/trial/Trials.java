@@ -19,6 +19,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
@@ -110,7 +111,7 @@ public final class Trials {
     this.log =
         new TrialLog(
             folder,
-            TrialFile.name(rank.communicator, rank.rank, ProcessHandle.current().pid()),
+            TrialFile.name(rank.communicator, rank.rank, ThisProcess.pid()),
             TrialFile.header(rank.communicator, rank.rank, rank.nRanks, rank.model),
             info);
   }

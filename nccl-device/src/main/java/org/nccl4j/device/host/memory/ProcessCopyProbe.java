@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * Compares process_vm_readv with the two copies that take data through a slot. Which is faster
@@ -147,7 +148,7 @@ public final class ProcessCopyProbe {
 
   /** Copies from the slot in the first turn of two, and from the source in the second. */
   private Times receive() {
-    ProcessMemory self = new ProcessMemory(ProcessHandle.current().pid());
+    ProcessMemory self = new ProcessMemory(ThisProcess.pid());
     long[] single = new long[SIZES.size()];
     long[] twice = new long[SIZES.size()];
     Arrays.fill(single, Long.MAX_VALUE);

@@ -1,8 +1,8 @@
 package org.nccl4j.transport.net.socket;
 
 import java.nio.ByteBuffer;
-import java.security.SecureRandom;
 import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.device.os.KernelRandom;
 
 /**
  * The request of a socket's handshake: token (16), index (1), number of sockets (1), plus 128 if
@@ -19,13 +19,10 @@ record SocketRequest(byte[] token, int index, int sockets, boolean sums, boolean
   static final int TOKEN_BYTES = 16;
   private static final int SUMS = 0x80;
   private static final int RESUMES = 0x80;
-  private static final SecureRandom RANDOM = new SecureRandom();
 
   /** A token that no other listener has. */
   static byte[] newToken() {
-    byte[] token = new byte[TOKEN_BYTES];
-    RANDOM.nextBytes(token);
-    return token;
+    return KernelRandom.bytes(TOKEN_BYTES);
   }
 
   static SocketRequest of(ByteBuffer bytes) {

@@ -8,6 +8,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.MappableSegment;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
+import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.device.shm.SharedSegment;
 
 /**
@@ -120,7 +121,7 @@ final class Lending {
     this.credit = credit;
     this.sizes = sizes;
     this.number = LentMemory.add(lent);
-    AtomicWords.storeRelease(data, PROCESS, ProcessHandle.current().pid());
+    AtomicWords.storeRelease(data, PROCESS, ThisProcess.pid());
     AtomicWords.storeRelease(data, PATTERN_ADDRESS, LentMemory.patternAddress());
     AtomicWords.storeRelease(data, PATTERN, LentMemory.pattern(0));
     AtomicWords.storeRelease(data, PATTERN + Long.BYTES, LentMemory.pattern(1));

@@ -15,6 +15,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.device.shm.SharedSegment;
 
 /**
@@ -118,7 +119,7 @@ final class LentMemory {
   private static ByteBuffer newPattern() {
     ByteBuffer bytes = ByteBuffer.allocateDirect(2 * Long.BYTES).order(ByteOrder.nativeOrder());
     SplittableRandom random =
-        new SplittableRandom(System.nanoTime() ^ ProcessHandle.current().pid() << Integer.SIZE);
+        new SplittableRandom(System.nanoTime() ^ ThisProcess.pid() << Integer.SIZE);
     return bytes.putLong(0, random.nextLong()).putLong(Long.BYTES, random.nextLong());
   }
 }

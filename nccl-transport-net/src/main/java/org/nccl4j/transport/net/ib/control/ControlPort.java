@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.channels.SelectableChannel;
 import java.nio.channels.ServerSocketChannel;
-import java.security.SecureRandom;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
@@ -17,6 +16,7 @@ import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.Listener;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PendingHandshake;
+import org.nccl4j.device.os.KernelRandom;
 
 /**
  * The listening socket of one communicator's InfiniBand, for control connections: open while a
@@ -26,7 +26,6 @@ import org.nccl4j.api.wire.PendingHandshake;
  * call it.
  */
 public final class ControlPort implements Listener.Acceptor {
-  private static final SecureRandom RANDOM = new SecureRandom();
   private static final int MOST_STRANGERS = 64;
 
   private final NetContext context;
@@ -58,7 +57,7 @@ public final class ControlPort implements Listener.Acceptor {
     if (!port.isOpen()) {
       return null;
     }
-    long session = RANDOM.nextLong();
+    long session = KernelRandom.number();
     sessions.put(session, new ConcurrentLinkedQueue<>());
     return new IbHandle(session, number, queuePairs, ports, addresses);
   }
