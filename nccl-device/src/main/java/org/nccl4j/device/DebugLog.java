@@ -11,6 +11,7 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.MissingResourceException;
 import java.util.ResourceBundle;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * Logs for a subsystem of the library: to {@link System.Logger} under the name "org.nccl4j." and
@@ -22,13 +23,15 @@ public final class DebugLog implements System.Logger {
   private record Target(Path path, Writer writer, Level least) {}
 
   private static volatile Target target;
+  private static volatile boolean silent;
 
   private final String subsystem;
-  private final System.Logger usual;
+
+  /** Null until a line may have to be written: the JDK's first logger takes 40 ms. */
+  private volatile System.Logger usual;
 
   private DebugLog(String subsystem) {
     this.subsystem = subsystem;
-    this.usual = System.getLogger("org.nccl4j." + subsystem);
   }
 
   /**
@@ -38,6 +41,11 @@ public final class DebugLog implements System.Logger {
    */
   public static System.Logger of(String subsystem) {
     return new DebugLog(subsystem);
+  }
+
+  /** Has this process log nothing, unless {@link #toFile} names a file. */
+  public static void silence() {
+    silent = true;
   }
 
   /**
@@ -86,7 +94,7 @@ public final class DebugLog implements System.Logger {
         name.append(pattern.charAt(i));
       } else {
         i++;
-        name.append(next == 'h' ? hostName() : next == 'p' ? ProcessHandle.current().pid() : "%");
+        name.append(next == 'h' ? hostName() : next == 'p' ? ThisProcess.pid() : "%");
       }
     }
     return Path.of(name.toString());
@@ -94,23 +102,20 @@ public final class DebugLog implements System.Logger {
 
   /** This host's name, "?" if unknown. */
   public static String hostName() {
-    try {
-      return Files.readString(Path.of("/proc/sys/kernel/hostname")).trim();
-    } catch (IOException e) {
-      return "?";
-    }
+    String name = ThisProcess.hostName();
+    return name.isEmpty() ? "?" : name;
   }
 
   @Override
   public String getName() {
-    return usual.getName();
+    return "org.nccl4j." + subsystem;
   }
 
   @Override
   public boolean isLoggable(Level level) {
     Target file = target;
     return file == null
-        ? usual.isLoggable(level)
+        ? !silent && usual().isLoggable(level)
         : level != Level.OFF && level.getSeverity() >= file.least.getSeverity();
   }
 
@@ -118,7 +123,9 @@ public final class DebugLog implements System.Logger {
   public void log(Level level, ResourceBundle bundle, String message, Throwable thrown) {
     Target file = target;
     if (file == null) {
-      usual.log(level, bundle, message, thrown);
+      if (!silent) {
+        usual().log(level, bundle, message, thrown);
+      }
     } else if (isLoggable(level)) {
       write(file, level, translated(bundle, message) + (thrown == null ? "" : ": " + thrown));
     }
@@ -128,12 +135,23 @@ public final class DebugLog implements System.Logger {
   public void log(Level level, ResourceBundle bundle, String format, Object... parameters) {
     Target file = target;
     if (file == null) {
-      usual.log(level, bundle, format, parameters);
+      if (!silent) {
+        usual().log(level, bundle, format, parameters);
+      }
     } else if (isLoggable(level)) {
       String message = translated(bundle, format);
       boolean plain = parameters == null || parameters.length == 0;
       write(file, level, plain ? message : MessageFormat.format(message, parameters));
     }
+  }
+
+  private System.Logger usual() {
+    System.Logger found = usual;
+    if (found == null) {
+      found = System.getLogger(getName());
+      usual = found;
+    }
+    return found;
   }
 
   private static String translated(ResourceBundle bundle, String message) {
@@ -151,7 +169,7 @@ public final class DebugLog implements System.Logger {
             .formatted(
                 Instant.now().truncatedTo(ChronoUnit.MILLIS),
                 hostName(),
-                ProcessHandle.current().pid(),
+                ThisProcess.pid(),
                 subsystem,
                 level == Level.WARNING ? "WARN" : level.getName(),
                 message);
@@ -161,8 +179,8 @@ public final class DebugLog implements System.Logger {
         file.writer.flush();
       } catch (IOException e) {
         target = null;
-        usual.log(Level.WARNING, "{0} cannot be written any more: {1}", file.path, e);
-        usual.log(level, message);
+        log(Level.WARNING, "{0} cannot be written any more: {1}", file.path, e);
+        log(level, message);
       }
     }
   }

@@ -56,7 +56,7 @@ final class Entry {
       Place place = Place.current(gpu);
       Config config = Config.of(numbers, names);
       List<UniqueId> all = UniqueIds.parseAll(ids);
-      Guest.warmUp(place);
+      CallWarmUp.begin(place);
       return begun(
           RankHandle.of(
               place,
@@ -90,7 +90,7 @@ final class Entry {
     try {
       Config config = Config.of(numbers, names);
       List<Place> places = IntStream.of(gpus).mapToObj(Place::current).toList();
-      Guest.warmUp(places.get(0));
+      CallWarmUp.begin(places.get(0));
       List<Communicator> made =
           Communicator.initAll(places.stream().map(Place::device).toList(), config.communicator());
       for (int rank = 0; rank < handles.length; rank++) {

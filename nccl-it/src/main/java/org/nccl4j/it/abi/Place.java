@@ -4,11 +4,10 @@ import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
-import java.util.logging.Level;
-import java.util.logging.Logger;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.settings.DropInSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -24,7 +23,7 @@ final class Place {
   private static final int SLOT_BITS = 8;
   private static final long MIX = 0x9e3779b97f4a7c15L;
 
-  private static final Logger LOGGER = Logger.getLogger(Place.class.getName());
+  private static final System.Logger LOG = DebugLog.of("P2P");
   private static final Map<Device, Place> PLACES = new ConcurrentHashMap<>();
 
   private final Device device;
@@ -78,7 +77,7 @@ final class Place {
       try {
         of.letIn(gpu, memory);
       } catch (NcclException e) {
-        LOGGER.log(Level.FINE, e, () -> "%s cannot access %s".formatted(gpu, memory));
+        LOG.log(System.Logger.Level.DEBUG, () -> "%s cannot access %s".formatted(gpu, memory), e);
       }
     }
   }

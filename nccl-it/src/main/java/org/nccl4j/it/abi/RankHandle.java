@@ -63,7 +63,7 @@ final class RankHandle {
   }
 
   private void begin(Communicator communicator) {
-    Guest.prepare(communicator);
+    CallWarmUp.prepare(communicator);
     complete(communicator);
   }
 

@@ -5,13 +5,13 @@ import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.path.PathTable;
+import org.nccl4j.topo.system.TopologyLog;
 
 /**
  * The search for one graph. A first pass relaxes the requirements until a graph is found; a second
  * pass then tries to increase its speed. Owned by the thread that searches.
  */
 final class GraphSearch {
-  private static final System.Logger LOGGER = System.getLogger("org.nccl4j.topo");
   private static final int MAX_NVLS_HEADS = 32;
   private static final int MAX_COLLNET_HEADS = 8;
   private static final int STEPS = 1 << 14;
@@ -162,12 +162,10 @@ final class GraphSearch {
           "no channel was found, and NCCL makes none up without a network",
           "Unset NCCL4J_TOPO_COMPAT, or allow longer paths with NCCL_P2P_LEVEL=SYS");
     }
-    LOGGER.log(
-        System.Logger.Level.WARNING,
+    TopologyLog.warn(
         "No path fits a {0} of {1} GPUs; one slow channel in the order of the machine is used."
             + " Check the topology file, or allow longer paths with NCCL_P2P_LEVEL=SYS.",
-        best.kind.label(),
-        best.gpus);
+        best.kind.label(), best.gpus);
     for (int g = 0; g <= last; g++) {
       best.gpu(0, g, g);
     }

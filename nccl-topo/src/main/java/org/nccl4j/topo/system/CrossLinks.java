@@ -7,8 +7,6 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /** Second pass: links outside the PCI tree, namely NVLink, C2C, and links between switches. */
 final class CrossLinks {
-  private static final System.Logger LOGGER = System.getLogger("org.nccl4j.topo");
-
   private final MachineNodes machine;
   private boolean warned;
 
@@ -56,11 +54,9 @@ final class CrossLinks {
           if (remote == device && !warned) {
             warned = true;
             // Files of cloud providers have such links, and NCCL counts them.
-            LOGGER.log(
-                System.Logger.Level.WARNING,
+            TopologyLog.warn(
                 "{0}: an <nvlink> of {1} leads to itself; NCCL counts it, and so does nccl4j",
-                element.where(),
-                device);
+                element.where(), device);
           }
           device.connect(remote, LinkType.NVL, each / remotes.size() / partitions);
         }

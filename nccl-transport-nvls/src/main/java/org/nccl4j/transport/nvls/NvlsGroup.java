@@ -10,6 +10,7 @@ import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.MulticastProvider.Outline;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
@@ -28,7 +29,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
  * theirs or none has.
  */
 final class NvlsGroup {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NVLS");
+  private static final Logger LOG = DebugLog.of("NVLS");
   private static final int CHUNK_MULTIPLE = 512;
 
   /** Before the layout of a member whose switch combines floats of 8 bits. */

@@ -28,6 +28,7 @@ import java.util.regex.Pattern;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -133,8 +134,7 @@ final class Certificates {
       try {
         return KeyFactory.getInstance(kind).generatePrivate(new PKCS8EncodedKeySpec(bytes));
       } catch (InvalidKeySpecException e) {
-        System.getLogger("org.nccl4j.bootstrap")
-            .log(System.Logger.Level.TRACE, "no key of kind " + kind, e);
+        DebugLog.of("BOOTSTRAP").log(System.Logger.Level.TRACE, "no key of kind " + kind, e);
       } catch (GeneralSecurityException e) {
         throw wrong("NCCL4J_TLS_KEY", files.key(), String.valueOf(e.getMessage()), e);
       }
