@@ -15,13 +15,16 @@ public final class DaemonThread {
   /** Returns a daemon thread that has not been started. */
   @SuppressWarnings("removal") // later Java versions keep no protection domains, and need no action
   public static Thread of(Runnable body, String name) {
-    return AccessController.doPrivileged((PrivilegedAction<Thread>) () -> make(body, name));
+    return AccessController.doPrivileged(new Creation(body, name));
   }
 
-  private static Thread make(Runnable body, String name) {
-    Thread thread = new Thread(null, body, name, 0, /* inheritThreadLocals= */ false);
-    thread.setContextClassLoader(DaemonThread.class.getClassLoader());
-    thread.setDaemon(true);
-    return thread;
+  private record Creation(Runnable body, String name) implements PrivilegedAction<Thread> {
+    @Override
+    public Thread run() {
+      Thread thread = new Thread(null, body, name, 0, /* inheritThreadLocals= */ false);
+      thread.setContextClassLoader(DaemonThread.class.getClassLoader());
+      thread.setDaemon(true);
+      return thread;
+    }
   }
 }

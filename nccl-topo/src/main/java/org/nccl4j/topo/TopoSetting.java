@@ -16,26 +16,29 @@ import java.util.function.Function;
  * @param <T> the type of its values
  */
 public record TopoSetting<T>(String name, T defaultValue, Function<String, T> parser) {
+  // Parsers are classes: the JVM takes half a millisecond to link a method reference, and the first
+  // call of a process waits for it.
+
   static TopoSetting<Integer> number(String name, int defaultValue) {
-    return new TopoSetting<>(name, defaultValue, TopoSetting::number);
+    return new TopoSetting<>(name, defaultValue, new NumberParser());
   }
 
   static TopoSetting<Boolean> flag(String name, boolean defaultValue) {
-    return new TopoSetting<>(name, defaultValue, TopoSetting::flag);
+    return new TopoSetting<>(name, defaultValue, new FlagParser());
   }
 
   static TopoSetting<String> text(String name, String defaultValue) {
-    return new TopoSetting<>(name, defaultValue, Function.identity());
+    return new TopoSetting<>(name, defaultValue, new TextParser());
   }
 
   /** Lists of names, which are empty by default. */
   static TopoSetting<NameLists> names(String name) {
-    return new TopoSetting<>(name, NameLists.parse(""), NameLists::parse);
+    return new TopoSetting<>(name, NameLists.parse(""), new NamesParser());
   }
 
   /** A level of distance, which is empty for the default. */
   static TopoSetting<Optional<PathType>> level(String name) {
-    return new TopoSetting<>(name, Optional.empty(), PathType::level);
+    return new TopoSetting<>(name, Optional.empty(), new LevelParser());
   }
 
   /** Parses a whole number in C's notation. */
@@ -57,5 +60,40 @@ public record TopoSetting<T>(String name, T defaultValue, Function<String, T> pa
       return false;
     }
     throw new IllegalArgumentException("not a flag");
+  }
+
+  private static final class NumberParser implements Function<String, Integer> {
+    @Override
+    public Integer apply(String text) {
+      return number(text);
+    }
+  }
+
+  private static final class FlagParser implements Function<String, Boolean> {
+    @Override
+    public Boolean apply(String text) {
+      return flag(text);
+    }
+  }
+
+  private static final class TextParser implements Function<String, String> {
+    @Override
+    public String apply(String text) {
+      return text;
+    }
+  }
+
+  private static final class NamesParser implements Function<String, NameLists> {
+    @Override
+    public NameLists apply(String text) {
+      return NameLists.parse(text);
+    }
+  }
+
+  private static final class LevelParser implements Function<String, Optional<PathType>> {
+    @Override
+    public Optional<PathType> apply(String text) {
+      return PathType.level(text);
+    }
   }
 }

@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 /**
  * The values of the settings that act on topology, search and tuning, under NCCL's names and with
@@ -104,58 +103,6 @@ public final class TopoSettings {
       TopoSetting.text("NCCL_THREAD_THRESHOLDS", "");
   public static final TopoSetting<String> NCCL_GRAPH_FILE = TopoSetting.text("NCCL_GRAPH_FILE", "");
 
-  private static final Map<String, TopoSetting<?>> ALL =
-      List.<TopoSetting<?>>of(
-              NCCL_P2P_DISABLE,
-              NCCL_SHM_DISABLE,
-              NCCL_NET_GDR_READ,
-              NCCL_NET_GDR_C2C,
-              NCCL_NET_GDR_MLOPART,
-              NCCL_NVB_DISABLE,
-              NCCL_PXN_DISABLE,
-              NCCL_PXN_C2C,
-              NCCL_NET_DISABLE_INTRA,
-              NCCL_P2P_USE_CUDA_MEMCPY,
-              NCCL_TOPO_SPLIT_MLOPART,
-              NCCL_MNNVL_SCATTER_NETS_ENABLE,
-              NCCL_MNNVL_RAIL_PER_HOST,
-              NCCL_LL128_C2C,
-              NCCL_CROSS_NIC,
-              NCCL_P2P_PXN_LEVEL,
-              NCCL_NVLS_ENABLE,
-              NCCL_NVLS_NCHANNELS,
-              NCCL_MIN_NCHANNELS,
-              NCCL_MAX_NCHANNELS,
-              NCCL_MIN_NRINGS,
-              NCCL_MAX_NRINGS,
-              NCCL_MIN_CTAS,
-              NCCL_MAX_CTAS,
-              NCCL_MIN_P2P_NCHANNELS,
-              NCCL_MAX_P2P_NCHANNELS,
-              NCCL_NCHANNELS_PER_NET_PEER,
-              NCCL_P2P_PER_CHANNEL_NET_BW,
-              NCCL_P2P_MAX_PEERS,
-              NCCL_COLLNET_NODE_THRESHOLD,
-              NCCL_WORK_ARGS_BYTES,
-              NCCL_NTHREADS,
-              NCCL_LL128_NTHREADS,
-              NCCL_NET_OVERHEAD,
-              NCCL_PAT_ENABLE,
-              NCCL_IGNORE_DISABLED_P2P,
-              NCCL_P2P_LEVEL,
-              NCCL_NET_GDR_LEVEL,
-              NCCL_ALGO,
-              NCCL_PROTO,
-              NCCL_NET_MERGE_LEVEL,
-              NCCL_NET_MERGE_POLICY,
-              NCCL_NET_FORCE_MERGE,
-              NCCL_NETDEVS_POLICY,
-              NCCL4J_TOPO_COMPAT,
-              NCCL_THREAD_THRESHOLDS,
-              NCCL_GRAPH_FILE)
-          .stream()
-          .collect(Collectors.toMap(TopoSetting::name, setting -> setting));
-
   private static final int KERNEL_ARGS_BYTES = 32;
   private static final int WORK_BATCH_BYTES = 16;
 
@@ -177,10 +124,10 @@ public final class TopoSettings {
    */
   public static TopoSettings of(Map<String, ?> values) {
     Map<String, Object> known = new HashMap<>(values);
-    known.keySet().retainAll(ALL.keySet());
+    known.keySet().retainAll(ByName.ALL.keySet());
     known.forEach(
         (name, value) -> {
-          if (!ALL.get(name).defaultValue().getClass().isInstance(value)) {
+          if (!ByName.ALL.get(name).defaultValue().getClass().isInstance(value)) {
             throw new IllegalArgumentException(name + " is a " + value.getClass());
           }
         });
@@ -196,7 +143,7 @@ public final class TopoSettings {
     Map<String, Object> values = new HashMap<>();
     texts.forEach(
         (name, text) -> {
-          TopoSetting<?> setting = ALL.get(name);
+          TopoSetting<?> setting = ByName.ALL.get(name);
           if (setting != null && !text.isBlank()) {
             values.put(name, parse(setting, text.strip()));
           }
@@ -346,5 +293,66 @@ public final class TopoSettings {
   public int channelsThatFitArguments() {
     int bytes = get(NCCL_WORK_ARGS_BYTES);
     return Math.min(MAX_CHANNELS, Math.max(0, bytes - KERNEL_ARGS_BYTES) / WORK_BATCH_BYTES);
+  }
+
+  /** All settings by name, for those who have texts or values of several. */
+  private static final class ByName {
+    private static final Map<String, TopoSetting<?>> ALL = all();
+
+    private static Map<String, TopoSetting<?>> all() {
+      Map<String, TopoSetting<?>> all = new HashMap<>();
+      for (TopoSetting<?> setting :
+          List.<TopoSetting<?>>of(
+              NCCL_P2P_DISABLE,
+              NCCL_SHM_DISABLE,
+              NCCL_NET_GDR_READ,
+              NCCL_NET_GDR_C2C,
+              NCCL_NET_GDR_MLOPART,
+              NCCL_NVB_DISABLE,
+              NCCL_PXN_DISABLE,
+              NCCL_PXN_C2C,
+              NCCL_NET_DISABLE_INTRA,
+              NCCL_P2P_USE_CUDA_MEMCPY,
+              NCCL_TOPO_SPLIT_MLOPART,
+              NCCL_MNNVL_SCATTER_NETS_ENABLE,
+              NCCL_MNNVL_RAIL_PER_HOST,
+              NCCL_LL128_C2C,
+              NCCL_CROSS_NIC,
+              NCCL_P2P_PXN_LEVEL,
+              NCCL_NVLS_ENABLE,
+              NCCL_NVLS_NCHANNELS,
+              NCCL_MIN_NCHANNELS,
+              NCCL_MAX_NCHANNELS,
+              NCCL_MIN_NRINGS,
+              NCCL_MAX_NRINGS,
+              NCCL_MIN_CTAS,
+              NCCL_MAX_CTAS,
+              NCCL_MIN_P2P_NCHANNELS,
+              NCCL_MAX_P2P_NCHANNELS,
+              NCCL_NCHANNELS_PER_NET_PEER,
+              NCCL_P2P_PER_CHANNEL_NET_BW,
+              NCCL_P2P_MAX_PEERS,
+              NCCL_COLLNET_NODE_THRESHOLD,
+              NCCL_WORK_ARGS_BYTES,
+              NCCL_NTHREADS,
+              NCCL_LL128_NTHREADS,
+              NCCL_NET_OVERHEAD,
+              NCCL_PAT_ENABLE,
+              NCCL_IGNORE_DISABLED_P2P,
+              NCCL_P2P_LEVEL,
+              NCCL_NET_GDR_LEVEL,
+              NCCL_ALGO,
+              NCCL_PROTO,
+              NCCL_NET_MERGE_LEVEL,
+              NCCL_NET_MERGE_POLICY,
+              NCCL_NET_FORCE_MERGE,
+              NCCL_NETDEVS_POLICY,
+              NCCL4J_TOPO_COMPAT,
+              NCCL_THREAD_THRESHOLDS,
+              NCCL_GRAPH_FILE)) {
+        all.put(setting.name(), setting);
+      }
+      return all;
+    }
   }
 }

@@ -22,7 +22,7 @@ public final class DebugSettings {
               + " operation; TUNING the algorithm of each new operation; ENV settings and their"
               + " sources; P2P, SHM and NET how ranks are reached; ALLOC memory in use; REG"
               + " windows; CALL calls such as split; RAS failures.",
-          Subsystems::parse);
+          new Subsystems.Parser());
 
   public static final Setting<String> NCCL_DEBUG_FILE =
       Setting.text(

@@ -109,13 +109,12 @@ public final class Environment {
   }
 
   private void add(Map<String, String> source, String origin) {
-    source.forEach(
-        (name, text) -> {
-          String value = text.trim();
-          if (isSetting(name) && !value.isBlank()) {
-            values.putIfAbsent(name, new Value(value, origin));
-          }
-        });
+    for (Map.Entry<String, String> each : source.entrySet()) {
+      String value = each.getValue().trim();
+      if (isSetting(each.getKey()) && !value.isBlank()) {
+        values.putIfAbsent(each.getKey(), new Value(value, origin));
+      }
+    }
   }
 
   private void addFile(Path file, String namedBy) {

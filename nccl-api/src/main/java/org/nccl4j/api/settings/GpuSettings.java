@@ -1,6 +1,7 @@
 package org.nccl4j.api.settings;
 
 import java.util.List;
+import java.util.function.Function;
 import org.nccl4j.api.spi.Setting;
 
 /** The settings of ranks on GPUs: how kernels are launched and how memory is shared. */
@@ -35,7 +36,7 @@ public final class GpuSettings {
               + " two communicators whose first operations come in opposite orders on two"
               + " ranks wait for each other. none: a faster first creation, for programs with"
               + " one communicator.",
-          KernelPreload::parse);
+          new KernelPreload.Parser());
 
   public static final Setting<String> NCCL4J_NVRTC =
       Setting.text(
@@ -127,6 +128,13 @@ public final class GpuSettings {
   /** A number of 64 bits; -1 by default. */
   private static Setting<Long> wide(String name, String sentence) {
     return Setting.of(
-        name, -1L, "a whole number, decimal or with 0x in front", sentence, Long::decode);
+        name, -1L, "a whole number, decimal or with 0x in front", sentence, new WideParser());
+  }
+
+  private record WideParser() implements Function<String, Long> {
+    @Override
+    public Long apply(String text) {
+      return Long.decode(text);
+    }
   }
 }

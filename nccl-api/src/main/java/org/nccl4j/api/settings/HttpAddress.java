@@ -7,6 +7,7 @@ import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.net.UnknownHostException;
 import java.util.Comparator;
+import java.util.function.Function;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -21,6 +22,14 @@ public record HttpAddress(String host, int port) {
   public static final HttpAddress OFF = new HttpAddress("", -1);
 
   private static final int MOST = 65535;
+
+  /** The parser of the setting. */
+  record Parser() implements Function<String, HttpAddress> {
+    @Override
+    public HttpAddress apply(String text) {
+      return parse(text);
+    }
+  }
 
   /**
    * Parses "port" and "host:port".

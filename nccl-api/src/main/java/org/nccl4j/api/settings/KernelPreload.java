@@ -6,6 +6,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.nccl4j.device.DataType;
 
@@ -16,12 +17,29 @@ import org.nccl4j.device.DataType;
  * @param types whose reductions are loaded, with all kernels that only copy; empty for no kernels
  */
 public record KernelPreload(String text, Set<DataType> types) {
-  static final String ALLOWED =
-      "auto, none, all, or types of elements: "
-          + Arrays.stream(DataType.values()).map(DataType::label).collect(Collectors.joining(", "));
+  static final String ALLOWED = "auto, none, all, or types of elements: " + labels();
 
   /** All: which types a communicator reduces is known only when it does. */
   static final KernelPreload AUTO = new KernelPreload("auto", EnumSet.allOf(DataType.class));
+
+  /**
+   * By a loop, and a class as the parser: a process's first call waits for each lambda expression.
+   */
+  private static String labels() {
+    StringBuilder labels = new StringBuilder();
+    for (DataType type : DataType.values()) {
+      labels.append(labels.isEmpty() ? "" : ", ").append(type.label());
+    }
+    return labels.toString();
+  }
+
+  /** The parser of the setting. */
+  record Parser() implements Function<String, KernelPreload> {
+    @Override
+    public KernelPreload apply(String text) {
+      return parse(text);
+    }
+  }
 
   static KernelPreload parse(String text) {
     return switch (text.trim().toLowerCase(Locale.ROOT)) {

@@ -47,7 +47,7 @@ public final class ScaleSettings {
               + " is closed: /job.json, and /metrics for Prometheus, without access control. A"
               + " port alone means the loopback address. Implies NCCL4J_JOB_STATE=1 in the"
               + " process that sets it.",
-          HttpAddress::parse);
+          new HttpAddress.Parser());
 
   static final List<Setting<?>> ALL =
       List.of(

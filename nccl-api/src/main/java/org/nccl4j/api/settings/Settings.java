@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.wire.PortRange;
@@ -129,7 +129,7 @@ public final class Settings implements SettingValues {
           PortRange.ANY,
           "a port or a range of ports within 1-65535, such as 29500-29600",
           "The ports of listening sockets.",
-          PortRange::parse);
+          new PortsParser());
 
   public static final Setting<String> NCCL_HOSTID =
       Setting.text(
@@ -243,7 +243,7 @@ public final class Settings implements SettingValues {
           "memfd",
           "memfd, devshm, or the absolute name of a directory",
           "The source of shared memory between processes.",
-          Settings::memorySource);
+          new MemorySourceParser());
 
   public static final Setting<String> NCCL4J_SINGLE_COPY =
       Setting.choice(
@@ -387,7 +387,8 @@ public final class Settings implements SettingValues {
           NCCL_CONF_FILE);
 
   private static final List<Setting<?>> ALL =
-      Stream.of(
+      TopologySettings.joined(
+          List.of(
               GENERAL,
               PlanSettings.ALL,
               GpuSettings.ALL,
@@ -396,14 +397,15 @@ public final class Settings implements SettingValues {
               TlsSettings.ALL,
               DebugSettings.ALL,
               DropInSettings.ALL,
-              InfiniBandSettings.ALL)
-          .flatMap(List::stream)
-          .toList();
+              InfiniBandSettings.ALL));
 
-  private static final Map<String, Setting<?>> FLAGS =
-      ALL.stream()
-          .filter(setting -> setting.defaultValue() instanceof Boolean)
-          .collect(Collectors.toMap(Setting::name, setting -> setting));
+  /** The settings that are on or off, by name. */
+  private static final class Flags {
+    private static final Map<String, Setting<?>> ALL =
+        Settings.ALL.stream()
+            .filter(setting -> setting.defaultValue() instanceof Boolean)
+            .collect(Collectors.toMap(Setting::name, setting -> setting));
+  }
 
   /**
    * A setting with its value, for people.
@@ -413,6 +415,27 @@ public final class Settings implements SettingValues {
    * @param origin where it was set; "default" if nowhere
    */
   public record Entry(Setting<?> setting, String value, String origin) {}
+
+  // Parsers are classes: the JVM takes half a millisecond to link a method reference, and the first
+  // call of a process waits for it.
+
+  private record PortsParser() implements Function<String, PortRange> {
+    @Override
+    public PortRange apply(String text) {
+      return PortRange.parse(text);
+    }
+  }
+
+  private record MemorySourceParser() implements Function<String, String> {
+    @Override
+    public String apply(String text) {
+      String word = text.toLowerCase(Locale.ROOT);
+      if (!List.of("memfd", "devshm").contains(word) && !text.startsWith("/")) {
+        throw new IllegalArgumentException("neither a word nor an absolute name");
+      }
+      return text.startsWith("/") ? text : word;
+    }
+  }
 
   private final Environment environment;
 
@@ -445,7 +468,11 @@ public final class Settings implements SettingValues {
 
   /** Checks overrides at once, even those that are never read. */
   private Settings checked(Map<String, String> overrides) {
-    ALL.stream().filter(setting -> overrides.containsKey(setting.name())).forEach(this::get);
+    for (Setting<?> setting : ALL) {
+      if (overrides.containsKey(setting.name())) {
+        get(setting);
+      }
+    }
     return this;
   }
 
@@ -456,9 +483,10 @@ public final class Settings implements SettingValues {
 
   @Override
   public <T> Optional<T> find(Setting<T> setting) {
-    return environment
-        .find(setting.name())
-        .map(value -> setting.parse(value.text(), value.origin()));
+    Optional<Environment.Value> set = environment.find(setting.name());
+    return set.isEmpty()
+        ? Optional.empty()
+        : Optional.of(setting.parse(set.get().text(), set.get().origin()));
   }
 
   @Override
@@ -474,19 +502,11 @@ public final class Settings implements SettingValues {
   }
 
   private static String text(String name, Environment.Value value) {
-    Setting<?> flag = FLAGS.get(name);
+    Setting<?> flag = Flags.ALL.get(name);
     if (flag == null) {
       return value.text();
     }
     return flag.parse(value.text(), value.origin()).equals(Boolean.TRUE) ? "1" : "0";
-  }
-
-  private static String memorySource(String text) {
-    String word = text.toLowerCase(Locale.ROOT);
-    if (!List.of("memfd", "devshm").contains(word) && !text.startsWith("/")) {
-      throw new IllegalArgumentException("neither a word nor an absolute name");
-    }
-    return text.startsWith("/") ? text : word;
   }
 
   /** The values of the settings that nccl-topo reads. */

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.stream.Stream;
+import java.util.function.Function;
 
 /**
  * Parts of the library that log, by NCCL's names.
@@ -37,6 +37,14 @@ public record Subsystems(Set<String> names) {
   /** Subsystems that NCCL logs by default. */
   static final Subsystems DEFAULT = new Subsystems(Set.of("INIT", "BOOTSTRAP", "ENV"));
 
+  /** The parser of the setting. */
+  record Parser() implements Function<String, Subsystems> {
+    @Override
+    public Subsystems apply(String text) {
+      return parse(text);
+    }
+  }
+
   /** Names with commas between them, or with ^ in front those that do not log. */
   static Subsystems parse(String text) {
     boolean exclude = text.startsWith("^");
@@ -66,7 +74,12 @@ public record Subsystems(Set<String> names) {
 
   /** True if any of some logs. */
   public boolean logAny(String... some) {
-    return Stream.of(some).anyMatch(names::contains);
+    for (String each : some) {
+      if (names.contains(each)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   @Override

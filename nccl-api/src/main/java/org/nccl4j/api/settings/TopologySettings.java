@@ -1,8 +1,8 @@
 package org.nccl4j.api.settings;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
 import org.nccl4j.api.spi.Setting;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSetting;
@@ -177,10 +177,18 @@ public final class TopologySettings {
               "Allows PAT. 0: no; 1: yes; 2: where it is possible."),
           flag(TopoSettings.NCCL_LL128_C2C, "Allows LL128 over C2C links."));
 
-  static final List<Setting<?>> ALL =
-      Stream.of(PATHS, SEARCH, CHANNEL_COUNTS, COSTS).flatMap(List::stream).toList();
+  static final List<Setting<?>> ALL = joined(List.of(PATHS, SEARCH, CHANNEL_COUNTS, COSTS));
 
   private TopologySettings() {}
+
+  /** All settings of some lists, in their order. A loop: see {@link Settings}. */
+  static List<Setting<?>> joined(List<List<Setting<?>>> lists) {
+    List<Setting<?>> all = new ArrayList<>();
+    for (List<Setting<?>> each : lists) {
+      all.addAll(each);
+    }
+    return List.copyOf(all);
+  }
 
   private static Setting<Optional<PathType>> level(
       TopoSetting<Optional<PathType>> setting, String sentence) {

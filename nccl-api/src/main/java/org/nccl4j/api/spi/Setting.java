@@ -56,33 +56,24 @@ public final class Setting<T> {
   /** Declares a setting with any text. */
   public static Setting<String> text(
       String name, String byDefault, String allowed, String sentence) {
-    return new Setting<>(name, byDefault, allowed, sentence, false, Function.identity());
+    return new Setting<>(name, byDefault, allowed, sentence, false, new TextParser());
   }
 
   /** Declares a setting whose value is never printed. */
   public static Setting<String> secretText(String name, String sentence) {
-    return new Setting<>(name, "", "any text", sentence, true, Function.identity());
+    return new Setting<>(name, "", "any text", sentence, true, new TextParser());
   }
 
   /** Declares a setting whose value is one of some words, in upper or lower case. */
   public static Setting<String> choice(
       String name, String byDefault, List<String> choices, String sentence) {
     return new Setting<>(
-        name,
-        byDefault,
-        String.join(", ", choices),
-        sentence,
-        false,
-        text ->
-            choices.stream()
-                .filter(choice -> choice.equalsIgnoreCase(text))
-                .findFirst()
-                .orElseThrow(() -> new IllegalArgumentException("none of the choices")));
+        name, byDefault, String.join(", ", choices), sentence, false, new ChoiceParser(choices));
   }
 
   /** Declares a setting that is on or off. */
   public static Setting<Boolean> flag(String name, boolean byDefault, String sentence) {
-    return new Setting<>(name, byDefault, "0 or 1", sentence, false, TopoSetting::flag);
+    return new Setting<>(name, byDefault, "0 or 1", sentence, false, new FlagParser());
   }
 
   /** Declares a setting whose value is a whole number of a range. */
@@ -94,13 +85,7 @@ public final class Setting<T> {
         "a whole number from " + least + " to " + most, // a formatter takes 20 ms at its first use
         sentence,
         false,
-        text -> {
-          int value = TopoSetting.number(text);
-          if (value < least || value > most) {
-            throw new IllegalArgumentException("out of range");
-          }
-          return value;
-        });
+        new NumberParser(least, most));
   }
 
   /** Declares a setting whose value is a duration above 0. */
@@ -111,7 +96,7 @@ public final class Setting<T> {
         "a number above 0 with ms, s, m or h; without a unit, seconds",
         sentence,
         false,
-        Setting::parseDuration);
+        new DurationParser(/* orZero= */ false));
   }
 
   /** Declares a setting whose value is a duration, which may be 0. */
@@ -122,7 +107,7 @@ public final class Setting<T> {
         "a number with ms, s, m or h, or 0; without a unit, seconds",
         sentence,
         false,
-        text -> text.strip().matches("0+(ms|s|m|h)?") ? Duration.ZERO : parseDuration(text));
+        new DurationParser(/* orZero= */ true));
   }
 
   /** Declares a setting whose value is a number of bytes. */
@@ -133,7 +118,7 @@ public final class Setting<T> {
         "a number of bytes, 0 or more, with K, M, G or T",
         sentence,
         false,
-        Setting::parseBytes);
+        new BytesParser());
   }
 
   /** Returns the setting's name, the same in all sources of values. */
@@ -193,37 +178,87 @@ public final class Setting<T> {
     }
   }
 
-  private static long parseBytes(String text) {
-    if (text.isEmpty()) {
-      throw new IllegalArgumentException("no number");
+  // The parsers of the types above are classes: to link a lambda expression takes the JVM half a
+  // millisecond, and a process's first call waits for all that its settings have.
+
+  private record TextParser() implements Function<String, String> {
+    @Override
+    public String apply(String text) {
+      return text;
     }
-    int unit = "KMGT".indexOf(Character.toUpperCase(text.charAt(text.length() - 1)));
-    String digits = unit < 0 ? text : text.substring(0, text.length() - 1);
-    long number = Long.parseLong(digits);
-    long bytes = number << 10 * (unit + 1);
-    if (number < 0 || bytes >> 10 * (unit + 1) != number) {
-      throw new IllegalArgumentException("out of range");
-    }
-    return bytes;
   }
 
-  private static Duration parseDuration(String text) {
-    int digits = 0;
-    while (digits < text.length() && Character.isDigit(text.charAt(digits))) {
-      digits++;
+  private record ChoiceParser(List<String> choices) implements Function<String, String> {
+    @Override
+    public String apply(String text) {
+      for (String choice : choices) {
+        if (choice.equalsIgnoreCase(text)) {
+          return choice;
+        }
+      }
+      throw new IllegalArgumentException("none of the choices");
     }
-    long number = Math.min(Long.parseLong(text.substring(0, digits)), Integer.MAX_VALUE * 1000L);
-    Duration duration =
-        switch (text.substring(digits).trim().toLowerCase(Locale.ROOT)) {
-          case "ms" -> Duration.ofMillis(number);
-          case "", "s" -> Duration.ofSeconds(number);
-          case "m", "min" -> Duration.ofMinutes(number);
-          case "h" -> Duration.ofHours(number);
-          default -> throw new IllegalArgumentException("not a unit of time");
-        };
-    if (duration.isZero() || duration.compareTo(Duration.ofDays(365)) > 0) {
-      throw new IllegalArgumentException("out of range");
+  }
+
+  private record FlagParser() implements Function<String, Boolean> {
+    @Override
+    public Boolean apply(String text) {
+      return TopoSetting.flag(text);
     }
-    return duration;
+  }
+
+  private record NumberParser(int least, int most) implements Function<String, Integer> {
+    @Override
+    public Integer apply(String text) {
+      int value = TopoSetting.number(text);
+      if (value < least || value > most) {
+        throw new IllegalArgumentException("out of range");
+      }
+      return value;
+    }
+  }
+
+  private record BytesParser() implements Function<String, Long> {
+    @Override
+    public Long apply(String text) {
+      if (text.isEmpty()) {
+        throw new IllegalArgumentException("no number");
+      }
+      int unit = "KMGT".indexOf(Character.toUpperCase(text.charAt(text.length() - 1)));
+      String digits = unit < 0 ? text : text.substring(0, text.length() - 1);
+      long number = Long.parseLong(digits);
+      long bytes = number << 10 * (unit + 1);
+      if (number < 0 || bytes >> 10 * (unit + 1) != number) {
+        throw new IllegalArgumentException("out of range");
+      }
+      return bytes;
+    }
+  }
+
+  private record DurationParser(boolean orZero) implements Function<String, Duration> {
+    @Override
+    public Duration apply(String text) {
+      return orZero && text.strip().matches("0+(ms|s|m|h)?") ? Duration.ZERO : positive(text);
+    }
+
+    private static Duration positive(String text) {
+      int digits = 0;
+      while (digits < text.length() && Character.isDigit(text.charAt(digits))) {
+        digits++;
+      }
+      long number = Math.min(Long.parseLong(text.substring(0, digits)), Integer.MAX_VALUE * 1000L);
+      Duration duration =
+          switch (text.substring(digits).trim().toLowerCase(Locale.ROOT)) {
+            case "ms" -> Duration.ofMillis(number);
+            case "", "s" -> Duration.ofSeconds(number);
+            case "m", "min" -> Duration.ofMinutes(number);
+            case "h" -> Duration.ofHours(number);
+            default -> throw new IllegalArgumentException("not a unit of time");
+          };
+      if (duration.isZero() || duration.compareTo(Duration.ofDays(365)) > 0) {
+        throw new IllegalArgumentException("out of range");
+      }
+      return duration;
+    }
   }
 }

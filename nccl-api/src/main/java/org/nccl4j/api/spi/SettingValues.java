@@ -20,7 +20,8 @@ public interface SettingValues {
    * @throws org.nccl4j.device.InvalidArgumentException if it is set to something else than a value
    */
   default <T> Optional<T> find(Setting<T> setting) {
-    return setting(setting.name()).map(text -> setting.parse(text, ""));
+    Optional<String> text = setting(setting.name());
+    return text.isEmpty() ? Optional.empty() : Optional.of(setting.parse(text.get(), ""));
   }
 
   /**

@@ -2,11 +2,9 @@ package org.nccl4j.api.wire;
 
 import java.net.Inet4Address;
 import java.net.InetAddress;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.stream.Stream;
 
 /**
  * The user's choice of network interfaces, in NCCL's syntax.
@@ -35,22 +33,27 @@ public record InterfaceFilter(String names, String family) {
     boolean exclude = names.startsWith("^");
     String rest = exclude ? names.substring(1) : names;
     boolean whole = rest.startsWith("=");
-    boolean listed =
-        Stream.of((whole ? rest.substring(1) : rest).split(",", -1))
-            .map(String::strip)
-            .filter(part -> !part.isEmpty())
-            .anyMatch(part -> whole ? name.equals(part) : name.startsWith(part));
+    boolean listed = false;
+    for (String each : (whole ? rest.substring(1) : rest).split(",", -1)) {
+      String part = each.strip();
+      listed |= !part.isEmpty() && (whole ? name.equals(part) : name.startsWith(part));
+    }
     return listed != exclude;
   }
 
   /** The best of an interface's addresses that mean something to other hosts. */
   Optional<InetAddress> address(List<InetAddress> addresses) {
-    return addresses.stream()
-        .filter(address -> !address.isLinkLocalAddress() && !address.isAnyLocalAddress())
-        .filter(
-            address ->
-                family.isEmpty() || family.equals("AF_INET") == address instanceof Inet4Address)
-        .min(Comparator.comparing(address -> !(address instanceof Inet4Address)));
+    InetAddress best = null;
+    for (InetAddress address : addresses) {
+      boolean isFourth = address instanceof Inet4Address;
+      boolean meansSomething = !address.isLinkLocalAddress() && !address.isAnyLocalAddress();
+      boolean isOfFamily = family.isEmpty() || family.equals("AF_INET") == isFourth;
+      boolean isBetter = best == null || isFourth && !(best instanceof Inet4Address);
+      if (meansSomething && isOfFamily && isBetter) {
+        best = address;
+      }
+    }
+    return Optional.ofNullable(best);
   }
 
   /** The family as a clause of messages; empty if it is not set. */

@@ -8,7 +8,6 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
@@ -46,8 +45,18 @@ public record Interfaces(
    */
   record Candidate(String name, boolean up, boolean loopback, List<InetAddress> addresses) {
     static Candidate of(NetworkInterface each) throws SocketException {
-      return new Candidate(
-          each.getName(), each.isUp(), each.isLoopback(), each.inetAddresses().toList());
+      List<InetAddress> addresses = Collections.list(each.getInetAddresses());
+      return new Candidate(each.getName(), each.isUp(), each.isLoopback(), addresses);
+    }
+  }
+
+  /**
+   * A class: to link a lambda expression takes a while, and a process's first call waits for it.
+   */
+  private static final class ByNumber implements Comparator<NetworkInterface> {
+    @Override
+    public int compare(NetworkInterface one, NetworkInterface other) {
+      return Integer.compare(one.getIndex(), other.getIndex());
     }
   }
 
@@ -56,7 +65,7 @@ public record Interfaces(
     List<Candidate> candidates = new ArrayList<>();
     try {
       List<NetworkInterface> all = Collections.list(NetworkInterface.getNetworkInterfaces());
-      all.sort(Comparator.comparing(NetworkInterface::getIndex));
+      all.sort(new ByNumber());
       for (NetworkInterface each : all) {
         candidates.add(Candidate.of(each));
       }
@@ -80,11 +89,11 @@ public record Interfaces(
     for (Candidate each : candidates) {
       Optional<InetAddress> address = filter.address(each.addresses());
       if (!filter.allows(each.name())) {
-        rejected.add("%s (NCCL_SOCKET_IFNAME=%s)".formatted(each.name(), filter.names()));
+        rejected.add(each.name() + " (NCCL_SOCKET_IFNAME=" + filter.names() + ")");
       } else if (!each.up()) {
         rejected.add(each.name() + " (down)");
       } else if (address.isEmpty()) {
-        rejected.add("%s (no address%s)".formatted(each.name(), filter.ofFamily()));
+        rejected.add(each.name() + " (no address" + filter.ofFamily() + ")");
       } else {
         boolean isVirtual = !filter.selects() && VirtualInterfaces.include(each.name());
         List<Interface> kind = each.loopback() ? loopback : isVirtual ? virtual : outward;
@@ -92,27 +101,37 @@ public record Interfaces(
       }
     }
     if (!outward.isEmpty()) {
-      virtual.forEach(each -> rejected.add(each.name() + " (does not lead to other hosts)"));
+      for (Interface each : virtual) {
+        rejected.add(each.name() + " (does not lead to other hosts)");
+      }
     }
-    List<String> up = candidates.stream().filter(Candidate::up).map(Candidate::name).toList();
+    List<String> up = new ArrayList<>();
+    for (Candidate each : candidates) {
+      if (each.up()) {
+        up.add(each.name());
+      }
+    }
     return new Interfaces(
         filter,
         List.copyOf(outward.isEmpty() ? virtual : outward),
         List.copyOf(loopback),
         List.copyOf(rejected),
-        up);
+        List.copyOf(up));
   }
 
   /** Addresses to be reached at: so many that lead outward, then one of loopback, if any. */
   public List<InetAddress> addresses(int most) {
-    List<InetAddress> addresses =
-        Stream.concat(outward.stream().limit(most), loopback.stream().limit(1))
-            .map(Interface::address)
-            .toList();
+    List<InetAddress> addresses = new ArrayList<>();
+    for (Interface each : outward.subList(0, Math.min(most, outward.size()))) {
+      addresses.add(each.address());
+    }
+    if (!loopback.isEmpty()) {
+      addresses.add(loopback.get(0).address());
+    }
     if (addresses.isEmpty()) {
       throw none();
     }
-    return addresses;
+    return List.copyOf(addresses);
   }
 
   private NcclException none() {

@@ -10,6 +10,11 @@ public final class VirtualInterfaces {
 
   /** True if an interface is named as one of them, such as "docker0". */
   public static boolean include(String name) {
-    return PREFIXES.stream().anyMatch(name::startsWith);
+    for (String prefix : PREFIXES) {
+      if (name.startsWith(prefix)) {
+        return true;
+      }
+    }
+    return false;
   }
 }

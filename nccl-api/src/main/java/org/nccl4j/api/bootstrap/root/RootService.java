@@ -105,12 +105,26 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
       Duration patience,
       boolean observable) {
     EventLoop loop = EventLoop.acquire();
-    RootService root = new RootService(loop, socket, trust, self, observable);
-    loop.execute(
-        () -> {
-          root.listener.start();
-          root.timeout = loop.after(patience, root::close);
-        });
+    loop.execute(new Start(loop, socket, trust, self, patience, observable));
+  }
+
+  /**
+   * A root's first task, so that all of it is loaded on the loop's thread: its creator has an id.
+   */
+  private record Start(
+      EventLoop loop,
+      ServerSocketChannel socket,
+      PeerCredentials trust,
+      ProcessIdentity self,
+      Duration patience,
+      boolean observable)
+      implements Runnable {
+    @Override
+    public void run() {
+      RootService root = new RootService(loop, socket, trust, self, observable);
+      root.listener.start();
+      root.timeout = loop.after(patience, root::close);
+    }
   }
 
   @Override
