@@ -17,6 +17,8 @@ struct bridge bridge;
 enum { PATH_BYTES = 4096, CLASS_PATH_BYTES = 1 << 16, MOST_OPTIONS = 64, START_STACK = 8 << 20 };
 typedef jint Create(JavaVM**, void**, void*);
 typedef jint Created(JavaVM**, jsize, jsize*);
+typedef jint Defaults(void*);
+enum { JNI_VERSION_OF_21 = 0x00150000 };  // in the headers of newer JDKs alone
 
 // Written once, under the lock; `ready` publishes the others.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -179,6 +181,14 @@ static int add_user_options(JavaVMOption* options, int n, char* words) {
   return n;
 }
 
+// JVMs from 22 on warn of libraries that Java loads. To 17 the option means nothing, and with it it
+// sets up its modules anew instead of taking them from its archive.
+static bool may_warn_of_native_access(void* jvm) {
+  JavaVMInitArgs arguments = {.version = JNI_VERSION_OF_21};
+  Defaults* defaults = (Defaults*)dlsym(jvm, "JNI_GetDefaultJavaVMInitArgs");
+  return defaults && defaults(&arguments) == JNI_OK;
+}
+
 static bool start_jvm(const char* root) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
   static char archived[PATH_BYTES];
@@ -198,7 +208,6 @@ static bool start_jvm(const char* root) {
       {"-Dnccl4j.jvm.own=true", NULL},
       {"-Djava.util.logging.SimpleFormatter.format=nccl4j %4$s %5$s%6$s%n", NULL},
       {"-Djava.awt.headless=true", NULL},
-      {"--enable-native-access=ALL-UNNAMED", NULL},
       {"-Xrs", NULL},
       {"-Xshare:auto", NULL},
       {"-Xms64m", NULL},
@@ -213,7 +222,9 @@ static bool start_jvm(const char* root) {
       {"-XX:TieredCompileTaskTimeout=60000", NULL},
       {"-XX:-UsePerfData", NULL},
       {"-Xlog:disable", NULL}};
-  int n = 19;
+  int n = 18;
+  if (may_warn_of_native_access(jvm))
+    options[n++].optionString = "--enable-native-access=ALL-UNNAMED";
   if (find_archived_classes(root, library, archived)) options[n++].optionString = archived;
   const char* chosen = getenv("NCCL_JAVA_OPTIONS");
   snprintf(words, sizeof words, "%s", chosen ? chosen : "");

@@ -34,8 +34,8 @@ if command -v strip > /dev/null; then
   find "$top/jre/lib" -name '*.so' -exec strip --strip-unneeded {} + 2> /dev/null || true
 fi
 # The archive of the JDK's classes, with which a JVM starts in a third of the time. G1 alone archives
-# objects as well; the other collectors load them.
-"$top/jre/bin/java" -Xshare:dump -XX:+UseG1GC > "$work/share.log" 2>&1 ||
+# objects as well; the other collectors load them. They fit a heap of libnccl.so.2's size as they are.
+"$top/jre/bin/java" -Xshare:dump -XX:+UseG1GC -Xmx512m > "$work/share.log" 2>&1 ||
   fail "the new runtime cannot archive its classes: $(tail -n 1 "$work/share.log")" \
     "see that this machine runs the JDK in $home"
 cp -r "$root/nccl-it/target/modules" "$top/modules"

@@ -13,10 +13,14 @@ final class ClassArchive {
   /** Names of classes that creating a communicator needs, a resource of nccl-api. */
   private static final String CREATION = "META-INF/nccl4j/creation.classes";
 
+  /** The class of the JDK that the C side initializes when it has started a JVM (jvm.c). */
+  private static final String PROCESSES = "java.lang.ProcessImpl";
+
   private ClassArchive() {}
 
   /** Creates a communicator as a program does; the exit status is 1 if that fails. */
-  public static void main(String[] arguments) throws IOException {
+  public static void main(String[] arguments) throws IOException, ClassNotFoundException {
+    Class.forName(PROCESSES);
     int[] numbers = new int[ConfigField.values().length];
     Arrays.fill(numbers, ConfigField.UNDEFINED);
     long[] handles = new long[1];

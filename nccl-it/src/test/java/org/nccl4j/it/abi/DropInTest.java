@@ -1,6 +1,7 @@
 package org.nccl4j.it.abi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
 import java.nio.file.Files;
@@ -99,6 +100,24 @@ class DropInTest {
         Map.of("NCCL_JAVA_OPTIONS", "-Xlog:class+load:file=" + loaded),
         library.compile("first", "-I" + FakeGpuProcess.cudaInclude(), "-l:libcuda.so.1"),
         loaded.toString());
+  }
+
+  /**
+   * The JVM takes the JDK's classes and modules from their archive as they are, which options such
+   * as those of modules would prevent. From Java 21 on it gets one of these.
+   */
+  @Test
+  void startsFromTheArchiveOfTheJdk() throws Exception {
+    assumeTrue(Runtime.version().feature() < 21, "its JVM gets an option of modules");
+    Path log = folder.resolve("start.txt");
+    library.runWell(
+        Map.of(
+            "NCCL4J_DEVICE", "host", "NCCL_JAVA_OPTIONS", "-Xlog:cds=info,module=info:file=" + log),
+        library.compile("guest"),
+        "lazy");
+    List<String> lines = Files.readAllLines(log);
+    assumeTrue(lines.stream().anyMatch(l -> l.contains("Mapped static")), "no archive of the JDK");
+    assertEquals(List.of(), lines.stream().filter(l -> l.contains("disabled")).toList());
   }
 
   /** Each rank is a process. Their times are for people: docs/benchmarks/drop-in.md. */
