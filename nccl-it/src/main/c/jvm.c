@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -143,14 +144,41 @@ struct start {
   Create* create;
   JavaVMInitArgs arguments;
   jint result;
+  struct sigaction child;  // the program's, before
+  sem_t created;
+  pthread_t thread;
+  bool runs;
 };
+
+// The JDK's class of processes sets SIGCHLD to its default when it is first used, which JDK 25 does
+// without starting one. So it is initialized here, as FindClass does, and the program's handler put
+// back.
+static void keep_child_handler(JNIEnv* env, const struct sigaction* program) {
+  (*env)->FindClass(env, "java/lang/ProcessImpl");
+  (*env)->ExceptionClear(env);
+  sigaction(SIGCHLD, program, NULL);
+}
+
+// Initializes what the program's thread needs next, while that thread reads the settings.
+static void prepare(JNIEnv* env) {
+  jclass sockets = (*env)->FindClass(env, "org/nccl4j/it/abi/SocketsAhead");
+  jmethodID initialize =
+      sockets ? (*env)->GetStaticMethodID(env, sockets, "initialize", "()V") : NULL;
+  if (initialize) (*env)->CallStaticVoidMethod(env, sockets, initialize);
+  (*env)->ExceptionClear(env);
+}
 
 // On a thread of its own, so that no thread of the program's is the JVM's first.
 static void* create(void* given) {
   struct start* start = given;
   JNIEnv* env;
   start->result = start->create(&vm, (void**)&env, &start->arguments);
-  if (start->result == JNI_OK) (*vm)->DetachCurrentThread(vm);
+  bool created = start->result == JNI_OK;
+  sem_post(&start->created);
+  if (!created) return NULL;
+  keep_child_handler(env, &start->child);
+  prepare(env);
+  (*vm)->DetachCurrentThread(vm);
   return NULL;
 }
 
@@ -164,12 +192,14 @@ static void create_on_thread(struct start* start) {
   sigdelset(&all, SIGILL);
   sigdelset(&all, SIGTRAP);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, START_STACK);
+  sigaction(SIGCHLD, NULL, &start->child);
+  sem_init(&start->created, 0, 0);
   start->result = JNI_ERR;
-  if (!pthread_create(&thread, &attributes, create, start)) pthread_join(thread, NULL);
+  start->runs = !pthread_create(&start->thread, &attributes, create, start);
+  while (start->runs && sem_wait(&start->created)) continue;  // a handler of the program's ran
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -189,7 +219,13 @@ static bool may_warn_of_native_access(void* jvm) {
   return defaults && defaults(&arguments) == JNI_OK;
 }
 
-static bool start_jvm(const char* root) {
+// Waits for the end of the thread that has created the JVM.
+static void end_thread(struct start* start) {
+  if (start->runs) pthread_join(start->thread, NULL);
+  sem_destroy(&start->created);
+}
+
+static bool start_jvm(const char* root, struct start* start) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
   static char archived[PATH_BYTES];
   strcpy(class_path, "-Djava.class.path=");
@@ -229,11 +265,13 @@ static bool start_jvm(const char* root) {
   const char* chosen = getenv("NCCL_JAVA_OPTIONS");
   snprintf(words, sizeof words, "%s", chosen ? chosen : "");
   n = add_user_options(options, n, words);
-  struct start start = {make, {JNI_VERSION_1_8, n, options, JNI_FALSE}, JNI_ERR};
-  create_on_thread(&start);
-  return start.result == JNI_OK ||
-         refuse("the JVM of %s does not start (JNI_CreateJavaVM gave %d). Remedy: see that there is "
-                "memory, and that NCCL_JAVA_OPTIONS are options of that JVM", library, start.result);
+  start->create = make;
+  start->arguments = (JavaVMInitArgs){JNI_VERSION_1_8, n, options, JNI_FALSE};
+  create_on_thread(start);
+  if (start->result == JNI_OK) return true;
+  end_thread(start);
+  return refuse("the JVM of %s does not start (JNI_CreateJavaVM gave %d). Remedy: see that there is "
+                "memory, and that NCCL_JAVA_OPTIONS are options of that JVM", library, start->result);
 }
 
 // The JVM that the process has, if it has one.
@@ -332,29 +370,25 @@ static JNIEnv* attach(void) {
   return env;
 }
 
-// The JDK's class of processes sets SIGCHLD to its default when it is first used, which JDK 25 does
-// without starting one. So it is initialized here, as FindClass does, and the program's handler put
-// back.
-static void keep_child_handler(JNIEnv* env, const struct sigaction* program) {
-  (*env)->FindClass(env, "java/lang/ProcessImpl");
-  (*env)->ExceptionClear(env);
-  sigaction(SIGCHLD, program, NULL);
-}
-
-static bool begin(void) {
-  char root[PATH_BYTES];
-  if (!find_root(root)) return refuse("the folder of libnccl.so.2 is not known");
-  struct sigaction child;
-  sigaction(SIGCHLD, NULL, &child);
-  joined = join_jvm();
-  if (!joined && !start_jvm(root)) return false;
+static bool attach_and_bind(const char* root) {
   pthread_key_create(&attached, detach);
   pthread_atfork(NULL, NULL, after_fork);
   JNIEnv* env = attach();
   if (!env || (*env)->PushLocalFrame(env, 1024)) return refuse("the JVM takes no thread");
-  if (!joined) keep_child_handler(env, &child);
   bool bound = bind(env, root);
   (*env)->PopLocalFrame(env, NULL);
+  return bound;
+}
+
+static bool begin(void) {
+  char root[PATH_BYTES];
+  struct start start;
+  if (!find_root(root)) return refuse("the folder of libnccl.so.2 is not known");
+  joined = join_jvm();
+  if (joined) return attach_and_bind(root);
+  if (!start_jvm(root, &start)) return false;
+  bool bound = attach_and_bind(root);
+  end_thread(&start);
   return bound;
 }
 

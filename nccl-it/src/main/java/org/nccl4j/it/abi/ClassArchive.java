@@ -21,6 +21,7 @@ final class ClassArchive {
   /** Creates a communicator as a program does; the exit status is 1 if that fails. */
   public static void main(String[] arguments) throws IOException, ClassNotFoundException {
     Class.forName(PROCESSES);
+    SocketsAhead.initialize();
     int[] numbers = new int[ConfigField.values().length];
     Arrays.fill(numbers, ConfigField.UNDEFINED);
     long[] handles = new long[1];
