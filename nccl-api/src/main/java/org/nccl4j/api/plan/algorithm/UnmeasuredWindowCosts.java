@@ -51,6 +51,10 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks) implements CostOverlay 
     return switch (algorithm) {
       case PAIRWISE -> pairwise(operation, bytes);
       case DIRECT_LL -> lines(operation, bytes);
+      case DIRECT_LL128 ->
+          line() != Protocol.LL128 || isBeyondLines(operation, algorithm, bytes)
+              ? Double.POSITIVE_INFINITY
+              : ONLY_WHERE_ASKED + bytes;
       case DIRECT_ONE_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, ONE_STEP, bytes);
       case DIRECT_TWO_SHOT -> scaled(operation, algorithm, Protocol.SIMPLE, TWO_STEPS, bytes);
       case COPY_ENGINE -> scaled(operation, algorithm, Protocol.SIMPLE, DOUBTED, bytes);
@@ -61,8 +65,12 @@ record UnmeasuredWindowCosts(CostModel base, int nRanks) implements CostOverlay 
     };
   }
 
+  private boolean isBeyondLines(Operation operation, Algorithm algorithm, long bytes) {
+    return bytes / operation.wholes(nRanks) > CudaDevice.lineData(nRanks, algorithm);
+  }
+
   private double lines(Operation operation, long bytes) {
-    if (bytes / operation.wholes(nRanks) > CudaDevice.lineData(nRanks, Algorithm.DIRECT_LL)) {
+    if (isBeyondLines(operation, Algorithm.DIRECT_LL, bytes)) {
       return Double.POSITIVE_INFINITY;
     }
     if (operation.isRooted() && nRanks > 2) {
