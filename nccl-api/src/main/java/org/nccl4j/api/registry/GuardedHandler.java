@@ -38,6 +38,15 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   }
 
   @Override
+  public void endReceives() {
+    try {
+      handler.endReceives();
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("endReceives", e);
+    }
+  }
+
+  @Override
   public void forgetBuffers() {
     try {
       handler.forgetBuffers();
