@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <infiniband/verbs.h>
 
@@ -31,6 +33,9 @@ struct fake_device {
 
 struct fake_cq { struct ibv_cq cq; struct ibv_wc wc[CQ_ENTRIES]; unsigned head, tail; };
 
+/* Memory of a dma-buf is mapped once more, a little before its first byte; else null. */
+struct fake_mr { struct ibv_mr mr; char *mapped; size_t before; };
+
 struct fake_waiting { struct ibv_wc wc; struct fake_waiting *next; };
 
 struct fake_qp {
@@ -47,7 +52,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fake_device devices[DEVICES];
 static int device_count;
 static struct fake_qp *qps[QPS];
-static struct ibv_mr *mrs[MRS];
+static struct fake_mr *mrs[MRS];
 static uint32_t next_qp, next_key;
 static _Atomic int live; // several threads make and free
 static char calls[LOG_BYTES];

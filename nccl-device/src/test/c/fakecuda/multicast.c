@@ -94,17 +94,37 @@ CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_
     return misuse("access to a multicast object waits for ever for members");
   return call(NO, "%zu,%d,%d,%d,%zu", n, d->location.type, d->location.id, d->flags, c);
 }
-// A dma-buf is the file of the memory.
+// A dma-buf is the file of the memory, at the position where the range begins in it: whoever is given
+// it maps the same bytes, also when others are mapped at their addresses by then (fakeverbs).
+static int dmaBufOf(int fd, size_t begin) {
+  char name[64];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  int own = open(name, O_RDWR | O_CLOEXEC);
+  if (own >= 0) lseek(own, begin, SEEK_SET);
+  return own;
+}
 CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr p, size_t n, CUmemRangeHandleType t,
                                        u64 f) {
   OR_FAIL(NO, "%zu,%d,%llu", n, t, f);
+  if ((p | n) % 4096 || t != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || f)
+    return misuse("a dma-buf of parts of pages");
   Mapping* m = mappingAt(p);
-  if (!m || m->at != p || m->size != n || t != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || f)
-    return misuse("a dma-buf of what is not mapped");
+  int fd = -1;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 4096 && !m && fd < 0; i++)
+    if (known[i].at && known[i].fd >= 0 && p - known[i].at < known[i].size &&
+        p + n <= known[i].at + (known[i].size + 4095) / 4096 * 4096)
+      fd = dmaBufOf(known[i].fd, p - known[i].at);
+  pthread_mutex_unlock(&lock);
+  if (fd >= 0) {
+    *(int*)out = fd;
+    return CUDA_SUCCESS;
+  }
+  if (!m || p + n > m->at + m->size) return misuse("a dma-buf of what is not mapped");
   if (m->memory->prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
       !m->memory->prop.allocFlags.gpuDirectRDMACapable)
     return misuse("a dma-buf of memory that is not for network cards");
-  *(int*)out = fcntl(m->memory->fd, F_DUPFD_CLOEXEC, 0);
+  *(int*)out = dmaBufOf(m->memory->fd, p - m->at);
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {

@@ -41,7 +41,7 @@ static int farFrom(CUdeviceptr at) {
 CUresult cuIpcGetMemHandle(CUipcMemHandle* h, CUdeviceptr p) {
   OR_FAIL(NO, "");
   for (int i = 0; i < 4096; i++)
-    if (known[i].at == p && known[i].fd >= 0) {
+    if (known[i].at == p && known[i].fd >= 0 && known[i].size % BLOCK == 0) {
       u64 words[8] = {getpid(), known[i].fd, known[i].size, 3, 4, 5, 6, HANDLE_MARK};
       memcpy(h, words, sizeof words);
       return CUDA_SUCCESS;

@@ -15,11 +15,17 @@ static int fake_poll(struct ibv_cq *on, int n, struct ibv_wc *wc) {
   return got;
 }
 
-static int known(uint64_t address, uint64_t bytes, uint32_t key, int remote) {
-  for (int i = 0; i < MRS; i++)
-    if (mrs[i] && (remote ? mrs[i]->rkey : mrs[i]->lkey) == key)
-      return (uint64_t)mrs[i]->addr <= address && address + bytes <= (uint64_t)mrs[i]->addr + mrs[i]->length;
-  return 0;
+/* Where the bytes of registered memory are; null where they are not of it. */
+static void *known(uint64_t address, uint64_t bytes, uint32_t key, int remote) {
+  for (int i = 0; i < MRS; i++) {
+    struct ibv_mr *mr = mrs[i] ? &mrs[i]->mr : NULL;
+    if (mr && (remote ? mr->rkey : mr->lkey) == key) {
+      uint64_t begin = (uint64_t)mr->addr;
+      if (address < begin || address + bytes > begin + mr->length) return NULL;
+      return mrs[i]->mapped ? mrs[i]->mapped + mrs[i]->before + (address - begin) : (void *)address;
+    }
+  }
+  return NULL;
 }
 
 static void deliver(struct fake_qp *q) {
@@ -50,10 +56,12 @@ static int one_send(struct fake_qp *q, struct ibv_send_wr *wr, uint32_t bytes) {
   int broken = chaos && draw(chaos) == 0, arrives = broken ? draw(3) : 2;
   if (break_in && --break_in == 0) broken = 1, arrives = break_arrives;
   if (!passes(peer) || !passes(q) || arrives == 0 || !leads(&q->path, q->qp.context->device, peer->qp.context->device) || (lost_from && bytes >= lost_from)) return IBV_WC_RETRY_EXC_ERR;
-  if (bytes && !known(wr->sg_list->addr, bytes, wr->sg_list->lkey, 0)) return IBV_WC_LOC_PROT_ERR;
-  if (bytes && !known(there, bytes, wr->wr.rdma.rkey, 1)) return IBV_WC_REM_ACCESS_ERR;
-  if (wr->opcode == IBV_WR_RDMA_READ) memcpy((void *)wr->sg_list->addr, (void *)there, bytes);
-  else if (bytes) memcpy((void *)there, (void *)wr->sg_list->addr, arrives == 1 ? bytes / 2 : bytes);
+  void *own = bytes ? known(wr->sg_list->addr, bytes, wr->sg_list->lkey, 0) : NULL;
+  void *theirs = bytes ? known(there, bytes, wr->wr.rdma.rkey, 1) : NULL;
+  if (bytes && !own) return IBV_WC_LOC_PROT_ERR;
+  if (bytes && !theirs) return IBV_WC_REM_ACCESS_ERR;
+  if (wr->opcode == IBV_WR_RDMA_READ) memcpy(own, theirs, bytes);
+  else if (bytes) memcpy(theirs, own, arrives == 1 ? bytes / 2 : bytes);
   if (arrives == 1) return IBV_WC_RETRY_EXC_ERR;
   if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
     struct fake_waiting *w = calloc(1, sizeof *w);

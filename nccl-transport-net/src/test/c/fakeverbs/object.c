@@ -9,8 +9,11 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *c) {
 
 int ibv_dealloc_pd(struct ibv_pd *pd) { record("ibv_dealloc_pd"); live--; free(pd); return 0; }
 
-static struct ibv_mr *registered(struct ibv_pd *pd, void *address, size_t bytes) {
-  struct ibv_mr *mr = calloc(1, sizeof *mr);
+static struct ibv_mr *registered(struct ibv_pd *pd, void *address, size_t bytes, char *mapped, size_t before) {
+  struct fake_mr *made = calloc(1, sizeof *made);
+  struct ibv_mr *mr = &made->mr;
+  made->mapped = mapped;
+  made->before = before;
   mr->context = pd->context;
   mr->pd = pd;
   mr->addr = address;
@@ -19,7 +22,7 @@ static struct ibv_mr *registered(struct ibv_pd *pd, void *address, size_t bytes)
   mr->lkey = 0x1000 + ++next_key;
   mr->rkey = 0x800000 + next_key;
   for (int i = 0; i < MRS; i++)
-    if (!mrs[i]) { mrs[i] = mr; break; }
+    if (!mrs[i]) { mrs[i] = made; break; }
   live++;
   pthread_mutex_unlock(&lock);
   return mr;
@@ -28,7 +31,7 @@ static struct ibv_mr *registered(struct ibv_pd *pd, void *address, size_t bytes)
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int access) {
   if (record("ibv_reg_mr")) return NULL;
   if (access != (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)) { errno = EINVAL; return NULL; }
-  return registered(pd, address, bytes);
+  return registered(pd, address, bytes, NULL, 0);
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova, unsigned int access) {
@@ -41,16 +44,28 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t byte
   say("dmabuf offset=%lu bytes=%zu iova=%lu fd=%d access=%d", offset, bytes, iova, fd, access);
   if (record("ibv_reg_dmabuf_mr")) return NULL;
   if (fd < 0) { errno = EBADF; return NULL; }
-  return registered(pd, (void *)iova, bytes);
+  if ((iova ^ offset) & 4095) { errno = EINVAL; return NULL; }
+  char link[64], file[64] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  if (readlink(link, file, sizeof file - 1) < 0 || strncmp(file, "/memfd:fake", 11)) return registered(pd, (void *)iova, bytes, NULL, 0);
+  /* Of fakecuda: the pages of the memory from the file's position on, whatever is at their addresses. */
+  struct stat s;
+  uint64_t begin = lseek(fd, 0, SEEK_CUR) + offset, before = begin & 4095;
+  if (fstat(fd, &s) || begin + bytes > (uint64_t)s.st_size) { errno = EINVAL; return NULL; }
+  char *mapped = mmap(NULL, before + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, begin - before);
+  if (mapped == MAP_FAILED) return NULL;
+  return registered(pd, (void *)iova, bytes, mapped, before);
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr) {
   record("ibv_dereg_mr");
   pthread_mutex_lock(&lock);
   for (int i = 0; i < MRS; i++)
-    if (mrs[i] == mr) mrs[i] = NULL;
+    if (mrs[i] && &mrs[i]->mr == mr) mrs[i] = NULL;
   live--;
   pthread_mutex_unlock(&lock);
+  struct fake_mr *own = (void *)mr;
+  if (own->mapped) munmap(own->mapped, own->before + mr->length);
   free(mr);
   return 0;
 }
