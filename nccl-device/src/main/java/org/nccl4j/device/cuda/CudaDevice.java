@@ -34,10 +34,15 @@ import org.nccl4j.device.cuda.plan.ConnectionSizes;
 import org.nccl4j.device.cuda.plan.KernelModules;
 import org.nccl4j.device.cuda.plan.LaunchOrder;
 import org.nccl4j.device.cuda.plan.P2pPlans;
+import org.nccl4j.device.cuda.rma.LentPuts;
+import org.nccl4j.device.cuda.rma.PlacedPuts;
 import org.nccl4j.device.cuda.rma.RmaSender;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.window.DirectLayout;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.Connection.LentSteps;
+import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -495,6 +500,21 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public MulticastObject multicastOf(ShareableMemory own, MulticastObject.Group group) {
     return new DriverMulticast(gpu, group, new MulticastBacking.Users(gpu, own));
+  }
+
+  /**
+   * The steps of a connection of puts that the proxy sends from where they lie in this GPU.
+   *
+   * @param connection the sending end, whose slots are in pinned memory
+   * @param leastBytes of a put that is sent so
+   */
+  public LentSteps lentPuts(Connection connection, ConnectionLayout layout, int leastBytes) {
+    return new LentPuts(gpu, connection, layout, leastBytes);
+  }
+
+  /** The steps of a connection of puts that the proxy receives in this GPU's windows. */
+  public PlacedSteps placedPuts() {
+    return new PlacedPuts();
   }
 
   @Override

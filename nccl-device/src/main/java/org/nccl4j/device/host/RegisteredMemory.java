@@ -8,8 +8,8 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.host.memory.HostMemory;
 
 /**
- * Host memory that its user has registered with a communicator: networks may know it until the end
- * of the registration, or until the memory is closed. Any thread.
+ * Memory that its user has registered with a communicator, of the host or of a GPU: networks may
+ * know it until the end of the registration, or until the memory is closed. Any thread.
  */
 public final class RegisteredMemory implements AutoCloseable {
   private static final List<RegisteredMemory> ALL = new CopyOnWriteArrayList<>();
@@ -21,11 +21,11 @@ public final class RegisteredMemory implements AutoCloseable {
     this.memory = memory;
   }
 
-  /** Begins a registration; of other than host memory it has no effect. */
+  /** Begins a registration. */
   public static RegisteredMemory of(DeviceMemory memory) {
     RegisteredMemory made = new RegisteredMemory(memory);
+    ALL.add(made);
     if (memory instanceof HostMemory host) {
-      ALL.add(made);
       host.countRegistrations(1);
     }
     return made;
@@ -34,7 +34,8 @@ public final class RegisteredMemory implements AutoCloseable {
   /**
    * The registration that holds some bytes of a buffer; null if none does.
    *
-   * @param buffer the registered memory, or memory that it is a slice of, or a slice of the same
+   * @param buffer the registered memory, or memory that it is a slice of, or a slice of the same;
+   *     of a GPU any memory at these addresses
    * @param address of the first byte
    */
   public static RegisteredMemory find(DeviceMemory buffer, long address, long bytes) {
@@ -50,10 +51,16 @@ public final class RegisteredMemory implements AutoCloseable {
   @HotPath
   public boolean holds(DeviceMemory buffer, long address, long bytes) {
     return !ended
-        && Leases.of(buffer) == Leases.of(memory)
+        && isPartOf(buffer)
         && address >= memory.address()
         && address + bytes <= memory.address() + memory.size()
         && memory.isOpen();
+  }
+
+  /** A GPU's memory may be wrapped for each call, so the addresses decide. */
+  private boolean isPartOf(DeviceMemory buffer) {
+    return Leases.of(buffer) == Leases.of(memory)
+        || !(memory instanceof HostMemory) && buffer.device() == memory.device();
   }
 
   /** True if it has not ended. */
@@ -71,8 +78,8 @@ public final class RegisteredMemory implements AutoCloseable {
   public synchronized void close() {
     if (!ended) {
       ended = true;
+      ALL.remove(this);
       if (memory instanceof HostMemory host) {
-        ALL.remove(this);
         host.countRegistrations(-1);
       }
     }

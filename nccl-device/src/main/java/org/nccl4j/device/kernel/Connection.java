@@ -14,11 +14,30 @@ import org.nccl4j.operation.Protocol;
  * @param carried of a GPU's connection over a network, how many channels a proxy carries to the
  *     other end: the first ones, in Simple; 0 where all channels and protocols can be used
  * @param lines whether the proxy carries those channels in LL too
+ * @param lent of a connection of a GPU's puts: the steps that the proxy sends from buffers; null
+ *     where it does not, or where kernels lend by words
+ * @param placed likewise, the steps that the proxy receives in buffers
  */
-public record Connection(DeviceMemory data, DeviceMemory credit, int carried, boolean lines) {
+public record Connection(
+    DeviceMemory data,
+    DeviceMemory credit,
+    int carried,
+    boolean lines,
+    LentSteps lent,
+    PlacedSteps placed) {
+  /** A connection whose steps are all in slots, or whose kernels lend by words. */
+  public Connection(DeviceMemory data, DeviceMemory credit, int carried, boolean lines) {
+    this(data, credit, carried, lines, null, null);
+  }
+
   /** A connection whose channels can all be used. */
   public Connection(DeviceMemory data, DeviceMemory credit) {
     this(data, credit, 0, /* lines= */ true);
+  }
+
+  /** The same connection, whose proxy uses buffers; either may be null. */
+  public Connection withBuffers(LentSteps newLent, PlacedSteps newPlaced) {
+    return new Connection(data, credit, carried, lines, newLent, newPlaced);
   }
 
   /** True if a protocol's slots can be used. */
@@ -53,6 +72,10 @@ public record Connection(DeviceMemory data, DeviceMemory credit, int carried, bo
      */
     @HotPath
     boolean begin(long step);
+
+    /** Returns the bytes of a lent step. */
+    @HotPath
+    int bytes(long step);
 
     /** Returns the buffer of a lent step. */
     @HotPath

@@ -4,11 +4,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Puts and signals between GPUs of several machines, by what streams do without kernels. */
@@ -60,6 +63,87 @@ class GpuPutTest {
     assertTrue(ran.count("cuMemGetHandleForAddressRange") > 0);
     assertTrue(ran.count("cuMemHostRegister_v2") > 0);
     assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  private static Ran direct(String mode, Map<String, String> more) throws Exception {
+    Map<String, String> settings = new HashMap<>(FakeCards.settings(folder));
+    settings.put("NCCL_DEBUG", "INFO");
+    settings.putAll(more);
+    Ran ran = run(settings, DirectPuts.class, mode);
+    assertContains(ran, "rank 0 has all");
+    assertContains(ran, "rank 1 has all");
+    assertContains(ran, "left 0");
+    return ran;
+  }
+
+  private static int number(Ran ran, String before) {
+    return ran.output()
+        .lines()
+        .filter(line -> line.startsWith(before))
+        .mapToInt(line -> Integer.parseInt(line.substring(before.length())))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  private static int dmaBufsOfUsers(Ran ran) {
+    return number(ran, "dma-bufs after ") - number(ran, "dma-bufs before ");
+  }
+
+  /**
+   * The card reads and writes at any byte. Each rank registers its source and its window once,
+   * whatever the number of puts.
+   */
+  @ParameterizedTest
+  @CsvSource({"registered", "allocated", "window"})
+  void registeredMemoryIsSentFromAndReceivedInWhereItLies(String mode) throws Exception {
+    Ran ran = direct(mode, Map.of());
+    assertContains(ran, "directly (by dma-buf, the path is PIX)");
+    assertEquals(4, dmaBufsOfUsers(ran), ran.output());
+    assertTrue(number(ran, "flushes ") > 0, "what is received is flushed");
+    assertEquals(0, ran.warnings(), ran.output());
+    // Few puts are so small that they are copied into slots.
+    assertTrue(ran.count("cuMemcpyAsync") < 20, "copies: " + ran.count("cuMemcpyAsync"));
+  }
+
+  /** The card would write into memory that is gone: the fake's keeps the pages of a dma-buf. */
+  @Test
+  void memoryThatIsRegisteredAgainAtItsAddressIsAnother() throws Exception {
+    Ran ran = direct("again", Map.of());
+    assertEquals(4 * 4, dmaBufsOfUsers(ran), ran.output());
+    long places =
+        ran.output().lines().filter(line -> line.startsWith("memory at ")).distinct().count();
+    assertTrue(places < 8, "no address came again: " + ran.output());
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "NCCL4J_NET_ZERO_COPY, off",
+    "NCCL_NET_GDR_LEVEL, LOC",
+    "NCCL_DMABUF_ENABLE, 0",
+    "FAKECUDA_LACKS, 124"
+  })
+  void settingsAndOldDriversKeepUsersMemoryFromCards(String name, String value) throws Exception {
+    Ran ran = direct("registered", Map.of(name, value));
+    assertEquals(0, dmaBufsOfUsers(ran), ran.output());
+    assertTrue(ran.count("cuMemcpyAsync") > 100, "copies: " + ran.count("cuMemcpyAsync"));
+    if (!value.equals("off")) {
+      assertContains(ran, "through memory of the host, because ");
+    }
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  /** Slots of collectives need more of the driver than users' memory. */
+  @Test
+  void cardsTakeUsersMemoryWhereTheDriverHasNoMemoryForSlots() throws Exception {
+    Ran ran = direct("registered", Map.of("FAKECUDA_LACKS", "141"));
+    assertEquals(4, dmaBufsOfUsers(ran), ran.output());
+  }
+
+  @Test
+  void aCardThatRefusesUsersMemoryLeavesSlotsAndSaysWhy() throws Exception {
+    Ran ran = direct("refused", Map.of());
+    assertContains(ran, "go through slots of the host's memory, which is slower");
+    assertEquals(4, ran.warnings(), ran.output());
   }
 
   /** GPUs of one process that are in no team together, as where machines have different numbers. */

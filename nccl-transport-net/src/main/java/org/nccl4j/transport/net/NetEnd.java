@@ -22,9 +22,11 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.Connection.LentSteps;
 import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.transport.net.memory.EndMemory;
+import org.nccl4j.transport.net.memory.GpuBuffers;
 import org.nccl4j.transport.net.memory.GpuEndMemory;
 import org.nccl4j.transport.net.memory.HostEndMemory;
 import org.nccl4j.transport.net.memory.LentBuffers;
+import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 import org.nccl4j.transport.net.proxy.EndpointNames;
 import org.nccl4j.transport.net.proxy.PolledProxies;
@@ -53,6 +55,9 @@ public abstract class NetEnd implements NetConnector {
    */
   static final int LEAST_PLACED = 16 << 10;
 
+  /** The same of a GPU's put. */
+  static final int LEAST_PUT = 16 << 10;
+
   private static final System.Logger LOG = DebugLog.of("NET");
 
   final PeerInfo peer;
@@ -70,6 +75,11 @@ public abstract class NetEnd implements NetConnector {
   private final List<NetConnection> networks = new ArrayList<>();
   private final List<ProxyChannel> registered = new ArrayList<>();
   private ProxyHandler proxy;
+
+  /** The steps that puts of a GPU lend or want in windows; null where there are none. */
+  private LentSteps lentPuts;
+
+  private PlacedSteps placedPuts;
   private boolean closed;
 
   /**
@@ -161,7 +171,7 @@ public abstract class NetEnd implements NetConnector {
 
   @Override
   public Connection connection() {
-    return memory.connection();
+    return memory.connection().withBuffers(lentPuts, placedPuts);
   }
 
   @Override
@@ -169,10 +179,13 @@ public abstract class NetEnd implements NetConnector {
     return Optional.of(proxy);
   }
 
+  private static boolean zeroCopy(TransportContext context) {
+    return !context.get(Settings.NCCL4J_NET_ZERO_COPY).equals("off");
+  }
+
   /** True if kernels of the host device may lend buffers at all. */
   static boolean isZeroCopy(TransportContext context) {
-    return !context.get(Settings.NCCL4J_NET_ZERO_COPY).equals("off")
-        && !context.get(Settings.NCCL4J_SINGLE_COPY).equals("off");
+    return zeroCopy(context) && !context.get(Settings.NCCL4J_SINGLE_COPY).equals("off");
   }
 
   /** True if networks that need no registration take any buffer. */
@@ -185,8 +198,24 @@ public abstract class NetEnd implements NetConnector {
     return !gpu && !card.shared() && isZeroCopy(context);
   }
 
-  /** The steps that kernels may want a connection of the network to receive in their buffers. */
-  final Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
+  /** The NIC's access to this rank's GPU for puts between hosts; empty if it has none. */
+  private Optional<GpuBuffers> gpuBuffers(int channel) {
+    return isOfMessages() && gpu && channel == 0 && zeroCopy(context)
+        ? card.buffers(reads)
+        : Optional.empty();
+  }
+
+  /** The buffers in which kernels or puts may want a connection of the network to receive. */
+  final Optional<PlacedBuffers> placedBuffers(int channel, NetReceiver receiver) {
+    Optional<GpuBuffers> access = gpuBuffers(channel);
+    if (access.isPresent()) {
+      placedPuts = ((CudaDevice) context.device()).placedPuts();
+      return Optional.of(new PlacedBuffers(placedPuts, access.get()));
+    }
+    return placedSteps(receiver).map(steps -> new PlacedBuffers(steps, null));
+  }
+
+  private Optional<PlacedSteps> placedSteps(NetReceiver receiver) {
     if (!usesBuffers()) {
       return Optional.empty();
     }
@@ -207,10 +236,17 @@ public abstract class NetEnd implements NetConnector {
   }
 
   /**
-   * The buffers that kernels may lend a connection of the network, which sends from there. Puts
-   * lend over sockets by request alone: some small ones took a millisecond that way.
+   * The buffers that kernels or puts may lend a connection of the network, which sends from there.
+   * Puts of the host lend over sockets by request alone: some small ones took a millisecond that
+   * way.
    */
-  final Optional<LentBuffers> lentBuffers(NetSender sender) {
+  final Optional<LentBuffers> lentBuffers(int channel, NetSender sender) {
+    Optional<GpuBuffers> access = gpuBuffers(channel);
+    if (access.isPresent()) {
+      CudaDevice device = (CudaDevice) context.device();
+      lentPuts = device.lentPuts(memory.connection(), context.layout(), LEAST_PUT);
+      return Optional.of(new LentBuffers(lentPuts, sender, /* placed= */ true, access.get()));
+    }
     if (!usesBuffers() || isOfMessages() && sender.registersFreely() && !takesAll(context)) {
       return Optional.empty();
     }
@@ -225,7 +261,7 @@ public abstract class NetEnd implements NetConnector {
         registered ? "registered " : "");
     LentSteps steps =
         HostDevice.instance().lentSteps(connection(), context.layout(), LEAST_LENT, registered);
-    return Optional.of(new LentBuffers(steps, sender, /* placed= */ isOfMessages()));
+    return Optional.of(new LentBuffers(steps, sender, /* placed= */ isOfMessages(), null));
   }
 
   /** Closes what the proxies have. */

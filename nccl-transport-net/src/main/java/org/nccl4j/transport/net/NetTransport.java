@@ -190,13 +190,13 @@ final class NetTransport implements Transport {
 
   @Override
   public Connector hostSender(PeerInfo peer) {
-    NicChoice card = nearest(net(peer)).withoutGpu();
+    NicChoice card = nearest(net(peer)).withHostSlots();
     return kept(new SendConnector(card, context, peer, NetEnd.MESSAGES));
   }
 
   @Override
   public Connector hostReceiver(PeerInfo peer) {
-    NicChoice card = nearest(net(peer)).withoutGpu();
+    NicChoice card = nearest(net(peer)).withHostSlots();
     return kept(new RecvConnector(card, context, peer, true, NetEnd.MESSAGES));
   }
 

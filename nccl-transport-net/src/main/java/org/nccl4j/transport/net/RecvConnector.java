@@ -79,7 +79,7 @@ final class RecvConnector extends NetEnd {
             ranks(),
             isPolled(),
             events(channel),
-            placedSteps(receiver).orElse(null));
+            placedBuffers(number, receiver).orElse(null));
     proxies.add(proxy);
     return proxy;
   }

@@ -64,7 +64,8 @@ abstract class SendEnd extends NetEnd {
   final ProxyHandler proxy(int number, ProxyChannel channel) {
     NetSender sender = senders.get(number);
     SendProxy proxy =
-        new SendProxy(sender, channel, ranks(), events(channel), lentBuffers(sender).orElse(null));
+        new SendProxy(
+            sender, channel, ranks(), events(channel), lentBuffers(number, sender).orElse(null));
     proxies.add(proxy);
     return proxy;
   }

@@ -22,8 +22,8 @@ public final class DriverLibrary {
   static final int PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
   static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
   private static final int LOCATION_HOST_NUMA = 3; // CU_MEM_LOCATION_TYPE_HOST_NUMA
-  private static final int RDMA_CAPABLE = 1 << 8; // allocFlags.gpuDirectRDMACapable, a byte at 25
-  private static final int ALLOC_FLAGS = 24; // in CUmemAllocationProp
+  static final int RDMA_CAPABLE = 1 << 8; // allocFlags.gpuDirectRDMACapable, a byte at 25
+  static final int ALLOC_FLAGS = 24; // in CUmemAllocationProp
   private static final int DMA_BUF = 1; // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
   public static final int MEMORY_OF_DEVICE = 2; // CU_MEMORYTYPE_DEVICE
   private static final int POINTER_MEMORY_TYPE = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE

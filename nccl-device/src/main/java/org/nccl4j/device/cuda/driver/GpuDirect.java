@@ -7,10 +7,12 @@ import org.nccl4j.device.CudaException;
  * that host and GPU share.
  *
  * @param absence why it offers nothing; empty where it does
+ * @param slotAbsence why slots of connections cannot lie in its memory, behind words that it shares
+ *     with the host; empty where they can
  * @param peerMemory whether by addresses, which a module of the kernel (nvidia_peermem) resolves
  * @param dmaBufs whether by dma-buf file descriptors
  */
-public record GpuDirect(String absence, boolean peerMemory, boolean dmaBufs) {
+public record GpuDirect(String absence, String slotAbsence, boolean peerMemory, boolean dmaBufs) {
   private static final int VIRTUAL_MEMORY = 102; // ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
   private static final int WITH_VIRTUAL_MEMORY = 110; // ..._GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
   private static final int PEER_MEMORY = 116; // ..._GPU_DIRECT_RDMA_SUPPORTED
@@ -27,16 +29,16 @@ public record GpuDirect(String absence, boolean peerMemory, boolean dmaBufs) {
     if (!has(gpu, VIRTUAL_MEMORY) || !has(gpu, WITH_VIRTUAL_MEMORY)) {
       return none(gpu + " lets no NIC access memory of virtual memory management");
     }
-    if (!has(gpu, HOST_NUMA)) {
-      return none(
-          "the driver of %s cannot map host memory beside the GPU's, which needs CUDA 12.2"
-              .formatted(gpu));
-    }
-    return new GpuDirect("", peerMemory, dmaBufs);
+    String noSlots =
+        has(gpu, HOST_NUMA)
+            ? ""
+            : "the driver of %s cannot map host memory beside the GPU's, which needs CUDA 12.2"
+                .formatted(gpu);
+    return new GpuDirect("", noSlots, peerMemory, dmaBufs);
   }
 
   private static GpuDirect none(String why) {
-    return new GpuDirect(why, false, false);
+    return new GpuDirect(why, why, false, false);
   }
 
   /** Older drivers do not know newer attributes. */

@@ -53,10 +53,15 @@ public final class SharingLibrary {
    * Physical memory of a device that can be exported; a handle.
    *
    * @param types how, of the constants above
+   * @param forCards whether network cards may be given it
    */
-  public static long createMemory(int device, long bytes, int types, Object place) {
+  public static long createMemory(
+      int device, long bytes, int types, boolean forCards, Object place) {
     Offheap out = new Offheap(8);
     Offheap prop = shareable(device, types);
+    if (forCards) {
+      prop.putInt(DriverLibrary.ALLOC_FLAGS, DriverLibrary.RDMA_CAPABLE);
+    }
     int code = CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0);
     Reference.reachabilityFence(prop);
     CudaResult.check(

@@ -55,20 +55,20 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
                     .with(types -> SharingLibrary.granularity(gpu.index(), types, gpu)));
   }
 
-  /** New and zeroed memory of a device, of at least so many bytes. */
+  /**
+   * New and zeroed memory of a device, of at least so many bytes; network cards may be given it if
+   * the device allows that of any memory.
+   */
   public static CudaShareableMemory create(Gpu gpu, long bytes) {
     long size = SharedDeviceMemory.blocks(bytes, granularity(gpu));
     return SharedDeviceMemory.zeroed(
-        gpu.context()
-            .get(
-                () ->
-                    new CudaShareableMemory(
-                        gpu,
-                        size,
-                        gpu.fabricHandles()
-                            .with(
-                                types ->
-                                    SharingLibrary.createMemory(gpu.index(), size, types, gpu)))));
+        gpu.context().get(() -> new CudaShareableMemory(gpu, size, created(gpu, size))));
+  }
+
+  private static long created(Gpu gpu, long size) {
+    boolean forCards = gpu.gpuDirect().absence().isEmpty();
+    return gpu.fabricHandles()
+        .with(types -> SharingLibrary.createMemory(gpu.index(), size, types, forCards, gpu));
   }
 
   /**

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.rma;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLongArray;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -15,8 +16,9 @@ import org.nccl4j.device.kernel.RmaSpace;
 
 /**
  * Puts the messages of other ranks' {@link RmaSender} into this rank's windows, by copies in a
- * stream of its own, and tells the user's streams of their signals once the copies before are done.
- * Owned by the thread that gives the communicator's proxy its turn.
+ * stream of its own, unless the network card has written them there ({@link PlacedPuts}), and tells
+ * the user's streams of their signals once all data before are there. Owned by the thread that
+ * gives the communicator's proxy its turn.
  */
 public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
   private final Gpu gpu;
@@ -24,6 +26,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
   private final RmaSpace.Windows windows;
   private final RmaSender puts;
   private final RmaFlags words;
+  private final int slotBytes;
   private final GpuStream stream;
   private final RmaSpace.Targets targets;
   private final List<From> froms = new ArrayList<>();
@@ -34,6 +37,17 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     private final int peer;
     private final long data;
     private final HostVisibleEnd end;
+
+    /** Null where all data come to slots. */
+    private final PlacedPuts placed;
+
+    // The put whose steps of data alone are coming: bytes that are left, and of which it was not
+    // told where they go.
+    private long window;
+    private long offset;
+    private long rest;
+    private long untold;
+    private int signal;
 
     /** Signals of messages that are not done, by slot. */
     private final int[] signals = new int[ConnectionLayout.STEPS];
@@ -48,6 +62,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     From(int peer, Connection connection) {
       this.peer = peer;
       data = connection.data().address();
+      placed = connection.placed() instanceof PlacedPuts puts ? puts : null;
       end = new HostVisibleEnd(gpu, connection, layout);
     }
   }
@@ -56,7 +71,8 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     this.gpu = gpu;
     this.layout = spec.layout();
     this.windows = space.windows();
-    long room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
+    slotBytes = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS;
+    long room = slotBytes - RmaMessage.HEADER;
     targets = new RmaSpace.Targets(spec.rank(), windows, room);
     arrived = new AtomicLongArray(space.recvs().size());
     for (int peer = 0; peer < space.recvs().size(); peer++) {
@@ -115,23 +131,72 @@ public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
     }
   }
 
-  /** Begins what a message says; no if its window is not registered here yet. */
+  /** Begins what a step says; no if its window is not registered here yet. */
   private boolean take(From from, long step) {
+    if (from.rest > 0) {
+      takeData(from, step);
+      return true;
+    }
     long window = from.end.getLong(step, 0);
     long offset = from.end.getLong(step, RmaMessage.OFFSET);
     int bytes = from.end.getInt(step, RmaMessage.BYTES);
-    if (bytes != 0 && windows.isToCome(window)) {
+    long behind = from.end.getLong(step, RmaMessage.BEHIND);
+    boolean writes = bytes != 0 || behind != 0;
+    if (writes && windows.isToCome(window)) {
       return false;
     }
-    if (bytes != 0) {
-      long to = targets.of(from.peer, window, offset, bytes).address() + offset;
-      long slot = from.data + layout.simple(step);
-      DriverLibrary.copyAsync(to, slot + RmaMessage.HEADER, bytes, stream.handle(), gpu);
-      from.copied = step + 1;
+    if (writes) {
+      DeviceMemory target = targets.of(from.peer, window, offset, bytes, behind);
+      if (bytes != 0) {
+        copy(from, step, RmaMessage.HEADER, target.address() + offset + behind, bytes);
+      }
+      from.window = window;
+      from.offset = offset;
+      from.rest = behind;
+      from.untold = behind;
+      tell(from, step + 1, target);
     }
-    int slot = (int) step & (ConnectionLayout.STEPS - 1);
-    from.signals[slot] = from.end.getInt(step, RmaMessage.SIGNALS);
+    int signals = from.end.getInt(step, RmaMessage.SIGNALS);
+    from.signal = signals;
+    from.signals[slot(step)] = behind == 0 ? signals : 0;
     return true;
+  }
+
+  private static int slot(long step) {
+    return (int) step & (ConnectionLayout.STEPS - 1);
+  }
+
+  private void copy(From from, long step, int begin, long to, int bytes) {
+    long slot = from.data + layout.simple(step);
+    DriverLibrary.copyAsync(to, slot + begin, bytes, stream.handle(), gpu);
+    from.copied = step + 1;
+  }
+
+  /** Takes a step of data alone, which may be in the window already. */
+  private void takeData(From from, long step) {
+    int bytes = (int) Math.min(slotBytes, from.rest);
+    DeviceMemory target = targets.of(from.peer, from.window, from.offset, 0, from.rest);
+    if (from.placed == null || !from.placed.take(step)) {
+      copy(from, step, 0, target.address() + from.offset, bytes);
+    }
+    from.offset += bytes;
+    from.rest -= bytes;
+    from.untold = Math.min(from.untold, from.rest); // it may have come unasked
+    from.signals[slot(step)] = from.rest == 0 ? from.signal : 0;
+    tell(from, step + 1, target);
+  }
+
+  /** Tells the proxy where the data of the next steps go, the first of which is given. */
+  private void tell(From from, long next, DeviceMemory target) {
+    if (from.placed == null) {
+      return;
+    }
+    long step = next + (from.rest - from.untold + slotBytes - 1) / slotBytes;
+    while (from.untold > 0 && step < from.done + PlacedPuts.AHEAD) {
+      int bytes = (int) Math.min(slotBytes, from.untold);
+      from.placed.tell(step++, target, from.offset + from.rest - from.untold, bytes);
+      from.untold -= bytes;
+    }
   }
 
   /** Counts the signals of what is in the windows, and gives its slots back. */

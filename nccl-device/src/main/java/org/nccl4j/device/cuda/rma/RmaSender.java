@@ -13,6 +13,7 @@ import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.StallDetector;
+import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -23,7 +24,9 @@ import org.nccl4j.device.kernel.RmaSpace;
 /**
  * One-sided operations of a GPU with ranks outside its team, by copies and memory operations of the
  * user's stream alone: a put fills slots in pinned memory ({@link RmaMessage}) and tells the proxy,
- * a wait is for a word that {@link RmaReceiver} stores. No kernel is launched.
+ * a wait is for a word that {@link RmaReceiver} stores. No kernel is launched. Where the network
+ * card reads the source itself ({@link LentPuts}), a put is a message without data, and the stream
+ * waits until all has been sent.
  *
  * <p>Streams' waits know neither deadline nor abort; so streams tell the number of each wait before
  * and after it, {@link #stall} tells when one has taken too long, and {@link #release} ends all for
@@ -40,6 +43,10 @@ public final class RmaSender implements AutoCloseable {
   private final KernelCommunicatorSpec spec;
   private final List<Connection> sends;
   private final List<HostVisibleEnd> ends = new ArrayList<>();
+
+  /** By rank; null where all data go through slots. */
+  private final LentPuts[] lent;
+
   private final RmaFlags words;
   private final int room;
 
@@ -61,7 +68,9 @@ public final class RmaSender implements AutoCloseable {
     this.spec = spec;
     this.sends = space.sends();
     ConnectionLayout layout = spec.layout();
+    lent = new LentPuts[sends.size()];
     for (Connection send : sends) {
+      lent[ends.size()] = send != null && send.lent() instanceof LentPuts puts ? puts : null;
       ends.add(send == null ? null : new HostVisibleEnd(gpu, send, layout));
     }
     room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
@@ -102,33 +111,67 @@ public final class RmaSender implements AutoCloseable {
    */
   void put(OneSidedWork.RemotePut put, GpuStream stream) {
     checkNotCaptured(stream, put.bytes() == 0 ? "signal" : "putSignal");
-    Connection to = sends.get(put.rank());
-    long data = to.data().address();
+    if (lends(put)) {
+      lend(put, stream);
+    } else {
+      copy(put, stream);
+    }
+    endWaits(stream);
+  }
+
+  private boolean lends(OneSidedWork.RemotePut put) {
+    LentPuts to = lent[put.rank()];
+    return put.bytes() > 0
+        && to != null
+        && to.takes(put.bytes())
+        && RegisteredMemory.find(put.source(), put.source().address(), put.bytes()) != null;
+  }
+
+  /** The data are all behind the message. The source is in use until they have been sent. */
+  private void lend(OneSidedWork.RemotePut put, GpuStream stream) {
+    int rank = put.rank();
+    message(put, 0, 0, put.bytes(), stream);
+    long end = lent[rank].add(sent.get(rank), put.source(), 0, put.bytes());
+    write(stream, sends.get(rank).data().address() + ConnectionLayout.TAIL, end);
+    sent.set(rank, end);
+    begin(rank, /* signal= */ false, stream);
+    await(stream, RmaFlags.credit(rank), end);
+  }
+
+  private void copy(OneSidedWork.RemotePut put, GpuStream stream) {
     long done = 0;
     do {
-      long step = sent.get(put.rank());
-      awaitCredit(put.rank(), step, stream);
       int part = (int) Math.min(room, put.bytes() - done);
-      long slot = data + spec.layout().simple(step);
-      if (part > 0) {
-        long from = put.source().address() + done;
-        DriverLibrary.copyAsync(slot + RmaMessage.HEADER, from, part, stream.handle(), gpu);
-      }
-      long signals = done + part == put.bytes() ? 1 : 0;
-      write(stream, slot, put.window());
-      write(stream, slot + RmaMessage.OFFSET, put.offset() + done);
-      write(stream, slot + RmaMessage.BYTES, part | signals << 32);
-      DriverLibrary.streamWrite(
-          stream.handle(),
-          data + ConnectionLayout.size(step),
-          RmaMessage.HEADER + part,
-          /* wide= */ false,
-          gpu);
-      write(stream, data + ConnectionLayout.TAIL, step + 1);
-      sent.set(put.rank(), step + 1);
+      message(put, done, part, 0, stream);
       done += part;
     } while (done < put.bytes());
-    endWaits(stream);
+  }
+
+  /** Sends a message with some bytes of a put, after which others come by themselves. */
+  private void message(
+      OneSidedWork.RemotePut put, long done, int part, long behind, GpuStream stream) {
+    int rank = put.rank();
+    long data = sends.get(rank).data().address();
+    long step = sent.get(rank);
+    awaitCredit(rank, step, stream);
+    long slot = data + spec.layout().simple(step);
+    if (part > 0) {
+      long from = put.source().address() + done;
+      DriverLibrary.copyAsync(slot + RmaMessage.HEADER, from, part, stream.handle(), gpu);
+    }
+    long signals = done + part + behind == put.bytes() ? 1 : 0;
+    write(stream, slot, put.window());
+    write(stream, slot + RmaMessage.OFFSET, put.offset() + done);
+    write(stream, slot + RmaMessage.BYTES, part | signals << 32);
+    write(stream, slot + RmaMessage.BEHIND, behind);
+    DriverLibrary.streamWrite(
+        stream.handle(),
+        data + ConnectionLayout.size(step),
+        RmaMessage.HEADER + part,
+        /* wide= */ false,
+        gpu);
+    write(stream, data + ConnectionLayout.TAIL, step + 1);
+    sent.set(rank, step + 1);
   }
 
   private void awaitCredit(int rank, long step, GpuStream stream) {
@@ -234,6 +277,9 @@ public final class RmaSender implements AutoCloseable {
   public void release() {
     released = true;
     for (int rank = 0; rank < sends.size(); rank++) {
+      if (lent[rank] != null) {
+        lent[rank].end();
+      }
       words.storeRelease(RmaFlags.credit(rank), sent.get(rank));
       words.storeRelease(RmaFlags.signals(rank), awaited.get(rank));
     }

@@ -20,6 +20,17 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
   private static final Setting<Boolean> DMA_BUFS = InfiniBandSettings.NCCL_DMABUF_ENABLE;
 
   /**
+   * Returns the choice for slots of connections, which need more than users' buffers do.
+   *
+   * @throws InvalidArgumentException if a setting has a wrong value
+   */
+  static GpuDirectChoice ofSlots(
+      GpuDirect gpu, NetDevice card, SettingValues settings, Support near) {
+    GpuDirectChoice choice = of(gpu, card, settings, near);
+    return choice.possible() && !gpu.slotAbsence().isEmpty() ? no(gpu.slotAbsence()) : choice;
+  }
+
+  /**
    * Returns the choice that the settings, the card and the topology give together.
    *
    * @param gpu what the GPU offers
@@ -61,6 +72,13 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
 
   static GpuDirectChoice no(String reason) {
     return new GpuDirectChoice(List.of(), reason);
+  }
+
+  /** Returns how data move between card and GPU, as the end of a sentence. */
+  String describe() {
+    return possible()
+        ? "directly (%s)".formatted(reason)
+        : "through memory of the host, because " + reason;
   }
 
   boolean possible() {

@@ -7,7 +7,6 @@ import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -92,20 +91,12 @@ public final class GpuEndMemory implements EndMemory {
   private NetMemory register(NetConnection network, long used) {
     long last = (long) (ConnectionLayout.STEPS - 1) * layout.simpleSlotBytes();
     DeviceMemory slots = place.range().seen(place.slots(), last + used);
-    NcclException failure = null;
-    for (NetDevice.Pointers way : ways) {
-      try {
-        return way == NetDevice.Pointers.DMA_BUF
-            ? registerDmaBuf(network, slots)
-            : network.register(slots);
-      } catch (NcclException e) {
-        if (failure != null) {
-          e.addSuppressed(failure);
-        }
-        failure = e;
-      }
-    }
-    throw failure;
+    return GpuBuffers.byFirst(
+        ways,
+        way ->
+            way == NetDevice.Pointers.DMA_BUF
+                ? registerDmaBuf(network, slots)
+                : network.register(slots));
   }
 
   private NetMemory registerDmaBuf(NetConnection network, DeviceMemory slots) {

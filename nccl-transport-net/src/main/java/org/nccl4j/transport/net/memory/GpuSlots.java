@@ -3,9 +3,11 @@ package org.nccl4j.transport.net.memory;
 import java.lang.System.Logger;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.TransportContext;
@@ -25,6 +27,7 @@ public final class GpuSlots implements AutoCloseable {
   private final TransportContext context;
   private final CudaDevice gpu;
   private final Map<String, GpuDirectChoice> choices = new HashMap<>();
+  private final Set<String> told = new HashSet<>();
   private final List<GdrSlotPool> banks = new ArrayList<>();
 
   /** The pools for ends whose slots other ranks' kernels fill. */
@@ -44,8 +47,31 @@ public final class GpuSlots implements AutoCloseable {
     return choices.computeIfAbsent(
         key(card, reads),
         missing ->
-            GpuDirectChoice.of(
+            GpuDirectChoice.ofSlots(
                 gpu.gpu().gpuDirect(), card, context, context.directAccess(card, reads)));
+  }
+
+  /**
+   * Access to users' memory of the GPU; empty, with a line in the log, if the card has none.
+   *
+   * @param reads whether to send from it, and not to receive into it
+   */
+  public Optional<GpuBuffers> buffers(NetDevice card, boolean reads) {
+    GpuDirectChoice choice =
+        GpuDirectChoice.of(gpu.gpu().gpuDirect(), card, context, context.directAccess(card, reads));
+    if (told.add(key(card, reads))) {
+      LOG.log(
+          Logger.Level.INFO,
+          "rank {0}: puts to other hosts are {1} registered memory of {2} by {3} {4}",
+          context.rank(),
+          reads ? "sent from" : "received in",
+          gpu,
+          card.name(),
+          choice.describe());
+    }
+    return choice.possible()
+        ? Optional.of(new GpuBuffers(gpu.gpu(), choice.ways()))
+        : Optional.empty();
   }
 
   private static String key(NetDevice card, boolean reads) {

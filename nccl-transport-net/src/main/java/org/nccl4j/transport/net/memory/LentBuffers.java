@@ -7,9 +7,9 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.Connection.LentSteps;
 
 /**
- * The buffers that kernels of the host device lend a proxy, which sends from them, as memory of the
- * network's connection. What the network does not take is copied into the step's slot. Owned by the
- * thread that gives the proxy its turns.
+ * The buffers that kernels of the host device, or puts of a GPU, lend a proxy, which sends from
+ * them, as memory of the network's connection. What the network does not take is copied into the
+ * step's slot. Owned by the thread that gives the proxy its turns.
  */
 public final class LentBuffers implements AutoCloseable {
   private final LentSteps steps;
@@ -24,11 +24,12 @@ public final class LentBuffers implements AutoCloseable {
    *
    * @param placed whether the receiver's kernel knows of a lent step when it comes, so that the
    *     step waits until it is known where its data go
+   * @param gpu gives the network memory of a GPU; null on the host device
    */
-  public LentBuffers(LentSteps steps, NetConnection network, boolean placed) {
+  public LentBuffers(LentSteps steps, NetConnection network, boolean placed, GpuBuffers gpu) {
     this.steps = steps;
     this.placed = placed;
-    this.buffers = new UserBuffers(network);
+    this.buffers = new UserBuffers(network, gpu);
   }
 
   /** Returns the steps. */

@@ -11,9 +11,9 @@ import org.nccl4j.device.host.RegisteredMemory;
 
 /**
  * Users' buffers as memory of a network's connection. A network that registers freely ({@link
- * NetConnection#registersFreely}) takes any buffer. Another one takes memory that its user has
- * registered, from its first message in it until the end of that registration. Owned by the thread
- * that gives the connection's proxy its turns.
+ * NetConnection#registersFreely}) takes any buffer of the host. Another one takes memory that its
+ * user has registered, from its first message in it until the end of that registration. Owned by
+ * the thread that gives the connection's proxy its turns.
  */
 public final class UserBuffers implements AutoCloseable {
   private static final System.Logger LOG = DebugLog.of("NET");
@@ -22,6 +22,9 @@ public final class UserBuffers implements AutoCloseable {
   private static final int MOST = 16;
 
   private final NetConnection network;
+
+  /** Registers memory; null on the host device. */
+  private final GpuBuffers gpu;
 
   /** Null where the network does not register freely. */
   private final FreeBuffers free;
@@ -43,10 +46,15 @@ public final class UserBuffers implements AutoCloseable {
 
   private long offset;
 
-  /** Buffers of one connection. */
-  public UserBuffers(NetConnection network) {
+  /**
+   * Buffers of one connection.
+   *
+   * @param gpu gives the network memory of a GPU; null on the host device
+   */
+  public UserBuffers(NetConnection network, GpuBuffers gpu) {
     this.network = network;
-    this.free = network.registersFreely() ? new FreeBuffers(network) : null;
+    this.gpu = gpu;
+    this.free = gpu == null && network.registersFreely() ? new FreeBuffers(network) : null;
   }
 
   /**
@@ -101,11 +109,13 @@ public final class UserBuffers implements AutoCloseable {
     forget(next);
     registered[next] = registration;
     try {
-      known[next] = network.register(registration.memory());
+      DeviceMemory whole = registration.memory();
+      known[next] = gpu == null ? network.register(whole) : gpu.register(network, whole);
     } catch (NcclException e) {
       LOG.log(
           Level.WARNING,
-          "the data of {0} are copied, since the network does not take it: {1}",
+          "data of {0} go through slots of the host''s memory, which is slower, since the network"
+              + " does not take it: {1}",
           registration.memory(),
           e.getMessage());
     }

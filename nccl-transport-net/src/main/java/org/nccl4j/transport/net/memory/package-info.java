@@ -5,6 +5,7 @@
  *
  * <p>{@code EndMemory} is the entrance, a {@code HostEndMemory} or a {@code GpuEndMemory}; {@code
  * ProxyChannel} is what a proxy sees of one channel of it, and {@code SharedEnd} how another rank
- * of the host maps it (PXN).
+ * of the host maps it (PXN). {@code UserBuffers} are the users' memory, of the host or of a GPU, as
+ * a network knows it.
  */
 package org.nccl4j.transport.net.memory;

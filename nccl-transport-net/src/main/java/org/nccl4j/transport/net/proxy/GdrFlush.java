@@ -7,9 +7,10 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
- * Makes what a network card wrote into a GPU's memory visible there before a kernel is told of it:
- * the card says that data have arrived in the host's memory, by a way on which it may overtake
- * them. Owned by the thread that gives the proxy its turn.
+ * Makes what a network card wrote into a GPU's memory, in slots or in users' buffers, visible there
+ * before a kernel or stream is told of it: the card says that data have arrived in the host's
+ * memory, by a way on which it may overtake them. Owned by the thread that gives the proxy its
+ * turn.
  */
 final class GdrFlush {
   private final NetReceiver receiver;
@@ -28,11 +29,11 @@ final class GdrFlush {
     this.requests = new NetRequest[channel.slots()];
   }
 
-  /** A step has been received. */
+  /** A step has been received in some memory. One that is not begun needs no flush. */
   @HotPath
-  void begin(long step, int bytes) {
-    memories[0] = channel.memory(step);
-    offsets[0] = channel.offset(step);
+  void begin(long step, NetMemory memory, long offset, int bytes) {
+    memories[0] = memory;
+    offsets[0] = offset;
     sizes[0] = bytes;
     requests[channel.slot(step)] = receiver.iflush(1, memories, offsets, sizes);
   }

@@ -6,6 +6,7 @@ import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.Connection.PlacedSteps;
+import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.UserBuffers;
 
 /**
@@ -26,6 +27,11 @@ final class PlacedReceives {
   /** By slot: the step whose receive is in a buffer or was moved to one; -1 for none. */
   private final long[] inBuffer;
 
+  /** By slot: where the data of that step go. */
+  private final NetMemory[] memories;
+
+  private final long[] offsets;
+
   /** The first step that the kernel may want and whose receive has not been moved yet. */
   private long next;
 
@@ -36,10 +42,12 @@ final class PlacedReceives {
   private boolean forgets;
 
   /** The receives of a connection with so many slots. */
-  PlacedReceives(PlacedSteps steps, NetReceiver receiver, int slots) {
-    this.steps = steps;
+  PlacedReceives(PlacedBuffers where, NetReceiver receiver, int slots) {
+    this.steps = where.steps();
     this.receiver = receiver;
-    this.buffers = new UserBuffers(receiver);
+    this.buffers = new UserBuffers(receiver, where.gpu());
+    this.memories = new NetMemory[slots];
+    this.offsets = new long[slots];
     this.moves = receiver.redirects();
     this.tells = moves && steps.areAwaited();
     if (tells) {
@@ -98,6 +106,8 @@ final class PlacedReceives {
   @HotPath
   void placed(long step, int slot) {
     inBuffer[slot] = step;
+    memories[slot] = buffers.memory();
+    offsets[slot] = buffers.offset();
     last = Math.max(last, step);
   }
 
@@ -153,6 +163,18 @@ final class PlacedReceives {
     }
     steps.placed(step);
     return true;
+  }
+
+  /** The memory to which the data of the slot's last placed step went. */
+  @HotPath
+  NetMemory placeOf(int slot) {
+    return memories[slot];
+  }
+
+  /** The offset of these data in that memory. */
+  @HotPath
+  long offsetOf(int slot) {
+    return offsets[slot];
   }
 
   /** True if the data of a step that is not received may come to a buffer. */

@@ -6,8 +6,8 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.transport.net.memory.CallNotes;
+import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
@@ -28,7 +28,10 @@ public final class RecvProxy implements ProxyHandler {
   private final DelayedFailure breakage;
   private final NetRequest[] requests;
 
-  /** Null where the slots are the host's. */
+  /** True if the slots are in a GPU's memory. */
+  private final boolean inGpu;
+
+  /** Null where all memory is the host's. */
   private final GdrFlush flushes;
 
   private final NetMemory[] memories = new NetMemory[1];
@@ -72,7 +75,7 @@ public final class RecvProxy implements ProxyHandler {
    * A proxy.
    *
    * @param polled as above
-   * @param steps that kernels may want in their buffers; null where all go to slots
+   * @param buffers in which kernels or puts may want steps; null where all go to slots
    */
   public RecvProxy(
       NetReceiver receiver,
@@ -80,13 +83,15 @@ public final class RecvProxy implements ProxyHandler {
       EndpointNames ranks,
       boolean polled,
       StepEvents events,
-      PlacedSteps steps) {
-    this.placed = steps == null ? null : new PlacedReceives(steps, receiver, channel.slots());
+      PlacedBuffers buffers) {
+    this.placed = buffers == null ? null : new PlacedReceives(buffers, receiver, channel.slots());
     this.receiver = receiver;
     this.channel = channel;
     this.polled = polled;
     this.requests = new NetRequest[channel.slots()];
-    this.flushes = channel.isInGpu() ? new GdrFlush(receiver, channel, events) : null;
+    this.inGpu = channel.isInGpu();
+    boolean flushed = inGpu || buffers != null && buffers.gpu() != null;
+    this.flushes = flushed ? new GdrFlush(receiver, channel, events) : null;
     this.sizes = new int[] {channel.slotBytes()};
     this.breakage = new DelayedFailure(ranks);
     this.events = events;
@@ -157,11 +162,12 @@ public final class RecvProxy implements ProxyHandler {
       take(request.note());
       boolean direct = placed != null && placed.take(received, channel.slot(received), request);
       events.received(received, arrived[0], direct);
-      if (flushes != null) {
-        flushes.begin(received++, arrived[0]);
-      } else {
+      if (flushes == null) {
         events.done(received++);
         channel.setTail(received);
+      } else {
+        flush(direct);
+        received++;
       }
       quietLooks = 0;
       done++;
@@ -173,6 +179,15 @@ public final class RecvProxy implements ProxyHandler {
       placed.forgetEnded(received);
     }
     return flushes == null ? done : done + flushes.complete(received);
+  }
+
+  private void flush(boolean direct) {
+    int slot = channel.slot(received);
+    if (direct) {
+      flushes.begin(received, placed.placeOf(slot), placed.offsetOf(slot), arrived[0]);
+    } else if (inGpu) {
+      flushes.begin(received, channel.memory(received), channel.offset(received), arrived[0]);
+    }
   }
 
   /** Passes on the lines of the received step, or of which call it is. */

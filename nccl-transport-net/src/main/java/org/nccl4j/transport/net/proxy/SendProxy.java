@@ -104,8 +104,9 @@ public final class SendProxy implements ProxyHandler {
     while (posted < transmitted + channel.slots() && isFilled(posted)) {
       events.filled(posted + 1);
       int note = channel.note(posted);
-      int size = channel.size(posted);
-      NetRequest request = send(size, note == noted ? 0 : note);
+      boolean lends = lent != null && lent.steps().isLent(posted);
+      int size = lends ? lent.steps().bytes(posted) : channel.size(posted);
+      NetRequest request = send(lends, size, note == noted ? 0 : note);
       if (request == null) {
         return done;
       }
@@ -118,9 +119,9 @@ public final class SendProxy implements ProxyHandler {
     return done;
   }
 
-  private NetRequest send(int size, int note) {
+  private NetRequest send(boolean lends, int size, int note) {
     direct = false;
-    if (lent == null || !lent.steps().isLent(posted)) {
+    if (!lends) {
       return sender.isend(channel.memory(posted), channel.offset(posted), size, TAG, note);
     }
     if (!lent.steps().begin(posted)) {

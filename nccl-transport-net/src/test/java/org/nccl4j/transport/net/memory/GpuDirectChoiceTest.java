@@ -20,7 +20,7 @@ import org.nccl4j.device.cuda.driver.GpuDirect;
 
 /** GPUDirect needs the consent of card, GPU and user; the log names what refuses. */
 class GpuDirectChoiceTest {
-  private static final GpuDirect BOTH = new GpuDirect("", true, true);
+  private static final GpuDirect BOTH = new GpuDirect("", "", true, true);
   private static final Support NEAR = Support.yes("the path is PIX");
 
   private static GpuDirectChoice choose(
@@ -47,7 +47,7 @@ class GpuDirectChoiceTest {
   void whatOneOfThemLacksIsNotUsed() {
     assertEquals(List.of(CUDA), choose(BOTH, Set.of(HOST, CUDA), "1", NEAR).ways());
     assertEquals(List.of(DMA_BUF), choose(BOTH, Set.of(HOST, DMA_BUF), "1", NEAR).ways());
-    GpuDirect old = new GpuDirect("", true, false);
+    GpuDirect old = new GpuDirect("", "", true, false);
     GpuDirectChoice choice = choose(old, Set.of(HOST, CUDA, DMA_BUF), "", NEAR);
     assertEquals(List.of(CUDA), choice.ways());
     assertEquals("by nvidia_peermem, the path is PIX", choice.reason());
@@ -64,7 +64,11 @@ class GpuDirectChoiceTest {
   @Test
   void whoSaysNoIsQuoted() {
     assertNo(
-        choose(new GpuDirect("it is too old", false, false), Set.of(HOST, CUDA), "", NEAR),
+        choose(
+            new GpuDirect("it is too old", "it is too old", false, false),
+            Set.of(HOST, CUDA),
+            "",
+            NEAR),
         "it is too old");
     assertNo(choose(BOTH, Set.of(HOST), "", NEAR), "mlx5_0:1 uses only memory of the host");
     assertNo(choose(BOTH, Set.of(HOST, CUDA), "", Support.no("it is far")), "it is far");

@@ -17,6 +17,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.Connection.PlacedSteps;
+import org.nccl4j.transport.net.memory.PlacedBuffers;
 
 /** Receives that go to the buffers in which a kernel wants the data, one by one. */
 class PlacedReceivesTest {
@@ -168,7 +169,7 @@ class PlacedReceivesTest {
     for (int slot = 0; slot < SLOTS; slot++) {
       requests[slot] = new Request();
     }
-    return new PlacedReceives(steps, new Receiver(), SLOTS);
+    return new PlacedReceives(new PlacedBuffers(steps, null), new Receiver(), SLOTS);
   }
 
   @Test

@@ -61,6 +61,13 @@ public final class ProxyLoans implements LentSteps {
 
   @Override
   @HotPath
+  public int bytes(long step) {
+    long size = ConnectionLayout.size(step);
+    return ~data.window(size).getInt(data.index(size));
+  }
+
+  @Override
+  @HotPath
   public boolean begin(long step) {
     AtomicWords.storeRelease(credit, Lending.READING, step + 1);
     VarHandle.fullFence();

@@ -1,0 +1,169 @@
+package org.nccl4j.it.nvls;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Registration;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaStream;
+
+/**
+ * A program of two ranks on GPUs of two hosts that put registered memory into each other's windows,
+ * at any byte. Each checks all of its window.
+ */
+final class DirectPuts {
+  private static final Executor THREADS = task -> new Thread(task).start();
+  private static final long PATIENCE_SECONDS = 90;
+  private static final int ROUNDS = 12;
+  private static final int EOPNOTSUPP = 95;
+
+  /** Two blocks and a bit, so that memory has more than one page of any size. */
+  private static final int BYTES = (4 << 20) + 12_345;
+
+  private final CyclicBarrier both = new CyclicBarrier(2);
+  private final FakeCards cards = FakeCards.load();
+  private final String mode;
+
+  private DirectPuts(String mode) {
+    this.mode = mode;
+  }
+
+  /**
+   * Argument: "registered" or "allocated" for the memory of the sources, "window" to put from the
+   * window itself, "again" to register other memory in each round, "refused" where the card takes
+   * no memory of users.
+   */
+  public static void main(String[] arguments) throws Exception {
+    DirectPuts ranks = new DirectPuts(arguments[0]);
+    UniqueId id = UniqueId.create();
+    List<CompletableFuture<Void>> running = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      int own = rank;
+      running.add(CompletableFuture.runAsync(() -> ranks.run(id, own), THREADS));
+    }
+    CompletableFuture.allOf(running.toArray(CompletableFuture<?>[]::new))
+        .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    System.out.println("left " + ranks.cards.fake_live());
+  }
+
+  private void run(UniqueId id, int rank) {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withTransports(List.of("NET"))
+            .with("NCCL_HOSTID", "host" + rank)
+            .with("NCCL_SOCKET_IFNAME", "lo")
+            .withOperationDeadline(Duration.ofSeconds(60));
+    CudaDevice device = Devices.cuda().device(rank);
+    try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
+        CudaStream stream = (CudaStream) device.createStream()) {
+      meet();
+      if (rank == 0) {
+        System.out.println("dma-bufs before " + cards.calls("dmabuf offset="));
+        if (mode.equals("refused")) {
+          cards.fake_fail("ibv_reg_dmabuf_mr", EOPNOTSUPP, 0);
+        }
+      }
+      meet();
+      int times = mode.equals("again") ? 4 : 1;
+      for (int time = 0; time < times; time++) {
+        exchange(comm, device, stream, time);
+      }
+      meet();
+      if (rank == 0) {
+        System.out.println("dma-bufs after " + cards.calls("dmabuf offset="));
+        System.out.println("flushes " + cards.calls("send op=4 "));
+      }
+      meet();
+    }
+    System.out.println("rank " + rank + " has all");
+  }
+
+  private void exchange(Communicator comm, CudaDevice device, CudaStream stream, int time) {
+    try (DeviceMemory memory = device.memAlloc(2 * BYTES);
+        DeviceMemory own =
+            mode.equals("allocated") ? device.allocate(BYTES) : device.memAlloc(BYTES)) {
+      Window window = comm.registerWindow(memory);
+      boolean fromWindow = mode.equals("window");
+      // Of the window the second half is source alone.
+      DeviceMemory source = fromWindow ? memory.slice(BYTES, BYTES) : own;
+      Registration registration = fromWindow ? null : comm.register(source.slice(3, BYTES - 3));
+      byte[] expected = new byte[BYTES];
+      for (int round = 0; round < ROUNDS; round++) {
+        source.write(0, ByteBuffer.wrap(data(time, round, comm.rank())));
+        meet();
+        Random random = new Random(100L * time + round);
+        put(comm, source, window, random, stream);
+        comm.waitSignal(Map.of(1 - comm.rank(), 1), stream);
+        stream.synchronize();
+        expect(expected, data(time, round, 1 - comm.rank()), new Random(100L * time + round));
+        byte[] found = new byte[BYTES];
+        memory.read(0, ByteBuffer.wrap(found));
+        int wrong = Arrays.mismatch(expected, found);
+        if (wrong >= 0) {
+          throw new AssertionError(
+              "byte %d is wrong, time %d round %d".formatted(wrong, time, round));
+        }
+        meet();
+      }
+      if (registration != null) {
+        comm.deregister(registration);
+      }
+      comm.deregisterWindow(window);
+      System.out.println("memory at %x and %x".formatted(memory.address(), own.address()));
+    }
+  }
+
+  private static byte[] data(int time, int round, int rank) {
+    byte[] data = new byte[BYTES];
+    new Random(1000L * time + 10L * round + rank).nextBytes(data);
+    return data;
+  }
+
+  /** Any bytes of the source to any place in the window; few, some, or many. */
+  private static void put(
+      Communicator comm, DeviceMemory source, Window window, Random random, CudaStream stream) {
+    int bytes = bytes(random);
+    int from = 3 + random.nextInt(BYTES - 3 - bytes + 1);
+    int to = random.nextInt(BYTES - bytes + 1);
+    comm.putSignal(
+        source.slice(from, bytes), bytes, DataType.INT8, 1 - comm.rank(), window, to, stream);
+  }
+
+  private static void expect(byte[] expected, byte[] data, Random random) {
+    int bytes = bytes(random);
+    int from = 3 + random.nextInt(BYTES - 3 - bytes + 1);
+    int to = random.nextInt(BYTES - bytes + 1);
+    System.arraycopy(data, from, expected, to, bytes);
+  }
+
+  private static int bytes(Random random) {
+    return switch (random.nextInt(4)) {
+      case 0 -> (16 << 10) + random.nextInt(3) - 1;
+      case 1 -> 4096 * (5 + random.nextInt(50));
+      default -> (64 << 10) + random.nextInt(BYTES - (64 << 10) - 3);
+    };
+  }
+
+  private void meet() {
+    try {
+      both.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+}
