@@ -30,6 +30,7 @@ import org.nccl4j.device.cuda.driver.GpuDirect;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.it.doctor.bind.CudaProbe;
+import org.nccl4j.transport.net.GpuDirectReport;
 
 /** The host device, CUDA and its kernels. */
 final class DeviceExaminations {
@@ -157,6 +158,24 @@ final class DeviceExaminations {
                   GPU_DIRECT,
                   offer.absence() + ": networks carry its data through pinned memory",
                   "update NVIDIA's driver, if the GPU is made for servers or workstations"));
+      findings.addAll(withNics(device));
+    }
+    return findings;
+  }
+
+  /** Returns the findings on how data move between a GPU and the NICs. */
+  private static List<Finding> withNics(CudaDevice device) {
+    List<Finding> findings = new ArrayList<>();
+    try {
+      GpuDirectReport.of(device, Settings.ofProcess(Map.of()))
+          .forEach(
+              (card, how) ->
+                  findings.add(
+                      Finding.ok(
+                          GPU_DIRECT,
+                          "memory of %s and network %s: %s".formatted(device, card, how))));
+    } catch (NcclException e) {
+      findings.add(Finding.warn(GPU_DIRECT, e.problem(), e.remedy()));
     }
     return findings;
   }

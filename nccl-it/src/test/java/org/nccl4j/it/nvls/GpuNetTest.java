@@ -19,6 +19,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.api.FakeVerbsLibrary;
+import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
@@ -128,6 +129,18 @@ class GpuNetTest {
     for (String[] pair : DONE_AND_UNDONE) {
       assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0]);
     }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "1, 'directly (by dma-buf, where NCCL_NET_GDR_LEVEL allows the path)'",
+    "0, 'through memory of the host, because NCCL_DMABUF_ENABLE=0 forbids dma-bufs'"
+  })
+  void theDoctorSaysHowDataMoveBetweenGpusAndCards(String dmaBufs, String words) throws Exception {
+    Map<String, String> settings = new HashMap<>(FakeCards.settings(folder));
+    settings.put("NCCL_DMABUF_ENABLE", dmaBufs);
+    Ran ran = program.start(settings, Main.class, "doctor").end();
+    assertContains(ran, "and network roce0:1: " + words);
   }
 
   @Test

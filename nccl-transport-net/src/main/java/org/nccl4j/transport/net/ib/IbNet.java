@@ -77,34 +77,45 @@ final class IbNet implements Net {
     if (devices != null) {
       return;
     }
-    List<LocalNic> found = new ArrayList<>();
-    List<NetDevice> described = new ArrayList<>();
-    List<IbPort> usable = IbDevices.find(Verbs.load(settings.library()), settings).usable();
-    for (List<IbPort> group : settings.merge().groups(usable)) {
-      List<LocalQpInfo> ports = new ArrayList<>();
-      for (IbPort port : group) {
-        ports.add(new LocalQpInfo(port, GidChoice.choose(port, settings)));
-      }
-      LocalNic nic = new LocalNic(ports);
-      found.add(nic);
-      described.add(describe(nic));
-    }
+    List<LocalNic> found = find(settings);
     if (found.isEmpty()) {
       throw new SystemErrorException(
           ErrorId.INFINIBAND,
           "InfiniBand: no port can be used any more",
           "run ./nccl doctor to see what changed");
     }
-    nics = List.copyOf(found);
-    devices = List.copyOf(described);
+    nics = found;
+    devices = found.stream().map(nic -> describe(nic, settings)).toList();
   }
 
-  private NetDevice describe(LocalNic nic) {
+  private static List<LocalNic> find(IbSettings settings) {
+    List<LocalNic> found = new ArrayList<>();
+    List<IbPort> usable = IbDevices.find(Verbs.load(settings.library()), settings).usable();
+    for (List<IbPort> group : settings.merge().groups(usable)) {
+      List<LocalQpInfo> ports = new ArrayList<>();
+      for (IbPort port : group) {
+        ports.add(new LocalQpInfo(port, GidChoice.choose(port, settings)));
+      }
+      found.add(new LocalNic(ports));
+    }
+    return List.copyOf(found);
+  }
+
+  /**
+   * The devices that communicators with these settings would use.
+   *
+   * @throws org.nccl4j.device.NcclException if the library is not there or a port cannot be used
+   */
+  static List<NetDevice> devices(IbSettings settings) {
+    return find(settings).stream().map(nic -> describe(nic, settings)).toList();
+  }
+
+  private static NetDevice describe(LocalNic nic, IbSettings settings) {
     Set<NetDevice.Pointers> pointers = EnumSet.of(NetDevice.Pointers.HOST);
     if (PEER_MEMORY.stream().anyMatch(Files::exists)) {
       pointers.add(NetDevice.Pointers.CUDA);
     }
-    if (nic.ports().stream().allMatch(each -> takesDmaBufs(each.port()))) {
+    if (nic.ports().stream().allMatch(each -> takesDmaBufs(each.port(), settings))) {
       pointers.add(NetDevice.Pointers.DMA_BUF);
     }
     IbPort first = nic.ports().get(0).port();
@@ -122,7 +133,7 @@ final class IbNet implements Net {
         (int) Math.min(most, MOST_BYTES));
   }
 
-  private boolean takesDmaBufs(IbPort port) {
+  private static boolean takesDmaBufs(IbPort port, IbSettings settings) {
     try (OpenDevice device = OpenDevice.of(settings, port.device())) {
       return device.verbs().takesDmaBufs(device.domain());
     }

@@ -4,7 +4,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.SettingValues;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.transport.net.ib.device.GidChoice;
 import org.nccl4j.transport.net.ib.device.IbDevices;
@@ -28,6 +30,23 @@ public record IbReport(
     List<String> ports,
     Map<String, String> unusable,
     String nothing) {
+  /**
+   * The devices that communicators would use, with the kinds of memory that they take; empty if
+   * there are none.
+   *
+   * @throws org.nccl4j.device.InvalidArgumentException if a setting has a wrong value
+   */
+  public static List<NetDevice> devices(SettingValues settings) {
+    IbSettings wanted = IbSettings.of(settings);
+    try {
+      return IbNet.devices(wanted);
+    } catch (InvalidArgumentException e) {
+      throw e;
+    } catch (NcclException | LinkageError e) {
+      return List.of(); // the report says why
+    }
+  }
+
   /**
    * Looks at the machine, and leaves nothing open.
    *

@@ -16,7 +16,7 @@ import org.nccl4j.device.cuda.driver.GpuDirect;
  * @param ways by which it may be told of the memory, best first; empty if it does not
  * @param reason why, or why not
  */
-record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
+public record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
   private static final Setting<Boolean> DMA_BUFS = InfiniBandSettings.NCCL_DMABUF_ENABLE;
 
   /**
@@ -38,7 +38,8 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
    * @param near what the topology and the settings of distance say
    * @throws InvalidArgumentException if a setting has a wrong value
    */
-  static GpuDirectChoice of(GpuDirect gpu, NetDevice card, SettingValues settings, Support near) {
+  public static GpuDirectChoice of(
+      GpuDirect gpu, NetDevice card, SettingValues settings, Support near) {
     boolean dmaBufs = settings.get(DMA_BUFS);
     if (!gpu.absence().isEmpty()) {
       return no(gpu.absence());
@@ -75,7 +76,7 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
   }
 
   /** Returns how data move between card and GPU, as the end of a sentence. */
-  String describe() {
+  public String describe() {
     return possible()
         ? "directly (%s)".formatted(reason)
         : "through memory of the host, because " + reason;
