@@ -1,14 +1,13 @@
 // Memory of cuMemAlloc and cuMemHostAlloc, for questions about an address. Larger memory of a device
 // is a file, so that network cards can map it, and other processes whole blocks.
 #define BLOCK (2 << 20)
-#define LEAST_FILE (1 << 20)
 static struct {
   CUdeviceptr at;
   size_t size;
   int type, device, fd;
 } known[4096];
 static void* know(size_t n, CUmemorytype type) {
-  int file = type == CU_MEMORYTYPE_DEVICE && n >= LEAST_FILE;
+  int file = type == CU_MEMORYTYPE_DEVICE && n >= BLOCK;
   int fd = file ? memfd_create("fake", MFD_CLOEXEC) : -1;
   if (file && ftruncate(fd, (n + 4095) / 4096 * 4096)) return NULL;
   void* p = file ? mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : calloc(1, n);

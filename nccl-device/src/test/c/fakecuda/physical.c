@@ -197,8 +197,22 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr at
   *size = m->size;
   return CUDA_SUCCESS;
 }
+// Addresses that were given back come again first, so that who remembers them is found out.
+static struct {
+  CUdeviceptr at;
+  size_t size;
+} returned[64];
 CUresult cuMemAddressReserve(CUdeviceptr* p, size_t n, size_t align, CUdeviceptr at, u64 f) {
   OR_FAIL(NEW, "%zu,%zu,%llu,%llu", n, align, at, f);
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64; i++)
+    if (returned[i].at && returned[i].size == n && returned[i].at % align == 0) {
+      *p = returned[i].at;
+      returned[i].at = 0;
+      pthread_mutex_unlock(&lock);
+      return CUDA_SUCCESS;
+    }
+  pthread_mutex_unlock(&lock);
   char* more = mmap(NULL, n + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   char* begin = (char*)(((u64)more + align - 1) / align * align);
   if (begin > more) munmap(more, begin - more);
@@ -207,7 +221,16 @@ CUresult cuMemAddressReserve(CUdeviceptr* p, size_t n, size_t align, CUdeviceptr
   return CUDA_SUCCESS;
 }
 CUresult cuMemAddressFree(CUdeviceptr p, size_t n) {
-  munmap((void*)p, n);
+  int kept = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64 && !kept; i++)
+    if (!returned[i].at) {
+      returned[i].at = p;
+      returned[i].size = n;
+      kept = 1;
+    }
+  pthread_mutex_unlock(&lock);
+  if (!kept) munmap((void*)p, n);
   return call(GONE, "%zu", n);
 }
 CUresult cuMemMap(CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, u64 f) {

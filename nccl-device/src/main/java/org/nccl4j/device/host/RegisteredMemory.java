@@ -2,10 +2,15 @@ package org.nccl4j.device.host;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.IntFunction;
+import java.util.function.IntSupplier;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.shm.OwnedFd;
 
 /**
  * Memory that its user has registered with a communicator, of the host or of a GPU: networks may
@@ -16,6 +21,9 @@ public final class RegisteredMemory implements AutoCloseable {
 
   private final DeviceMemory memory;
   private volatile boolean ended;
+
+  /** Null before it is needed. */
+  private OwnedFd descriptor;
 
   private RegisteredMemory(DeviceMemory memory) {
     this.memory = memory;
@@ -68,6 +76,26 @@ public final class RegisteredMemory implements AutoCloseable {
     return !ended && memory.isOpen();
   }
 
+  /**
+   * Uses a descriptor by which devices are told of the memory: exported at the first call, closed
+   * with the registration.
+   *
+   * @param use returns before the descriptor is closed
+   * @throws InvalidUsageException if the registration has ended
+   */
+  public synchronized <T> T withDescriptor(IntSupplier export, IntFunction<T> use) {
+    if (ended) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          "%s is used over a network after it was deregistered".formatted(memory),
+          "deregister memory after the last operation with it has ended");
+    }
+    if (descriptor == null) {
+      descriptor = new OwnedFd(export.getAsInt());
+    }
+    return use.apply(descriptor.value());
+  }
+
   /** The memory. */
   public DeviceMemory memory() {
     return memory;
@@ -79,6 +107,9 @@ public final class RegisteredMemory implements AutoCloseable {
     if (!ended) {
       ended = true;
       ALL.remove(this);
+      if (descriptor != null) {
+        descriptor.close();
+      }
       if (memory instanceof HostMemory host) {
         host.countRegistrations(-1);
       }

@@ -7,7 +7,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
@@ -30,7 +32,7 @@ final class DirectPuts {
   private static final Executor THREADS = task -> new Thread(task).start();
   private static final long PATIENCE_SECONDS = 90;
   private static final int ROUNDS = 12;
-  private static final int EOPNOTSUPP = 95;
+  private static final int MOST_TIMES = 20;
 
   /** Two blocks and a bit, so that memory has more than one page of any size. */
   private static final int BYTES = (4 << 20) + 12_345;
@@ -38,6 +40,10 @@ final class DirectPuts {
   private final CyclicBarrier both = new CyclicBarrier(2);
   private final FakeCards cards = FakeCards.load();
   private final String mode;
+  private final Set<Long> addresses = ConcurrentHashMap.newKeySet();
+
+  /** True once both memories of a rank were at addresses at which others had been. */
+  private volatile boolean again;
 
   private DirectPuts(String mode) {
     this.mode = mode;
@@ -46,7 +52,7 @@ final class DirectPuts {
   /**
    * Argument: "registered" or "allocated" for the memory of the sources, "window" to put from the
    * window itself, "again" to register other memory in each round, "refused" where the card takes
-   * no memory of users.
+   * no memory of users, "broken" where a queue pair breaks in each round.
    */
   public static void main(String[] arguments) throws Exception {
     DirectPuts ranks = new DirectPuts(arguments[0]);
@@ -75,16 +81,19 @@ final class DirectPuts {
       if (rank == 0) {
         System.out.println("dma-bufs before " + cards.calls("dmabuf offset="));
         if (mode.equals("refused")) {
-          cards.fake_fail("ibv_reg_dmabuf_mr", EOPNOTSUPP, 0);
+          cards.fake_fail("ibv_reg_dmabuf_mr", FakeCards.NOT_SUPPORTED, 0);
         }
       }
       meet();
-      int times = mode.equals("again") ? 4 : 1;
-      for (int time = 0; time < times; time++) {
-        exchange(comm, device, stream, time);
-      }
+      int time = 0;
+      do {
+        exchange(comm, device, stream, time++);
+        meet();
+      } while (mode.equals("again") && !again && time < MOST_TIMES);
       meet();
       if (rank == 0) {
+        System.out.println("times " + time);
+        System.out.println(again ? "an address came again" : "all addresses are different");
         System.out.println("dma-bufs after " + cards.calls("dmabuf offset="));
         System.out.println("flushes " + cards.calls("send op=4 "));
       }
@@ -105,6 +114,9 @@ final class DirectPuts {
       byte[] expected = new byte[BYTES];
       for (int round = 0; round < ROUNDS; round++) {
         source.write(0, ByteBuffer.wrap(data(time, round, comm.rank())));
+        if (mode.equals("broken") && comm.rank() == 0) {
+          cards.fake_break(new Random(round).nextInt(30), round % 3);
+        }
         meet();
         Random random = new Random(100L * time + round);
         put(comm, source, window, random, stream);
@@ -124,7 +136,7 @@ final class DirectPuts {
         comm.deregister(registration);
       }
       comm.deregisterWindow(window);
-      System.out.println("memory at %x and %x".formatted(memory.address(), own.address()));
+      again |= !addresses.add(memory.address()) & !addresses.add(own.address());
     }
   }
 

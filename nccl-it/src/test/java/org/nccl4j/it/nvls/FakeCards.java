@@ -55,6 +55,9 @@ public interface FakeCards {
   /** A call fails after so many successes. */
   void fake_fail(String call, int error, int after);
 
+  /** A send breaks after so many others; arrives: 0 nothing, 1 a part of the data, 2 all. */
+  void fake_break(int after, int arrives);
+
   /** The number of calls that begin with a text. */
   default long calls(String words) {
     return fake_calls().lines().filter(line -> line.startsWith(words)).count();

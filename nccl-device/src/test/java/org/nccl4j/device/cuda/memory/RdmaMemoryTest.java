@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -38,9 +39,20 @@ class RdmaMemoryTest extends AgainstFakeCuda {
     return fake.fakeRecord().lines().filter(call -> call.startsWith("cuMem")).toList();
   }
 
+  /**
+   * Descriptors of the fake's memory. Others may be closed at any time, such as a process's pipes.
+   */
   private static long descriptors() throws Exception {
     try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
-      return open.count();
+      return open.filter(RdmaMemoryTest::isOfTheFake).count();
+    }
+  }
+
+  private static boolean isOfTheFake(Path descriptor) {
+    try {
+      return Files.readSymbolicLink(descriptor).toString().startsWith("/memfd:fake");
+    } catch (IOException e) {
+      return false; // closed by now
     }
   }
 

@@ -8,6 +8,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.memory.DmaBuf;
+import org.nccl4j.device.host.RegisteredMemory;
 
 /**
  * Gives networks memory of a GPU that its user has registered.
@@ -22,23 +23,21 @@ public record GpuBuffers(Gpu gpu, List<NetDevice.Pointers> ways) {
   }
 
   /**
-   * Registers memory with a connection, which its user may free after the result is closed.
+   * Registers memory with a connection. All connections get the same dma-buf, so that they can
+   * share what the card knows of it.
    *
    * @throws NcclException if the card takes it in none of the ways
    */
-  NetMemory register(NetConnection network, DeviceMemory memory) {
+  NetMemory register(NetConnection network, RegisteredMemory registration) {
+    DeviceMemory memory = registration.memory();
     return byFirst(
         ways,
         way ->
             way == NetDevice.Pointers.DMA_BUF
-                ? registerDmaBuf(network, memory)
+                ? registration.withDescriptor(
+                    () -> DmaBuf.of(gpu, memory.address(), memory.size()),
+                    fd -> network.registerDmaBuf(memory, fd, DmaBuf.offset(memory.address())))
                 : network.register(memory));
-  }
-
-  private NetMemory registerDmaBuf(NetConnection network, DeviceMemory memory) {
-    try (DmaBuf dmaBuf = DmaBuf.of(gpu, memory.address(), memory.size())) {
-      return network.registerDmaBuf(memory, dmaBuf.fd().value(), dmaBuf.offset());
-    }
   }
 
   /** Registers by the first way that works. */

@@ -25,6 +25,9 @@ public final class GpuEndMemory implements EndMemory {
   private final GdrSlotPool.Place place;
   private final Connection connection;
 
+  /** Of the slots; null before the first channel and after the last. */
+  private OwnedFd dmaBuf;
+
   /**
    * Creates an end's memory in a bank of slots.
    *
@@ -73,6 +76,9 @@ public final class GpuEndMemory implements EndMemory {
     NetMemory[] memories = new NetMemory[ConnectionLayout.STEPS];
     long[] offsets = new long[ConnectionLayout.STEPS];
     Arrays.fill(memories, register(network, (long) channels * part));
+    if (number == channels - 1) {
+      forgetDmaBuf();
+    }
     for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
       offsets[slot] = (long) slot * layout.simpleSlotBytes() + (long) number * part;
     }
@@ -99,9 +105,18 @@ public final class GpuEndMemory implements EndMemory {
                 : network.register(slots));
   }
 
+  /** The same dma-buf for all channels: their networks can share what the card knows of it. */
   private NetMemory registerDmaBuf(NetConnection network, DeviceMemory slots) {
-    try (OwnedFd dmaBuf = place.range().exportDmaBuf()) {
-      return network.registerDmaBuf(slots, dmaBuf.value(), place.slots());
+    if (dmaBuf == null) {
+      dmaBuf = place.range().exportDmaBuf();
+    }
+    return network.registerDmaBuf(slots, dmaBuf.value(), place.slots());
+  }
+
+  private void forgetDmaBuf() {
+    if (dmaBuf != null) {
+      dmaBuf.close();
+      dmaBuf = null;
     }
   }
 
@@ -117,6 +132,7 @@ public final class GpuEndMemory implements EndMemory {
 
   @Override
   public void close() {
+    forgetDmaBuf();
     bank.leave(place);
   }
 }

@@ -109,8 +109,10 @@ public final class UserBuffers implements AutoCloseable {
     forget(next);
     registered[next] = registration;
     try {
-      DeviceMemory whole = registration.memory();
-      known[next] = gpu == null ? network.register(whole) : gpu.register(network, whole);
+      known[next] =
+          gpu == null
+              ? network.register(registration.memory())
+              : gpu.register(network, registration);
     } catch (NcclException e) {
       LOG.log(
           Level.WARNING,

@@ -1,5 +1,10 @@
 package org.nccl4j.transport.net.ib.device;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
@@ -15,6 +20,29 @@ public final class RegistrationCache {
   private final long domain;
   private final String device;
   private final TreeMap<Long, Region> byStart = new TreeMap<>(Long::compareUnsigned);
+  private final Map<DmaBufPart, Region> byDmaBuf = new HashMap<>();
+
+  /**
+   * A part of a dma-buf. A registration keeps its dma-buf, so no other one has that file meanwhile.
+   *
+   * @param file device and inode
+   */
+  private record DmaBufPart(
+      Map<String, Object> file, long offset, long bytes, long address, boolean relaxed) {
+    /** Null if the file of the descriptor is not known. */
+    static DmaBufPart of(int fd, long offset, long bytes, long address, boolean relaxed) {
+      try {
+        return new DmaBufPart(
+            Files.readAttributes(Path.of("/proc/self/fd/" + fd), "unix:dev,ino"),
+            offset,
+            bytes,
+            address,
+            relaxed);
+      } catch (IOException | UnsupportedOperationException e) {
+        return null;
+      }
+    }
+  }
 
   /** A registration. */
   public final class Region implements AutoCloseable {
@@ -24,15 +52,18 @@ public final class RegistrationCache {
     private final int localKey;
     private final int remoteKey;
     private final boolean relaxed;
-    private final boolean cached;
+
+    /** Null where it is registered by its address. */
+    private final DmaBufPart part;
+
     private int users = 1;
 
-    private Region(long handle, long start, long bytes, boolean relaxed, boolean cached) {
+    private Region(long handle, long start, long bytes, boolean relaxed, DmaBufPart part) {
       this.handle = handle;
       this.start = start;
       this.bytes = bytes;
       this.relaxed = relaxed;
-      this.cached = cached;
+      this.part = part;
       localKey = verbs.localKey(handle);
       remoteKey = verbs.remoteKey(handle);
     }
@@ -56,9 +87,8 @@ public final class RegistrationCache {
     public void close() {
       synchronized (RegistrationCache.this) {
         if (--users == 0) {
-          if (cached) {
-            byStart.remove(start, this);
-          }
+          byStart.remove(start, this);
+          byDmaBuf.remove(part, this);
           verbs.deregisterMemory(handle);
         }
       }
@@ -92,23 +122,34 @@ public final class RegistrationCache {
     }
     long handle = verbs.registerMemory(domain, start, length, relaxed, device);
     // A longer registration that begins at the same page replaces the shorter one.
-    Region region = new Region(handle, start, length, relaxed, true);
+    Region region = new Region(handle, start, length, relaxed, null);
     byStart.put(start, region);
     return region;
   }
 
   /**
-   * A registration by dma-buf; not shared, since its descriptor may come to mean something else.
+   * A registration of a part of a dma-buf: one that there is, or a new one. Other descriptors of
+   * the dma-buf are as good, and another dma-buf of the same addresses is not.
    */
   public synchronized Region registerDmaBuf(
       int fd, long offset, long bytes, long address, boolean relaxed) {
+    DmaBufPart part = DmaBufPart.of(fd, offset, bytes, address, relaxed);
+    Region known = byDmaBuf.get(part);
+    if (known != null) {
+      known.users++;
+      return known;
+    }
     long handle = verbs.registerDmaBuf(domain, fd, offset, bytes, address, relaxed, device);
-    return new Region(handle, address, bytes, relaxed, false);
+    Region region = new Region(handle, address, bytes, relaxed, part);
+    if (part != null) {
+      byDmaBuf.put(part, region);
+    }
+    return region;
   }
 
   /** Returns the number of registrations that can be shared now. */
   public synchronized int size() {
-    return byStart.size();
+    return byStart.size() + byDmaBuf.size();
   }
 
   /** Ends those that are left. */
@@ -117,5 +158,9 @@ public final class RegistrationCache {
       verbs.deregisterMemory(region.handle);
     }
     byStart.clear();
+    for (Region region : byDmaBuf.values()) {
+      verbs.deregisterMemory(region.handle);
+    }
+    byDmaBuf.clear();
   }
 }
