@@ -1,5 +1,7 @@
 // A network plug-in for NCCL over sockets of the loopback device, for tests: ncclNet of version VERSION.
-// It checks what it is called with, so that a wrong argument is an error and not luck.
+// It checks what it is called with, so that a wrong argument is an error and not luck. With POINTERS
+// it takes memory of the fake driver's GPUs too: by address, or by dma-buf, whose pages it maps.
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,12 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { OK = 0, SYSTEM_ERROR = 2, ARGUMENT = 4, USAGE = 5, REMOTE = 6 };
-enum { HOST = 1, REQUESTS = 32, HANDLE = 128 };
+enum { HOST = 1, CUDA = 2, DMA_BUF = 4, REQUESTS = 32, HANDLE = 128 };
 enum { IS_CONTEXT = 0x6c0ffee, IS_LISTENER, IS_SENDER, IS_RECEIVER, IS_REGION };
 
 typedef void (*Logger)(int level, unsigned long flags, const char* file, int line, const char* format, ...);
@@ -38,9 +42,11 @@ typedef struct {
 } Properties;
 
 typedef struct {
-  int kind;
+  int kind, type;
   char* begin;
   size_t bytes;
+  char* mapped;  // of a dma-buf the pages of the memory, else null
+  size_t before;
 } Region;
 
 typedef struct {
@@ -55,6 +61,7 @@ typedef struct {
 typedef struct Comm {
   int kind, fd;
   Request requests[REQUESTS];
+  Request flushes[REQUESTS];
   unsigned begun;    // requests in their order
   unsigned current;  // the sender's next to write
   Request* receiving;
@@ -72,6 +79,11 @@ typedef struct {
   int fd;  // the connecting side's state
   int dialing;
 } Handle;
+
+#ifndef POINTERS
+#define POINTERS HOST
+#define DEVICE "loop0"
+#endif
 
 #ifndef NAME
 #define NAME "nccl4j test"
@@ -119,10 +131,10 @@ static int netDevices(int* n) {
 static int netProperties(int device, Properties* p) {
   if (device != 0) return ARGUMENT;
   memset(p, 0, sizeof *p);
-  p->name = "loop0";
+  p->name = DEVICE;
   p->path = NULL;
   p->guid = 42;
-  p->pointers = HOST;
+  p->pointers = POINTERS;
   p->speed = 10000;
   p->port = 1;
   p->latency = 7.5f;
@@ -212,21 +224,33 @@ static int netAccept(void* listener, void** receiver, void** offload) {
 }
 
 static int netRegister(void* comm, void* data, size_t bytes, int type, void** handle) {
-  if (((Comm*)comm)->kind < IS_SENDER || type != HOST || data == NULL) return ARGUMENT;
+  int takes = type == HOST || (type == CUDA && (POINTERS & CUDA));
+  if (((Comm*)comm)->kind < IS_SENDER || !takes || data == NULL) return ARGUMENT;
   Region* made = malloc(sizeof *made);
-  *made = (Region){IS_REGION, data, bytes};
+  *made = (Region){IS_REGION, type, data, bytes};
   *handle = made;
   return OK;
 }
 
 static int netRegisterDmaBuf(void* comm, void* data, size_t bytes, int type, uint64_t offset, int fd, void** handle) {
-  return ARGUMENT;
+  if (((Comm*)comm)->kind < IS_SENDER || type != CUDA || !(POINTERS & DMA_BUF)) return ARGUMENT;
+  // A dma-buf of the fake driver is a file, at the position where it begins.
+  off_t begin = lseek(fd, 0, SEEK_CUR) + (off_t)offset;
+  Region* made = malloc(sizeof *made);
+  *made = (Region){IS_REGION, type, data, bytes};
+  made->before = (size_t)begin & 4095;
+  made->mapped =
+      mmap(NULL, made->before + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, begin - (off_t)made->before);
+  if (made->mapped == MAP_FAILED) return SYSTEM_ERROR;
+  *handle = made;
+  return OK;
 }
 
 static int netDeregister(void* comm, void* handle) {
   Region* region = handle;
   if (((Comm*)comm)->kind < IS_SENDER || region->kind != IS_REGION) return ARGUMENT;
   region->kind = 0;
+  if (region->mapped != NULL) munmap(region->mapped, region->before + region->bytes);
   free(region);
   return OK;
 }
@@ -241,6 +265,7 @@ static int begin(Comm* c, char* data, size_t bytes, int tag, Region* region, voi
   if (!holds(region, data, bytes)) return ARGUMENT;
   Request* r = &c->requests[c->begun % REQUESTS];
   if (r->used) return OK;
+  if (region->mapped != NULL) data = region->mapped + region->before + (data - region->begin);
   *r = (Request){.used = 1, .tag = tag, .data = data, .capacity = bytes, .size = bytes, .comm = c};
   r->header[0] = (uint32_t)tag;
   r->header[1] = (uint32_t)bytes;
@@ -331,7 +356,17 @@ static int netRecv(void* comm, int n, void** data, size_t* bytes, int* tags, voi
 #endif
 
 static int netFlush(void* comm, int n, void** data, int* bytes, void** handles, void** request) {
-  return USAGE;  // memory of the host needs none
+  *request = NULL;
+  Region* region = handles[0];
+  if (((Comm*)comm)->kind != IS_RECEIVER || n != 1 || region->type != CUDA) return USAGE;
+  if (!holds(region, data[0], (size_t)bytes[0])) return ARGUMENT;
+  for (int i = 0; i < REQUESTS && *request == NULL; i++) {
+    Request* r = &((Comm*)comm)->flushes[i];
+    if (r->used) continue;
+    *r = (Request){.used = 1, .done = 1, .comm = comm};
+    *request = r;
+  }
+  return OK;
 }
 
 static int netTest(void* request, int* done, int* sizes) {

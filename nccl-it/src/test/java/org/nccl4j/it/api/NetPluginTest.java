@@ -4,11 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -34,42 +32,12 @@ import org.nccl4j.transport.net.plugin.PluginNetProvider;
 
 /** Network plug-ins that were made for NCCL, in C, in each version of ncclNet. */
 class NetPluginTest {
-  private static final Path SOURCE = Path.of("src", "test", "c", "net_plugin.c");
   private static final int COUNT = 100_003;
 
   @TempDir static Path folder;
 
   private static String plugin(int version, String name) throws IOException, InterruptedException {
-    return build(folder, version, name);
-  }
-
-  /** The plug-in of a version, built once; the tests are skipped where there is no gcc. */
-  static synchronized String build(Path folder, int version, String name)
-      throws IOException, InterruptedException {
-    Path library = folder.resolve("libnccl-net-%s-%d.so".formatted(name, version));
-    if (library.toFile().exists()) {
-      return library.toString();
-    }
-    try {
-      Process gcc =
-          new ProcessBuilder(
-                  "gcc",
-                  "-shared",
-                  "-fPIC",
-                  "-O1",
-                  "-DVERSION=" + version,
-                  "-DNAME=\"" + name + "\"",
-                  "-o",
-                  library.toString(),
-                  SOURCE.toString())
-              .redirectErrorStream(true)
-              .start();
-      String output = new String(gcc.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      assertEquals(0, gcc.waitFor(), output);
-    } catch (IOException e) {
-      assumeTrue(false, "no gcc: " + e.getMessage());
-    }
-    return library.toString();
+    return NetPluginLibrary.build(folder, version, name);
   }
 
   @TestFactory

@@ -89,7 +89,7 @@ class ZeroCopyTest {
       case "Plugin" ->
           sockets()
               .with("NCCL_NET", "Plugin")
-              .with("NCCL_NET_PLUGIN", NetPluginTest.build(folder, 11, "copies"));
+              .with("NCCL_NET_PLUGIN", NetPluginLibrary.build(folder, 11, "copies"));
       default -> sockets();
     };
   }

@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.it.api.NetPluginLibrary;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** Puts and signals between GPUs of several machines, by what streams do without kernels. */
@@ -143,6 +144,27 @@ class GpuPutTest {
   void cardsTakeUsersMemoryWhereTheDriverHasNoMemoryForSlots() throws Exception {
     Ran ran = direct("registered", Map.of("FAKECUDA_LACKS", "141"));
     assertEquals(4, dmaBufsOfUsers(ran), ran.output());
+  }
+
+  /**
+   * Receives through a plug-in cannot be moved, so the first steps of a put come to slots: without
+   * registration all steps of the puts, some 800, are copied twice.
+   */
+  @ParameterizedTest
+  @CsvSource({"2, 'by nvidia_peermem'", "4, 'by dma-buf'"})
+  void pluginsForNcclTakeUsersMemoryToo(int pointers, String way) throws Exception {
+    String plugin =
+        NetPluginLibrary.build(
+            folder, 9, "gpus" + pointers, "-DPOINTERS=" + (1 + pointers), "-DDEVICE=\"roce0\"");
+    Map<String, String> settings = Map.of("NCCL_NET", "Plugin", "NCCL_NET_PLUGIN", plugin);
+    Ran ran = direct("registered", settings);
+    assertContains(ran, "directly (" + way + ", the path is PIX)");
+    Map<String, String> slots = new HashMap<>(settings);
+    slots.put("NCCL4J_NET_ZERO_COPY", "off");
+    long copies = direct("registered", slots).count("cuMemcpyAsync");
+    assertTrue(
+        2 * ran.count("cuMemcpyAsync") < copies, ran.count("cuMemcpyAsync") + " of " + copies);
+    assertEquals(0, ran.warnings(), ran.output());
   }
 
   @Test
