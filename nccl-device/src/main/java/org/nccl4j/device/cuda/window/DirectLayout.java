@@ -43,7 +43,7 @@ public record DirectLayout(
   private static final int GROUP_BYTES = 512;
 
   private static final int GROUP_DATA = 480;
-  private static final long ALL_GROUPS = 8L << 20;
+  private static final long ALL_GROUPS = 2L << 20;
 
   public static DirectLayout of(int team) {
     long flags = new ResourceLayout(team).rest();
