@@ -132,7 +132,7 @@ class LineWork {
  private:
   static constexpr bool kCombined = RECEIVED == Received::COMBINED;
 
-  // What a rank gets of this rank's data.
+  // This rank's data for a rank.
   __device__ __forceinline__ u64 mine(int to, u64 at) const {
     u64 x = loadElements<T>(send_ + (flow_.parts() ? to * bytes_ : 0) + at, (u32)min(8ull, bytes_ - at));
     // Means of types that widen are scaled where they are combined; what travels is as the user has it.

@@ -105,12 +105,12 @@ class GroupWork {
 
   __device__ __forceinline__ u64 linesOf(u32 group) const { return (u64)group * kGroupBytes + lane_.place(); }
 
-  // How many of this lane's bytes of a group there are.
+  // This lane's bytes of a group, 0 behind the end of the data.
   __device__ __forceinline__ u32 bytesOf(u64 at) const {
     return at >= a_.bytes ? 0 : (u32)min((u64)lane_.bytes(), a_.bytes - at);
   }
 
-  // What a rank gets of this rank's data.
+  // This rank's data for a rank.
   __device__ __forceinline__ Pack mine(int to, u32 group) const {
     const u64 at = (u64)group * kGroupData + lane_.data();
     const u32 bytes = bytesOf(at);

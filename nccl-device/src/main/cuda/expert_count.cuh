@@ -365,7 +365,7 @@ __device__ __forceinline__ void tellRows(DispatchShared& s, u64 number, const Cr
   barrierArrive(kRowsBarrier, blockDim.x);
 }
 
-// Whether a warp can go to that barrier without a wait. A wrong yes, of memory that was not cleared yet, makes it wait
+// True if a warp can go to that barrier without a wait. A wrong yes, of memory that was not cleared yet, makes it wait
 // there.
 __device__ __forceinline__ bool rowsKnown(DispatchShared& s, u64 number) {
   return *(volatile u32*)&s.rowsOf == (u32)number;

@@ -182,7 +182,7 @@ class Arriving {
     load();
   }
 
-  // Whether all are there. Loads those again that are not.
+  // True if all are there. Loads those again that are not.
   __device__ __forceinline__ bool look() {
     u32 late = 0;
 #pragma unroll

@@ -95,7 +95,7 @@ public final class ReductionOperator {
     this.cudaMark = functor == null ? 0 : Mark.of(facts(), functor);
   }
 
-  /** What is said of the function beside its code. */
+  /** Words about the function beside its code. */
   private List<String> facts() {
     return List.of(
         name,
