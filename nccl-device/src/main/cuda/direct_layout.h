@@ -9,6 +9,10 @@
 #define NCCL4J_DIRECT_BLOCKS 128
 #define NCCL4J_DIRECT_RANKS 32
 
+// Bytes of a group of four lines of LL128, and those of them that are data.
+#define NCCL4J_DIRECT_GROUP_BYTES 512
+#define NCCL4J_DIRECT_GROUP_DATA 480
+
 enum nccl4jDirectOperation {
   DIRECT_BROADCAST,
   DIRECT_REDUCE,

@@ -9,8 +9,8 @@
 namespace nccl4j {
 namespace direct {
 
-constexpr u32 kGroupData = 480;
-constexpr u32 kGroupBytes = 512;
+constexpr u32 kGroupData = NCCL4J_DIRECT_GROUP_DATA;
+constexpr u32 kGroupBytes = NCCL4J_DIRECT_GROUP_BYTES;
 
 // A thread's place in groups.
 class GroupLane {

@@ -20,7 +20,8 @@ using std::min;
 #include "direct_calls.h"
 #include "direct_ll128.cuh"
 
-constexpr u64 kMost = 9000, kLineBytes = (kMost + 479) / 480 * 512, kEpoch = 0, kLines = 4096;
+constexpr u64 kMost = 9000, kEpoch = 0, kLines = 4096;
+constexpr u64 kLineBytes = (kMost + direct::kGroupData - 1) / direct::kGroupData * direct::kGroupBytes;
 
 struct Rank {
   std::mt19937_64 random;

@@ -40,9 +40,9 @@ public record DirectLayout(
   private static final long LEAST_LINES = 128L << 10;
 
   /** Bytes of a group of LL128 lines, and those of them that are data. */
-  private static final int GROUP_BYTES = 512;
+  static final int GROUP_BYTES = 512;
 
-  private static final int GROUP_DATA = 480;
+  static final int GROUP_DATA = 480;
   private static final long ALL_GROUPS = 2L << 20;
 
   public static DirectLayout of(int team) {

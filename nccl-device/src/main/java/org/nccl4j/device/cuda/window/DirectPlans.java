@@ -28,7 +28,6 @@ import org.nccl4j.operation.Operation;
 public final class DirectPlans implements AutoCloseable {
   private static final int THREADS = 512; // direct::kThreads
   private static final int LINE_DATA = 8;
-  private static final int GROUP_DATA = 480; // direct::kGroupData
   private static final long LL_BLOCK_BYTES = 4 << 10;
   private static final long WINDOW_BLOCK_BYTES = 16 << 10;
   private static final int MOST_LL_BLOCKS = 64;
@@ -318,7 +317,8 @@ public final class DirectPlans implements AutoCloseable {
     if (!work.algorithm().isLines()) {
       return THREADS;
     }
-    long ofWarp = work.algorithm() == Algorithm.DIRECT_LL128 ? GROUP_DATA : 32 * LINE_DATA;
+    long ofWarp =
+        work.algorithm() == Algorithm.DIRECT_LL128 ? DirectLayout.GROUP_DATA : 32 * LINE_DATA;
     return (int) Math.min(THREADS, Math.max(1, (bytes + ofWarp - 1) / ofWarp) * 32);
   }
 

@@ -43,6 +43,9 @@ class DirectPlansTest extends AgainstFakeCuda {
     body.append(
         "if (NCCL4J_DIRECT_BLOCKS != %d || NCCL4J_DIRECT_RANKS != %d) puts(\"X 0\");\n"
             .formatted(DirectLayout.BLOCKS, DirectLayout.RANKS));
+    body.append(
+        "if (NCCL4J_DIRECT_GROUP_BYTES != %d || NCCL4J_DIRECT_GROUP_DATA != %d) puts(\"X 0\");\n"
+            .formatted(DirectLayout.GROUP_BYTES, DirectLayout.GROUP_DATA));
     assertEquals("", LayoutTest.run("direct_layout.h", body.toString()));
     assertEquals(9, Algorithm.betweenWindows().size());
     assertTrue(DirectLayout.of(4).bytes() < 10 << 20, "device memory of a rank among four");
