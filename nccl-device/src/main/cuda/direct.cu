@@ -13,35 +13,25 @@ using namespace nccl4j;
 // Blocks that a multiprocessor must have room for; class DirectPlans knows these numbers.
 #ifdef FAMILY_COPY
 constexpr int kWindowBlocks = 2;
+constexpr direct::Received kReceived = direct::Received::STORED;
 #else
 constexpr int kWindowBlocks = 1;
+constexpr direct::Received kReceived = direct::Received::COMBINED;
 #endif
 
 extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
     nccl4j_direct_ll(const __grid_constant__ nccl4jDirectArguments a) {
-#ifdef FAMILY_COPY
-  direct::ll<FAMILY_TYPE, direct::Received::STORED>(a);
-#else
-  direct::ll<FAMILY_TYPE, direct::Received::COMBINED>(a);
-#endif
+  direct::ll<FAMILY_TYPE, kReceived>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
     nccl4j_direct_ll_group(const __grid_constant__ nccl4jDirectGroupArguments a) {
-#ifdef FAMILY_COPY
-  direct::llGroup<FAMILY_TYPE, direct::Received::STORED>(a);
-#else
-  direct::llGroup<FAMILY_TYPE, direct::Received::COMBINED>(a);
-#endif
+  direct::llGroup<FAMILY_TYPE, kReceived>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
     nccl4j_direct_ll128(const __grid_constant__ nccl4jDirectArguments a) {
-#ifdef FAMILY_COPY
-  direct::ll128<FAMILY_TYPE, direct::Received::STORED>(a);
-#else
-  direct::ll128<FAMILY_TYPE, direct::Received::COMBINED>(a);
-#endif
+  direct::ll128<FAMILY_TYPE, kReceived>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(direct::kThreads, kWindowBlocks)
