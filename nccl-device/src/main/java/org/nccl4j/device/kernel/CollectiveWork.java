@@ -43,32 +43,6 @@ public record CollectiveWork(
     }
   }
 
-  /** A collective without a function of the user. */
-  public CollectiveWork(
-      Operation operation,
-      Algorithm algorithm,
-      Protocol protocol,
-      DataType type,
-      RedOp op,
-      int root,
-      long count,
-      int nChannels,
-      int chunkBytes,
-      int mostBlocks) {
-    this(
-        operation,
-        algorithm,
-        protocol,
-        type,
-        op,
-        root,
-        count,
-        nChannels,
-        chunkBytes,
-        mostBlocks,
-        0);
-  }
-
   /** A collective without a limit of blocks and without a function of the user. */
   public CollectiveWork(
       Operation operation,
@@ -80,7 +54,7 @@ public record CollectiveWork(
       long count,
       int nChannels,
       int chunkBytes) {
-    this(operation, algorithm, protocol, type, op, root, count, nChannels, chunkBytes, 0);
+    this(operation, algorithm, protocol, type, op, root, count, nChannels, chunkBytes, 0, 0);
   }
 
   /** Returns the number of blocks, limited to the most that this work may take. */

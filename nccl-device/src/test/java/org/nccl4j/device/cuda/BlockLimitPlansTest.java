@@ -113,7 +113,8 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
         1 << 18,
         2,
         1 << 20,
-        most);
+        most,
+        0);
   }
 
   private static P2pWork at(P2pWork work, long offset) {
