@@ -1,7 +1,9 @@
 package org.nccl4j.transport.net.proxy;
 
 import java.util.List;
+import java.util.function.Consumer;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 
 /**
@@ -67,6 +69,30 @@ public final class PolledProxies implements ProxyHandler {
       }
     }
     return false;
+  }
+
+  @Override
+  public void returnLoans() {
+    forEach(ProxyHandler::returnLoans);
+  }
+
+  @Override
+  public void endReceives() {
+    forEach(ProxyHandler::endReceives);
+  }
+
+  @Override
+  public void forgetBuffers() {
+    forEach(ProxyHandler::forgetBuffers);
+  }
+
+  /** Does something with each channel, whatever fails. */
+  private void forEach(Consumer<ProxyHandler> what) {
+    CloseAll all = new CloseAll();
+    for (ProxyHandler channel : channels) {
+      all.take(() -> what.accept(channel));
+    }
+    all.end();
   }
 
   @Override

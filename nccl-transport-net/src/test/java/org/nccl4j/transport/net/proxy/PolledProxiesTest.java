@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -15,6 +16,7 @@ class PolledProxiesTest {
   private static final class Channel implements ProxyHandler {
     private int turns;
     private int steps;
+    private final List<String> told = new ArrayList<>();
 
     @Override
     public int doWork() {
@@ -27,6 +29,21 @@ class PolledProxiesTest {
     @Override
     public boolean isUnderWay() {
       return steps > 0;
+    }
+
+    @Override
+    public void returnLoans() {
+      told.add("loans");
+    }
+
+    @Override
+    public void endReceives() {
+      told.add("receives");
+    }
+
+    @Override
+    public void forgetBuffers() {
+      told.add("buffers");
     }
   }
 
@@ -50,6 +67,16 @@ class PolledProxiesTest {
     turns(16);
     assertEquals(0, channels.get(7).steps);
     assertFalse(all.isUnderWay());
+  }
+
+  @Test
+  void allChannelsAreToldOfTheEndOfBuffers() {
+    all.forgetBuffers();
+    all.endReceives();
+    all.returnLoans();
+    for (Channel channel : channels) {
+      assertEquals(List.of("buffers", "receives", "loans"), channel.told);
+    }
   }
 
   @Test
