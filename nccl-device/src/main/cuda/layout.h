@@ -21,6 +21,15 @@
 #define NCCL4J_LINES 0x80000000u  // in a size: the step is in LL, without a tail. Above 16 bits its size, and
                                   // below the call's signature; the proxy sets it to 0 before the head
 #define NCCL4J_CLAIMING_CHANNELS 32  // least; what is carried has fewer
+#define NCCL4J_LENT 0x40000000u  // in a size without NCCL4J_LINES: the step's data are in the sender's buffer, from
+                                 // where the proxy sends them; below the bytes
+#define NCCL4J_LENT_FROM 4096    // from a carried channel's tail, where no other channel is, to
+                                 // uint64_t[NCCL4J_SLOTS]: the addresses of steps that are lent
+#define NCCL4J_PLACED 4160       // likewise of the receiver: s + 1 once the proxy has received step s in the
+                                 // kernel's buffer, before the tail
+#define NCCL4J_WANTED 32         // from a carried channel's head: s + 1 for the last step s whose data the kernel
+                                 // wants in its buffer
+#define NCCL4J_WANTED_AT 4096    // from the head to nccl4jWanted[NCCL4J_SLOTS], before that
 #define NCCL4J_OFFER 64     // from a head to where the receiver would have a message go: a line of LL
 #define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there, and above the call's signature
 #define NCCL4J_USER 96      // from a tail to which of those that share the connection sends: the first
@@ -31,6 +40,7 @@
 #define NCCL4J_INLINE_PEERS 32
 #define NCCL4J_INLINE_GROUPS 32
 #define NCCL4J_INLINE_WORKS 64
+#define NCCL4J_LENT_WORKS 512  // the first works of a launch, each of which may use its buffer itself
 #define NCCL4J_NVLS_HEADS 32
 #define NCCL4J_NONE 255
 
@@ -70,6 +80,13 @@ typedef struct {
                      // channels have claimed of it; zero while none is sent
   uint32_t done;     // channels that have finished the message
 } nccl4jSteps;
+
+// Where a kernel wants the data of a carried step.
+typedef struct {
+  uint64_t address;
+  uint64_t step;  // s + 1 above NCCL4J_WANTED_BYTES bits, and below the bytes that the step has to have
+} nccl4jWanted;
+#define NCCL4J_WANTED_BYTES 24
 
 // The counts of copies, and the channels whose steps hold them.
 enum nccl4jCopies { COPIES_SENT, COPIES_KNOWN_TAKEN, COPIES_RECEIVED, COPIES_TOLD_TAKEN };
@@ -200,6 +217,7 @@ typedef struct {
   uint32_t pad;
   nccl4jGroup inlineGroups[NCCL4J_INLINE_GROUPS];
   nccl4jWork inlineWorks[NCCL4J_INLINE_WORKS];
+  uint64_t lent[NCCL4J_LENT_WORKS / 64];  // bits by work: its proxy sends from its buffer, or receives there
 } nccl4jP2pArguments;
 
 // Arguments of the kernels that report copies and wait for them.

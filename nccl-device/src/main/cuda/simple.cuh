@@ -293,13 +293,6 @@ __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, c
   }
 }
 
-// The signatures of this rank's call and of the sender's, for an error; the sender's is 0 if its step is not
-// a call's first.
-__device__ __forceinline__ u64 unlikeWord(u32 wanted, u32 found) {
-  const u32 theirs = (found & 0xffff) == (wanted & 0xffff) ? found & ~0xffffu : 0;
-  return (u64)(wanted & ~0xffffu) << 32 | theirs;
-}
-
 // The posting warp. It also stores the steps for the next kernel, and announces the call with its first
 // step. Nothing waits for this warp. It reads the call in a slot before it releases the slot.
 __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4jCommunicator& comm,
@@ -325,7 +318,7 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4
           const u32 wanted = callWord(fan.received[lane], signature);
           const bool unsaid = call == 0 && fan.carried[lane] & 2;  // the network carries no notes
           if (!unsaid && call != wanted)
-            Patience::refuse((nccl4jControl*)comm.control, fan.rank[lane], channel, unlikeWord(wanted, call));
+            Patience::refuse((nccl4jControl*)comm.control, fan.rank[lane], channel, unlikeCall(wanted, call));
         }
         received++;
         storeWordRelaxed((void*)fan.recvCredit[lane], fan.received[lane] + received);

@@ -146,6 +146,13 @@ __device__ __forceinline__ u32 callWord(u64 step, u32 signature) {
   return signature << 16 | ((u32)(step / NCCL4J_SLOTS) & 0xffff);
 }
 
+// The signatures of this rank's call and of the sender's, for an error; the sender's is 0 if its step is not
+// a call's first.
+__device__ __forceinline__ u64 unlikeCall(u32 wanted, u32 found) {
+  const u32 theirs = (found & 0xffff) == (wanted & 0xffff) ? found & ~0xffffu : 0;
+  return (u64)(wanted & ~0xffffu) << 32 | theirs;
+}
+
 // A word beside a step's tail. It is written before the tail is posted, which follows a fence.
 __device__ __forceinline__ char* noteOf(u64 data, int channel, u64 step) {
   return tailOf(data, channel) + NCCL4J_SIZES + (step & (NCCL4J_SLOTS - 1)) * sizeof(u32);

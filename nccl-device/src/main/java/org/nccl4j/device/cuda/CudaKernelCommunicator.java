@@ -508,6 +508,9 @@ final class CudaKernelCommunicator
   public void end() {
     memory.abort();
     releaseStreams();
+    if (p2p.hasLent()) {
+      spec.progress().returnLoans();
+    }
   }
 
   /** The error of a complaint. */

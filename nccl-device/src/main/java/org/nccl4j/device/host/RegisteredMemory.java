@@ -2,8 +2,10 @@ package org.nccl4j.device.host;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.IntFunction;
 import java.util.function.IntSupplier;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
@@ -19,8 +21,12 @@ import org.nccl4j.device.shm.OwnedFd;
 public final class RegisteredMemory implements AutoCloseable {
   private static final List<RegisteredMemory> ALL = new CopyOnWriteArrayList<>();
 
+  /** Beginnings, ends and refusals of registrations. */
+  private static final AtomicLong CHANGES = new AtomicLong();
+
   private final DeviceMemory memory;
   private volatile boolean ended;
+  private volatile boolean refused;
 
   /** Null before it is needed. */
   private OwnedFd descriptor;
@@ -33,6 +39,7 @@ public final class RegisteredMemory implements AutoCloseable {
   public static RegisteredMemory of(DeviceMemory memory) {
     RegisteredMemory made = new RegisteredMemory(memory);
     ALL.add(made);
+    CHANGES.incrementAndGet();
     if (memory instanceof HostMemory host) {
       host.countRegistrations(1);
     }
@@ -55,11 +62,40 @@ public final class RegisteredMemory implements AutoCloseable {
     return null;
   }
 
+  /**
+   * True if networks may use some bytes of a device's memory, and none has refused it.
+   *
+   * @param address of the first byte
+   */
+  public static boolean serves(Device device, long address, long bytes) {
+    for (RegisteredMemory each : ALL) {
+      if (each.memory.device() == device && !each.refused && each.contains(address, bytes)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** A number that changes with what {@link #serves} answers. */
+  @HotPath
+  public static long changes() {
+    return CHANGES.get();
+  }
+
+  /** A network does not take the memory. */
+  public void refuse() {
+    refused = true;
+    CHANGES.incrementAndGet();
+  }
+
   /** True if it holds some bytes of a buffer and has not ended. */
   @HotPath
   public boolean holds(DeviceMemory buffer, long address, long bytes) {
+    return isPartOf(buffer) && contains(address, bytes);
+  }
+
+  private boolean contains(long address, long bytes) {
     return !ended
-        && isPartOf(buffer)
         && address >= memory.address()
         && address + bytes <= memory.address() + memory.size()
         && memory.isOpen();
@@ -107,6 +143,7 @@ public final class RegisteredMemory implements AutoCloseable {
     if (!ended) {
       ended = true;
       ALL.remove(this);
+      CHANGES.incrementAndGet();
       if (descriptor != null) {
         descriptor.close();
       }

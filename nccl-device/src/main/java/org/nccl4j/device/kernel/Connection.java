@@ -14,8 +14,9 @@ import org.nccl4j.operation.Protocol;
  * @param carried of a GPU's connection over a network, how many channels a proxy carries to the
  *     other end: the first ones, in Simple; 0 where all channels and protocols can be used
  * @param lines whether the proxy carries those channels in LL too
- * @param lent of a connection of a GPU's puts: the steps that the proxy sends from buffers; null
- *     where it does not, or where kernels lend by words
+ * @param lent of a GPU's connection: the steps of its first channel that the proxy sends from
+ *     buffers; null where it sends none so. Kernels of the host lend by words, and learn by words
+ *     whether they may
  * @param placed likewise, the steps that the proxy receives in buffers
  */
 public record Connection(
@@ -25,7 +26,7 @@ public record Connection(
     boolean lines,
     LentSteps lent,
     PlacedSteps placed) {
-  /** A connection whose steps are all in slots, or whose kernels lend by words. */
+  /** A connection whose steps are all in slots, or of the host device. */
   public Connection(DeviceMemory data, DeviceMemory credit, int carried, boolean lines) {
     this(data, credit, carried, lines, null, null);
   }

@@ -28,6 +28,24 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Lowest bit of the size of a step with that mark. */
   public static final int LINES_SIZE = 16;
 
+  /**
+   * Mark in the size of a step of a carried channel, without {@link #LINES}: the data lie in the
+   * sender's buffer, at the address in {@link #lentFrom}. The step's bytes are below.
+   */
+  public static final int LENT = 1 << 30;
+
+  /**
+   * Bytes from a carried channel's head to one more than the last step whose data its kernel wants
+   * in its buffer; see {@link #wanted}.
+   */
+  public static final long WANTED = 32;
+
+  /** Lowest bit of one more than the step in the second word of {@link #wanted}. */
+  public static final int WANTED_STEP = 24;
+
+  /** The words below are where the channels would be that no network carries. */
+  private static final long UNCARRIED = 4096;
+
   /** Bytes from a channel's tail to its signatures: 2 bytes for each slot, in its cache line. */
   public static final long SIGNATURES = 16;
 
@@ -75,6 +93,27 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
     long slot = step & (STEPS - 1);
     long more = slot < STEPS / 2 ? 0 : MORE_CALLS;
     return TAIL + SIGNATURES + more + (slot & (STEPS / 2 - 1)) * Integer.BYTES;
+  }
+
+  /** Bytes from a carried channel's tail to the address of a lent step's data. */
+  public static long lentFrom(long step) {
+    return UNCARRIED + (step & (STEPS - 1)) * Long.BYTES;
+  }
+
+  /**
+   * Bytes from a carried channel's tail to the word with one more than a step: the proxy has
+   * received the step's data in the kernel's buffer.
+   */
+  public static long placed(long step) {
+    return UNCARRIED + STEPS * Long.BYTES + (step & (STEPS - 1)) * Long.BYTES;
+  }
+
+  /**
+   * Bytes from a carried channel's head to two words of a step: the address where the kernel wants
+   * its data; their bytes, and above one more than the step.
+   */
+  public static long wanted(long step) {
+    return UNCARRIED + (step & (STEPS - 1)) * 2 * Long.BYTES;
   }
 
   /** Offset in the data side of a channel's tail, and in the credit side of its head. */

@@ -40,6 +40,13 @@
  * lines: 2^31 + 65536 * its bytes + the call's signature. The sender's proxy stores 0 there before
  * the head, and the receiver's proxy clears a slot before flags repeat.
  *
+ * <p>There a GPU's kernel may also leave the data of a step in Simple in its buffer, from where the
+ * proxy sends them: the size then has 2^30 added, and 4096 + 8 (s mod 8) behind the tail is the
+ * data's address. A receiver that wants them in its buffer stores at 4096 + 16 (s mod 8) behind the
+ * head their address and 2^24 (s + 1) + their bytes, then s + 1 at 32 behind the head. The proxy
+ * stores s + 1 at 4160 + 8 (s mod 8) behind the tail once they are there, before the tail; without
+ * that the data are in the slot. These are words of channels that no network carries.
+ *
  * <p>GPUs store the signature with the first step in Simple of a call alone, in 4 bytes: above s /
  * 8 modulo 65536, 16 + 4 (s mod 4) bytes behind the tail, and 96 more where s mod 8 is more than 3.
  *
@@ -58,8 +65,9 @@
  * credit side, and says at 256 which step it reads. Channels 1 and 2, whose words these would be,
  * are not used on the host.
  *
- * <p>Layout version 10: slots of 192 bytes. Version 9: slots of 16 and 144 bytes. Version 8: sizes
- * in LL. Version 7: lent steps. Version 6: signatures. Version 5: offers. Version 4: slots of the
- * host device for small steps. Version 3: sizes beside the tail. Version 2: 64 channels.
+ * <p>Layout version 11: lent steps of GPUs. Version 10: slots of 192 bytes. Version 9: slots of 16
+ * and 144 bytes. Version 8: sizes in LL. Version 7: lent steps. Version 6: signatures. Version 5:
+ * offers. Version 4: slots of the host device for small steps. Version 3: sizes beside the tail.
+ * Version 2: 64 channels.
  */
 package org.nccl4j.device.kernel;

@@ -12,13 +12,20 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.cuda.plan.KernelLayout;
+import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.Connection.LentSteps;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.operation.Algorithm;
@@ -40,6 +47,7 @@ class CarriedPlansTest {
   /** Counts what it is told. */
   private static final class Told implements Progress {
     private int launches;
+    private int returns;
 
     @Override
     public int doWork() {
@@ -53,6 +61,11 @@ class CarriedPlansTest {
 
     @Override
     public void kernelEnded() {}
+
+    @Override
+    public void returnLoans() {
+      returns++;
+    }
   }
 
   /** Of the ranks' last, with its connection to rank 0 carried. */
@@ -157,6 +170,103 @@ class CarriedPlansTest {
       assertTrue(
           fake.fakeRecord().contains("cuLaunchKernelEx(%d,1,1,512,".formatted(blocks)),
           fake.fakeRecord());
+    }
+  }
+
+  /** Of the ranks' last, whose proxies of the connections with rank 0 can use buffers. */
+  private static KernelCommunicatorSpec withBuffers(GpuRanks ranks, Told told) {
+    CudaDevice device = ranks.devices.get(2);
+    KernelCommunicatorSpec spec = carried(ranks.spec, told, false);
+    List<Connection> sends = new ArrayList<>(spec.sends());
+    List<Connection> recvs = new ArrayList<>(spec.recvs());
+    LentSteps lent = device.lentPuts(sends.get(0), spec.layout(), 0);
+    sends.set(0, sends.get(0).withBuffers(lent, null));
+    recvs.set(0, recvs.get(0).withBuffers(null, device.placedPuts()));
+    return spec.withConnections(sends, recvs);
+  }
+
+  /** Launches a plan and returns which of its first works use their buffers. */
+  private long lent(
+      CudaKernelCommunicator communicator, KernelPlan plan, DeviceMemory own, GpuRanks ranks) {
+    communicator.launch(plan, own, own, ranks.streams.get(2));
+    Offheap arguments = new Offheap(KernelLayout.P2P_BYTES);
+    fake.fakeAllArguments(arguments.address(), KernelLayout.P2P_BYTES);
+    return arguments.getLong(KernelLayout.LENT);
+  }
+
+  private static P2pWork work(P2pWork.Kind kind, DeviceMemory buffer, long offset, long bytes) {
+    return new P2pWork(kind, 0, buffer, offset, bytes, Protocol.SIMPLE);
+  }
+
+  @Test
+  void buffersThatAreRegisteredAtTheLaunchAreUsed() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
+        DeviceMemory from = ranks.devices.get(2).allocate(4 << 20);
+        DeviceMemory into = ranks.devices.get(2).allocate(4 << 20);
+        CudaKernelCommunicator communicator =
+            CudaKernelCommunicator.create(ranks.devices.get(2), withBuffers(ranks, new Told()))) {
+      KernelPlan plan =
+          communicator.prepare(
+              List.of(
+                  work(P2pWork.Kind.SEND, from, 4, 2 << 20),
+                  work(P2pWork.Kind.SEND, from, 0, 64 << 10),
+                  work(P2pWork.Kind.SEND, from, 0, (64 << 10) - 1),
+                  new P2pWork(P2pWork.Kind.SEND, 1, from, 0, 2 << 20, Protocol.SIMPLE),
+                  work(P2pWork.Kind.RECV, into, 0, 3 << 20),
+                  work(P2pWork.Kind.RECV, into, 2 << 20, 2 << 20)));
+      int recvs = 3; // the sends to rank 1, which is near, come last
+      assertEquals(0, lent(communicator, plan, null, ranks));
+      RegisteredMemory ofSends = RegisteredMemory.of(from.slice(0, 3 << 20));
+      assertEquals(0b11, lent(communicator, plan, null, ranks));
+      RegisteredMemory ofReceives = RegisteredMemory.of(into.slice(1 << 20, 3 << 20));
+      assertEquals(0b11 | 0b10 << recvs + 1, lent(communicator, plan, null, ranks));
+      ofSends.refuse();
+      assertEquals(0b10 << recvs + 1, lent(communicator, plan, null, ranks));
+      ofReceives.close();
+      assertEquals(0, lent(communicator, plan, null, ranks));
+      ofSends.close();
+    }
+  }
+
+  @Test
+  void theLaunchsOwnBuffersAreUsedIfTheyAreRegistered() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
+        DeviceMemory registered = ranks.devices.get(2).allocate(4 << 20);
+        DeviceMemory other = ranks.devices.get(2).allocate(4 << 20);
+        CudaKernelCommunicator communicator =
+            CudaKernelCommunicator.create(ranks.devices.get(2), withBuffers(ranks, new Told()));
+        RegisteredMemory registration = RegisteredMemory.of(registered)) {
+      KernelPlan plan =
+          communicator.prepare(List.of(work(P2pWork.Kind.SEND, null, 1 << 20, 3 << 20)));
+      assertEquals(1, lent(communicator, plan, registered, ranks));
+      assertEquals(0, lent(communicator, plan, other, ranks));
+      assertEquals(1, lent(communicator, plan, registered, ranks));
+      assertTrue(registration.isOpen());
+    }
+  }
+
+  /** The network must not read from or write to buffers after a failure. */
+  @Test
+  void aFailureEndsTheUseOfBuffersThatKernelsMayHaveLent() {
+    assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
+    for (boolean lends : new boolean[] {false, true}) {
+      Told told = new Told();
+      try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
+          DeviceMemory buffer = ranks.devices.get(2).allocate(4 << 20);
+          RegisteredMemory registration =
+              RegisteredMemory.of(lends ? buffer : buffer.slice(0, 4096));
+          CudaKernelCommunicator communicator =
+              CudaKernelCommunicator.create(ranks.devices.get(2), withBuffers(ranks, told))) {
+        KernelPlan plan =
+            communicator.prepare(List.of(work(P2pWork.Kind.SEND, buffer, 0, 1 << 20)));
+        communicator.launch(plan, null, null, ranks.streams.get(2));
+        assertEquals(0, told.returns);
+        communicator.abort(new TimeoutException(ErrorId.OPERATION, "a test", "none"));
+        assertEquals(lends ? 1 : 0, told.returns);
+        assertTrue(registration.isOpen());
+      }
     }
   }
 

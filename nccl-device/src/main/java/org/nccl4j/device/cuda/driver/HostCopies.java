@@ -54,6 +54,12 @@ public final class HostCopies {
     run(() -> CudaLibrary.copyToDevice(target, source, bytes, into, gpu));
   }
 
+  /** Copies within memory that the device reaches, pinned memory too. */
+  public void move(long target, long source, long bytes) {
+    long into = stream();
+    run(() -> DriverLibrary.copyAsync(target, source, bytes, into, gpu));
+  }
+
   /** Fills what remains of a buffer, which it leaves as it is. */
   public void read(long source, ByteBuffer target) {
     if (target.isDirect()) {

@@ -48,6 +48,13 @@ public final class P2pPlans {
   private static final int LEAST_LL128_SLOT = ConnectionLayout.CHANNELS * 4 * 128;
 
   private static final int COPY_PARTS = 64;
+
+  /**
+   * Least bytes of a message that a proxy sends from its buffer or receives there. Of fewer, a copy
+   * costs less than waiting until they have been sent.
+   */
+  private static final int LEAST_LENT = 64 << 10;
+
   private static final int SHARE_MULTIPLE = 128; // Share
 
   /** Steps that a channel can send before the receiver takes one: a kernel before leaves two. */
@@ -59,13 +66,15 @@ public final class P2pPlans {
     COPY
   }
 
-  private enum Base {
+  /** The buffer that an address is an offset in; NONE for an address of its own. */
+  enum Base {
     NONE,
     SEND,
     RECV
   }
 
-  private record Place(long address, Base base) {}
+  /** The place of a work's data. */
+  record Place(long address, Base base) {}
 
   /**
    * A work of the kernel.
@@ -93,6 +102,7 @@ public final class P2pPlans {
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
   private volatile SymmetricSpace space; // of windows; null before the first
+  private volatile boolean lent; // a kernel may have used buffers itself
 
   public P2pPlans(PlanContext context) {
     this.context = context;
@@ -112,6 +122,16 @@ public final class P2pPlans {
   /** Has messages with an offer go to the receiver's window from now on. */
   public void attach(SymmetricSpace given) {
     space = given;
+  }
+
+  /** A kernel is launched that uses buffers itself. */
+  void lends() {
+    lent = true;
+  }
+
+  /** True if proxies may use users' buffers. Any thread. */
+  public boolean hasLent() {
+    return lent;
   }
 
   /** Returns the blocks of these kernels that are at work at once on the idle GPU, at least. */
@@ -191,13 +211,43 @@ public final class P2pPlans {
       arguments.putLong(KernelLayout.GROUPS, table.address());
       arguments.putLong(KernelLayout.WORKS, table.address() + workTable);
     }
-    return new CudaKernelPlan(
-        context,
-        arguments,
-        table,
-        blocks == 0 ? 0 : context.kernels().p2p(isFlagged(groups)),
-        new CudaKernelPlan.Shape(blocks, threads(groups), 1),
-        needs);
+    long function = blocks == 0 ? 0 : context.kernels().p2p(isFlagged(groups));
+    CudaKernelPlan.Shape shape = new CudaKernelPlan.Shape(blocks, threads(groups), 1);
+    List<LentKernelPlan.Carried> carried = carried(groups);
+    return carried.isEmpty()
+        ? new CudaKernelPlan(context, arguments, table, function, shape, needs)
+        : new LentKernelPlan(
+            this,
+            carried,
+            arguments,
+            table,
+            new LentKernelPlan.Launch(context, function, shape, needs));
+  }
+
+  /** Returns the works whose proxies can use their buffers, in the order of the table. */
+  private List<LentKernelPlan.Carried> carried(NavigableMap<Key, List<Transfer>> groups) {
+    List<LentKernelPlan.Carried> all = new ArrayList<>();
+    int number = 0;
+    for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
+      boolean uses = usesBuffers(group.getKey());
+      for (Transfer transfer : group.getValue()) {
+        boolean large = transfer.protocol() == Protocol.SIMPLE && transfer.bytes() >= LEAST_LENT;
+        if (uses && large && number < KernelLayout.LENT_WORKS) {
+          all.add(new LentKernelPlan.Carried(number, transfer.place(), transfer.bytes()));
+        }
+        number++;
+      }
+    }
+    return List.copyOf(all);
+  }
+
+  private boolean usesBuffers(Key key) {
+    if (key.kind() == Kind.COPY) {
+      return false;
+    }
+    Connection connection = connection(spec, key.kind() == Kind.SEND, key.peer());
+    return connection.carried() != 0
+        && (key.kind() == Kind.SEND ? connection.lent() : connection.placed()) != null;
   }
 
   private static boolean isFlagged(Map<Key, List<Transfer>> groups) {
