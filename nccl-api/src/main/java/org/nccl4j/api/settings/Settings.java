@@ -107,7 +107,8 @@ public final class Settings implements SettingValues {
               + " which they receive them, without a copy through slots. registered: those of"
               + " windows and register, over sockets for sends alone; all: over sockets any; off:"
               + " none. An operation then ends on a sender only when the receivers have its data."
-              + " NCCL4J_SINGLE_COPY=off turns it off too.");
+              + " NCCL4J_SINGLE_COPY=off turns it off too. GPUs put, send and receive registered"
+              + " memory so where the NIC reaches them, unless it is off.");
 
   public static final Setting<Duration> NCCL4J_NET_FAILOVER_TIMEOUT =
       Setting.durationOrZero(

@@ -25,6 +25,8 @@ import org.nccl4j.transport.net.memory.EndMemory;
 import org.nccl4j.transport.net.memory.GpuBuffers;
 import org.nccl4j.transport.net.memory.GpuEndMemory;
 import org.nccl4j.transport.net.memory.HostEndMemory;
+import org.nccl4j.transport.net.memory.KernelLoans;
+import org.nccl4j.transport.net.memory.KernelPlaces;
 import org.nccl4j.transport.net.memory.LentBuffers;
 import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
@@ -76,10 +78,13 @@ public abstract class NetEnd implements NetConnector {
   private final List<ProxyChannel> registered = new ArrayList<>();
   private ProxyHandler proxy;
 
-  /** The steps that puts of a GPU lend or want in windows; null where there are none. */
-  private LentSteps lentPuts;
+  /**
+   * The steps that kernels or puts of a GPU lend or want in buffers, on the first channel; null
+   * where there are none.
+   */
+  private LentSteps lent;
 
-  private PlacedSteps placedPuts;
+  private PlacedSteps placed;
   private boolean closed;
 
   /**
@@ -171,7 +176,7 @@ public abstract class NetEnd implements NetConnector {
 
   @Override
   public Connection connection() {
-    return memory.connection().withBuffers(lentPuts, placedPuts);
+    return memory.connection().withBuffers(lent, placed);
   }
 
   @Override
@@ -198,19 +203,24 @@ public abstract class NetEnd implements NetConnector {
     return !gpu && !card.shared() && isZeroCopy(context);
   }
 
-  /** The NIC's access to this rank's GPU for puts between hosts; empty if it has none. */
-  private Optional<GpuBuffers> gpuBuffers(int channel) {
-    return isOfMessages() && gpu && channel == 0 && zeroCopy(context)
+  /** The NIC's access to this rank's GPU for its own kernels and puts; empty if it has none. */
+  private Optional<GpuBuffers> gpuBuffers(ProxyChannel channel) {
+    boolean used = !isOfMessages() || channel.number() == 0;
+    return gpu && !card.shared() && used && zeroCopy(context)
         ? card.buffers(reads)
         : Optional.empty();
   }
 
   /** The buffers in which kernels or puts may want a connection of the network to receive. */
-  final Optional<PlacedBuffers> placedBuffers(int channel, NetReceiver receiver) {
+  final Optional<PlacedBuffers> placedBuffers(ProxyChannel channel, NetReceiver receiver) {
     Optional<GpuBuffers> access = gpuBuffers(channel);
     if (access.isPresent()) {
-      placedPuts = ((CudaDevice) context.device()).placedPuts();
-      return Optional.of(new PlacedBuffers(placedPuts, access.get()));
+      PlacedSteps steps =
+          isOfMessages()
+              ? ((CudaDevice) context.device()).placedPuts()
+              : new KernelPlaces(channel, memory.connection());
+      placed = placed == null ? steps : placed;
+      return Optional.of(new PlacedBuffers(steps, access.get()));
     }
     return placedSteps(receiver).map(steps -> new PlacedBuffers(steps, null));
   }
@@ -240,12 +250,17 @@ public abstract class NetEnd implements NetConnector {
    * Puts of the host lend over sockets by request alone: some small ones took a millisecond that
    * way.
    */
-  final Optional<LentBuffers> lentBuffers(int channel, NetSender sender) {
+  final Optional<LentBuffers> lentBuffers(ProxyChannel channel, NetSender sender) {
     Optional<GpuBuffers> access = gpuBuffers(channel);
     if (access.isPresent()) {
       CudaDevice device = (CudaDevice) context.device();
-      lentPuts = device.lentPuts(memory.connection(), context.layout(), LEAST_PUT);
-      return Optional.of(new LentBuffers(lentPuts, sender, /* placed= */ true, access.get()));
+      LentSteps steps =
+          isOfMessages()
+              ? device.lentPuts(memory.connection(), context.layout(), LEAST_PUT)
+              : new KernelLoans(channel, memory.connection(), context.layout(), device.gpu());
+      lent = lent == null ? steps : lent;
+      return Optional.of(
+          new LentBuffers(steps, sender, /* placed= */ isOfMessages(), access.get()));
     }
     if (!usesBuffers() || isOfMessages() && sender.registersFreely() && !takesAll(context)) {
       return Optional.empty();

@@ -79,7 +79,7 @@ final class RecvConnector extends NetEnd {
             ranks(),
             isPolled(),
             events(channel),
-            placedBuffers(number, receiver).orElse(null));
+            placedBuffers(channel, receiver).orElse(null));
     proxies.add(proxy);
     return proxy;
   }

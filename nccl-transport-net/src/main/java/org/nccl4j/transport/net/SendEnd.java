@@ -65,7 +65,7 @@ abstract class SendEnd extends NetEnd {
     NetSender sender = senders.get(number);
     SendProxy proxy =
         new SendProxy(
-            sender, channel, ranks(), events(channel), lentBuffers(number, sender).orElse(null));
+            sender, channel, ranks(), events(channel), lentBuffers(channel, sender).orElse(null));
     proxies.add(proxy);
     return proxy;
   }

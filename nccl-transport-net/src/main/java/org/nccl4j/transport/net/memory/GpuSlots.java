@@ -62,7 +62,8 @@ public final class GpuSlots implements AutoCloseable {
     if (told.add(key(card, reads))) {
       LOG.log(
           Logger.Level.INFO,
-          "rank {0}: puts to other hosts are {1} registered memory of {2} by {3} {4}",
+          "rank {0}: puts, large sends and receives of other hosts are {1} registered memory of {2} by"
+              + " {3} {4}",
           context.rank(),
           reads ? "sent from" : "received in",
           gpu,

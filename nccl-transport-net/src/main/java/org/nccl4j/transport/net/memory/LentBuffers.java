@@ -7,9 +7,9 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.Connection.LentSteps;
 
 /**
- * The buffers that kernels of the host device, or puts of a GPU, lend a proxy, which sends from
- * them, as memory of the network's connection. What the network does not take is copied into the
- * step's slot. Owned by the thread that gives the proxy its turns.
+ * The buffers that kernels, or puts of a GPU, lend a proxy, which sends from them, as memory of the
+ * network's connection. What the network does not take is copied into the step's slot. Owned by the
+ * thread that gives the proxy its turns.
  */
 public final class LentBuffers implements AutoCloseable {
   private final LentSteps steps;

@@ -67,6 +67,16 @@ public final class ProxyChannel implements AutoCloseable {
     this.lines = lines;
   }
 
+  /** The data side, at its beginning. */
+  ByteBuffer data() {
+    return data;
+  }
+
+  /** The credit side, likewise. */
+  ByteBuffer credit() {
+    return credit;
+  }
+
   /** Returns the channel's number within the connection. */
   public int number() {
     return number;

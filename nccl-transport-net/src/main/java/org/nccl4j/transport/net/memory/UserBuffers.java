@@ -114,6 +114,7 @@ public final class UserBuffers implements AutoCloseable {
               ? network.register(registration.memory())
               : gpu.register(network, registration);
     } catch (NcclException e) {
+      registration.refuse();
       LOG.log(
           Level.WARNING,
           "data of {0} go through slots of the host''s memory, which is slower, since the network"
