@@ -25,6 +25,7 @@ final class GpuWindowCosts {
   private static final double LL_GIGABYTES = 150;
   private static final double LL128_GIGABYTES = 250;
   private static final double PAIRWISE = 8;
+  private static final double ROUNDING = 1e-9;
 
   /** A guess must not win over what was measured. */
   private static final double DOUBT = 1.5;
@@ -171,26 +172,48 @@ final class GpuWindowCosts {
   }
 
   /**
-   * Blocks of an operation as they were measured; 0 leaves it to the device.
+   * Blocks of an operation by those measured around its size; 0 leaves it to the device.
    *
    * @param bytes of count elements
    */
   int blocks(Operation operation, Algorithm algorithm, long bytes) {
-    return blocks(blocks, operation, algorithm, bytes);
-  }
-
-  /** Blocks of an operation of a size as they were measured; 0 leaves it to the device. */
-  private int blocks(
-      Map<String, TreeMap<Long, Integer>> measured,
-      Operation operation,
-      Algorithm algorithm,
-      long bytes) {
-    TreeMap<Long, Integer> best = find(measured, operation, algorithm);
+    TreeMap<Long, Integer> best = find(blocks, operation, algorithm);
     if (best == null) {
       return 0;
     }
-    Map.Entry<Long, Integer> nearest = best.floorEntry(bytes);
-    return (nearest == null ? best.firstEntry() : nearest).getValue();
+    Map.Entry<Long, Integer> below = best.floorEntry(bytes);
+    Map.Entry<Long, Integer> above = best.ceilingEntry(bytes);
+    if (below == null || above == null) {
+      return (below == null ? above : below).getValue();
+    }
+    return between(below, above, bytes);
+  }
+
+  /** The fewest blocks that are as good, as measured for the next smaller size; 0 for none. */
+  private int fewestBlocks(Operation operation, Algorithm algorithm, long bytes) {
+    TreeMap<Long, Integer> few = find(fewest, operation, algorithm);
+    if (few == null) {
+      return 0;
+    }
+    Map.Entry<Long, Integer> below = few.floorEntry(bytes);
+    return (below == null ? few.firstEntry() : below).getValue();
+  }
+
+  /** Returns a power of two on the line through both, in logarithms, or the greater number. */
+  private static int between(
+      Map.Entry<Long, Integer> below, Map.Entry<Long, Integer> above, long bytes) {
+    if (below.getValue().equals(above.getValue()) || below.getKey() == bytes) {
+      return below.getValue();
+    }
+    double part =
+        log2((double) bytes / below.getKey()) / log2((double) above.getKey() / below.getKey());
+    double power = (1 - part) * log2(below.getValue()) + part * log2(above.getValue());
+    int rounded = 1 << (int) Math.ceil(power - ROUNDING);
+    return Math.min(rounded, Math.max(below.getValue(), above.getValue()));
+  }
+
+  private static double log2(double x) {
+    return Math.log(x) / Math.log(2);
   }
 
   private final class Overlay implements CostOverlay {
@@ -224,14 +247,14 @@ final class GpuWindowCosts {
     @Override
     public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
       return choice.algorithm().isBetweenWindows()
-          ? blocks(blocks, operation, choice.algorithm(), part(operation, bytes))
+          ? blocks(operation, choice.algorithm(), part(operation, bytes))
           : base.channels(operation, choice, bytes);
     }
 
     @Override
     public int fewestChannels(Operation operation, AlgorithmChoice choice, long bytes) {
       return choice.algorithm().isBetweenWindows()
-          ? blocks(fewest, operation, choice.algorithm(), part(operation, bytes))
+          ? fewestBlocks(operation, choice.algorithm(), part(operation, bytes))
           : base.fewestChannels(operation, choice, bytes);
     }
 

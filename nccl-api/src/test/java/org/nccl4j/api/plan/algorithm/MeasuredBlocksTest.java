@@ -8,8 +8,8 @@ import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
-/** The fewest blocks of measured operations, from the tables of the models of GPU. */
-class FewestBlocksTest {
+/** The blocks of measured operations, from the tables of the models of GPU. */
+class MeasuredBlocksTest {
   private static final String MODEL = "NVIDIA H200";
   private static final long LARGE = 16 << 20;
 
@@ -36,6 +36,21 @@ class FewestBlocksTest {
     AlgorithmChoice ring = by(Algorithm.RING);
     assertEquals(48, costs.fewestChannels(Operation.ALL_GATHER, ring, 256 << 20));
     assertEquals(0, costs.fewestChannels(Operation.ALL_GATHER, ring, 64 << 20));
+  }
+
+  /** Measured with 4 blocks for 16 KiB and with 32 for 64 KiB. */
+  @Test
+  void betweenMeasuredSizesTheNumberIsBetween() {
+    CostModel costs = costs(2);
+    AlgorithmChoice lines = by(Algorithm.DIRECT_LL);
+    for (long[] expected :
+        new long[][] {{1, 1}, {16, 4}, {17, 8}, {32, 16}, {48, 32}, {64, 32}, {4096, 128}}) {
+      long bytes = 2 * (expected[0] << 10); // of both ranks
+      assertEquals(expected[1], costs.channels(Operation.ALL_GATHER, lines, bytes), "KiB " + bytes);
+    }
+    AlgorithmChoice few = by(Algorithm.DIRECT_TWO_SHOT);
+    assertEquals(8, costs.channels(Operation.ALL_REDUCE, few, 512 << 10));
+    assertEquals(32, costs.channels(Operation.ALL_REDUCE, few, 1 << 20));
   }
 
   @Test
