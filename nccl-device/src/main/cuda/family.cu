@@ -45,6 +45,11 @@ extern "C" __global__ void __launch_bounds__(kLLThreads, 2)
   runP2p<P2pWorks::FLAGGED>(a);
 }
 
+extern "C" __global__ void __launch_bounds__(kLLThreads, 2)
+    nccl4j_p2p_small(const __grid_constant__ nccl4jP2pArguments a) {
+  runSmallP2p(a);
+}
+
 extern "C" __global__ void nccl4j_copies_tell(const __grid_constant__ nccl4jCopyArguments a) {
   copies::tell(a);
 }

@@ -12,6 +12,8 @@
 #define NCCL4J_WORD_STRIDE 128
 #define NCCL4J_HEADER_BYTES 8192
 #define NCCL4J_SLOTS 8
+#define NCCL4J_UNTOLD_STEPS 2  // most steps whose heads a kernel need not post: of small exchanges of all ranks,
+                               // of which later data tell, and of small messages, of which a later kernel tells
 #define NCCL4J_CALLS 16  // from a tail to uint32_t[NCCL4J_SLOTS / 2], and to another NCCL4J_MORE_CALLS behind
                          // it: of the first step in Simple of a call the call's signature above, and
                          // below that step's number without what the slot says

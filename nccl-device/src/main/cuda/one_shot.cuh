@@ -8,10 +8,6 @@
 
 namespace nccl4j {
 
-// Steps of an exchange of all ranks with all ranks whose heads need not be posted. They are fewer than the
-// slots, since the next exchange begins before this one's steps are known to be received.
-constexpr u64 kMutualSlices = 2;
-
 // Sends directly to the ranks that need the data. Fan: all other ranks in order. Data are combined in
 // rank order, so that all ranks get the same result from the same data.
 template <class P>
@@ -26,7 +22,7 @@ __device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a
   const bool scalesSent = kCombines && a.op == PREMUL;  // a mean scales received data
   const Share share(a.bytes, a.nChannels, channel);
   const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
-  if (!rooted && slices <= kMutualSlices) p.mutual();
+  if (!rooted && slices <= NCCL4J_UNTOLD_STEPS) p.mutual();
   for (u64 i = 0; i < slices + kLag; i++) {
     for (int receiving = 0; receiving < 2; receiving++) {
       if (receiving ? i < kLag || !receives : i >= slices || !sends) continue;

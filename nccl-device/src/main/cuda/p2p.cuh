@@ -7,13 +7,10 @@
 #pragma once
 #include "collective.cuh"
 #include "lent.cuh"
+#include "p2p_small.cuh"
 #include "straight.cuh"
 
 namespace nccl4j {
-
-__device__ __forceinline__ char* p2pAddress(const nccl4jP2pArguments& a, u64 address, u32 base) {
-  return (char*)(base == BASE_SEND ? a.send + address : base == BASE_RECV ? a.recv + address : address);
-}
 
 // Counters with which channels claim pieces of a group's work; null if channels have fixed shares.
 __device__ __forceinline__ nccl4jSteps* claims(const nccl4jGroup& group, const nccl4jWork& work,
@@ -63,14 +60,8 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   __shared__ CreditShared credit;
   const nccl4jGroup* groups = a.groups ? (const nccl4jGroup*)a.groups : a.inlineGroups;
   const nccl4jWork* works = a.works ? (const nccl4jWork*)a.works : a.inlineWorks;
-  u32 g = 0;
-  while (g + 1 < a.nGroups && blockIdx.x >= groups[g + 1].firstBlock) g++;
-  u32 channel = blockIdx.x - groups[g].firstBlock;
-  if (groups[g].blockStep == 2) {  // two groups take blocks in turn: odd ones are of the one before
-    g -= channel & 1;
-    channel = (channel + 1) / 2;
-  }
-  const nccl4jGroup& group = groups[g];
+  const auto [number, channel] = blockOfGroup(a, groups);
+  const nccl4jGroup& group = groups[number];
   if (channel >= group.nBlocks) return;
   const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;

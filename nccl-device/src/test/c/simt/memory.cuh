@@ -94,6 +94,7 @@ inline u64 loadWordAcquire(const void* p) {
   return *(const volatile u64*)p;
 }
 
+inline u64 loadWordRelaxed(const void* p) { return *(const volatile u64*)p; }
 inline void storeWordRelaxed(void* p, u64 v) { *(u64*)p = v; }
 inline void fenceSystem() {}
 inline u32 loadControl(const void* p) { return *(const u32*)p; }

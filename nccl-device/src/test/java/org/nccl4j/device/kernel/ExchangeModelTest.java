@@ -18,25 +18,29 @@ import org.junit.jupiter.api.Test;
  * overwritten before its step was read, and all ranks must end.
  *
  * <p>A mutual kernel sends and receives one or two steps with all peers and tells nobody that it
- * has taken them: a rank concludes it from what the peer sends next. Other kernels tell every
- * fourth step and at their end.
+ * has taken them: a rank concludes it from what the peer sends next. A kernel of a small message
+ * (p2p_small.cuh) tells at its begin what kernels before have taken, and at its end only if more
+ * than two steps are untold. Other kernels tell every fourth step and at their end.
  */
 class ExchangeModelTest {
   /** A kernel of all ranks, with its number of steps. */
   private enum Kernel {
-    MUTUAL_ONE(true, 1, false),
-    MUTUAL_TWO(true, 2, false),
+    MUTUAL_ONE(Telling.NEVER, 1, false),
+    MUTUAL_TWO(Telling.NEVER, 2, false),
     /** All send to all, and tell. */
-    TOLD(false, 3, false),
+    TOLD(Telling.AT_THE_END, 3, false),
     /** Rank 0 sends to the others, which send nothing. */
-    ONE_WAY(false, 3, true);
+    ONE_WAY(Telling.AT_THE_END, 3, true),
+    MESSAGE_OF_ONE(Telling.LATER, 1, true),
+    MESSAGE_OF_TWO(Telling.LATER, 2, true),
+    MESSAGE_OF_THREE(Telling.LATER, 3, true);
 
-    final boolean mutual;
+    final Telling telling;
     final int steps;
     final boolean oneWay;
 
-    Kernel(boolean mutual, int steps, boolean oneWay) {
-      this.mutual = mutual;
+    Kernel(Telling telling, int steps, boolean oneWay) {
+      this.telling = telling;
       this.steps = steps;
       this.oneWay = oneWay;
     }
@@ -48,6 +52,27 @@ class ExchangeModelTest {
     boolean receives(int rank) {
       return !oneWay || rank != 0;
     }
+
+    boolean isMutual() {
+      return telling == Telling.NEVER;
+    }
+
+    /** What a rank has told at the end of this kernel, which began with what it had told before. */
+    int told(int before, int received) {
+      return switch (telling) {
+        case NEVER -> before;
+        case LATER -> received - before > MOST_UNTOLD ? received : before;
+        case AT_THE_END -> received;
+      };
+    }
+  }
+
+  /** When a kernel tells which steps it has taken. */
+  private enum Telling {
+    NEVER,
+    /** Those of kernels before at its begin; its own if there are many. */
+    LATER,
+    AT_THE_END
   }
 
   /** A rule by which a rank concludes that a peer has taken what it was sent. */
@@ -59,6 +84,7 @@ class ExchangeModelTest {
   }
 
   private static final int THREADS = 2;
+  private static final int MOST_UNTOLD = 2; // NCCL4J_UNTOLD_STEPS
 
   private record Rules(int ranks, int slots, Conclusion conclusion) {}
 
@@ -189,9 +215,17 @@ class ExchangeModelTest {
       int there = state[at(peer, 0)];
       int told = 0;
       int received = 0;
-      for (int k = 0; k < there; k++) {
-        received += kernels[k].sends(rank) && kernels[k].receives(peer) ? kernels[k].steps : 0;
-        told = kernels[k].mutual ? told : received;
+      for (int k = 0; k <= there && k < kernels.length; k++) {
+        if (!kernels[k].sends(rank) || !kernels[k].receives(peer)) {
+          continue;
+        }
+        if (kernels[k].telling == Telling.LATER) {
+          told = received;
+        }
+        if (k < there) {
+          received += kernels[k].steps;
+          told = kernels[k].told(told, received);
+        }
       }
       return told;
     }
@@ -199,7 +233,7 @@ class ExchangeModelTest {
     /** Conclusions of the kernels before this one. */
     private int implied(int rank, int kernel) {
       for (int k = kernel - 1; k >= 0; k--) {
-        if (kernels[k].mutual) {
+        if (kernels[k].isMutual()) {
           return sent(rank, rules.conclusion == Conclusion.BEFORE_THIS_KERNEL ? k : k + 1);
         }
       }

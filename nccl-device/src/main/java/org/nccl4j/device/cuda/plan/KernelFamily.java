@@ -45,8 +45,9 @@ record KernelFamily(String file, List<String> kernels) {
           COPY,
           with(
               overConnections(operation -> !operation.reduces()),
-              "nccl4j_p2p",
-              "nccl4j_p2p_flagged",
+              MessageKernel.ANY.function(),
+              MessageKernel.FLAGGED.function(),
+              MessageKernel.SMALL.function(),
               "nccl4j_copies_tell",
               "nccl4j_copies_await"));
 

@@ -10,6 +10,7 @@ public final class KernelLayout {
   public static final int INLINE_WORKS = 64;
   public static final int NONE = 255;
   public static final int CLAIMING_CHANNELS = 32;
+  public static final int UNTOLD_STEPS = 2;
 
   public static final int PEER_STEPS = 32;
   public static final int PEER_BYTES = 40;

@@ -129,13 +129,9 @@ public final class KernelModules {
         KernelFamily.nvlsTree(type, emulated), KernelFamily.inForm("nccl4j_nvls_tree", emulated));
   }
 
-  /**
-   * The kernel of sends and receives; loaded and ready to be launched.
-   *
-   * @param flagged true for the LL and LL128 kernel
-   */
-  long p2p(boolean flagged) {
-    return function(KernelFamily.copies(), flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
+  /** A kernel of sends and receives; loaded and ready to be launched. */
+  long p2p(MessageKernel kernel) {
+    return function(KernelFamily.copies(), kernel.function());
   }
 
   /** The kernel that signals copies, or that waits for them; loaded and ready to be launched. */

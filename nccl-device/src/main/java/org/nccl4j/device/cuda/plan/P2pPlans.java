@@ -57,8 +57,8 @@ public final class P2pPlans {
 
   private static final int SHARE_MULTIPLE = 128; // Share
 
-  /** Steps that a channel can send before the receiver takes one: a kernel before leaves two. */
-  private static final int FREE_STEPS = ConnectionLayout.STEPS - 2;
+  /** Steps that a channel can send before the receiver takes one: a kernel before leaves some. */
+  private static final int FREE_STEPS = ConnectionLayout.STEPS - KernelLayout.UNTOLD_STEPS;
 
   private enum Kind {
     SEND,
@@ -211,7 +211,7 @@ public final class P2pPlans {
       arguments.putLong(KernelLayout.GROUPS, table.address());
       arguments.putLong(KernelLayout.WORKS, table.address() + workTable);
     }
-    long function = blocks == 0 ? 0 : context.kernels().p2p(isFlagged(groups));
+    long function = blocks == 0 ? 0 : context.kernels().p2p(kernelOf(groups));
     CudaKernelPlan.Shape shape = new CudaKernelPlan.Shape(blocks, threads(groups), 1);
     List<LentKernelPlan.Carried> carried = carried(groups);
     return carried.isEmpty()
@@ -250,15 +250,21 @@ public final class P2pPlans {
         && (key.kind() == Kind.SEND ? connection.lent() : connection.placed()) != null;
   }
 
-  private static boolean isFlagged(Map<Key, List<Transfer>> groups) {
-    return groups.values().stream()
-        .flatMap(List::stream)
-        .allMatch(t -> t.target() != null || (t.protocol() != Protocol.SIMPLE && !t.isOffered()));
+  private static MessageKernel kernelOf(Map<Key, List<Transfer>> groups) {
+    List<Transfer> all = groups.values().stream().flatMap(List::stream).toList();
+    if (all.stream().allMatch(t -> t.target() == null && t.protocol() == Protocol.LL)) {
+      return MessageKernel.SMALL;
+    }
+    boolean flagged =
+        all.stream()
+            .allMatch(
+                t -> t.target() != null || (t.protocol() != Protocol.SIMPLE && !t.isOffered()));
+    return flagged ? MessageKernel.FLAGGED : MessageKernel.ANY;
   }
 
   /** All roles where a transfer is Simple; otherwise as many as have a part of a line each. */
   private static int threads(Map<Key, List<Transfer>> groups) {
-    if (!isFlagged(groups)) {
+    if (kernelOf(groups) == MessageKernel.ANY) {
       return THREADS;
     }
     long lines = 0;

@@ -46,13 +46,13 @@ class KernelImagesTest extends AgainstFakeCuda {
     assumeKernels();
     KernelModules modules = new KernelModules(CudaDevices.probe().device(0).gpu());
     fake.fakeFail("cuModuleLoadData", NO_BINARY_FOR_GPU);
-    var error = assertThrows(CudaException.class, () -> modules.p2p(false));
+    var error = assertThrows(CudaException.class, () -> modules.p2p(MessageKernel.ANY));
     assertTrue(error.problem().contains("cuModuleLoadData"), error.problem());
     assertTrue(error.problem().contains("CUDA device 0 (Fake GPU 0)"), error.problem());
     assertTrue(error.problem().contains("NO_BINARY_FOR_GPU (209)"), error.problem());
     assertTrue(
         error.remedy().contains("-Dcuda.architectures=<its compute capability"), error.remedy());
     fake.fakeReset();
-    assertNotNull(modules.p2p(false));
+    assertNotNull(modules.p2p(MessageKernel.ANY));
   }
 }

@@ -66,8 +66,9 @@ class KernelModulesTest extends AgainstFakeCuda {
       modules.collective(Operation.ALL_GATHER, DataType.INT8, Algorithm.RING, protocol);
       modules.collective(Operation.ALL_GATHER, DataType.INT8, Algorithm.ONE_SHOT, protocol);
     }
-    modules.p2p(false);
-    modules.p2p(true);
+    for (MessageKernel kernel : MessageKernel.values()) {
+      modules.p2p(kernel);
+    }
     modules.copies(false);
     modules.copies(true);
   }
@@ -76,7 +77,7 @@ class KernelModulesTest extends AgainstFakeCuda {
   void anOtherWayOfATypeLoadsNothingBesideAKernelOfTheFirst() {
     KernelModules modules = modules();
     modules.collective(Operation.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
-    modules.p2p(false);
+    modules.p2p(MessageKernel.ANY);
     modules.direct(true, DataType.FLOAT32, "nccl4j_direct_ll");
     fake.fakeSpin(1);
     everyReduction(modules, DataType.FLOAT32);
@@ -88,7 +89,7 @@ class KernelModulesTest extends AgainstFakeCuda {
   @Test
   void aFamilyThatNoOperationUsedIsLoadedWhenOneDoes() {
     KernelModules modules = modules();
-    modules.p2p(false);
+    modules.p2p(MessageKernel.ANY);
     fake.fakeSpin(1);
     modules.collective(Operation.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
     assertTrue(fake.fakeSpin(0) > 0);

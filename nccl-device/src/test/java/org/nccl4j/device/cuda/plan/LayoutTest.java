@@ -36,6 +36,7 @@ public class LayoutTest {
     put("INLINE_WORKS", "NCCL4J_INLINE_WORKS");
     put("NONE", "NCCL4J_NONE");
     put("CLAIMING_CHANNELS", "NCCL4J_CLAIMING_CHANNELS");
+    put("UNTOLD_STEPS", "NCCL4J_UNTOLD_STEPS");
     put("PEER_STEPS", "offsetof(nccl4jPeer, steps)");
     put("PEER_BYTES", "sizeof(nccl4jPeer)");
     put("STEPS_BYTES", "sizeof(nccl4jSteps)");
