@@ -28,6 +28,9 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   private static final int GATHER_CHUNKS = 4;
   private static final long LL_SEND_BYTES = 128 << 10;
 
+  /** Of two ranks, whose slots are twice as large: on H200 LL128 is faster from 512 KiB on. */
+  private static final long LL_SEND_BYTES_OF_TWO = 256 << 10;
+
   /** From here on what Simple waits for counts for less than the bandwidth of LL128. */
   private static final long LINE_SEND_BYTES = 12 << 20;
 
@@ -83,7 +86,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   public long smallSendBytes(Operation operation) {
     return operation == Operation.ALL_TO_ALL
         ? LL_EXCHANGE_BYTES / Math.max(1, nRanks - 1)
-        : LL_SEND_BYTES;
+        : nvlink && nRanks == 2 ? LL_SEND_BYTES_OF_TWO : LL_SEND_BYTES;
   }
 
   @Override
