@@ -225,6 +225,9 @@ static void end_thread(struct start* start) {
   sem_destroy(&start->created);
 }
 
+// A class whose methods are compiled after a tenth of the calls that others are.
+#define OFTEN(class) "-XX:CompileCommand=CompileThresholdScaling,org.nccl4j." class "::*,0.1"
+
 static bool start_jvm(const char* root, struct start* start) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
   static char archived[PATH_BYTES];
@@ -238,7 +241,10 @@ static bool start_jvm(const char* root, struct start* start) {
   // not. Its generation of new objects has room for what a communicator's creation allocates, so that
   // no collection stops the calls behind it, and neither does a regular safepoint. What the warm-up
   // has called often enough is compiled, also if many methods wait for the compiler, and if the
-  // program calls them later.
+  // program calls them later. The quick compiler's code then stays for thousands of calls: if the
+  // optimizing compiler replaced a method at the end of the warm-up, which calls the JDK's small
+  // methods 100,000 times, the program's first calls would look it up anew. Methods that one call
+  // enters once or twice reach the optimizing compiler after a tenth of its threshold.
   JavaVMOption options[MOST_OPTIONS] = {
       {class_path, NULL},
       {"-Dnccl4j.jvm.own=true", NULL},
@@ -256,9 +262,23 @@ static bool start_jvm(const char* root, struct start* start) {
       {"-XX:GuaranteedSafepointInterval=0", NULL},
       {"-XX:Tier3LoadFeedback=300", NULL},
       {"-XX:TieredCompileTaskTimeout=60000", NULL},
+      {"-XX:Tier3DelayOn=1000000", NULL},
+      {"-XX:Tier4InvocationThreshold=200000", NULL},
+      {"-XX:Tier4CompileThreshold=200000", NULL},
+      {"-XX:CompileCommand=quiet", NULL},
+      {OFTEN("it.abi.Entry"), NULL},
+      {OFTEN("it.abi.RankHandle"), NULL},
+      {OFTEN("api.Communicator"), NULL},
+      {OFTEN("api.group.OperationDispatcher"), NULL},
+      {OFTEN("api.launch.Launcher"), NULL},
+      {OFTEN("api.plan.Planner"), NULL},
+      {OFTEN("device.cuda.CudaKernelCommunicator"), NULL},
+      {OFTEN("device.cuda.plan.CudaKernelPlan"), NULL},
+      {OFTEN("device.cuda.driver.DriverLibrary"), NULL},
       {"-XX:-UsePerfData", NULL},
       {"-Xlog:disable", NULL}};
-  int n = 18;
+  int n = 0;
+  while (options[n].optionString) n++;
   if (may_warn_of_native_access(jvm))
     options[n++].optionString = "--enable-native-access=ALL-UNNAMED";
   if (find_archived_classes(root, library, archived)) options[n++].optionString = archived;

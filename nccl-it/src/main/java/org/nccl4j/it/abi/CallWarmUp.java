@@ -28,9 +28,9 @@ final class CallWarmUp {
 
   /**
    * Rounds of warm calls: enough for the JVM to compile each method of a call by its quick compiler
-   * (-XX:Tier3InvocationThreshold is 200), and too few for its optimizing one
-   * (-XX:Tier4InvocationThreshold is 5000). That one leaves out the branches that a method has not
-   * taken, and a communicator of one rank does not take those of several: the first calls of a
+   * (-XX:Tier3InvocationThreshold is 200), and too few for its optimizing one (jvm.c sets its
+   * thresholds, above what the warm-up reaches). That one leaves out the branches that a method has
+   * not taken, and a communicator of one rank does not take those of several: the first calls of a
    * program would run into them, and be interpreted again.
    */
   private static final int WARM_ROUNDS = 800;

@@ -140,6 +140,22 @@ class AbiTest {
     assertEquals(found, wanted);
   }
 
+  /** The JVM ignores thresholds of a class that does not exist. */
+  @Test
+  void eachClassWithThresholdsOfItsOwnIsThere() throws Exception {
+    Matcher classes =
+        Pattern.compile("OFTEN\\(\"([\\w.]+)\"\\)")
+            .matcher(Files.readString(SOURCES.resolve("jvm.c")));
+    int found = 0;
+    for (; classes.find(); found++) {
+      Class.forName(
+          "org.nccl4j." + classes.group(1),
+          /* initialize= */ false,
+          AbiTest.class.getClassLoader());
+    }
+    assertTrue(found > 0);
+  }
+
   @Test
   void eachErrorHasACodeOfNccl228() {
     assertEquals(6, Results.of(new TimeoutException(ErrorId.OPERATION, "a", "b")));
