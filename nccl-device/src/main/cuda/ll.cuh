@@ -6,8 +6,7 @@
 
 namespace nccl4j {
 
-// GROUP: peers whose lines are in flight at once.
-template <class T, int GROUP = 8>
+template <class T>
 class LLPrimitives {
  public:
   static constexpr int kSlices = 1;
@@ -54,8 +53,8 @@ class LLPrimitives {
   __device__ void finish() { credit_.close(); }
 
  private:
-  // As in ll128.cuh.
-  static constexpr int kGroup = kCombines && kWidens<T> && sizeof(T) == 1 && GROUP > 4 ? 4 : GROUP;
+  // Peers whose lines are in flight at once, as in ll128.cuh.
+  static constexpr int kGroup = kCombines && kWidens<T> && sizeof(T) == 1 ? 4 : 8;
 
   __device__ __forceinline__ void reduce(const Step& step, u32 u) {
     u32 at = u * kUnit;

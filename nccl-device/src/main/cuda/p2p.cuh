@@ -49,7 +49,8 @@ __device__ __noinline__ void transferLinesApart(Fan& fan, const nccl4jCommunicat
   transferLines(fan, comm, channel, send, data, bytes, signature);
 }
 
-// The works of a launch. A kernel without Simple works and without offers needs fewer registers.
+// The works of a launch. A kernel without Simple works and without offers needs fewer registers. One for LL alone is in
+// p2p_small.cuh.
 enum class P2pWorks { ANY, FLAGGED };
 
 template <P2pWorks WORKS>
@@ -57,7 +58,6 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   using T = uint8_t;
   const Factor<T> none = 1;  // nothing is scaled
   __shared__ Fan fan;
-  __shared__ CreditShared credit;
   const nccl4jGroup* groups = a.groups ? (const nccl4jGroup*)a.groups : a.inlineGroups;
   const nccl4jWork* works = a.works ? (const nccl4jWork*)a.works : a.inlineWorks;
   const auto [number, channel] = blockOfGroup(a, groups);
@@ -65,7 +65,6 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   if (channel >= group.nBlocks) return;
   const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-  u64 head = 0, sent = 0;  // used by the first thread
   // Loads these arguments at once, since the first use of each is slow.
   if (WORKS == P2pWorks::FLAGGED)
     asm volatile("" ::"l"(group.data), "l"(group.credit), "l"(group.steps),
@@ -78,9 +77,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
     fan.n = 1;
     fan.self = 0;
     fan.signature = 0;
-    head = fan.set(0, group.peer, ends, a.comm, channel, send, !send);
-    fan.implied[0] = head;
-    sent = fan.sent[0];
+    fan.implied[0] = fan.set(0, group.peer, ends, a.comm, channel, send, !send);
   }
   for (u32 w = group.firstWork; w < group.firstWork + group.nWorks; w++) {
     const nccl4jWork& work = works[w];
@@ -122,19 +119,11 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       else
         transferLinesApart(fan, a.comm, channel, send, data, share.bytes, work.signature);
     } else {
-      if (threadIdx.x == 0 && w != group.firstWork && send) {
-        u64 told = loadWordRelaxed((void*)fan.sendCredit[0]);
-        head = told > head ? told : head;
-        sent = fan.sent[0];
-      }
-      Credit::open(credit, head, sent, threadIdx.x == 0 && send,
-                   threadIdx.x == 0 && fan.carried[0] != 0);
       __syncthreads();
-      // After a Simple work compute-sanitizer's racecheck has the scheduling warp a barrier ahead.
-      if (w != group.firstWork) __syncthreads();
-      LLPrimitives<T, 1> p(credit, fan, a.comm, channel, SUM, none, work.signature);
-      transfer(p, send, data, share.bytes, a.comm.llSlot / NCCL4J_CHANNELS / 2);
-      p.finish();
+      if (send)
+        small::transfer<true>(fan, a.comm, group, channel, data, share.bytes, work.signature);
+      else
+        small::transfer<false>(fan, a.comm, group, channel, data, share.bytes, work.signature);
     }
     __syncthreads();
   }

@@ -1,6 +1,7 @@
-// Sends and receives in LL, where a launch has no others: small messages, of which a block has one or two steps. So what
-// counts is what a thread waits for one after the other. Each thread loads what it needs to know of the connection, beside
-// its first data, and a kernel does not end with a store to the other rank, for which it would have to wait.
+// Sends and receives in LL: small messages, of which a block has a few steps. So what counts is what a thread waits for one
+// after the other. Each thread loads what it needs to know of the connection, beside its first data, and after one or two
+// steps a kernel does not end with a store to the other rank, for which it would have to wait. A launch that has no other
+// messages has a kernel of its own.
 #pragma once
 #include "launch.cuh"
 #include "reduce.cuh"
@@ -9,6 +10,7 @@
 #include "wait.cuh"
 
 namespace nccl4j {
+
 __device__ __forceinline__ char* p2pAddress(const nccl4jP2pArguments& a, u64 address, u32 base) {
   return (char*)(base == BASE_SEND ? a.send + address : base == BASE_RECV ? a.recv + address : address);
 }
@@ -107,10 +109,11 @@ class End {
     }
   }
 
-  // At the end: keeps the steps for the next kernel. All threads.
-  __device__ __forceinline__ void close() {
+  // At the end: keeps the steps for the next kernel, and returns them. All threads.
+  __device__ __forceinline__ u64 close() {
     __syncthreads();
     if (threadIdx.x == 0) (SEND ? steps_->sent : steps_->received) = step_;
+    return step_;
   }
 
  private:
@@ -160,6 +163,22 @@ __device__ __forceinline__ void run(const nccl4jP2pArguments& a, const nccl4jGro
       end.recv(data, share.bytes, work.signature);
   }
   end.close();
+}
+
+// One message among others of a group. All threads, after a barrier behind the fan and the works before; to be followed
+// by one. Not inlined, for a caller that needs its registers for other work.
+template <bool SEND>
+__device__ __noinline__ void transfer(Fan& fan, const nccl4jCommunicator& comm, const nccl4jGroup& group, int channel,
+                                      char* data, u64 bytes, u32 signature) {
+  End<SEND> end(group, comm, channel);
+  const u64 x = SEND ? load(data, threadIdx.x * kUnit, bytes) : 0;
+  end.open();
+  if constexpr (SEND)
+    end.send(data, bytes, signature, x);
+  else
+    end.recv(data, bytes, signature);
+  const u64 step = end.close();
+  if (threadIdx.x == 0) (SEND ? fan.sent[0] : fan.received[0]) = step;
 }
 
 }  // namespace small
