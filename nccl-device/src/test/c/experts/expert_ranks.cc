@@ -3,23 +3,11 @@
 //   expert_ranks NAME=NUMBER...
 // Prints the dispatches, or the first error. With fault=1 the first rank names an expert that does not exist.
 #include <cuda_fp8.h>
-#include <vector_types.h>
-
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
 
-#include "memory.cuh"
-
-#undef __device__
-#undef __forceinline__
-#undef __noinline__
-#define __device__
-#define __forceinline__ inline
-#define __noinline__
-using std::max;
-using std::min;
+#include "on_host.h"
 static float __uint_as_float(unsigned x) {
   float f;
   memcpy(&f, &x, 4);

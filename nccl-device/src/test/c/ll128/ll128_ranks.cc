@@ -3,20 +3,9 @@
 // bytes around them.
 //   ll128_ranks RANKS OPERATIONS SEED
 // Prints the operations, or the first error.
-#include <vector_types.h>
-
 #include <optional>
 
-#include "memory.cuh"
-
-#undef __device__
-#undef __forceinline__
-#undef __noinline__
-#define __device__
-#define __forceinline__ inline
-#define __noinline__
-using std::max;
-using std::min;
+#include "on_host.h"
 #include "direct_calls.h"
 #include "direct_ll128.cuh"
 
@@ -81,23 +70,14 @@ int main(int, char** arguments) {
     rank.a.lineBytes = kLineBytes;
     launch(rank, operations[0]);
   }
-  u64 steps = 0;
-  for (int running = n; running > 0; steps++) {
-    if (steps > 1ull << 28) simt::fail("waits for ever", -1);
-    const int me = simt::random() % n;
+  auto before = [] {};  // lines are there at once
+  simt::runRanks(ranks, number, before, [&](int me) {
     Rank& rank = ranks[me];
-    if (rank.done == number) continue;
-    simt::runWarp(*rank.blocks[simt::random() % rank.blocks.size()], simt::random() % (rank.threads / 32));
-    if (rank.control.failed) simt::fail("a failure", me);
-    auto runs = [](auto& b) { return b->ended < b->lanes.size(); };
-    if (std::any_of(rank.blocks.begin(), rank.blocks.end(), runs)) continue;
-    check(me, rank.done, operations[rank.done], rank.call->to);
-    rank.call->checkAround(me, rank.done);
-    if (++rank.done < number)
-      launch(rank, operations[rank.done]);
-    else
-      running--;
-  }
+    const u32 ended = rank.done - 1;
+    check(me, ended, operations[ended], rank.call->to);
+    rank.call->checkAround(me, ended);
+    if (rank.done < number) launch(rank, operations[rank.done]);
+  });
   printf("%u operations\n", number);
   return 0;
 }

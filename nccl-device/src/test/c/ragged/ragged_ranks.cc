@@ -3,22 +3,10 @@
 //   ragged_ranks NAME=NUMBER...
 // Prints the calls, or the first error. With fault=1 to 4 the last call is wrong: a rank has a count that is not
 // allowed, sends more than it has, would receive more than is allowed, or is in another call.
-#include <vector_types.h>
-
-#include <algorithm>
 #include <map>
 #include <string>
 
-#include "memory.cuh"
-
-#undef __device__
-#undef __forceinline__
-#undef __noinline__
-#define __device__
-#define __forceinline__ inline
-#define __noinline__
-using std::max;
-using std::min;
+#include "on_host.h"
 
 static void storeReleased(void* p, uint64_t v) {
   nccl4j::release(simt::current->block);

@@ -147,6 +147,29 @@ inline void runWarp(Block& block, unsigned warp) {
     if (runs[lane]) run(lanes[lane]);
 }
 
+// Runs all ranks' kernels, each rank as far ahead of the others as they let it. A rank has the blocks of its kernel, their
+// threads, the number of kernels that it has done, and its control words. before() is called before a warp's turn,
+// after(rank) when a kernel has ended: it launches the next unless all are done.
+template <class Rank, class Before, class After>
+inline void runRanks(std::vector<Rank>& ranks, unsigned kernels, Before before, After after) {
+  uint64_t turns = 0;
+  for (size_t running = ranks.size(); running > 0; turns++) {
+    if (turns > 1ull << 28) fail("waits for ever", -1);
+    const int me = (int)(random() % ranks.size());
+    Rank& rank = ranks[me];
+    if (rank.done == kernels) continue;
+    before();
+    if (!rank.blocks.empty()) runWarp(*rank.blocks[random() % rank.blocks.size()], random() % (rank.threads / 32));
+    if (rank.control.failed) fail("a failure", me);
+    bool runs = false;
+    for (const auto& block : rank.blocks) runs |= block->ended < block->lanes.size();
+    if (runs) continue;
+    rank.done++;
+    after(me);
+    if (rank.done == kernels) running--;
+  }
+}
+
 // The threads that say yes.
 inline int vote(bool yes) {
   Block& block = *current->block;

@@ -3,20 +3,7 @@
 // of kernels leave untold.
 //   small_ranks RANKS KERNELS SEED
 // Prints the number of messages, or the first error.
-#include <vector_types.h>
-
-#include <algorithm>
-
-#include "memory.cuh"
-
-#undef __device__
-#undef __forceinline__
-#undef __noinline__
-#define __device__
-#define __forceinline__ inline
-#define __noinline__
-using std::max;
-using std::min;
+#include "on_host.h"
 #include "p2p_small.cuh"
 
 using namespace nccl4j;
@@ -36,7 +23,7 @@ struct Call {
   std::vector<Message> messages;
 };
 
-// What a rank sends another, or receives, with one kernel, in order.
+// A rank's messages to another, or from it, of one kernel, in order.
 struct Group {
   nccl4jGroup ends{};
   std::vector<Message> messages;
@@ -132,7 +119,7 @@ static void launch(int me, const Call& call) {
     rank.blocks.push_back(simt::start(b, blocks, rank.threads, [&rank] { runSmallP2p(rank.arguments); }));
 }
 
-// What has arrived, and the steps that the sender was not told of.
+// Compares the data that have arrived, and counts the steps that the sender was not told of.
 static void check(int me) {
   for (const Group& group : ranks[me].groups) {
     for (size_t i = 0; i < group.messages.size(); i++) {
@@ -185,24 +172,13 @@ int main(int, char** arguments) {
     ranks[r].steps.assign(n, std::vector<nccl4jSteps>(NCCL4J_CHANNELS, none));
   }
   for (int r = 0; r < n; r++) launch(r, calls[0]);
-  u64 turns = 0;
-  for (int running = n; running > 0; turns++) {
-    if (turns > 1ull << 26) simt::fail("waits for ever", -1);
-    const int me = simt::random() % n;
-    Rank& rank = ranks[me];
-    if (rank.done == kernels) continue;
+  auto before = [] {
     if (simt::random() % 4 == 0) arrive();
-    if (!rank.blocks.empty())
-      simt::runWarp(*rank.blocks[simt::random() % rank.blocks.size()], simt::random() % (rank.threads / 32));
-    if (rank.control.failed) simt::fail("a failure", me);
-    auto runs = [](auto& b) { return b->ended < b->lanes.size(); };
-    if (std::any_of(rank.blocks.begin(), rank.blocks.end(), runs)) continue;
+  };
+  simt::runRanks(ranks, kernels, before, [&](int me) {
     check(me);
-    if (++rank.done < kernels)
-      launch(me, calls[rank.done]);
-    else
-      running--;
-  }
+    if (ranks[me].done < kernels) launch(me, calls[ranks[me].done]);
+  });
   printf("%u messages\n", number);
   return 0;
 }
