@@ -19,9 +19,8 @@ __device__ __forceinline__ nccl4jSteps* claims(const nccl4jGroup& group, const n
   return claimed ? (nccl4jSteps*)group.steps + number : nullptr;
 }
 
-// Moves a channel's part of a work in slices. Calls run at one place, where it is inlined.
-template <class P>
-__device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes, u32 slice) {
+// Moves a channel's part of a work in Simple, in slices. Calls run at one place, where it is inlined.
+__device__ __forceinline__ void transfer(SimplePrimitives& p, bool send, char* data, u64 bytes, u32 slice) {
   u32 count = 0;
   for (u64 at = 0; at < bytes; at += slice, count++) {
     Step step;
