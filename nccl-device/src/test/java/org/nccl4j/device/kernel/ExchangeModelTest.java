@@ -57,7 +57,9 @@ class ExchangeModelTest {
       return telling == Telling.NEVER;
     }
 
-    /** What a rank has told at the end of this kernel, which began with what it had told before. */
+    /**
+     * The steps that a rank has told of at the end of this kernel, if it began with those before.
+     */
     int told(int before, int received) {
       return switch (telling) {
         case NEVER -> before;

@@ -15,7 +15,7 @@ final class LentKernelPlan extends CudaKernelPlan {
   private final P2pPlans plans;
   private final List<Carried> works;
 
-  /** What the last decision was about; never the first launch's. */
+  /** The registrations at the last decision, as {@link RegisteredMemory#changes}; at first none. */
   private long seen = -1;
 
   private long lastSend;
