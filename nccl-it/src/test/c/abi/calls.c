@@ -1,12 +1,15 @@
 // Times the first all-reduces of ranks that are processes, a GPU each (or the host's memory, with
 // NCCL4J_DEVICE=host): out of place, in the program's stream, each awaited before the next. Prints
-// a line for each rank, with the calls among 2 to 50 that took longer than 100 us.
+// a line for each rank, with the calls among 2 to 50 that took longer than 100 us: the thread's processor
+// time of each, in parentheses, and how often another thread took the processor from it.
 //   calls [RANKS [COUNT]]
 // With FIRST_CALLS=LOG, where the JVM of rank R writes its -Xlog:class+load,jit+compilation=debug to
 // LOG.R, checks what these calls met instead.
+#define _GNU_SOURCE  // RUSAGE_THREAD
 #include "checks.h"
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -146,23 +149,46 @@ static ncclUniqueId share_id(int rank, int ranks, const int* pipe_ends) {
   return id;
 }
 
-static void print(int rank, double start, double creation, const double* took) {
-  char text[CALLS * 16];
+// What a call took, in microseconds.
+struct call {
+  double time;
+  double processor;  // of the thread
+  long switches;     // times that another thread took the processor
+};
+
+static struct call begin_call(void) {
+  struct rusage usage;
+  CHECK(!getrusage(RUSAGE_THREAD, &usage));
+  struct call begun = {0, microseconds(CLOCK_THREAD_CPUTIME_ID), usage.ru_nivcsw};
+  begun.time = microseconds(CLOCK_MONOTONIC);
+  return begun;
+}
+
+static struct call end_call(struct call begun) {
+  double time = microseconds(CLOCK_MONOTONIC);
+  struct call now = begin_call();
+  return (struct call){time - begun.time, now.processor - begun.processor, now.switches - begun.switches};
+}
+
+static void print(int rank, double start, double creation, const struct call* took) {
+  char text[FIRST * 64];
   double sum = 0, worst = 0;
   int above = 0, at = 0;
   for (int call = 1; call < FIRST; call++) {
-    sum += took[call];
-    if (took[call] > worst) worst = took[call];
-    if (took[call] <= TOO_LONG) continue;
+    double time = took[call].time;
+    sum += time;
+    if (time > worst) worst = time;
+    if (time <= TOO_LONG) continue;
     above++;
-    at += snprintf(text + at, sizeof text - at, " %d: %.0f", call + 1, took[call]);
+    at += snprintf(text + at, sizeof text - at, " %d: %.0f (%.0f, %ld)", call + 1, time, took[call].processor,
+                   took[call].switches);
   }
   text[at] = 0;
   double later = 0;
-  for (int call = CALLS / 2; call < CALLS; call++) later += took[call];
+  for (int call = CALLS / 2; call < CALLS; call++) later += took[call].time;
   printf("rank %d: JVM %.0f ms, communicator %.0f ms; us: first call %.0f, 2 to %d mean %.1f worst %.0f, "
          "later mean %.1f; above %d us: %d;%s\n",
-         rank, start / 1e3, creation / 1e3, took[0], FIRST, sum / (FIRST - 1), worst,
+         rank, start / 1e3, creation / 1e3, took[0].time, FIRST, sum / (FIRST - 1), worst,
          later / (CALLS - CALLS / 2), TOO_LONG, above, text);
 }
 
@@ -187,7 +213,7 @@ static void be_rank(int rank, int ranks, long count, const int* pipe_ends) {
     CHECK(!driver.allocate(&address, 2 * bytes) && !driver.create_stream(&stream, 1));
     data = (char*)(uintptr_t)address;
   }
-  static double took[CALLS];
+  static struct call took[CALLS];
   double begin = microseconds(CLOCK_MONOTONIC);
   ncclUniqueId id = share_id(rank, ranks, pipe_ends);
   double started = microseconds(CLOCK_MONOTONIC);
@@ -196,9 +222,9 @@ static void be_rank(int rank, int ranks, long count, const int* pipe_ends) {
   double created = microseconds(CLOCK_MONOTONIC);
   long from = first_calls ? await_compiled(log) : 0;
   for (int call = 0; call < (first_calls ? FIRST : CALLS); call++) {
-    double before = microseconds(CLOCK_MONOTONIC);
+    struct call begun = begin_call();
     OK(ncclAllReduce(data, data + bytes, count, ncclFloat32, ncclSum, comm, stream));
-    took[call] = microseconds(CLOCK_MONOTONIC) - before;
+    took[call] = end_call(begun);
     if (stream) CHECK(!driver.synchronize(stream));
   }
   if (first_calls)
