@@ -69,7 +69,7 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
   asm volatile("" ::"l"(ends.sendData), "l"(ends.sendCredit), "l"(ends.recvData), "l"(ends.recvCredit),
                "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();
-  admitSuccessor();
+  admitSuccessor(a.comm);
   if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel, !pat || i >= levels, !pat || i < levels, signature);
   if (i == 0) {
     fan.n = entries;

@@ -2,6 +2,7 @@
 // memory, the count of kernels, barriers of blocks.
 #pragma once
 #include "direct_layout.h"
+#include "launch.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"
 #include "wait.cuh"
@@ -12,11 +13,9 @@ namespace direct {
 constexpr int kThreads = 512;
 
 // A kernel may begin before its predecessor in the stream has ended. Memory may be touched only after this.
-__device__ __forceinline__ void begin() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
+__device__ __forceinline__ void begin(const nccl4jDirectArguments& a) {
+  awaitPredecessor();
+  admitSuccessor(a.comm);
 }
 
 __device__ __forceinline__ char* own(const nccl4jDirectArguments& a, u64 offset) {
@@ -86,8 +85,8 @@ __device__ __forceinline__ char* flagAt(const nccl4jDirectArguments& a, int othe
 // A rank computes the other ranks' addresses from its own.
 __device__ __forceinline__ u32 callOf(const nccl4jDirectArguments& a) {
   u64 places = 0;
-  if (a.comm.alike & ALIKE_SEND) places += (a.send + a.sendFlat - a.resources) * 0x9e3779b97f4a7c15ull;
-  if (a.comm.alike & ALIKE_RECV) places += (a.recv + a.recvFlat - a.resources) * 0xc2b2ae3d27d4eb4full;
+  if (a.comm.flags & ALIKE_SEND) places += (a.send + a.sendFlat - a.resources) * 0x9e3779b97f4a7c15ull;
+  if (a.comm.flags & ALIKE_RECV) places += (a.recv + a.recvFlat - a.resources) * 0xc2b2ae3d27d4eb4full;
   return a.comm.signature << 16 | (u32)(places >> 48);
 }
 
@@ -120,6 +119,7 @@ __device__ __forceinline__ void awaitFlags(const nccl4jDirectArguments& a, u32 c
 // Returns once the same block of all ranks has begun: their buffers may be touched.
 __device__ __forceinline__ void awaitBegin(const nccl4jDirectArguments& a, u32 number) {
   awaitFlags(a, callOf(a), 2 * number);
+  admitWhenMet(a.comm);
 }
 
 // Tells the others that this block is done. Its threads have met at a barrier after their stores.

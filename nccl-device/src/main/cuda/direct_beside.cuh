@@ -125,7 +125,7 @@ __device__ __forceinline__ void awaitEnded(const nccl4jBesideArguments& m, u64 g
 __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   constexpr int kUnroll = 8;
   const nccl4jDirectArguments& a = m.direct;
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   const int rank = a.comm.rank, other = 1 - rank;
   const bool gathers = a.operation == DIRECT_ALL_GATHER;
@@ -180,7 +180,7 @@ template <class T>
 __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   __shared__ u32 shared;
   const nccl4jDirectArguments& a = m.direct;
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   const int rank = a.comm.rank;
   beginBeside(m, number);

@@ -11,7 +11,7 @@ namespace direct {
 template <class T, Received RECEIVED>
 __device__ __forceinline__ void llGroup(const nccl4jDirectGroupArguments& g) {
   const nccl4jDirectArguments& a = g.direct;
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   // All parts are sent before the first is awaited.
   for (int receiving = 0; receiving < 2; receiving++) {

@@ -120,6 +120,7 @@ class LineWork {
         else
           sum.add(op_, b, inside);
       }
+      if (at == first * 8) admitWhenMet(a_.comm);
       if constexpr (kCombined) {
         if (!flow_.has(rank, rank)) continue;
         u64 result[1];
@@ -157,7 +158,7 @@ __device__ __forceinline__ u64 halfOf(const nccl4jDirectArguments& a, u32 number
 
 template <class T, Received RECEIVED>
 __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   const LineWork<T, RECEIVED> work(a, a.send, a.recv, a.bytes, a.operation, a.op, a.root,
                                    halfOf(a, number), LineFlags(number, a.comm.signature));

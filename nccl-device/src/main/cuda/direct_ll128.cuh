@@ -90,6 +90,7 @@ class GroupWork {
         else
           sum.add(a_.op, words, inside);
       }
+      if (group == first) admitWhenMet(a_.comm);
       if constexpr (kCombined) {
         if (!flow_.has(rank, rank)) continue;
         u64 words[2];
@@ -165,7 +166,7 @@ class GroupWork {
 
 template <class T, Received RECEIVED>
 __device__ __forceinline__ void ll128(const nccl4jDirectArguments& a) {
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   const GroupWork<T, RECEIVED> work(a, number);
   const u32 warps = blockDim.x / 32, first = blockIdx.x * warps + threadIdx.x / 32;

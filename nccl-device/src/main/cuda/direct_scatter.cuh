@@ -104,7 +104,7 @@ template <class T>
 __device__ __forceinline__ void scatterBeside(const nccl4jBesideArguments& m) {
   __shared__ u32 shared;
   const nccl4jDirectArguments& a = m.direct;
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   beginBeside(m, number);
   if (threadIdx.x == 0) shared = theirNumber(m, number);

@@ -10,7 +10,7 @@ constexpr u64 kSignalStride = 128;
 
 // Sends one more signal to rank root, after all earlier work of the stream.
 __device__ __forceinline__ void signal(const nccl4jDirectArguments& a) {
-  begin();
+  begin(a);
   if (threadIdx.x != 0) return;
   u64* sent = (u64*)own(a, a.counts) + a.root;
   u64 value = ++*sent;
@@ -20,7 +20,7 @@ __device__ __forceinline__ void signal(const nccl4jDirectArguments& a) {
 
 // Waits until every rank has sent the required number of signals.
 __device__ __forceinline__ void await(const nccl4jDirectArguments& a) {
-  begin();
+  begin(a);
   const int from = threadIdx.x;
   if (from >= a.comm.nRanks || a.awaited[from] == 0) return;
   u64* waited = (u64*)own(a, a.counts) + NCCL4J_DIRECT_RANKS + from;
@@ -33,7 +33,7 @@ __device__ __forceinline__ void await(const nccl4jDirectArguments& a) {
 }
 
 __device__ __forceinline__ void meet(const nccl4jDirectArguments& a) {
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   arrive(a, number);
   awaitBegin(a, number);

@@ -190,7 +190,7 @@ __device__ __forceinline__ void combineBoth(const nccl4jDirectArguments& a, Shar
 
 template <class T>
 __device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   const int n = a.comm.nRanks, rank = a.comm.rank;
   arrive(a, number);
@@ -280,7 +280,7 @@ __device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool inPhas
 constexpr u64 kOwnFirstBytes = 1 << 20;
 
 __device__ __forceinline__ void copyWindows(const nccl4jDirectArguments& a) {
-  begin();
+  begin(a);
   const u32 number = epoch(a);
   const int n = a.comm.nRanks, rank = a.comm.rank;
   const bool gathers = a.operation == DIRECT_ALL_GATHER;

@@ -57,7 +57,7 @@ __device__ __forceinline__ void addRows(const nccl4jExpertArguments& a, u32 firs
 template <class T>
 __device__ __forceinline__ void combine(const nccl4jExpertArguments& a) {
   awaitPredecessor();
-  admitSuccessor();
+  admitSuccessor(a.comm);
   const u64 number = state(a)->combines + 1;
   const bool sends = a.parts & EXPERT_SEND, receives = a.parts & EXPERT_RECEIVE;
   if (sends && state(a)->kind == EXPERT_COMBINE) {

@@ -88,7 +88,7 @@ __device__ __forceinline__ void takeTokens(const nccl4jExpertArguments& a, Dispa
 template <class T, Wire WIRE>
 __device__ __forceinline__ void dispatch(const nccl4jExpertArguments& a, DispatchShared& s) {
   awaitPredecessor();
-  admitSuccessor();
+  admitSuccessor(a.comm);
   const u64 number = state(a)->dispatches + 1, half = number & 1;
   const u32 warps = blockDim.x / 32, sending = max(1u, warps / 4), counting = max(1u, warps - sending);
   const Crew senders{0, sending}, counters{warps - counting, counting};  // of a single warp it is in both

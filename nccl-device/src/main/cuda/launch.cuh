@@ -2,6 +2,7 @@
 // compute capability 9.0). Its blocks start on the multiprocessors early and wait there. PTX:
 // griddepcontrol.
 #pragma once
+#include "layout.h"
 
 namespace nccl4j {
 
@@ -13,12 +14,23 @@ __device__ __forceinline__ void awaitPredecessor() {
 #endif
 }
 
-// Lets the next kernel's blocks start. Called after awaitPredecessor, so that at most one kernel waits and
-// others find room.
-__device__ __forceinline__ void admitSuccessor() {
+// Lets the next kernel's blocks start when all blocks of this one have said so or ended.
+__device__ __forceinline__ void launchSuccessor() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+// For a kernel so small that the next one's blocks beside it leave room for other kernels, which it may wait for.
+// Called after awaitPredecessor, so that at most one kernel waits.
+__device__ __forceinline__ void admitSuccessor(const nccl4jCommunicator& comm) {
+  if (comm.flags & ADMITS_AT_ONCE) launchSuccessor();
+}
+
+// Called once the same block of all ranks is known to run. Where that is so for all blocks, the kernel ends whatever
+// takes the rest of the GPU.
+__device__ __forceinline__ void admitWhenMet(const nccl4jCommunicator& comm) {
+  if (comm.flags & ADMITS_WHEN_MET) launchSuccessor();
 }
 
 }  // namespace nccl4j

@@ -52,8 +52,9 @@ enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG, PREMUL };
 enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };
 enum nccl4jBase { BASE_NONE, BASE_SEND, BASE_RECV };
 
-// The buffers of a call that must lie at the same place of all ranks' windows.
-enum nccl4jAlike { ALIKE_SEND = 1, ALIKE_RECV = 2 };
+// The buffers of a call that must lie at the same place of all ranks' windows, and when the blocks of the next kernel
+// in the stream may start (launch.cuh): neither means at this one's end.
+enum nccl4jFlags { ALIKE_SEND = 1, ALIKE_RECV = 2, ADMITS_AT_ONCE = 4, ADMITS_WHEN_MET = 8 };
 
 // The ends of the two connections with one rank, and their steps. Communicators that share connections
 // also share the steps, although the rank may have another number in each.
@@ -121,7 +122,7 @@ typedef struct {
   uint32_t simpleSlot;
   uint32_t user;         // number among the communicators that share its connections: 0 the first
   uint32_t signature;    // of the call (class CallSignature), never 0; each send and receive has its own
-  uint32_t alike;        // for kernels between windows: nccl4jAlike
+  uint32_t flags;        // nccl4jFlags
 } nccl4jCommunicator;    // the next field begins at a multiple of 16
 
 // Arguments of a collective.

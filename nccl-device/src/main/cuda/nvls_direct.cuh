@@ -221,7 +221,7 @@ __device__ void allGather(const nccl4jNvlsDirectArguments& args) {
 template <class T, class F>
 __device__ __forceinline__ void windows(const nccl4jNvlsDirectArguments& args) {
   const nccl4jDirectArguments& a = args.direct;
-  direct::begin();
+  direct::begin(a);
   const auto aliases = F::recv(args);
   const u32 number = direct::epoch(a);
   aliases.crossAliases();
@@ -251,7 +251,7 @@ template <class T, class F>
 __device__ __forceinline__ void lines(const nccl4jNvlsDirectArguments& args) {
   constexpr bool kReduces = !NCCL4J_NVLS_COPIES;
   const nccl4jDirectArguments& a = args.direct;
-  direct::begin();
+  direct::begin(a);
   const auto all = F::lines(args);
   all.crossAliases();
   const u32 number = direct::epoch(a);

@@ -70,7 +70,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
                  "l"(works[group.firstWork].address), "l"(works[group.firstWork].bytes),
                  "l"(a.comm.control), "r"(a.comm.simpleSlot));
   awaitPredecessor();
-  admitSuccessor();
+  admitSuccessor(a.comm);
   if (threadIdx.x == 0 && !copy) {
     nccl4jPeer ends = {group.data, send ? group.credit : 0, group.data, group.credit, group.steps};
     fan.n = 1;

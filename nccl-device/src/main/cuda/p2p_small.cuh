@@ -152,7 +152,7 @@ __device__ __forceinline__ void run(const nccl4jP2pArguments& a, const nccl4jGro
     const bool has = channel < work.parts;
     if (w == 0) {
       awaitPredecessor();
-      admitSuccessor();
+      admitSuccessor(a.comm);
     }
     const u64 x = SEND && has ? load(data, threadIdx.x * kUnit, share.bytes) : 0;
     if (w == 0) end.open();

@@ -95,7 +95,7 @@ __device__ __forceinline__ void meetAtEnd(const nccl4jRaggedArguments& a, const 
 
 __device__ __forceinline__ void exchange(const nccl4jRaggedArguments& a, Shared& s) {
   awaitPredecessor();
-  admitSuccessor();
+  admitSuccessor(a.comm);
   u64* calls = (u64*)a.calls + blockIdx.x;
   const u64 number = *calls + 1, half = number & 1;
   Lines lines(a, number);

@@ -24,6 +24,7 @@ import org.nccl4j.device.cuda.driver.OffheapPool;
 import org.nccl4j.device.cuda.plan.CollectivePlans;
 import org.nccl4j.device.cuda.plan.CommunicatorMemory;
 import org.nccl4j.device.cuda.plan.ConnectionSizes;
+import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.CudaPlan;
 import org.nccl4j.device.cuda.plan.LocalReductionPlans;
 import org.nccl4j.device.cuda.plan.NvlsPlans;
@@ -144,7 +145,15 @@ final class CudaKernelCommunicator
     made.push(memory::close);
     longWaits = new SlowWaitProbe(memory::waiting);
     context =
-        new PlanContext(gpu, device.kernels(), spec, memory, ofPlans, tables, new OffheapPool());
+        new PlanContext(
+            gpu,
+            device.kernels(),
+            spec,
+            memory,
+            ofPlans,
+            tables,
+            new OffheapPool(),
+            new CudaKernelPlan.Last());
     collectives = new CollectivePlans(context);
     preMul = new PreMulPlans(context, collectives);
     quantised = new QuantisedPlans(context);

@@ -175,11 +175,23 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     assertFalse(comesEarly(LARGE, /* apart= */ true));
   }
 
+  /** A kernel that lets others in before it is sure to end must itself find room. */
+  @Test
+  void manyBlocksComeEarlyBehindManyOthersOnly() {
+    assertTrue(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false));
+    assertTrue(comesEarly(LARGE));
+    assertFalse(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false));
+  }
+
   private boolean comesEarly(int count) {
     return comesEarly(count, /* apart= */ false);
   }
 
   private boolean comesEarly(int count, boolean apart) {
+    return comesEarly(count, 16, apart);
+  }
+
+  private boolean comesEarly(int count, int blocks, boolean apart) {
     fake.fakeReset();
     WindowWork work =
         new WindowWork(
@@ -191,7 +203,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
             count,
             windows.sends.get(0),
             windows.recvs.get(0),
-            16,
+            blocks,
             0,
             apart);
     plan = communicator.prepare(work);

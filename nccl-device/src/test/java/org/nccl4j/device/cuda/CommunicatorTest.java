@@ -144,15 +144,35 @@ class CommunicatorTest extends AgainstFakeCuda {
 
   /** So that those of four communicators find room, the running ones and the early. */
   @Test
-  void blocksComeEarlyWhereTheyLeaveRoom() {
-    assertTrue(new CudaKernelPlan.Shape(64, 256, 1).comesEarly(132));
-    assertTrue(new CudaKernelPlan.Shape(16, 512, 1).comesEarly(132));
-    assertTrue(new CudaKernelPlan.Shape(32, 512, 2).comesEarly(132));
-    assertFalse(new CudaKernelPlan.Shape(17, 512, 1).comesEarly(132));
-    assertFalse(new CudaKernelPlan.Shape(1, 32, 0).comesEarly(132));
-    assertTrue(new CudaKernelPlan.Shape(4, 512, 1).comesEarly(16), "a MIG instance");
-    assertFalse(new CudaKernelPlan.Shape(5, 512, 1).comesEarly(16), "two kernels in half of it");
-    assertFalse(new CudaKernelPlan.Shape(5, 64, 1).comesEarly(16));
+  void smallKernelsLeaveRoomBesideEachOther() {
+    assertTrue(new CudaKernelPlan.Shape(64, 256, 1).isSmall(132));
+    assertTrue(new CudaKernelPlan.Shape(16, 512, 1).isSmall(132));
+    assertTrue(new CudaKernelPlan.Shape(32, 512, 2).isSmall(132));
+    assertFalse(new CudaKernelPlan.Shape(17, 512, 1).isSmall(132));
+    assertFalse(new CudaKernelPlan.Shape(1, 32, 0).isSmall(132));
+    assertTrue(new CudaKernelPlan.Shape(4, 512, 1).isSmall(16), "a MIG instance");
+    assertFalse(new CudaKernelPlan.Shape(5, 512, 1).isSmall(16), "two kernels in half of it");
+    assertFalse(new CudaKernelPlan.Shape(5, 64, 1).isSmall(16));
+  }
+
+  @Test
+  void kernelsComeEarlyWhereAllHaveRoom() {
+    assertTrue(new CudaKernelPlan.Shape(64, 512, 1).comesEarly(132));
+    assertFalse(new CudaKernelPlan.Shape(64, 512, 1).comesEarly(114));
+    assertTrue(new CudaKernelPlan.Shape(16, 512, 1).comesEarly(114));
+    assertFalse(new CudaKernelPlan.Shape(64, 512, 0).comesEarly(132));
+  }
+
+  @Test
+  void largeKernelsAdmitTheNextWhereTheyMeetTheOtherRanks() {
+    int atOnce = KernelLayout.ADMITS_AT_ONCE;
+    assertEquals(atOnce, new CudaKernelPlan.Shape(16, 512, 1, /* meets= */ true).admits(132));
+    assertEquals(atOnce, new CudaKernelPlan.Shape(16, 512, 1).admits(132));
+    assertEquals(
+        KernelLayout.ADMITS_WHEN_MET,
+        new CudaKernelPlan.Shape(17, 512, 1, /* meets= */ true).admits(132));
+    assertEquals(0, new CudaKernelPlan.Shape(17, 512, 1).admits(132));
+    assertEquals(0, new CudaKernelPlan.Shape(17, 512, 0, /* meets= */ true).admits(132));
   }
 
   @Test
@@ -171,8 +191,8 @@ class CommunicatorTest extends AgainstFakeCuda {
         String shape = fake.fakeRecord();
         String expected =
             switch (blocks) {
-              case 2, 3 -> "+4:2x1x1,";
-              case 8 -> "+4:4x1x1,";
+              case 2, 3 -> "+4:2x1x1+6:1,";
+              case 8 -> "+4:4x1x1+6:1,";
               default -> "10:1+6:1,";
             };
         assertTrue(shape.contains("cuLaunchKernelEx(4,"), shape);

@@ -24,14 +24,17 @@ public class CudaKernelPlan implements CudaPlan {
   private static final int EARLY_START = 6; // ..._PROGRAMMATIC_STREAM_SERIALIZATION
 
   /**
-   * Use programmatic dependent launch only for blocks of at most this many threads, or for grids
-   * that fit on few multiprocessors. The waiting blocks then leave room for the kernels of other
-   * communicators, for which the previous kernel may wait. On a GPU with few multiprocessors a
-   * kernel and the next take no more than half.
+   * A kernel admits the next one's blocks at once only if its own have at most this many threads,
+   * or take few multiprocessors, and the next one is as small. Both then leave room for the kernels
+   * of other communicators, for which the first may wait. On a GPU with few multiprocessors they
+   * take no more than half.
    */
-  private static final int MOST_EARLY_THREADS = 256;
+  private static final int MOST_SMALL_THREADS = 256;
 
-  private static final int MOST_EARLY_PROCESSORS = 16;
+  private static final int MOST_SMALL_PROCESSORS = 16;
+
+  /** GPUs with this many multiprocessors have room for two kernels of any size. */
+  private static final int MANY_PROCESSORS = 128;
 
   private final PlanContext owner;
   private Offheap arguments; // null once it is discarded
@@ -39,6 +42,9 @@ public class CudaKernelPlan implements CudaPlan {
   private final PlanTables.Table table;
   private final long function; // 0: there is nothing to do
   private final int blocks;
+  private final boolean admitsAtOnce;
+  private final boolean isLargeAndEarly;
+  private final int attributes;
   private final long sendBytes;
   private final long recvBytes;
 
@@ -61,18 +67,42 @@ public class CudaKernelPlan implements CudaPlan {
     }
   }
 
+  /** The kernel that a communicator launched last. Of the thread that launches. */
+  public static final class Last {
+    private boolean admitsAtOnce;
+  }
+
   /**
    * Blocks and threads of a launch.
    *
-   * @param together blocks for which a multiprocessor has room at least; 0 for a kernel that does
-   *     not itself wait for the one in front of it
+   * @param together blocks for which a multiprocessor has room at least; 0 for a kernel whose
+   *     blocks do not start before the one in front has ended, nor the next one's before it has
+   * @param meets whether each block learns that those of the other ranks run, before its last wait
    */
-  public record Shape(int blocks, int threads, int together) {
-    public boolean comesEarly(int multiprocessors) {
+  public record Shape(int blocks, int threads, int together, boolean meets) {
+    /** The shape of a kernel whose blocks do not all learn of the others. */
+    public Shape(int blocks, int threads, int together) {
+      this(blocks, threads, together, /* meets= */ false);
+    }
+
+    /** True if its blocks may start beside the kernel in front, if that one is small too. */
+    public boolean isSmall(int multiprocessors) {
       int most = multiprocessors < ConnectionLayout.CHANNELS ? multiprocessors / 4 : blocks;
       return together > 0
           && blocks <= most * together
-          && (threads <= MOST_EARLY_THREADS || blocks <= MOST_EARLY_PROCESSORS * together);
+          && (threads <= MOST_SMALL_THREADS || blocks <= MOST_SMALL_PROCESSORS * together);
+    }
+
+    /** True if its blocks may start beside a kernel in front that is sure to end. */
+    public boolean comesEarly(int multiprocessors) {
+      return isSmall(multiprocessors) || (together > 0 && multiprocessors >= MANY_PROCESSORS);
+    }
+
+    /** When the next kernel's blocks may start: of {@link KernelLayout#FLAGS}. */
+    public int admits(int multiprocessors) {
+      return isSmall(multiprocessors)
+          ? KernelLayout.ADMITS_AT_ONCE
+          : together > 0 && meets ? KernelLayout.ADMITS_WHEN_MET : 0;
     }
   }
 
@@ -106,6 +136,18 @@ public class CudaKernelPlan implements CudaPlan {
     this.blocks = shape.blocks;
     this.sendBytes = needs.sendBytes;
     this.recvBytes = needs.recvBytes;
+    int processors = owner.gpu().multiprocessors();
+    boolean waits =
+        owner.gpu().computeCapability() >= 90
+            && function != 0
+            && owner.kernels().awaitsPredecessor(function);
+    boolean early = waits && shape.comesEarly(processors);
+    int admits = waits ? shape.admits(processors) : 0;
+    this.admitsAtOnce = admits == KernelLayout.ADMITS_AT_ONCE;
+    this.isLargeAndEarly = early && !shape.isSmall(processors);
+    if (admits != 0) {
+      arguments.putInt(KernelLayout.FLAGS, arguments.getInt(KernelLayout.FLAGS) | admits);
+    }
     config.putLong(PARAMETERS, arguments.address());
     config.putInt(0, shape.blocks).putInt(4, 1).putInt(8, 1);
     config.putInt(12, shape.threads).putInt(16, 1).putInt(20, 1);
@@ -113,18 +155,17 @@ public class CudaKernelPlan implements CudaPlan {
       // Fences of these kernels then wait for their own stores only, not for those of kernels that
       // compute beside them.
       config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
-      if (shape.comesEarly(owner.gpu().multiprocessors())
-          && function != 0
-          && owner.kernels().awaitsPredecessor(function)) {
-        config.putInt(add(EARLY_START), 1);
-      }
       int cluster = clusterBlocks(shape.blocks, owner.clusterBlocks());
       if (cluster > 1) {
         int value = add(CLUSTER_DIMENSION);
         config.putInt(value, cluster).putInt(value + 4, 1).putInt(value + 8, 1);
       }
+      if (early) { // the last attribute, which a launch may leave out
+        config.putInt(add(EARLY_START), 1);
+      }
       config.putLong(CONFIG_ATTRIBUTES, config.address() + CONFIG_BYTES);
     }
+    this.attributes = config.getInt(CONFIG_ATTRIBUTE_COUNT);
   }
 
   /** Adds a launch attribute; where its value goes. */
@@ -179,6 +220,11 @@ public class CudaKernelPlan implements CudaPlan {
   public void launch(long send, long recv, GpuStream stream) {
     arguments.bytes().putLong(KernelLayout.SEND, send).putLong(KernelLayout.RECV, recv);
     config.bytes().putLong(CONFIG_STREAM, stream.handle());
+    if (isLargeAndEarly) { // not beside a kernel that may wait for the room that it takes
+      int left = owner.last().admitsAtOnce ? 1 : 0;
+      config.bytes().putInt(CONFIG_ATTRIBUTE_COUNT, attributes - left);
+    }
+    owner.last().admitsAtOnce = admitsAtOnce;
     if (table != null) {
       table.bring(stream);
     }

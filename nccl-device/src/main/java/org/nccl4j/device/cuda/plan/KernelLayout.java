@@ -39,12 +39,18 @@ public final class KernelLayout {
   public static final int SIMPLE_SLOT = 32;
   public static final int USER = 36;
   public static final int SIGNATURE = 40;
-  public static final int ALIKE = 44;
+  public static final int FLAGS = 44;
 
   /** Bits of the last: buffers that lie at the same place of all ranks' windows. */
   public static final int ALIKE_SEND = 1;
 
   public static final int ALIKE_RECV = 2;
+
+  /** When the blocks of the next kernel may start: at this kernel's begin. */
+  public static final int ADMITS_AT_ONCE = 4;
+
+  /** The same: when every block of this kernel has met those of the other ranks. */
+  public static final int ADMITS_WHEN_MET = 8;
 
   /** In the arguments of collectives and of sends and receives alike. */
   public static final int SEND = 48;

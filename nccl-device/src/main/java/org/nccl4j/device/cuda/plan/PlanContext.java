@@ -12,6 +12,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
  * @param planMemory device memory of plans that lives as long as the communicator
  * @param tables of plans that do not fit their kernels' arguments
  * @param offheap blocks outside the heap for plans; of the thread that prepares
+ * @param last the kernel that was launched last
  */
 public record PlanContext(
     Gpu gpu,
@@ -20,7 +21,8 @@ public record PlanContext(
     CommunicatorMemory memory,
     PlanMemory planMemory,
     PlanTables tables,
-    OffheapPool offheap) {
+    OffheapPool offheap,
+    CudaKernelPlan.Last last) {
   /** Blocks of a cluster that the user asked for, or 0. */
   int clusterBlocks() {
     return spec.launching().clusterBlocks();

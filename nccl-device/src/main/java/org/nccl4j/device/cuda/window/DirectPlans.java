@@ -241,7 +241,8 @@ public final class DirectPlans implements AutoCloseable {
         new CudaKernelPlan.Shape(
             Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks)),
             threads(work, bytes),
-            early(work));
+            early(work),
+            meets(work));
     long function = bytes == 0 ? 0 : multicast ? nvls.kernel(work) : kernelOf(work);
     return goesInGroups(work, bytes)
         ? new LinePlan(
@@ -313,6 +314,14 @@ public final class DirectPlans implements AutoCloseable {
     return work.apart() || whole >= LEAST_APART ? 0 : together(work);
   }
 
+  /** True for kernels with a barrier at their begin, or lines from all whom they wait for. */
+  private static boolean meets(WindowWork work) {
+    return switch (work.algorithm()) {
+      case DIRECT_LL, DIRECT_LL128, DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> true;
+      default -> false;
+    };
+  }
+
   private static int threads(WindowWork work, long bytes) {
     if (!work.algorithm().isLines()) {
       return THREADS;
@@ -353,7 +362,7 @@ public final class DirectPlans implements AutoCloseable {
         .putInt(DirectArguments.ROOT, work.root())
         .putInt(DirectArguments.TWO_SHOT, work.algorithm() == Algorithm.DIRECT_TWO_SHOT ? 1 : 0)
         .putInt(KernelLayout.SIGNATURE, work.signature())
-        .putInt(KernelLayout.ALIKE, alike(work));
+        .putInt(KernelLayout.FLAGS, alike(work));
   }
 
   /** Returns the buffers that must lie at the same place of all ranks' windows. */

@@ -53,9 +53,11 @@ public class LayoutTest {
     put("LL_SLOT", "offsetof(nccl4jCommunicator, llSlot)");
     put("LL128_SLOT", "offsetof(nccl4jCommunicator, ll128Slot)");
     put("SIMPLE_SLOT", "offsetof(nccl4jCommunicator, simpleSlot)");
-    fields("nccl4jCommunicator", "", "user", "signature", "alike");
+    fields("nccl4jCommunicator", "", "user", "signature", "flags");
     put("ALIKE_SEND", "ALIKE_SEND");
     put("ALIKE_RECV", "ALIKE_RECV");
+    put("ADMITS_AT_ONCE", "ADMITS_AT_ONCE");
+    put("ADMITS_WHEN_MET", "ADMITS_WHEN_MET");
     put("CALLS", "NCCL4J_CALLS");
     put("MORE_CALLS", "NCCL4J_MORE_CALLS");
     fields(collective, "", "send", "recv", "bytes", "ringRanks", "peerTable", "collective");

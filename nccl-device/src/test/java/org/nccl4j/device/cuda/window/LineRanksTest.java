@@ -33,6 +33,7 @@ class LineRanksTest {
                 "direct_ll.cuh",
                 "direct_group.cuh",
                 "direct_layout.h",
+                "launch.cuh",
                 "direct_group_layout.h",
                 "layout.h")
             .with("direct");

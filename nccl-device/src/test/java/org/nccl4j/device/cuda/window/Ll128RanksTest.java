@@ -33,6 +33,7 @@ class Ll128RanksTest {
                 "direct_ll.cuh",
                 "direct_ll128.cuh",
                 "direct_layout.h",
+                "launch.cuh",
                 "layout.h",
                 "wait.cuh")
             .with("direct")
