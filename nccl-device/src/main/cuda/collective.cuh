@@ -70,7 +70,7 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
                "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();
   admitSuccessor(a.comm);
-  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel, !pat || i >= levels, !pat || i < levels, signature);
+  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, a.firstChannel + channel, !pat || i >= levels, !pat || i < levels, signature);
   if (i == 0) {
     fan.n = entries;
     fan.self = ring || tree || pat ? 0 : rank;
@@ -97,7 +97,7 @@ __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0,
                peer >= 0 && fan.carried[threadIdx.x] != 0);
   __syncthreads();
-  P p(credit, fan, a.comm, channel, a.op, factor, a.comm.signature);
+  P p(credit, fan, a.comm, a.firstChannel + channel, a.op, factor, a.comm.signature);
   schedule<ALGORITHM>(p, a, channel);
   p.finish();
 }
@@ -117,11 +117,11 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
     simple::work<T>(shared, a.op, a.comm.nRanks, factor, threadIdx.x);
   } else if (warp == kWorkerWarps) {
     Touch touch = touchByFactor<T>(a.op);
-    SimplePrimitives p(shared, fan, a.comm, channel, touch.scale, touch.divide);
+    SimplePrimitives p(shared, fan, a.comm, a.firstChannel + channel, touch.scale, touch.divide);
     anySchedule(p, a, channel);
     p.finish();
   } else {
-    simple::post(shared, fan, a.comm, channel, a.comm.signature, lane);
+    simple::post(shared, fan, a.comm, a.firstChannel + channel, a.comm.signature, lane);
   }
 }
 

@@ -139,6 +139,8 @@ typedef struct {
   uint32_t root;
   uint32_t nChannels;
   uint32_t sliceBytes;   // most data of a channel's step
+  uint32_t firstChannel; // the channels' numbers begin with this; all else about them begins with the first's
+  uint32_t pad0;
   nccl4jPeer peers[NCCL4J_INLINE_PEERS];
   uint8_t ringIndex[NCCL4J_CHANNELS];  // this rank's place in each ring
   uint8_t ringPrev[NCCL4J_CHANNELS];

@@ -51,10 +51,11 @@ public final class GpuSettings {
       Setting.flag(
           "NCCL4J_GROUP_FUSE",
           true,
-          "Runs consecutive collectives of a group at the same time, by one kernel, if they use"
-              + " DirectLL, have the same type and do not use each other's results. Then all ranks"
-              + " must have the same collectives in a group. 0: a kernel for each collective. All"
-              + " ranks must have the same value.");
+          "Runs consecutive collectives of a group at the same time, if they do not use each"
+              + " other's results: by one kernel if they use DirectLL and have the same type, each"
+              + " on a part of the channels if they go over connections and are of 512 KiB to 64"
+              + " MiB. Then all ranks must have the same collectives in a group. 0: a kernel on all"
+              + " channels for each collective. All ranks must have the same value.");
 
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
       Setting.number(

@@ -642,6 +642,7 @@ final class CudaKernelCommunicator
       ofPlans.close();
       tables.close();
       copies.close();
+      collectives.close();
       if (direct != null) {
         direct.close();
       }

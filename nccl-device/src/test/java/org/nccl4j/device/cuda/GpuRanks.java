@@ -99,7 +99,7 @@ public final class GpuRanks implements AutoCloseable {
               recvs,
               rings,
               trees(rank),
-              1,
+              n,
               Progress.NONE,
               deadline,
               nvls == null ? null : nvls.get(rank),

@@ -177,14 +177,22 @@ class FusedGroupGpuTest {
     }
   }
 
+  private static final int[] SMALL = {5, 300, 300, 5000, 40_000};
+  private static final int[] LARGE = {5000, 300_000, 1_000_000};
+
   private static List<Call> calls(Random random, int n, int size, DataType only) {
+    return calls(random, n, size, only, SMALL);
+  }
+
+  /** Random calls, each of some count of elements at most. */
+  private static List<Call> calls(Random random, int n, int size, DataType only, int[] counts) {
     List<Call> calls = new ArrayList<>();
     DataType type = DataType.FLOAT32;
     for (int i = 0; i < size; i++) {
       if (random.nextInt(6) == 0) {
         type = DataType.values()[random.nextInt(DataType.values().length)];
       }
-      int bound = new int[] {5, 300, 300, 5000, 40_000}[random.nextInt(5)];
+      int bound = counts[random.nextInt(counts.length)];
       calls.add(Call.random(random, only == null ? type : only, n, bound));
     }
     return calls;
@@ -253,6 +261,26 @@ class FusedGroupGpuTest {
     }
   }
 
+  /** Those over connections have a part of the channels each, and run at the same time. */
+  @Test
+  void groupsOfLargeOnes() throws Exception {
+    System.out.println("seed " + SEED);
+    try (Ranks ranks = gpus(CONFIG)) {
+      ranks.run(
+          (comm, stream) -> {
+            Random random = new Random(SEED);
+            try (DeviceStream other = comm.device().createStream()) {
+              List<DeviceStream> both = List.of(stream, other);
+              for (int time = 0; time < 12; time++) {
+                List<Call> calls = calls(random, comm.nRanks(), 2 + random.nextInt(9), null, LARGE);
+                // Ranks need not have them in as many streams.
+                run(comm, calls, time % 3 == 2 && comm.rank() == 0 ? both : List.of(stream));
+              }
+            }
+          });
+    }
+  }
+
   /** Ranks need not have the operations in the same streams. */
   @Test
   void groupsInSeveralStreams() throws Exception {
@@ -274,10 +302,10 @@ class FusedGroupGpuTest {
   }
 
   /** Each operation adds what the one before has summed: they take effect in their order. */
-  @Test
-  void operationsOfAGroupThatDependOnEachOther() throws Exception {
+  @ParameterizedTest
+  @ValueSource(ints = {1001, 300_001})
+  void operationsOfAGroupThatDependOnEachOther(int count) throws Exception {
     int steps = 12;
-    int count = 1001;
     try (Ranks ranks = gpus(CONFIG)) {
       ranks.run(
           (comm, stream) -> {
@@ -318,15 +346,17 @@ class FusedGroupGpuTest {
   }
 
   /** Groups and single calls by turns, in a graph that is launched several times. */
-  @Test
-  void groupsInGraphs() throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void groupsInGraphs(boolean large) throws Exception {
     System.out.println("seed " + SEED);
+    int[] counts = large ? LARGE : SMALL;
     try (Ranks ranks = gpus(CONFIG)) {
       ranks.run(
           (comm, stream) -> {
             CudaStream cuda = (CudaStream) stream;
             Random random = new Random(SEED);
-            List<Call> calls = calls(random, comm.nRanks(), 30, null);
+            List<Call> calls = calls(random, comm.nRanks(), 30, null, counts);
             try (DeviceMemory memory = comm.device().allocate(bytes(calls, comm.nRanks()))) {
               List<Place> places = places(comm, memory, calls);
               cuda.beginCapture();

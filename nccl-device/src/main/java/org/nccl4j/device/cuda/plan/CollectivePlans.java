@@ -15,7 +15,7 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /** Turns collectives into kernels with arguments. */
-public final class CollectivePlans {
+public final class CollectivePlans implements AutoCloseable {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
   private static final int SIMPLE_THREADS = 576; // kSimpleThreads
   private static final int FLAGGED_THREADS = 512; // kLLThreads
@@ -25,33 +25,97 @@ public final class CollectivePlans {
   private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
+  private final ChannelGroup group;
 
   public CollectivePlans(PlanContext context) {
     this.context = context;
     this.spec = context.spec();
     this.memory = context.memory();
+    this.group = new ChannelGroup(context, new PartKernels());
+  }
+
+  @Override
+  public void close() {
+    group.close();
   }
 
   public CudaKernelPlan prepare(CollectiveWork work) {
     check(work);
-    long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
-    int slice = sliceBytes(work);
-    int channels =
-        Math.min(
-            CHANNELS, work.nChannels() > 0 ? work.nChannels() : work.limit(channels(work, bytes)));
+    int channels = channels(work);
+    Offheap arguments = arguments(work, 0, channels);
+    if (memory.hasOneRing()) {
+      DynamicRingRounds.of(work, bytes(work), channels, sliceBytes(work), spec.nRanks())
+          .ifPresent(rounds -> rounds.put(arguments, memory.claims()));
+    }
+    return new CollectivePlan(
+        context,
+        arguments,
+        function(work),
+        new CudaKernelPlan.Shape(channels, threads(work, channels), 1),
+        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes(work)),
+        work,
+        ChannelGroup.takes(work, spec.nRanks(), spec.localRanks()) ? group : null);
+  }
+
+  /**
+   * Kernels on some of the channels. They do not start early, nor do those behind them: as many
+   * blocks as run at the same time on other channels would wait beside each.
+   */
+  private final class PartKernels implements ChannelGroup.Kernels {
+    @Override
+    public int channels(CollectiveWork work) {
+      return CollectivePlans.this.channels(work);
+    }
+
+    @Override
+    public CudaKernelPlan kernel(CollectiveWork work, int first, int channels) {
+      return new CudaKernelPlan(
+          context,
+          arguments(work, first, channels),
+          function(work),
+          new CudaKernelPlan.Shape(channels, threads(work, channels), 0),
+          CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes(work)));
+    }
+  }
+
+  private static long bytes(CollectiveWork work) {
+    return Math.multiplyExact(work.count(), (long) work.type().bytes());
+  }
+
+  private int channels(CollectiveWork work) {
+    int wanted = work.nChannels() > 0 ? work.nChannels() : work.limit(channels(work, bytes(work)));
+    return Math.min(CHANNELS, wanted);
+  }
+
+  private long function(CollectiveWork work) {
+    return work.count() == 0
+        ? 0
+        : context
+            .kernels()
+            .collective(work.operation(), work.type(), work.algorithm(), work.protocol());
+  }
+
+  private int threads(CollectiveWork work, int channels) {
+    long share = Math.min(sliceBytes(work), (bytes(work) + channels - 1) / channels);
+    return threads(work.protocol(), share);
+  }
+
+  /** The arguments of a collective on some channels. */
+  private Offheap arguments(CollectiveWork work, int first, int channels) {
     Offheap arguments = context.offheap().take(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments
-        .putLong(KernelLayout.BYTES, bytes)
-        .putLong(KernelLayout.RING_RANKS, memory.ringRanks())
+        .putLong(KernelLayout.BYTES, bytes(work))
+        .putLong(KernelLayout.RING_RANKS, memory.ringRanks(first))
         .putInt(KernelLayout.COLLECTIVE, work.operation().ordinal())
         .putInt(KernelLayout.ALGORITHM, work.algorithm().ordinal())
         .putInt(KernelLayout.OPERATOR, work.op().ordinal())
         .putInt(KernelLayout.ROOT, work.root())
         .putInt(KernelLayout.N_CHANNELS, channels)
-        .putInt(KernelLayout.SLICE_BYTES, slice)
+        .putInt(KernelLayout.SLICE_BYTES, sliceBytes(work))
+        .putInt(KernelLayout.FIRST_CHANNEL, first)
         .putInt(KernelLayout.SIGNATURE, work.signature());
-    putTopology(arguments.bytes());
+    putTopology(arguments.bytes(), first);
     if (spec.nRanks() > KernelLayout.INLINE_PEERS) {
       arguments.putLong(KernelLayout.PEER_TABLE, memory.peerTable());
     } else {
@@ -60,21 +124,7 @@ public final class CollectivePlans {
             arguments.bytes(), KernelLayout.PEERS + peer * KernelLayout.PEER_BYTES, peer);
       }
     }
-    if (memory.hasOneRing()) {
-      DynamicRingRounds.of(work, bytes, channels, slice, spec.nRanks())
-          .ifPresent(rounds -> rounds.put(arguments, memory.claims()));
-    }
-    long share = Math.min(slice, (bytes + channels - 1) / channels);
-    return new CudaKernelPlan(
-        context,
-        arguments,
-        bytes == 0
-            ? 0
-            : context
-                .kernels()
-                .collective(work.operation(), work.type(), work.algorithm(), work.protocol()),
-        new CudaKernelPlan.Shape(channels, threads(work.protocol(), share), 1),
-        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
+    return arguments;
   }
 
   private void check(CollectiveWork work) {
@@ -181,16 +231,17 @@ public final class CollectivePlans {
         : (int) Math.max(2, Math.min(FLAGGED_THREADS / 32, warps)) * 32;
   }
 
-  private void putTopology(ByteBuffer arguments) {
+  /** Puts the places in rings and trees of the channels from a first on. */
+  private void putTopology(ByteBuffer arguments, int first) {
     int n = spec.nRanks();
     for (int channel = 0; channel < CHANNELS; channel++) {
-      int[] ring = memory.ring(channel);
+      int[] ring = memory.ring(first + channel);
       int index = indexOf(ring, spec.rank());
       arguments.put(KernelLayout.RING_INDEX + channel, (byte) index);
       arguments.put(KernelLayout.RING_PREV + channel, (byte) ring[(index + n - 1) % n]);
       arguments.put(KernelLayout.RING_NEXT + channel, (byte) ring[(index + 1) % n]);
       if (!spec.trees().isEmpty()) {
-        Tree tree = spec.trees().get(channel % spec.trees().size());
+        Tree tree = spec.trees().get((first + channel) % spec.trees().size());
         arguments.put(KernelLayout.TREE_UP + channel, rankOrNone(tree.up()));
         arguments.put(KernelLayout.TREE_DOWN0 + channel, down(tree, 0));
         arguments.put(KernelLayout.TREE_DOWN1 + channel, down(tree, 1));

@@ -119,8 +119,9 @@ public final class CommunicatorMemory implements AutoCloseable {
     return spec.ring().stream().allMatch(ring -> Arrays.equals(ring, ring(0)));
   }
 
-  long ringRanks() {
-    return cell == null ? 0 : cell.address();
+  /** Returns the address of the ranks of the rings of channels, from a first on. */
+  long ringRanks(int first) {
+    return cell == null ? 0 : cell.address() + (long) first * spec.nRanks();
   }
 
   long peerTable() {

@@ -66,19 +66,20 @@ public final class KernelLayout {
   public static final int ROOT = 100;
   public static final int N_CHANNELS = 104;
   public static final int SLICE_BYTES = 108;
-  public static final int RING_INDEX = 1392;
-  public static final int RING_PREV = 1456;
-  public static final int RING_NEXT = 1520;
-  public static final int TREE_UP = 1584;
-  public static final int TREE_DOWN0 = 1648;
-  public static final int TREE_DOWN1 = 1712;
-  public static final int CLAIMS = 1776;
-  public static final int WHOLE_ROUNDS = 1784;
-  public static final int SMALL_SLICES = 1788;
-  public static final int PEERS = 112;
-  public static final int SCALAR = 1792;
-  public static final int SCALAR_ADDRESS = 1800;
-  public static final int COLLECTIVE_BYTES = 1808;
+  public static final int FIRST_CHANNEL = 112;
+  public static final int RING_INDEX = 1400;
+  public static final int RING_PREV = 1464;
+  public static final int RING_NEXT = 1528;
+  public static final int TREE_UP = 1592;
+  public static final int TREE_DOWN0 = 1656;
+  public static final int TREE_DOWN1 = 1720;
+  public static final int CLAIMS = 1784;
+  public static final int WHOLE_ROUNDS = 1792;
+  public static final int SMALL_SLICES = 1796;
+  public static final int PEERS = 120;
+  public static final int SCALAR = 1800;
+  public static final int SCALAR_ADDRESS = 1808;
+  public static final int COLLECTIVE_BYTES = 1816;
 
   /** The operator of pre-multiplied sums, after those of RedOp. */
   public static final int PREMUL = 5;

@@ -61,7 +61,8 @@ public class LayoutTest {
     put("CALLS", "NCCL4J_CALLS");
     put("MORE_CALLS", "NCCL4J_MORE_CALLS");
     fields(collective, "", "send", "recv", "bytes", "ringRanks", "peerTable", "collective");
-    fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "peers");
+    fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "firstChannel");
+    fields(collective, "", "peers");
     put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
     fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown0");
     fields(collective, "", "treeDown1", "claims", "wholeRounds", "smallSlices");
