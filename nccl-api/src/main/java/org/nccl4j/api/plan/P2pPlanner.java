@@ -7,6 +7,7 @@ import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -41,6 +42,11 @@ final class P2pPlanner {
   /** Plans of groups of sends and receives. */
   private final Map<List<P2pTask>, KernelPlan> groups = new LastUsedPlans<>(MOST_GROUPS);
 
+  /** The group that was planned last, and its plan, which is the last used of all. */
+  private final List<P2pTask> last = new ArrayList<>();
+
+  private KernelPlan lastPlan;
+
   P2pPlanner(
       KernelCommunicator kernels,
       int rank,
@@ -62,14 +68,35 @@ final class P2pPlanner {
   }
 
   /** The plan of sends and receives that progress together, each with its own buffer. */
+  @HotPath
   KernelPlan plan(List<P2pTask> tasks) {
-    KernelPlan known = groups.get(tasks);
-    if (known != null) {
-      return known;
+    return isLast(tasks) ? lastPlan : find(tasks);
+  }
+
+  /** True if these are the objects that were planned last: callers keep them for later groups. */
+  @HotPath
+  @SuppressWarnings("ReferenceEquality")
+  private boolean isLast(List<P2pTask> tasks) {
+    int n = tasks.size();
+    boolean same = n == last.size() && n > 0;
+    for (int t = 0; t < n && same; t++) {
+      same = tasks.get(t) == last.get(t);
     }
-    KernelPlan made = make(tasks);
-    groups.put(new ArrayList<>(tasks), made); // two of these compare without an iterator
-    return made;
+    return same;
+  }
+
+  private KernelPlan find(List<P2pTask> tasks) {
+    KernelPlan plan = groups.get(tasks);
+    if (plan == null) {
+      plan = make(tasks);
+      groups.put(new ArrayList<>(tasks), plan); // two of these compare without an iterator
+    }
+    lastPlan = plan;
+    last.clear();
+    for (int t = 0; t < tasks.size(); t++) { // unlike addAll, this allocates nothing
+      last.add(tasks.get(t));
+    }
+    return plan;
   }
 
   private KernelPlan make(List<P2pTask> tasks) {

@@ -2,6 +2,8 @@ package org.nccl4j.api.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
@@ -58,6 +60,34 @@ class P2pPlannerTest {
       int others = works.stream().filter(w -> w.peer() != 0).mapToInt(P2pWork::mostChannels).sum();
       assertTrue(own + others > 12 && own + others <= 24, nRanks + " ranks: " + works);
     }
+  }
+
+  private static List<P2pTask> exchange(int bytes) {
+    return List.of(
+        new P2pTask(true, 1, null, bytes, null), new P2pTask(false, 1, null, bytes, null));
+  }
+
+  /** A group's plan is found by the group's tasks or by equal ones, until it has been discarded. */
+  @Test
+  void groupsHaveTheirPlansUntilManyOthersHaveComeSince() {
+    FakeKernels kernels = new FakeKernels();
+    var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
+    CtaLimits limits = new CtaLimits(1, 64, 64);
+    P2pPlanner planner = new P2pPlanner(kernels, 0, 2, costs, AlgorithmFilter.ALL, limits);
+    List<P2pTask> first = exchange(8);
+    FakeKernels.Plan made = (FakeKernels.Plan) planner.plan(first);
+    assertSame(made, planner.plan(first));
+    assertSame(made, planner.plan(exchange(8)));
+    assertNotSame(made, planner.plan(first.subList(0, 1)));
+    assertSame(made, planner.plan(first));
+    for (int bytes = 9; bytes < 1000 && made.discards() == 0; bytes++) {
+      planner.plan(exchange(bytes));
+    }
+    assertEquals(1, made.discards());
+    FakeKernels.Plan again = (FakeKernels.Plan) planner.plan(first);
+    assertNotSame(made, again);
+    assertSame(again, planner.plan(first));
+    assertEquals(0, again.discards());
   }
 
   @Test
