@@ -28,7 +28,7 @@ final class DeviceBatch implements Runnable {
       if (one >= 0) {
         queue.launchOneOf(tasks, one);
       } else if (!tasks.isEmpty()) {
-        queue.launch(tasks);
+        queue.launch(tasks, tasks.size());
       }
     }
   }
@@ -146,7 +146,8 @@ final class DeviceBatch implements Runnable {
     Throwable failure = null;
     for (int s = 0; s < used; s++) {
       try {
-        shares.get(s).queue.launch(shares.get(s).tasks);
+        List<Task> tasks = shares.get(s).tasks;
+        shares.get(s).queue.launch(tasks, tasks.size());
       } catch (RuntimeException | Error e) {
         failure = with(failure, e);
       }

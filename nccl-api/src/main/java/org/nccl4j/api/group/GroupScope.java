@@ -304,6 +304,12 @@ public final class GroupScope {
     return mine != null && mine.depth > 0 ? mine : null;
   }
 
+  /** True if the group has a lease of a stream already, which lasts until the group's end. */
+  @HotPath
+  boolean leases(DeviceStream stream) {
+    return batch.leases(stream);
+  }
+
   /** An operation that is launched at its end, to be set by the caller. */
   @HotPath
   Task next() {

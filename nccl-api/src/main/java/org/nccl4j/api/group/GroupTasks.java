@@ -40,6 +40,15 @@ final class GroupTasks {
   private int nTasks;
   private int nParts;
 
+  /** True if all operations are of one rank on one communicator: then there are no parts. */
+  private boolean isOfOne;
+
+  /** True if the operation that was added last has a stream, and so a lease of it or another's. */
+  @HotPath
+  boolean leases(DeviceStream stream) {
+    return nTasks > 0 && tasks.get(nTasks - 1).stream() == stream;
+  }
+
   /** One more operation, to be set by the caller. */
   @HotPath
   Task next() {
@@ -73,7 +82,15 @@ final class GroupTasks {
   }
 
   /** Divides the operations among parts, in the order of their first calls. */
+  @HotPath
   void divide() {
+    isOfOne = !isOfSeveral();
+    if (!isOfOne) {
+      divideAmongParts();
+    }
+  }
+
+  private void divideAmongParts() {
     for (int t = 0; t < nTasks; t++) {
       Task task = tasks.get(t);
       part(task.queue().order()).add(task);
@@ -121,7 +138,8 @@ final class GroupTasks {
     }
   }
 
-  /** True if the operations are of several ranks. */
+  /** True if the operations are of several ranks or communicators. */
+  @HotPath
   private boolean isOfSeveral() {
     for (int t = 1; t < nTasks; t++) {
       if (tasks.get(t).queue() != tasks.get(0).queue()) {
@@ -135,9 +153,17 @@ final class GroupTasks {
    * Launches the operations, which are divided; throws the first error with the others, after
    * everything that can be launched has been.
    */
+  @HotPath
   void launch() {
-    boolean several = isOfSeveral();
-    boolean large = several && nTasks >= LARGE;
+    if (!isOfOne) {
+      launchSeveral();
+    } else if (nTasks > 0) {
+      tasks.get(0).queue().launch(tasks, nTasks);
+    }
+  }
+
+  private void launchSeveral() {
+    boolean large = nTasks >= LARGE;
     if (large) {
       growStreams(true);
     }
@@ -145,9 +171,7 @@ final class GroupTasks {
     if (large) {
       growStreams(false);
     }
-    if (several) {
-      startStreams();
-    }
+    startStreams();
     DeviceBatch.rethrow(failure);
   }
 

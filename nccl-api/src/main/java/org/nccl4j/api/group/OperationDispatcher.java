@@ -328,8 +328,9 @@ public final class OperationDispatcher {
       check(shape, send, recv, count, stream);
       DeviceMemory from = check.send(shape, send, count);
       DeviceMemory to = check.recv(shape, recv, count);
-      Task.lease(from, to, null, stream);
-      group.next().set(this, shape, null).on(from, to, count, stream);
+      boolean leases = !group.leases(stream);
+      Task.lease(from, to, null, leases ? stream : null);
+      group.next().set(this, shape, null).on(from, to, count, stream).leasing(leases);
     } catch (RuntimeException | Error e) {
       group.fail(e);
       throw e;
@@ -374,9 +375,10 @@ public final class OperationDispatcher {
       }
       DeviceMemory from = check.send(shape, send, count);
       DeviceMemory to = check.recv(shape, recv, count);
-      Task.lease(from, to, operator.memory(), stream);
+      boolean leases = group == null || !group.leases(stream);
+      Task.lease(from, to, operator.memory(), leases ? stream : null);
       Task task = group == null ? new Task() : group.next();
-      task.set(this, shape, operator).on(from, to, count, stream);
+      task.set(this, shape, operator).on(from, to, count, stream).leasing(leases);
       if (group == null) {
         launchAlone(task);
       }
@@ -390,7 +392,7 @@ public final class OperationDispatcher {
 
   private void launchAlone(Task task) {
     try {
-      launch(List.of(task));
+      launch(List.of(task), 1);
     } finally {
       task.clear();
     }
@@ -631,18 +633,22 @@ public final class OperationDispatcher {
     return isQuantised(shape) ? plain + quantised.explain(planner, operation, count, type) : plain;
   }
 
-  /** Launches a group's operations of this rank: collectives first, then sends and receives. */
-  void launch(List<Task> tasks) {
+  /**
+   * Launches a group's operations of this rank: collectives first, then sends and receives.
+   *
+   * @param n the first so many tasks are the group's
+   */
+  void launch(List<Task> tasks, int n) {
     launcher.enter();
     try {
-      for (int t = 0; t < tasks.size(); t++) {
+      for (int t = 0; t < n; t++) {
         if (!tasks.get(t).isSingle()) {
           collectives.add(tasks.get(t));
         }
       }
       launchCollectives();
-      if (collectives.size() < tasks.size()) {
-        launchTogether(tasks);
+      if (collectives.size() < n) {
+        launchTogether(tasks, n);
       }
     } finally {
       collectives.clear();
@@ -751,15 +757,15 @@ public final class OperationDispatcher {
   }
 
   /** Sends and receives of several streams run in the first; the others wait before and after. */
-  private void launchTogether(List<Task> tasks) {
+  private void launchTogether(List<Task> tasks, int n) {
     Task one = null;
-    int n = 0;
+    int nSingles = 0;
     Set<DeviceStream> others = Set.of();
-    for (int t = 0; t < tasks.size(); t++) {
+    for (int t = 0; t < n; t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
         one = one == null ? task : one;
-        put(n++, task);
+        put(nSingles++, task);
         if (task.stream() != one.stream()) {
           others = others.isEmpty() ? new LinkedHashSet<>() : others;
           others.add(task.stream());
@@ -772,7 +778,7 @@ public final class OperationDispatcher {
     }
     launcher.launchOther(
         planner.plan(singles.works()), null, null, first, one.shape(), one.count());
-    for (int t = 0; t < tasks.size(); t++) {
+    for (int t = 0; t < n; t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
         if (task.count() > 0) {

@@ -24,10 +24,14 @@ final class Task {
   private long count;
   private DeviceStream stream;
 
+  /** True if it has a lease of its stream; else the operation before it has one. */
+  private boolean leasesStream;
+
   /**
    * Begins the leases of an operation that waits for its group's end, which {@link #clear} ends.
    *
    * @param scalar of the operator; null where it has none
+   * @param stream null where the operation before it has a lease of its stream
    * @throws InvalidUsageException if something is closed; then there is no lease
    */
   @HotPath
@@ -37,7 +41,9 @@ final class Task {
     try {
       Leases.begin(scalar, null);
       try {
-        Leases.begin(stream);
+        if (stream != null) {
+          Leases.begin(stream);
+        }
       } catch (InvalidUsageException e) {
         Leases.end(scalar, null);
         throw e;
@@ -72,14 +78,24 @@ final class Task {
     return this;
   }
 
+  /** Notes that the lease of its stream is its own to end, or that of the operation before it. */
+  @HotPath
+  Task leasing(boolean itsStream) {
+    leasesStream = itsStream;
+    return this;
+  }
+
   /** Keeps nothing of the operation. */
+  @HotPath
   void clear() {
     Leases.end(send, recv);
-    Leases.end(operator == null ? null : operator.memory(), null);
-    if (stream != null) {
+    if (operator != null) {
+      Leases.end(operator.memory(), null);
+    }
+    if (leasesStream) {
       Leases.of(stream).end();
     }
-    set(null, 0, null).on(null, null, 0, null);
+    set(null, 0, null).on(null, null, 0, null).leasing(false);
   }
 
   OperationDispatcher queue() {

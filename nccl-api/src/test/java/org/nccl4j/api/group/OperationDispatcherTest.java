@@ -2,6 +2,7 @@ package org.nccl4j.api.group;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -44,6 +45,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
@@ -502,9 +504,9 @@ class OperationDispatcherTest {
         LongStream.of(1, 2, Long.MAX_VALUE)
             .mapToObj(count -> new Task().set(calls, shape, null).on(send, recv, count, stream))
             .toList();
-    assertThrows(InvalidArgumentException.class, () -> calls.launch(tasks));
+    assertThrows(InvalidArgumentException.class, () -> calls.launch(tasks, 3));
     assertEquals(0, kernels.groupLaunch().size());
-    calls.launch(tasks.subList(0, 2));
+    calls.launch(tasks, 2);
     assertEquals(List.of(List.of(1L, 2L)), countsOfGroups());
   }
 
@@ -519,6 +521,76 @@ class OperationDispatcherTest {
     }
     assertEquals(1, kernels.plans.size());
     assertEquals(3, kernels.launches.size());
+  }
+
+  private void exchange(DeviceMemory from, DeviceMemory to, long count, DeviceStream on) {
+    GroupScope.run(
+        () -> {
+          calls.call(shape(Operation.SEND, RedOp.SUM, 1), from, null, count, on);
+          calls.call(shape(Operation.RECV, RedOp.SUM, 3), null, to, count, on);
+        });
+  }
+
+  private FakeKernels.Launch launched() {
+    return kernels.launches.get(kernels.launches.size() - 1);
+  }
+
+  /** A group like the one before it has its plan; a group that differs in anything has another. */
+  @Test
+  void aGroupThatDiffersFromTheLastHasItsOwnPlanAndStream() {
+    exchange(send, recv, 4, stream);
+    FakeKernels.Plan first = kernels.last();
+    exchange(send, recv, 4, stream);
+    assertSame(first, launched().plan());
+    exchange(send, recv, 5, stream);
+    assertEquals(20, launched().plan().messages().get(1).bytes());
+    exchange(recv, send, 4, stream);
+    assertSame(recv, launched().plan().messages().get(0).buffer());
+    GroupScope.run(() -> call(Operation.SEND, 1, 4));
+    assertEquals(1, launched().plan().messages().size());
+    try (DeviceStream other = device.createStream()) {
+      exchange(send, recv, 4, other);
+      assertSame(other, launched().stream());
+    }
+    assertSame(first, launched().plan());
+    assertEquals(4, kernels.plans.size());
+  }
+
+  /** The memory of a group that comes again may have been freed, and allocated anew, meanwhile. */
+  @Test
+  void aGroupThatComesAgainWithOtherMemoryIsPlannedAnew() {
+    DeviceMemory freed = device.allocate(64);
+    exchange(freed, recv, 4, stream);
+    exchange(freed, recv, 4, stream);
+    stream.synchronize();
+    freed.close();
+    assertThrows(InvalidUsageException.class, () -> exchange(freed, recv, 4, stream));
+    assertEquals(2, kernels.launches.size());
+    try (DeviceMemory anew = device.allocate(64)) {
+      exchange(anew, recv, 4, stream);
+      assertSame(anew, launched().plan().messages().get(0).buffer());
+    }
+  }
+
+  /** Calls that follow each other in a stream share a lease of it. */
+  @Test
+  void streamsAreHeldUntilTheGroupsEnd() {
+    long sum = shape(Operation.ALL_REDUCE, RedOp.SUM, 0);
+    List<DeviceStream> streams = List.of(device.createStream(), device.createStream());
+    for (boolean closes : new boolean[] {false, true}) {
+      GroupScope.run(
+          () -> {
+            for (int call : new int[] {0, 0, 1, 1, 0}) {
+              calls.call(sum, send, recv, 4, streams.get(call));
+            }
+            if (closes) {
+              streams.forEach(DeviceStream::close);
+            }
+            streams.forEach(each -> assertFalse(Leases.of(each).isOver(), "held by the group"));
+          });
+    }
+    assertEquals(10, kernels.launches.size());
+    streams.forEach(each -> assertTrue(Leases.of(each).isOver()));
   }
 
   @Test
