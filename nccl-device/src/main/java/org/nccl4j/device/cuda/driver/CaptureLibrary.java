@@ -38,9 +38,16 @@ public final class CaptureLibrary {
         CUDA.cuEventRecordWithFlags(event, stream, EXTERNAL), "cuEventRecordWithFlags", place);
   }
 
-  /** The number of the capture that a stream is in; 0 if it is in none. */
+  /**
+   * The number of the capture that a stream is in; 0 if it is in none. Of a stream that is in none,
+   * as most are, it asks no more: jnr-ffi allocates for a call with more than six arguments.
+   */
   @HotPath
   public static long capture(long stream, Offheap scratch, Object place) {
+    return CudaLibrary.isCapturing(stream, scratch, place) ? number(stream, scratch, place) : 0;
+  }
+
+  private static long number(long stream, Offheap scratch, Object place) {
     long status = scratch.address() + STATUS;
     CudaResult.check(
         CUDA.cuStreamGetCaptureInfo_v2(stream, status, scratch.address(), 0, 0, 0, 0),

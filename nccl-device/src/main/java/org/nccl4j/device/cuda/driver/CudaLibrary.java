@@ -291,7 +291,16 @@ public final class CudaLibrary {
 
   @HotPath
   public static boolean isCapturing(long stream, Object place) {
-    Offheap out = ANSWER.get();
+    return isCapturing(stream, ANSWER.get(), place);
+  }
+
+  /**
+   * Asks without looking for the thread's own memory for answers.
+   *
+   * @param out 4 bytes that no other thread uses at the same time
+   */
+  @HotPath
+  static boolean isCapturing(long stream, Offheap out, Object place) {
     CudaResult.check(CUDA.cuStreamIsCapturing(stream, out.address()), "cuStreamIsCapturing", place);
     return out.getInt(0) != 0;
   }
