@@ -51,7 +51,7 @@ final class LaunchTimes {
     long event = CudaLibrary.createEvent(false, gpu);
     line("cuEventRecord", () -> CudaLibrary.recordEvent(event, stream, gpu));
     line("cuStreamIsCapturing", () -> CudaLibrary.mayBeCapturing(stream, gpu));
-    line("cuStreamGetCaptureInfo", () -> CaptureLibrary.capture(stream, scratch, gpu));
+    line("the query of a launch for a capture", () -> CaptureLibrary.capture(stream, scratch, gpu));
     long from = memory.address();
     long to = from + COPY_BYTES;
     line(
