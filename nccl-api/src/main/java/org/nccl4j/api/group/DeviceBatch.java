@@ -10,7 +10,7 @@ import org.nccl4j.device.DeviceStream;
  * Reused for later groups, like {@link Task}s.
  */
 final class DeviceBatch implements Runnable {
-  private final List<Share> shares = new ArrayList<>(1);
+  private final List<Share> shares = new ArrayList<>(List.of(new Share())); // the first ahead
   private int used;
   private Object order;
 

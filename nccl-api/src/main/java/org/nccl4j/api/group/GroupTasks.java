@@ -36,7 +36,12 @@ final class GroupTasks {
   private static final int LARGE = 100;
 
   private final List<Task> tasks = new ArrayList<>();
-  private final List<DeviceBatch> parts = new ArrayList<>();
+
+  /**
+   * The first is made ahead, so that a warm program's first group of several ranks loads no class.
+   */
+  private final List<DeviceBatch> parts = new ArrayList<>(List.of(new DeviceBatch()));
+
   private int nTasks;
   private int nParts;
 
