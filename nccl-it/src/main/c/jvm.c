@@ -225,8 +225,9 @@ static void end_thread(struct start* start) {
   sem_destroy(&start->created);
 }
 
-// A class whose methods are compiled after a tenth of the calls that others are.
-#define OFTEN(class) "-XX:CompileCommand=CompileThresholdScaling,org.nccl4j." class "::*,0.1"
+// Methods that are compiled after a part of the calls that others are.
+#define SCALED(methods, part) "-XX:CompileCommand=CompileThresholdScaling,org.nccl4j." methods "," part
+#define OFTEN(class) SCALED(class "::*", "0.1")
 
 static bool start_jvm(const char* root, struct start* start) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
@@ -275,6 +276,9 @@ static bool start_jvm(const char* root, struct start* start) {
       {OFTEN("device.cuda.CudaKernelCommunicator"), NULL},
       {OFTEN("device.cuda.plan.CudaKernelPlan"), NULL},
       {OFTEN("device.cuda.driver.DriverLibrary"), NULL},
+      // What a launch does every 50 ms: a few times during the warm-up.
+      {SCALED("device.cuda.stream.LaunchEvents::*", "0.01"), NULL},
+      {SCALED("device.cuda.driver.CudaLibrary::mayBeCapturing", "0.01"), NULL},
       {"-XX:-UsePerfData", NULL},
       {"-Xlog:disable", NULL}};
   int n = 0;

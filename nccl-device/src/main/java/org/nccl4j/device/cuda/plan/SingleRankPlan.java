@@ -17,7 +17,7 @@ record SingleRankPlan(CudaPlan copy) implements CudaPlan {
   @Override
   @HotPath
   public boolean isEmpty(DeviceMemory send, DeviceMemory recv) {
-    return copy.isEmpty() || send.address() == recv.address();
+    return copy.isEmpty(send, recv) || send.address() == recv.address();
   }
 
   @Override

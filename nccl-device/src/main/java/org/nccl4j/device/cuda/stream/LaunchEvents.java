@@ -39,13 +39,20 @@ public final class LaunchEvents implements AutoCloseable {
   private boolean closed;
 
   /**
-   * Marks of a communicator.
+   * Marks of a communicator. Makes their events, so that no launch has to.
    *
    * @param failed whether it has: kernels then end without having done what they should
    */
   public LaunchEvents(Gpu gpu, BooleanSupplier failed) {
     this.gpu = gpu;
     this.failed = failed;
+    gpu.context().run(this::makeEvents);
+  }
+
+  private void makeEvents() {
+    for (int at = 0; at < MARKS; at++) {
+      events[at] = CudaLibrary.createEvent(false, gpu);
+    }
   }
 
   /**
@@ -171,9 +178,6 @@ public final class LaunchEvents implements AutoCloseable {
       return false;
     }
     int at = place(begun);
-    if (events[at] == 0) {
-      events[at] = CudaLibrary.createEvent(false, gpu);
-    }
     CudaLibrary.recordEvent(events[at], stream.handle(), gpu);
     if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false;
