@@ -91,9 +91,7 @@ final class MappedMemories {
               + setup.name(),
           "deregister windows, or set NCCL_WIN_STRIDE to more bytes on all ranks");
     }
-    // Looked at before the last exchange: no rank has ended its registration, and so none has begun
-    // an operation after it that would make multicast.
-    boolean covers = covering.isMade();
+    boolean covers = RegistrationMessage.allHaveMulticast(all);
     try {
       List<DeviceMemory> views = mapper.map(this::range, offset, own, offer, all);
       Multicast.Cover cover = covers ? covering.of(own, views, () -> unmap(views, offset)) : null;

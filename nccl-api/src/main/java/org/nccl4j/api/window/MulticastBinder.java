@@ -28,7 +28,7 @@ final class MulticastBinder {
     return possible && !warned;
   }
 
-  /** True if the memory of a window that is being registered is covered with the registration. */
+  /** True if this rank knows that all ranks can cover memory. */
   boolean isMade() {
     return possible && setup.multicast().isMade();
   }

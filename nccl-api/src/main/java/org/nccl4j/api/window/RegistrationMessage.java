@@ -26,6 +26,8 @@ import org.nccl4j.device.ReceivedError;
  * @param stride of the rank's flat range
  * @param mailbox where the rank receives file descriptors, or a fabric handle; see {@link
  *     HandleOffer}; else ""
+ * @param multicast whether the rank knows that all ranks have made NVLS, which reaches windows by
+ *     multicast; once true it stays so
  * @param givenUp numbers of windows that the rank has released
  * @param sent number of messages of puts and signals to each rank; empty if there are none
  */
@@ -39,6 +41,7 @@ record RegistrationMessage(
     long bytes,
     long stride,
     String mailbox,
+    boolean multicast,
     List<Long> givenUp,
     List<Long> sent) {
   /** The steps. */
@@ -63,7 +66,8 @@ record RegistrationMessage(
 
   /** A step whose message has only its outcome. */
   static RegistrationMessage outcome(Step step, long window, NcclException error) {
-    return new RegistrationMessage(step, error, window, 0, 0, 0, 0, 0, "", List.of(), List.of());
+    return new RegistrationMessage(
+        step, error, window, 0, 0, 0, 0, 0, "", false, List.of(), List.of());
   }
 
   /** The same with what the rank has sent. */
@@ -78,8 +82,17 @@ record RegistrationMessage(
         bytes,
         stride,
         mailbox,
+        multicast,
         givenUp,
         messages);
+  }
+
+  /**
+   * True if the window of a registration is reached by multicast: if all ranks have made NVLS. A
+   * rank alone may know that before another one does.
+   */
+  static boolean allHaveMulticast(List<RegistrationMessage> all) {
+    return all.stream().allMatch(RegistrationMessage::multicast);
   }
 
   byte[] toBytes() {
@@ -95,6 +108,7 @@ record RegistrationMessage(
         out.writeLong(value);
       }
       out.writeUTF(mailbox);
+      out.writeBoolean(multicast);
       write(out, givenUp);
       write(out, sent);
     } catch (IOException e) {
@@ -134,6 +148,7 @@ record RegistrationMessage(
           in.readLong(),
           in.readLong(),
           in.readUTF(),
+          in.readBoolean(),
           numbers(in),
           numbers(in));
     } catch (IOException | ArrayIndexOutOfBoundsException e) {

@@ -9,8 +9,8 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 /** Makes all ranks' memory reached by one access. Any thread. */
 public interface WindowMulticast {
   /**
-   * True if access can be made: at the same registration, the same on all ranks. Before that it may
-   * be made later, by {@link WindowRegistry#cover}.
+   * True if this rank knows that all ranks can make access, which another rank may not know yet. A
+   * registration makes access if all ranks know it; before that {@link WindowRegistry#cover} may.
    */
   boolean isMade();
 

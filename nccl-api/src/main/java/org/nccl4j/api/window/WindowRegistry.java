@@ -316,6 +316,7 @@ public final class WindowRegistry implements AutoCloseable {
                   memory == null ? 0 : memory.size(),
                   stride,
                   offer.mailbox(),
+                  mapped.covering().isMade(),
                   givenUp.numbers(),
                   List.of()));
       givenUp.byAll(all).forEach(each -> mapped.release(each.mapped()));
@@ -323,7 +324,8 @@ public final class WindowRegistry implements AutoCloseable {
       SymmetricMemory of = mapped.obtain(all, own, offer);
       of.retain();
       long number = users ? ++windows : ofLibraryEver--;
-      RegisteredWindow window = window(number, of, memory, own);
+      boolean covers = RegistrationMessage.allHaveMulticast(all);
+      RegisteredWindow window = window(number, of, memory, own, covers);
       if (users) {
         table.add(window);
       }
@@ -342,8 +344,14 @@ public final class WindowRegistry implements AutoCloseable {
         : users ? RegistrationMessage.Step.REGISTER : RegistrationMessage.Step.SPACE;
   }
 
-  private RegisteredWindow window(
-      long number, SymmetricMemory of, DeviceMemory memory, ShareableMemory own) {
+  /**
+   * A window in mapped memory.
+   *
+   * @param covers whether all ranks can reach it by multicast: one rank may have covered the memory
+   *     already, and another not yet
+   */
+  private static RegisteredWindow window(
+      long number, SymmetricMemory of, DeviceMemory memory, ShareableMemory own, boolean covers) {
     List<DeviceMemory> peers = new ArrayList<>();
     long offset = memory.address() - own.address();
     for (DeviceMemory view : of.views) {
@@ -351,7 +359,10 @@ public final class WindowRegistry implements AutoCloseable {
     }
     WindowView view =
         new WindowView(
-            number, memory.address(), List.copyOf(peers), of.multicast(offset, memory.size()));
+            number,
+            memory.address(),
+            List.copyOf(peers),
+            covers ? of.multicast(offset, memory.size()) : null);
     return new RegisteredWindow(view, of, offset, memory);
   }
 

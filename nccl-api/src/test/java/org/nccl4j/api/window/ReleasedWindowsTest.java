@@ -21,7 +21,18 @@ class ReleasedWindowsTest {
 
   private static RegistrationMessage says(ReleasedWindows rank) {
     return new RegistrationMessage(
-        RegistrationMessage.Step.REGISTER, null, 0, 0, 0, 0, 0, 0, "", rank.numbers(), List.of());
+        RegistrationMessage.Step.REGISTER,
+        null,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        "",
+        false,
+        rank.numbers(),
+        List.of());
   }
 
   /** Both release windows in some rounds, and must agree after each. */
