@@ -1,13 +1,14 @@
 package org.nccl4j.api.window;
 
 import java.io.ByteArrayOutputStream;
-import java.nio.charset.StandardCharsets;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -141,36 +142,37 @@ public final class WindowRegistry implements AutoCloseable {
     if (!mayBeCovered()) {
       return;
     }
-    Map<String, List<RegisteredWindow>> mine = new LinkedHashMap<>();
+    SortedMap<Long, RegisteredWindow> mine = new TreeMap<>();
     synchronized (this) {
       for (RegisteredWindow window : table.all()) {
-        if (!window.mapped().isCovered()) {
-          mine.computeIfAbsent(window.mapped().key.toString(), key -> new ArrayList<>())
-              .add(window);
-        }
+        mine.put(window.number(), window);
       }
     }
-    for (String key : common(exchange, mine.keySet())) {
-      List<RegisteredWindow> ofMemory = mine.get(key);
-      ofMemory.get(0).mapped().cover(mapped.covering(), exchange);
-      ofMemory.forEach(RegisteredWindow::takeCover);
+    retainCommon(exchange, mine.keySet());
+    for (RegisteredWindow window : mine.values()) {
+      if (!window.mapped().isCovered()) {
+        window.mapped().cover(mapped.covering(), exchange);
+      }
+      window.takeCover();
     }
   }
 
-  /** Returns the keys that all ranks have, in one order. */
-  private static List<String> common(Exchange exchange, Set<String> mine) {
-    List<String> common = new ArrayList<>(mine);
-    byte[] text = String.join("\n", mine).getBytes(StandardCharsets.UTF_8);
-    for (byte[] theirs : whole(exchange, text)) {
-      common.retainAll(List.of(new String(theirs, StandardCharsets.UTF_8).split("\n")));
+  /** Keeps the numbers that all ranks have. */
+  private static void retainCommon(Exchange exchange, Set<Long> mine) {
+    ByteBuffer said = ByteBuffer.allocate(mine.size() * Long.BYTES);
+    mine.forEach(said::putLong);
+    for (byte[] theirs : whole(exchange, said.array())) {
+      Set<Long> numbers = new HashSet<>();
+      for (ByteBuffer left = ByteBuffer.wrap(theirs); left.hasRemaining(); ) {
+        numbers.add(left.getLong());
+      }
+      mine.retainAll(numbers);
     }
-    common.sort(null);
-    return common;
   }
 
-  /** All ranks' texts, a part of each at a time: an exchange may cut what is longer. */
+  /** All ranks' bytes, a part of each at a time: an exchange may cut what is longer. */
   private static List<byte[]> whole(Exchange exchange, byte[] mine) {
-    Map<Integer, ByteArrayOutputStream> texts = new TreeMap<>();
+    Map<Integer, ByteArrayOutputStream> wholes = new TreeMap<>();
     boolean more = true;
     for (int at = 0; more; at += PART_BYTES) {
       int begin = Math.min(at, mine.length);
@@ -179,11 +181,11 @@ public final class WindowRegistry implements AutoCloseable {
       more = false;
       for (int rank = 0; rank < parts.size(); rank++) {
         byte[] part = parts.get(rank);
-        texts.computeIfAbsent(rank, none -> new ByteArrayOutputStream()).writeBytes(part);
+        wholes.computeIfAbsent(rank, none -> new ByteArrayOutputStream()).writeBytes(part);
         more |= part.length == PART_BYTES;
       }
     }
-    return texts.values().stream().map(ByteArrayOutputStream::toByteArray).toList();
+    return wholes.values().stream().map(ByteArrayOutputStream::toByteArray).toList();
   }
 
   /** Bytes of the library's own window on this rank. */

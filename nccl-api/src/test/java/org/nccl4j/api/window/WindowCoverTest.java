@@ -282,6 +282,19 @@ class WindowCoverTest {
     assertCovered(register(rank -> memory[rank].slice(64, 64)));
   }
 
+  /** One rank has listed its windows before a second one came into their memory. */
+  @Test
+  void aWindowThatOneRankHasNotListedIsCoveredOnNone() throws Exception {
+    DeviceMemory[] memory = {alloc(), alloc(), alloc()};
+    List<RegisteredWindow> first = register(rank -> memory[rank]);
+    CompletableFuture<Void> making = ranks.get(0).make();
+    await(ranks.get(0).listed);
+    List<RegisteredWindow> second = register(rank -> memory[rank].slice(64, 64));
+    CompletableFuture.allOf(ranks.get(1).make(), ranks.get(2).make(), making).join();
+    assertCovered(first);
+    assertBare(second);
+  }
+
   /** One rank has come out of a registration, and another one is still in its last step. */
   @Test
   void theMakingWaitsForRegistrationsThatARankHasEnded() throws Exception {
