@@ -530,7 +530,7 @@ public final class CommunicatorState {
   /** True if what belongs to this communicator was freed: nothing uses it any more. */
   private boolean end(Running what, boolean idle) {
     Engine engine = what.engine;
-    boolean free = idle && engine.place().windows().endRemote();
+    boolean free = idle && engine.place().windows().end();
     boolean shares = engine.kernels() != engine.resources().kernels();
     engine.resources().works(members.id(), false);
     if (free) {
@@ -538,7 +538,7 @@ public final class CommunicatorState {
     } else {
       String user =
           idle
-              ? "a proxy thread still writes into them"
+              ? WindowRegistry.IN_USE
               : "an operation still runs %s after it was aborted".formatted(Patience.text(ABORTED));
       keep(engine, shares, user);
     }

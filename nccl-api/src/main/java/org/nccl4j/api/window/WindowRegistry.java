@@ -1,15 +1,8 @@
 package org.nccl4j.api.window;
 
-import java.io.ByteArrayOutputStream;
-import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import java.util.SortedMap;
-import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
@@ -20,6 +13,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
@@ -31,8 +26,12 @@ import org.nccl4j.device.symmetric.WindowView;
  * call them in the same order; any thread may, one at a time. {@link #find} is for any thread.
  */
 public final class WindowRegistry implements AutoCloseable {
-  /** Bytes that a rank says at once where the ranks compare their windows. */
-  private static final int PART_BYTES = 1 << 10;
+  /** Time that a close waits for a thread that covers windows. */
+  private static final Duration LONGEST_COVER = Duration.ofSeconds(5);
+
+  /** Why windows are kept where {@link #end} is false. */
+  public static final String IN_USE =
+      "a proxy thread still writes into them, or a thread makes NVLS of them";
 
   private final WindowSetup setup;
   private final LsaTeam team;
@@ -44,6 +43,7 @@ public final class WindowRegistry implements AutoCloseable {
   private final Consumer<SymmetricSpace> onSpace;
   private final Registrations registrations;
   private final WindowTable table = new WindowTable();
+  private final LateCover late;
   private final ReleasedWindows givenUp = new ReleasedWindows();
   private volatile DeviceMemory resources;
   private volatile boolean covered;
@@ -68,6 +68,7 @@ public final class WindowRegistry implements AutoCloseable {
     this.agreement = new RegistrationProtocol(setup);
     this.mapper = new Mapper(setup, team);
     this.mapped = new MappedMemories(setup, team, agreement, mapper);
+    this.late = new LateCover(table, mapped.covering());
     this.onSpace = onSpace;
     this.registrations = new Registrations(this, setup.name(), setup.rank());
   }
@@ -133,59 +134,11 @@ public final class WindowRegistry implements AutoCloseable {
   /**
    * Has the memory of all users' windows reached by one access, in step with all other ranks. The
    * library's own window stays as it is, since kernels have it.
-   *
-   * <p>The ranks' windows are the same but for those that a rank has given up, because a rank makes
-   * multicast at an operation, and all have ended the registrations before it: only their last
-   * steps may still be under way here. So no memory that all ranks name is unmapped meanwhile.
    */
   public void cover(Exchange exchange) {
-    if (!mayBeCovered()) {
-      return;
+    if (mayBeCovered()) {
+      late.run(exchange);
     }
-    SortedMap<Long, RegisteredWindow> mine = new TreeMap<>();
-    synchronized (this) {
-      for (RegisteredWindow window : table.all()) {
-        mine.put(window.number(), window);
-      }
-    }
-    retainCommon(exchange, mine.keySet());
-    for (RegisteredWindow window : mine.values()) {
-      if (!window.mapped().isCovered()) {
-        window.mapped().cover(mapped.covering(), exchange);
-      }
-      window.takeCover();
-    }
-  }
-
-  /** Keeps the numbers that all ranks have. */
-  private static void retainCommon(Exchange exchange, Set<Long> mine) {
-    ByteBuffer said = ByteBuffer.allocate(mine.size() * Long.BYTES);
-    mine.forEach(said::putLong);
-    for (byte[] theirs : whole(exchange, said.array())) {
-      Set<Long> numbers = new HashSet<>();
-      for (ByteBuffer left = ByteBuffer.wrap(theirs); left.hasRemaining(); ) {
-        numbers.add(left.getLong());
-      }
-      mine.retainAll(numbers);
-    }
-  }
-
-  /** All ranks' bytes, a part of each at a time: an exchange may cut what is longer. */
-  private static List<byte[]> whole(Exchange exchange, byte[] mine) {
-    Map<Integer, ByteArrayOutputStream> wholes = new TreeMap<>();
-    boolean more = true;
-    for (int at = 0; more; at += PART_BYTES) {
-      int begin = Math.min(at, mine.length);
-      int end = Math.min(mine.length, begin + PART_BYTES);
-      List<byte[]> parts = exchange.allGather(Arrays.copyOfRange(mine, begin, end));
-      more = false;
-      for (int rank = 0; rank < parts.size(); rank++) {
-        byte[] part = parts.get(rank);
-        wholes.computeIfAbsent(rank, none -> new ByteArrayOutputStream()).writeBytes(part);
-        more |= part.length == PART_BYTES;
-      }
-    }
-    return wholes.values().stream().map(ByteArrayOutputStream::toByteArray).toList();
   }
 
   /** Bytes of the library's own window on this rank. */
@@ -321,17 +274,19 @@ public final class WindowRegistry implements AutoCloseable {
                   mapped.covering().isMade(),
                   givenUp.numbers(),
                   List.of()));
-      givenUp.byAll(all).forEach(each -> mapped.release(each.mapped()));
-      agreement.checkAlike(all);
-      SymmetricMemory of = mapped.obtain(all, own, offer);
-      of.retain();
-      long number = users ? ++windows : ofLibraryEver--;
-      boolean covers = RegistrationMessage.allHaveMulticast(all);
-      RegisteredWindow window = window(number, of, memory, own, covers);
-      if (users) {
-        table.add(window);
+      synchronized (late) {
+        givenUp.byAll(all).forEach(each -> mapped.release(each.mapped()));
+        agreement.checkAlike(all);
+        SymmetricMemory of = mapped.obtain(all, own, offer);
+        of.retain();
+        long number = users ? ++windows : ofLibraryEver--;
+        boolean covers = RegistrationMessage.allHaveMulticast(all);
+        RegisteredWindow window = window(number, of, memory, own, covers);
+        if (users) {
+          table.add(window);
+        }
+        return window;
       }
-      return window;
     } catch (RuntimeException e) {
       if (own != null && !mapped.has(own)) {
         own.release();
@@ -386,9 +341,23 @@ public final class WindowRegistry implements AutoCloseable {
     if (!all.get(setup.rank()).sent().isEmpty()) {
       setup.remote().awaitArrived(all.stream().map(p -> p.sent().get(setup.rank())).toList());
     }
-    window.drop();
-    table.remove(window);
+    drop(window);
     mapped.release(window.mapped());
+  }
+
+  /** Nobody finds a window any more, and no thread of the making of NVLS covers it. */
+  private void drop(RegisteredWindow window) {
+    window.drop();
+    late.remove(window);
+    Duration left = Duration.ofNanos(setup.bootstrap().exchangeEnd() - System.nanoTime());
+    if (!late.awaitEnd(window::equals, left)) {
+      throw new TimeoutException(
+          ErrorId.STILL_RUNNING,
+          "rank %d of communicator %s still binds window %d to a multicast object of NVLS %s after it"
+                  .formatted(setup.rank(), setup.name(), window.number(), Patience.text(left))
+              + " was deregistered",
+          "look at the logs of all ranks, or set NCCL_NVLS_ENABLE=0");
+    }
   }
 
   private void checkRegistered(RegisteredWindow window) {
@@ -435,8 +404,7 @@ public final class WindowRegistry implements AutoCloseable {
    */
   synchronized void giveUp(RegisteredWindow window) {
     if (!closed) {
-      window.drop();
-      table.remove(window);
+      drop(window);
       givenUp.add(window);
     }
   }
@@ -453,16 +421,16 @@ public final class WindowRegistry implements AutoCloseable {
   /**
    * From now on nothing that ranks outside the team put is written into windows.
    *
-   * @return false if a thread still writes, so that windows may not be closed
+   * @return false if a thread still writes, or still makes NVLS of windows, so that they may not be
+   *     closed
    */
-  public boolean endRemote() {
-    return setup.remote().end();
+  public boolean end() {
+    return setup.remote().end() && late.awaitEnd(window -> true, LONGEST_COVER);
   }
 
   /**
-   * Unmaps all windows on this rank, where nothing may be running, after {@link #endRemote}.
-   * Multicast memory stays until all ranks have closed their windows, and is closed with its
-   * provider.
+   * Unmaps all windows on this rank, where nothing may be running, after {@link #end}. Multicast
+   * memory stays until all ranks have closed their windows, and is closed with its provider.
    */
   @Override
   public void close() {
@@ -475,14 +443,14 @@ public final class WindowRegistry implements AutoCloseable {
    * thread still writes into them.
    */
   public void discard() {
-    if (endRemote()) {
+    if (end()) {
       close();
     } else {
       KeptMemory.keep(
           this,
           "windows of communicator %s, rank %d,".formatted(setup.name(), setup.rank()),
           memoryBytes(),
-          "a proxy thread still writes into them");
+          IN_USE);
     }
   }
 

@@ -1,17 +1,22 @@
 package org.nccl4j.api.window;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntConsumer;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
@@ -45,9 +50,11 @@ class WindowCoverTest {
   /** A rank's multicast: made when its test says so, and covers when the test lets it. */
   private static final class Rank implements WindowMulticast {
     private final Exchange making;
+    private final AtomicInteger closed = new AtomicInteger();
     private final CountDownLatch listed = new CountDownLatch(1);
     private volatile CountDownLatch mayCover = new CountDownLatch(0);
     private volatile CountDownLatch mayEnd = new CountDownLatch(0);
+    private final List<String> steps = Collections.synchronizedList(new ArrayList<>());
     private volatile boolean made;
     private WindowRegistry registry;
 
@@ -84,7 +91,9 @@ class WindowCoverTest {
         }
 
         @Override
-        public void close() {}
+        public void close() {
+          closed.incrementAndGet();
+        }
       };
     }
 
@@ -110,7 +119,7 @@ class WindowCoverTest {
           });
     }
 
-    /** A bootstrap whose mapping the test may hold up. */
+    /** A bootstrap whose exchanges the test sees, and whose mapping it may hold up. */
     Bootstrap watched(Bootstrap bootstrap) {
       return (Bootstrap)
           Proxy.newProxyInstance(
@@ -119,6 +128,12 @@ class WindowCoverTest {
               (proxy, method, args) -> {
                 boolean step = method.getName().equals("allGather");
                 String call = step ? call((byte[]) args[0]) : "";
+                if (step) {
+                  synchronized (steps) {
+                    steps.add(call);
+                    steps.notifyAll();
+                  }
+                }
                 try {
                   Object result = method.invoke(bootstrap, args);
                   if (call.equals(RegistrationMessage.Step.MAPPED.label())) {
@@ -133,6 +148,15 @@ class WindowCoverTest {
 
     private static String call(byte[] message) {
       return new String(message, 1, message[0], StandardCharsets.US_ASCII);
+    }
+
+    /** Waits until this rank has begun so many exchanges of a step. */
+    void awaitStep(RegistrationMessage.Step step, int times) throws InterruptedException {
+      synchronized (steps) {
+        while (Collections.frequency(steps, step.label()) < times) {
+          steps.wait();
+        }
+      }
     }
   }
 
@@ -319,5 +343,66 @@ class WindowCoverTest {
     makings.forEach(CompletableFuture::join);
     registrations.get(1).join();
     assertCovered(List.of(windows));
+  }
+
+  /** A registration that other ranks come to only after an operation that makes NVLS. */
+  @Test
+  void theMakingDoesNotWaitForRegistrationsThatOtherRanksHaveNotBegun() throws Exception {
+    List<RegisteredWindow> before = register(rank -> alloc());
+    RegisteredWindow[] windows = new RegisteredWindow[N];
+    CompletableFuture<Void> early =
+        run("early", () -> windows[0] = ranks.get(0).registry.register(alloc()));
+    ranks.get(0).awaitStep(RegistrationMessage.Step.REGISTER, 2);
+    make();
+    IntStream.range(1, N)
+        .mapToObj(
+            rank ->
+                run(
+                    "rank " + rank,
+                    () -> windows[rank] = ranks.get(rank).registry.register(alloc())))
+        .toList()
+        .forEach(CompletableFuture::join);
+    early.join();
+    assertCovered(before);
+    assertBare(List.of(windows));
+  }
+
+  /** Memory that one rank still covers stays mapped there, whoever drops its window. */
+  @Test
+  void aWindowIsDroppedOnceItsMemoryIsNotBeingCovered() throws Exception {
+    for (boolean together : new boolean[] {true, false}) {
+      Rank slow = ranks.get(1);
+      CountDownLatch mayCover = new CountDownLatch(1);
+      slow.mayCover = mayCover;
+      List<RegisteredWindow> windows = register(rank -> alloc());
+      List<CompletableFuture<Void>> makings = ranks.stream().map(Rank::make).toList();
+      makings.get(0).join();
+      makings.get(2).join();
+      List<CompletableFuture<Void>> drops =
+          IntStream.range(0, N)
+              .mapToObj(rank -> run("rank " + rank, () -> drop(rank, windows, together)))
+              .toList();
+      drops.get(0).join();
+      drops.get(2).join();
+      assertThrows(
+          java.util.concurrent.TimeoutException.class,
+          () -> drops.get(1).get(100, TimeUnit.MILLISECONDS));
+      assertEquals(0, slow.closed.get());
+      mayCover.countDown();
+      makings.get(1).join();
+      drops.get(1).join();
+      register(rank -> alloc());
+      ranks.forEach(rank -> assertEquals(1, rank.closed.getAndSet(0)));
+      ranks.forEach(rank -> rank.made = false);
+    }
+  }
+
+  private void drop(int rank, List<RegisteredWindow> windows, boolean together) {
+    WindowRegistry registry = ranks.get(rank).registry;
+    if (together) {
+      registry.deregister(windows.get(rank), used -> false);
+    } else {
+      registry.release(windows.get(rank), used -> false);
+    }
   }
 }

@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.CallOptions;
@@ -126,6 +127,54 @@ class NvlsAtOperationTest {
             windows.forEach(comm::deregisterWindow);
             memories.forEach(DeviceMemory::close);
           });
+    }
+  }
+
+  /** A thread of each rank registers windows while another thread's operation makes NVLS. */
+  @Test
+  void windowsMayBeRegisteredWhileItIsMade() throws Exception {
+    try (Ranks ranks = new Ranks(N, LATER)) {
+      ranks.run(
+          (comm, stream) -> {
+            List<DeviceMemory> memories = new ArrayList<>();
+            List<Window> windows = new ArrayList<>();
+            for (int i = 0; i < 20; i++) {
+              memories.add(Devices.host().memAlloc(8L * COUNT));
+            }
+            CompletableFuture<Void> registered =
+                CompletableFuture.runAsync(
+                    () -> {
+                      for (DeviceMemory memory : memories) {
+                        windows.add(comm.registerWindow(memory.slice(0, 4L * COUNT)));
+                        windows.add(comm.registerWindow(memory.slice(4L * COUNT, 4L * COUNT)));
+                      }
+                    },
+                    task -> new Thread(task, "registering").start());
+            try (DeviceMemory plain = Ranks.floats(COUNT, i -> comm.rank() + 1)) {
+              sum(comm, plain, stream);
+              stream.synchronize();
+            }
+            registered.join();
+            assertTrue(isMade(comm));
+            for (Window window : windows) {
+              assertSumInPlace(comm, window.memory(), stream);
+              comm.deregisterWindow(window);
+            }
+            memories.forEach(DeviceMemory::close);
+          });
+    }
+  }
+
+  private static void assertSumInPlace(Communicator comm, DeviceMemory data, DeviceStream stream) {
+    ByteBuffer numbers = ByteBuffer.allocate(4 * COUNT).order(ByteOrder.nativeOrder());
+    while (numbers.hasRemaining()) {
+      numbers.putFloat(comm.rank() + 1);
+    }
+    data.write(0, numbers.flip());
+    sum(comm, data, stream);
+    stream.synchronize();
+    for (float sum : Ranks.floats(data)) {
+      assertEquals(6, sum);
     }
   }
 
