@@ -46,32 +46,18 @@ public final class CallSignature {
 
   private CallSignature() {}
 
-  /** Returns the signature of a collective. */
-  public static int of(CollectiveWork work) {
-    return of(
-        work.operation(),
-        work.type(),
-        work.op().ordinal(),
-        work.root(),
-        work.count(),
-        work.function());
+  /**
+   * Returns the signature of a call of all ranks.
+   *
+   * @param shape as {@link CallShape} has it
+   */
+  public static int of(long shape, long count) {
+    return of(shape, count, CallShape.op(shape).ordinal());
   }
 
-  /** Returns the signature of a collective whose own operator replaces the work's. */
-  public static int of(CollectiveWork work, ReductionOperator operator) {
-    int op = operator.isFunction() ? SUPPLIED : PREMUL;
-    return of(work.operation(), work.type(), op, work.root(), work.count(), work.function());
-  }
-
-  /** Returns the signature of an operation between windows. */
-  public static int of(WindowWork work) {
-    return of(
-        work.operation(),
-        work.type(),
-        work.op().ordinal(),
-        work.root(),
-        work.count(),
-        work.function());
+  /** The same of a call that reduces by an operator of its own. */
+  public static int of(long shape, long count, ReductionOperator operator) {
+    return of(shape, count, operator.isFunction() ? SUPPLIED : PREMUL);
   }
 
   /**
@@ -97,12 +83,14 @@ public final class CallSignature {
     return signature >>> LOW_BITS;
   }
 
-  private static int of(
-      Operation operation, DataType type, int op, int root, long count, int function) {
+  private static int of(long shape, long count, int op) {
+    Operation operation = CallShape.operation(shape);
+    int root = CallShape.root(shape);
+    int function = CallShape.function(shape);
     if (!operation.isCollective()) {
-      return ofPart(operation, root, count * type.bytes(), function);
+      return ofPart(operation, root, CallShape.bytes(shape, count), function);
     }
-    int kind = operation.ordinal() * TYPES + type.ordinal();
+    int kind = operation.ordinal() * TYPES + CallShape.type(shape).ordinal();
     return mix(
         kind * OPERATORS + (operation.reduces() ? op : 0),
         operation.isRooted() ? root : 0,

@@ -62,37 +62,31 @@ public final class CallText {
     };
   }
 
-  /** A collective. */
-  public static String of(CollectiveWork work) {
+  /**
+   * A call of all ranks.
+   *
+   * @param shape as {@link CallShape} has it
+   */
+  public static String of(long shape, long count) {
     return of(
-        work.operation(),
-        work.count(),
-        work.type(),
-        work.op().label(),
-        work.root(),
-        work.function());
+        CallShape.operation(shape),
+        count,
+        CallShape.type(shape),
+        CallShape.op(shape).label(),
+        CallShape.root(shape),
+        CallShape.function(shape));
   }
 
-  /** A collective that reduces by an operator of its own instead of the work's. */
-  public static String of(CollectiveWork work, ReductionOperator operator) {
+  /** The same of a call that reduces by an operator of its own. */
+  public static String of(long shape, long count, ReductionOperator operator) {
     String op = operator.name();
+    int function = CallShape.function(shape);
     return plain(
-        work.operation(),
-        work.count(),
-        work.type(),
-        work.function() == 0 ? op : op + ", " + function(work.function()),
-        work.root());
-  }
-
-  /** An operation between windows. */
-  public static String of(WindowWork work) {
-    return of(
-        work.operation(),
-        work.count(),
-        work.type(),
-        work.op().label(),
-        work.root(),
-        work.function());
+        CallShape.operation(shape),
+        count,
+        CallShape.type(shape),
+        function == 0 ? op : op + ", " + function(function),
+        CallShape.root(shape));
   }
 
   /** A message of one rank to another, which may be a part of a call. */

@@ -62,8 +62,13 @@ public record CollectiveWork(
     return mostBlocks == 0 ? wanted : Math.min(mostBlocks, wanted);
   }
 
+  /** Returns the shape of the call, as {@link CallShape} has it. */
+  public long shape() {
+    return CallShape.withFunction(CallShape.of(operation, type, op, root), function);
+  }
+
   /** Returns the signature that this call's data carry; see {@link CallSignature}. */
   public int signature() {
-    return CallSignature.of(this);
+    return CallSignature.of(shape(), count);
   }
 }

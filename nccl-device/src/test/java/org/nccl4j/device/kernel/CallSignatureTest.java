@@ -139,9 +139,10 @@ class CallSignatureTest {
             9,
             0,
             1024);
-    int half = CallSignature.of(work, ReductionOperator.preMulSum(DataType.FLOAT32, 0.5));
-    int whole = CallSignature.of(work, ReductionOperator.preMulSum(DataType.FLOAT32, 1));
-    int own = CallSignature.of(work, ReductionOperator.of("own", (a, b, c, n, t) -> {}));
+    int half =
+        CallSignature.of(work.shape(), 9, ReductionOperator.preMulSum(DataType.FLOAT32, 0.5));
+    int whole = CallSignature.of(work.shape(), 9, ReductionOperator.preMulSum(DataType.FLOAT32, 1));
+    int own = CallSignature.of(work.shape(), 9, ReductionOperator.of("own", (a, b, c, n, t) -> {}));
     assertEquals(half, whole);
     assertNotEquals(CallSignature.line(half), CallSignature.line(own));
     assertNotEquals(CallSignature.line(half), CallSignature.line(work.signature()));
@@ -169,18 +170,9 @@ class CallSignatureTest {
 
   private static int function(int mark) {
     return CallSignature.of(
-        new CollectiveWork(
-            Operation.ALL_REDUCE,
-            Algorithm.RING,
-            Protocol.LL,
-            DataType.FLOAT32,
-            RedOp.PROD,
-            0,
-            9,
-            0,
-            1024,
-            0,
-            mark),
+        CallShape.withFunction(
+            CallShape.of(Operation.ALL_REDUCE, DataType.FLOAT32, RedOp.PROD, 0), mark),
+        9,
         ReductionOperator.of("own", (a, b, c, n, t) -> {}));
   }
 

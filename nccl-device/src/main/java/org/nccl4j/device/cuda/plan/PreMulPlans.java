@@ -51,7 +51,7 @@ public final class PreMulPlans {
     CudaKernelPlan plan = spec.nRanks() == 1 ? alone(work) : collectives.prepare(work);
     plan.arguments()
         .putInt(KernelLayout.OPERATOR, KernelLayout.PREMUL)
-        .putInt(KernelLayout.SIGNATURE, CallSignature.of(work, operator));
+        .putInt(KernelLayout.SIGNATURE, CallSignature.of(work.shape(), work.count(), operator));
     if (operator.memory() != null) {
       plan.arguments().putLong(KernelLayout.SCALAR_ADDRESS, operator.memory().address());
     } else {

@@ -176,8 +176,11 @@ public final class KernelContext {
   Call call(CollectiveWork work) {
     boolean oneWay = work.operation().isRooted();
     return operator == null
-        ? new Call(work.signature(), () -> CallText.of(work), oneWay)
-        : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator), oneWay);
+        ? new Call(work.signature(), () -> CallText.of(work.shape(), work.count()), oneWay)
+        : new Call(
+            CallSignature.of(work.shape(), work.count(), operator),
+            () -> CallText.of(work.shape(), work.count(), operator),
+            oneWay);
   }
 
   Chunking parts(CollectiveWork work, long count, int owners) {

@@ -54,7 +54,7 @@ public final class NvlsInPlace implements Kernel {
   public NvlsInPlace(
       WindowWork work, Nvls nvls, SymmetricSpace space, TeamBarrier arrivals, HostMemory scratch) {
     this.work = work;
-    this.call = new Call(work.signature(), () -> CallText.of(work));
+    this.call = new Call(work.signature(), () -> CallText.of(work.shape(), work.count()));
     this.nvls = nvls;
     this.self = space.place();
     this.arrivals = arrivals;

@@ -74,7 +74,7 @@ public final class NvlsLines implements Sender {
           "%s of %d bytes by NVLS in lines".formatted(work.operation(), bytes),
           "report this: it should not have been chosen");
     }
-    Call call = new Call(work.signature(), () -> CallText.of(work));
+    Call call = new Call(work.signature(), () -> CallText.of(work.shape(), work.count()));
     if (!work.operation().reduces()) {
       return new AllGather(this, call, (int) bytes);
     }

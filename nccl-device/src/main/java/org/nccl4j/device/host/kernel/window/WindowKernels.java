@@ -49,7 +49,7 @@ public final class WindowKernels implements Kernel {
   public WindowKernels(
       WindowWork work, SymmetricSpace space, TeamBarrier arrivals, HostMemory scratch) {
     this.work = work;
-    this.call = new Call(work.signature(), () -> CallText.of(work));
+    this.call = new Call(work.signature(), () -> CallText.of(work.shape(), work.count()));
     this.self = space.place();
     this.n = space.size();
     this.arrivals = arrivals;
