@@ -294,8 +294,8 @@ public final class ReductionOperator {
    * size of the structs, whether the function is commutative, and of the function: of CUDA C++ its
    * class's name, source and options of the compiler other than include folders, or its image; of a
    * cubin, which is for one kind of GPU, the name alone; of Java the class's name; of a lambda and
-   * a proxy nothing more. Of two functions that differ in these the marks are the same in one case
-   * of 65535.
+   * a method reference the name of the class that has it; of a proxy nothing more. Of two functions
+   * that differ in these the marks are the same in one case of 65535.
    */
   public int mark(Device.Kind kind) {
     return kind == Device.Kind.HOST ? hostMark : cudaMark;
@@ -338,6 +338,9 @@ public final class ReductionOperator {
 
   /** Makes marks, the same in all processes. */
   private static final class Mark {
+    /** Behind the name of a class, in the names of its lambdas' classes. */
+    private static final String LAMBDA = "$$Lambda";
+
     private static final byte[] CUBIN = {0x7f, 'E', 'L', 'F'};
     private static final int MOST = 65535;
 
@@ -352,13 +355,22 @@ public final class ReductionOperator {
       facts.forEach(this::put);
     }
 
-    /**
-     * The mark of a function in Java. The names of hidden classes differ from process to process.
-     */
+    /** The mark of a function in Java. */
     static int of(List<String> facts, Combiner combiner) {
-      Class<?> its = combiner.getClass();
+      return new Mark(facts).put("java").put(name(combiner.getClass())).value();
+    }
+
+    /**
+     * The part of a class's name that is the same in all processes: of a lambda, the class that has
+     * it; of other classes that are made at run time, nothing.
+     */
+    private static String name(Class<?> its) {
+      int lambda = its.getName().indexOf(LAMBDA);
+      if (lambda >= 0) {
+        return its.getName().substring(0, lambda);
+      }
       boolean named = !its.isHidden() && !its.isSynthetic() && !Proxy.isProxyClass(its);
-      return new Mark(facts).put("java").put(named ? its.getName() : "").value();
+      return named ? its.getName() : "";
     }
 
     /** The mark of a function for GPUs. */

@@ -65,26 +65,42 @@ class FunctionMarkTest {
     assertEquals(8, marks.size());
   }
 
-  /** Names of their classes depend on the order in which a process has made them. */
+  /** Their own names depend on the order in which a process has made them. */
   @Test
-  void lambdasAndProxiesAreToldApartByTheNameAlone() {
+  void lambdasAreToldApartByTheClassThatHasThem() {
     int one = host(builder(), (a, b, target, count, type) -> target.put(0, a.get(0)));
     assertEquals(one, host(builder(), (a, b, target, count, type) -> target.put(0, b.get(0))));
-    Combiner proxy =
-        (Combiner)
-            Proxy.newProxyInstance(
-                Combiner.class.getClassLoader(),
-                new Class<?>[] {Combiner.class},
-                (self, method, arguments) -> null);
-    assertEquals(one, host(builder(), proxy));
-    assertNotEquals(
-        one, host(ReductionOperator.function("g", DataType.INT32), (a, b, target, n, type) -> {}));
+    assertNotEquals(one, host(builder(), Third.LAMBDA));
+    assertEquals(host(builder(), Third.LAMBDA), host(builder(), Third.REFERENCE));
+    assertNotEquals(one, host(builder(), new First()));
+  }
+
+  /** A class with lambdas. */
+  private static final class Third {
+    static final Combiner LAMBDA = (a, b, target, count, type) -> target.put(0, a.get(0));
+    static final Combiner REFERENCE = new First()::combine;
+  }
+
+  @Test
+  void proxiesAreToldApartByTheNameAlone() {
+    int one = host(builder(), proxy());
+    assertEquals(one, host(builder(), proxy()));
+    assertNotEquals(one, host(ReductionOperator.function("g", DataType.INT32), proxy()));
+    assertNotEquals(one, host(builder(), (a, b, target, count, type) -> {}));
+  }
+
+  private static Combiner proxy() {
+    return (Combiner)
+        Proxy.newProxyInstance(
+            Combiner.class.getClassLoader(),
+            new Class<?>[] {Combiner.class},
+            (self, method, arguments) -> null);
   }
 
   /** Each mark is that of all processes. */
   @Test
   void marksDoNotChange() {
-    assertEquals(0x36ba, host(builder(), (a, b, target, count, type) -> {}));
+    assertEquals(0x8b8c, host(builder(), (a, b, target, count, type) -> {}));
     assertEquals(0x0902, cuda(CudaFunctor.ofSource("F", SOURCE)));
   }
 
