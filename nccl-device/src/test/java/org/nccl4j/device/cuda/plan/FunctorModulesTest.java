@@ -195,6 +195,25 @@ class FunctorModulesTest extends AgainstFakeCuda {
     assertTrue(error.remedy().contains("nvcc -cubin -arch=sm_90"), error.remedy());
   }
 
+  /** They are kept by their code, not by their names. */
+  @Test
+  void functorsOfOneNameAreLoadedApart() {
+    String nvrtc = compiler();
+    FunctorModules modules = new FunctorModules(ranks.devices.get(0).gpu());
+    byte[] other = "functor image, another".getBytes(StandardCharsets.US_ASCII);
+    for (int time = 0; time < 2; time++) {
+      modules.function(work(CudaFunctor.ofImage("Same", IMAGE), DataType.FLOAT32), nvrtc);
+      modules.function(work(CudaFunctor.ofImage("Same", other), DataType.FLOAT32), nvrtc);
+      for (String code : new String[] {"// this", "// that"}) {
+        CudaFunctor functor = CudaFunctor.ofSource("Same", SOURCE + code);
+        modules.function(work(functor, DataType.FLOAT32), nvrtc);
+      }
+    }
+    assertEquals(1, calls("cuModuleLoadData(functor image)"), fake.fakeRecord());
+    assertEquals(1, calls("cuModuleLoadData(functor image, another)"), fake.fakeRecord());
+    assertEquals(4, calls("cuModuleGetFunction(nccl4j_reduction_1)"), fake.fakeRecord());
+  }
+
   @Test
   void functionsThatTheGpuDoesNotHave() {
     ReductionOperator host =
