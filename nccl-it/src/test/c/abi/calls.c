@@ -125,7 +125,8 @@ static void check_from(const char* log, long from) {
   CHECK(file);
   int wrong = 0;
   for (long n = 0; fgets(line, sizeof line, file); n++) {
-    int loads = strstr(line, "source:") && strstr(line, "org.nccl4j");
+    // The monitor looks for calls that wait on a thread of its own.
+    int loads = strstr(line, "source:") && strstr(line, "org.nccl4j") && !strstr(line, "ProgressMonitor$$");
     int gives_up = strstr(line, "   4   ") && strstr(line, "made not entrant") && entered(line) >= 0;
     if (n < from || !(loads || gives_up)) continue;
     fputs(line, stdout);
