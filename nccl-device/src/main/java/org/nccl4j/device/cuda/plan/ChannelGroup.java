@@ -83,10 +83,7 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
     if (parts == 0) {
       divide();
     }
-    together.from = from;
-    together.to = to;
-    together.sends = sends;
-    together.recvs = recvs;
+    together.set(from, to, sends, recvs);
     return together;
   }
 
@@ -147,6 +144,15 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
     private int to;
     private long[] sends;
     private long[] recvs;
+    private int blocks;
+
+    private void set(int begin, int end, long[] sendAddresses, long[] recvAddresses) {
+      from = begin;
+      to = end;
+      sends = sendAddresses;
+      recvs = recvAddresses;
+      blocks = Math.min(parts, to - from) * channels;
+    }
 
     @Override
     public PlanContext owner() {
@@ -155,7 +161,7 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
 
     @Override
     public int blocks() {
-      return parts * channels;
+      return blocks;
     }
 
     @Override
@@ -196,7 +202,7 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
 
     @Override
     public String toString() {
-      return "%d collectives on %d times %d channels".formatted(to - from, parts, channels);
+      return "%d collectives on %d channels".formatted(to - from, blocks);
     }
   }
 }

@@ -37,6 +37,7 @@ class ChannelGroupTest extends AgainstFakeCuda {
   private GroupLaunch group;
   private CudaStream stream;
   private DeviceMemory memory;
+  private CudaPlan launched;
 
   @BeforeEach
   void create() {
@@ -78,7 +79,7 @@ class ChannelGroupTest extends AgainstFakeCuda {
   /** Launches and forgets all; the calls of the driver. */
   private List<String> launch() {
     fake.fakeReset();
-    group.launch(0, group.size());
+    launched = (CudaPlan) group.launch(0, group.size());
     group.clear();
     return fake.fakeRecord().lines().toList();
   }
@@ -119,6 +120,7 @@ class ChannelGroupTest extends AgainstFakeCuda {
     assertTrue(record.stream().filter(l -> l.startsWith(LAUNCH)).allMatch(l -> l.contains("(8,")));
     assertFalse(record.toString().contains("6:1"), "none starts early");
     assertEquals(6, count(record, "cuStreamWaitEvent"), "three part and join");
+    assertEquals(32, launched.blocks(), "at the same time");
   }
 
   @Test
