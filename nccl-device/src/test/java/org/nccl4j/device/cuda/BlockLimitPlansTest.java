@@ -183,6 +183,13 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     assertFalse(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false));
   }
 
+  /** While they wait, kernels that compute would lack their multiprocessors. */
+  @Test
+  void manyBlocksOfLongOperationsDoNotComeEarly() {
+    assertTrue(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false));
+    assertFalse(comesEarly(2 * LARGE, /* blocks= */ 64, /* apart= */ false));
+  }
+
   private boolean comesEarly(int count) {
     return comesEarly(count, /* apart= */ false);
   }

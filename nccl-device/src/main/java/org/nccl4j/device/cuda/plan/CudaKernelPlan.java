@@ -31,7 +31,7 @@ public class CudaKernelPlan implements CudaPlan {
    */
   private static final int MOST_SMALL_THREADS = 256;
 
-  private static final int MOST_SMALL_PROCESSORS = 16;
+  public static final int MOST_SMALL_PROCESSORS = 16;
 
   /** GPUs with this many multiprocessors have room for two kernels of any size. */
   private static final int MANY_PROCESSORS = 128;

@@ -54,6 +54,9 @@ public final class DirectPlans implements AutoCloseable {
    */
   private static final long LEAST_APART = 32 << 20;
 
+  /** The same for kernels that are not small, which would keep many. */
+  private static final long LEAST_LARGE_APART = 4 << 20;
+
   private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
@@ -141,7 +144,7 @@ public final class DirectPlans implements AutoCloseable {
         context,
         arguments,
         context.kernels().direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
-        new CudaKernelPlan.Shape(blocks, THREADS, early(work)),
+        new CudaKernelPlan.Shape(blocks, THREADS, early(work, blocks)),
         needs(work));
   }
 
@@ -237,12 +240,9 @@ public final class DirectPlans implements AutoCloseable {
           .putLong(DirectArguments.LINE_BYTES, layout.groupBytes());
     }
     int blocks = work.blocks() > 0 ? work.blocks() : work.limit(blocks(work, bytes));
+    blocks = Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks));
     CudaKernelPlan.Shape shape =
-        new CudaKernelPlan.Shape(
-            Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks)),
-            threads(work, bytes),
-            early(work),
-            meets(work));
+        new CudaKernelPlan.Shape(blocks, threads(work, bytes), early(work, blocks), meets(work));
     long function = bytes == 0 ? 0 : multicast ? nvls.kernel(work) : kernelOf(work);
     return goesInGroups(work, bytes)
         ? new LinePlan(
@@ -309,9 +309,12 @@ public final class DirectPlans implements AutoCloseable {
   }
 
   /** The same for a kernel that may begin before the one in front has ended, else 0. */
-  private int early(WindowWork work) {
+  private int early(WindowWork work, int blocks) {
+    int together = together(work);
+    boolean small = blocks <= CudaKernelPlan.MOST_SMALL_PROCESSORS * together;
     long whole = work.count() * work.type().bytes() * work.operation().wholes(space.size());
-    return work.apart() || whole >= LEAST_APART ? 0 : together(work);
+    long least = small ? LEAST_APART : LEAST_LARGE_APART;
+    return work.apart() || whole >= least ? 0 : together;
   }
 
   /** True for kernels with a barrier at their begin, or lines from all whom they wait for. */
