@@ -9,7 +9,6 @@ import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.operation.Operation;
 
 /**
  * Large collectives of a group over connections. They share the channels: each has a part of them,
@@ -32,7 +31,7 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
   private static final long MOST_BYTES = 64 << 20;
 
   private final PlanContext context;
-  private final Kernels kernels;
+  private final CollectivePlans kernels;
   private final List<CollectiveWork> works = new ArrayList<>();
   private final int[] partOf = new int[MOST_WORKS];
   private final InternalStreams[] beside = new InternalStreams[MOST_PARTS]; // made at first use
@@ -45,16 +44,12 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
 
   private record Key(CollectiveWork work, int first, int channels) {}
 
-  /** Makes the kernels. */
-  interface Kernels {
-    /** Returns the channels that a collective has if it is alone. */
-    int channels(CollectiveWork work);
-
-    /** Returns a kernel of a collective on some channels, the first of which has a number. */
-    CudaKernelPlan kernel(CollectiveWork work, int first, int channels);
-  }
-
-  ChannelGroup(PlanContext context, Kernels kernels) {
+  /**
+   * Groups of a communicator.
+   *
+   * @param kernels makes the kernels
+   */
+  ChannelGroup(PlanContext context, CollectivePlans kernels) {
     this.context = context;
     this.kernels = kernels;
   }
@@ -64,9 +59,13 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
    * networks take few channels.
    */
   static boolean takes(CollectiveWork work, int ranks, int localRanks) {
-    Operation operation = work.operation();
-    long whole = work.count() * work.type().bytes() * operation.wholes(ranks);
+    long whole = bytes(work, ranks);
     return ranks > 1 && localRanks == ranks && whole >= LEAST_BYTES && whole <= MOST_BYTES;
+  }
+
+  /** Bytes of all ranks' data. */
+  private static long bytes(CollectiveWork work, int ranks) {
+    return work.count() * work.type().bytes() * work.operation().wholes(ranks);
   }
 
   @Override
@@ -94,14 +93,12 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
     channels = all / parts;
     long[] bytes = new long[parts];
     for (int w = 0; w < works.size(); w++) {
-      CollectiveWork work = works.get(w);
       int least = 0;
       for (int part = 1; part < parts; part++) {
         least = bytes[part] < bytes[least] ? part : least;
       }
       partOf[w] = least;
-      bytes[least] +=
-          work.count() * work.type().bytes() * work.operation().wholes(context.spec().nRanks());
+      bytes[least] += bytes(works.get(w), context.spec().nRanks());
     }
   }
 
@@ -110,7 +107,7 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
     Key key = new Key(work, partOf[number] * channels, Math.min(channels, kernels.channels(work)));
     CudaKernelPlan kernel = kept.get(key);
     if (kernel == null) {
-      kernel = kernels.kernel(key.work, key.first, key.channels);
+      kernel = kernels.part(key.work, key.first, key.channels);
       kept.put(key, kernel);
       if (kept.size() > MOST_KEPT) {
         kept.remove(kept.keySet().iterator().next()).discard();

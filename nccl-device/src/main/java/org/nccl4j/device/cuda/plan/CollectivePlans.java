@@ -31,7 +31,7 @@ public final class CollectivePlans implements AutoCloseable {
     this.context = context;
     this.spec = context.spec();
     this.memory = context.memory();
-    this.group = new ChannelGroup(context, new PartKernels());
+    this.group = new ChannelGroup(context, this);
   }
 
   @Override
@@ -58,31 +58,24 @@ public final class CollectivePlans implements AutoCloseable {
   }
 
   /**
-   * Kernels on some of the channels. They do not start early, nor do those behind them: as many
-   * blocks as run at the same time on other channels would wait beside each.
+   * A kernel on some of the channels, from a first on. It does not start early, nor does the one
+   * behind it: as many blocks as run at the same time on other channels would wait beside each.
    */
-  private final class PartKernels implements ChannelGroup.Kernels {
-    @Override
-    public int channels(CollectiveWork work) {
-      return CollectivePlans.this.channels(work);
-    }
-
-    @Override
-    public CudaKernelPlan kernel(CollectiveWork work, int first, int channels) {
-      return new CudaKernelPlan(
-          context,
-          arguments(work, first, channels),
-          function(work),
-          new CudaKernelPlan.Shape(channels, threads(work, channels), 0),
-          CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes(work)));
-    }
+  CudaKernelPlan part(CollectiveWork work, int first, int channels) {
+    return new CudaKernelPlan(
+        context,
+        arguments(work, first, channels),
+        function(work),
+        new CudaKernelPlan.Shape(channels, threads(work, channels), 0),
+        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes(work)));
   }
 
   private static long bytes(CollectiveWork work) {
     return Math.multiplyExact(work.count(), (long) work.type().bytes());
   }
 
-  private int channels(CollectiveWork work) {
+  /** Channels of a collective that is alone. */
+  int channels(CollectiveWork work) {
     int wanted = work.nChannels() > 0 ? work.nChannels() : work.limit(channels(work, bytes(work)));
     return Math.min(CHANNELS, wanted);
   }

@@ -187,7 +187,7 @@ class ChannelGroupTest extends AgainstFakeCuda {
     assertFalse(captured.get(1).equals(eager.get(1)), captured.toString());
   }
 
-  /** What an action adds to the record; a reset would end a capture. */
+  /** The calls that an action adds to the record; a reset would end a capture. */
   private String recordOf(Runnable action) {
     int before = fake.fakeRecord().length();
     action.run();
