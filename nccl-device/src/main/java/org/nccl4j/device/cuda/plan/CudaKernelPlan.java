@@ -31,7 +31,7 @@ public class CudaKernelPlan implements CudaPlan {
    */
   private static final int MOST_SMALL_THREADS = 256;
 
-  public static final int MOST_SMALL_PROCESSORS = 16;
+  private static final int MOST_SMALL_PROCESSORS = 16;
 
   /** GPUs with this many multiprocessors have room for two kernels of any size. */
   private static final int MANY_PROCESSORS = 128;
@@ -90,7 +90,12 @@ public class CudaKernelPlan implements CudaPlan {
       int most = multiprocessors < ConnectionLayout.CHANNELS ? multiprocessors / 4 : blocks;
       return together > 0
           && blocks <= most * together
-          && (threads <= MOST_SMALL_THREADS || blocks <= MOST_SMALL_PROCESSORS * together);
+          && (threads <= MOST_SMALL_THREADS || isOnFewProcessors(blocks, together));
+    }
+
+    /** True if blocks need few multiprocessors, as many at a time on each as there is room for. */
+    public static boolean isOnFewProcessors(int blocks, int together) {
+      return blocks <= MOST_SMALL_PROCESSORS * together;
     }
 
     /** True if its blocks may start beside a kernel in front that is sure to end. */

@@ -193,9 +193,7 @@ public final class LaunchEvents implements AutoCloseable {
     if (!closed) {
       closed = true;
       for (long event : events) {
-        if (event != 0) {
-          CudaLibrary.destroyEvent(event, gpu);
-        }
+        CudaLibrary.destroyEvent(event, gpu);
       }
     }
   }

@@ -311,7 +311,7 @@ public final class DirectPlans implements AutoCloseable {
   /** The same for a kernel that may begin before the one in front has ended, else 0. */
   private int early(WindowWork work, int blocks) {
     int together = together(work);
-    boolean small = blocks <= CudaKernelPlan.MOST_SMALL_PROCESSORS * together;
+    boolean small = CudaKernelPlan.Shape.isOnFewProcessors(blocks, together);
     long whole = work.count() * work.type().bytes() * work.operation().wholes(space.size());
     long least = small ? LEAST_APART : LEAST_LARGE_APART;
     return work.apart() || whole >= least ? 0 : together;
