@@ -226,8 +226,9 @@ static void end_thread(struct start* start) {
 }
 
 // Methods that are compiled after a part of the calls that others are.
-#define SCALED(methods, part) "-XX:CompileCommand=CompileThresholdScaling,org.nccl4j." methods "," part
-#define OFTEN(class) SCALED(class "::*", "0.1")
+#define OFTEN(class) "-XX:CompileCommand=CompileThresholdScaling,org.nccl4j." class "::*,0.1"
+// Methods that are compiled with those that call them, however large they are.
+#define INLINED(method) "-XX:CompileCommand=inline,org.nccl4j." method
 
 static bool start_jvm(const char* root, struct start* start) {
   static char library[PATH_BYTES], class_path[CLASS_PATH_BYTES + 32], words[PATH_BYTES];
@@ -245,7 +246,9 @@ static bool start_jvm(const char* root, struct start* start) {
   // program calls them later. The quick compiler's code then stays for thousands of calls: if the
   // optimizing compiler replaced a method at the end of the warm-up, which calls the JDK's small
   // methods 100,000 times, the program's first calls would look it up anew. Methods that one call
-  // enters once or twice reach the optimizing compiler after a tenth of its threshold.
+  // enters once or twice reach the optimizing compiler after a tenth of its threshold. The quick
+  // compiler's code asks every 8,192 calls, and there every 512, whether it is time for the optimizing
+  // one: asked every 64, forty methods of a call would often ask in one and the same call.
   JavaVMOption options[MOST_OPTIONS] = {
       {class_path, NULL},
       {"-Dnccl4j.jvm.own=true", NULL},
@@ -264,6 +267,7 @@ static bool start_jvm(const char* root, struct start* start) {
       {"-XX:Tier3LoadFeedback=300", NULL},
       {"-XX:TieredCompileTaskTimeout=60000", NULL},
       {"-XX:Tier3DelayOn=1000000", NULL},
+      {"-XX:Tier3InvokeNotifyFreqLog=13", NULL},
       {"-XX:Tier4InvocationThreshold=200000", NULL},
       {"-XX:Tier4CompileThreshold=200000", NULL},
       {"-XX:CompileCommand=quiet", NULL},
@@ -276,9 +280,9 @@ static bool start_jvm(const char* root, struct start* start) {
       {OFTEN("device.cuda.CudaKernelCommunicator"), NULL},
       {OFTEN("device.cuda.plan.CudaKernelPlan"), NULL},
       {OFTEN("device.cuda.driver.DriverLibrary"), NULL},
-      // What a launch does every 50 ms: a few times during the warm-up.
-      {SCALED("device.cuda.stream.LaunchEvents::*", "0.01"), NULL},
-      {SCALED("device.cuda.driver.CudaLibrary::mayBeCapturing", "0.01"), NULL},
+      // What a launch does every 10 ms, too seldom to be compiled by itself.
+      {INLINED("device.cuda.stream.LaunchEvents::markLaunch"), NULL},
+      {INLINED("device.cuda.stream.LaunchEvents::record"), NULL},
       {"-XX:-UsePerfData", NULL},
       {"-Xlog:disable", NULL}};
   int n = 0;

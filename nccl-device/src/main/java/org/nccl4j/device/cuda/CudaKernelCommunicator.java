@@ -397,13 +397,14 @@ final class CudaKernelCommunicator
     try {
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();
+      boolean captured = false;
       if (into == last && order.isPlain(into)) {
         put(plan, from, to, into);
       } else {
-        putInOrder(plan, from, to, into);
+        captured = putInOrder(plan, from, to, into);
       }
       long launches = progress.launched(operations);
-      if (!into.isOwned()) {
+      if (!captured && !into.isOwned()) {
         marks.launched(launches, into, System.nanoTime());
       }
       spec.progress().kernelLaunched();
@@ -442,16 +443,19 @@ final class CudaKernelCommunicator
     }
   }
 
-  private void putInOrder(CudaPlan plan, long send, long recv, GpuStream into) {
+  /** Launches a plan after the launch before; true if it was captured. */
+  private boolean putInOrder(CudaPlan plan, long send, long recv, GpuStream into) {
+    boolean captured;
     synchronized (order) {
       order.follow(into);
       put(plan, send, recv, into);
-      order.launched(into);
+      captured = order.launched(into);
     }
     if (into != last) {
       into.addUser(this);
       last = into;
     }
+    return captured;
   }
 
   /** Launches a plan, if implicit order is set after the launches of other communicators. */

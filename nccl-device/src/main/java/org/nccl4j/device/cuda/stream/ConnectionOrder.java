@@ -193,14 +193,18 @@ public final class ConnectionOrder implements AutoCloseable {
     return otherLast.put(capture, into);
   }
 
-  /** Work was put into the stream; the next launch follows it. In the current context. */
-  public void launched(GpuStream into) {
+  /**
+   * Work was put into the stream; the next launch follows it. In the current context.
+   *
+   * @return true if it was captured, and so is not in the stream itself
+   */
+  public boolean launched(GpuStream into) {
     assert Thread.holdsLock(this);
     if (byOthers && !closed) {
       CaptureLibrary.recordAtLaunch(behind, into.handle(), gpu);
     }
     if (capturing || closed) {
-      return;
+      return capturing;
     }
     last = into;
     recorded = inOtherGraphs || !into.isOwned();
@@ -208,6 +212,7 @@ public final class ConnectionOrder implements AutoCloseable {
       CudaLibrary.recordEvent(behind, into.handle(), gpu);
     }
     plain = shared || recorded ? null : into;
+    return false;
   }
 
   /**

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.stream;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 
@@ -21,7 +22,7 @@ public final class LaunchEvents implements AutoCloseable {
   public static final int MARKS = 8;
 
   /** Between marks that launches record, at least. */
-  public static final long LAUNCHES_MARK_NANOS = 50_000_000;
+  public static final long LAUNCHES_MARK_NANOS = 10_000_000;
 
   private final Gpu gpu;
   private final BooleanSupplier failed;
@@ -78,11 +79,14 @@ public final class LaunchEvents implements AutoCloseable {
   }
 
   /**
-   * A launch into a stream of the user's, in the current context. Of the thread that launches.
+   * A launch into a stream of the user's that was not captured, in the current context. Of the
+   * thread that launches. In libnccl.so.2 what it calls is compiled as a part of it (jvm.c), for it
+   * is called too seldom to be compiled by itself.
    *
    * @param soFar launches so far
    * @param nowNanos as System.nanoTime has it
    */
+  @HotPath
   public void launched(long soFar, GpuStream stream, long nowNanos) {
     if (!launchMarked || nowNanos - nextMark >= 0) {
       launchMarked = true;
@@ -93,7 +97,8 @@ public final class LaunchEvents implements AutoCloseable {
 
   private synchronized void markLaunch(long soFar, GpuStream stream) {
     if (!closed && begun - reached < MARKS) {
-      mark(soFar, stream);
+      record(soFar, stream);
+      begun++;
     }
   }
 
@@ -177,15 +182,20 @@ public final class LaunchEvents implements AutoCloseable {
     if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false;
     }
-    int at = place(begun);
-    CudaLibrary.recordEvent(events[at], stream.handle(), gpu);
+    record(soFar, stream);
     if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false;
     }
-    launches[at] = soFar;
-    marked = soFar;
     begun++;
     return true;
+  }
+
+  /** Records the next event. The caller counts it. */
+  private void record(long soFar, GpuStream stream) {
+    int at = place(begun);
+    CudaLibrary.recordEvent(events[at], stream.handle(), gpu);
+    launches[at] = soFar;
+    marked = soFar;
   }
 
   @Override
