@@ -3,7 +3,6 @@ package org.nccl4j.it.abi;
 import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.settings.DropInSettings;
 import org.nccl4j.api.settings.Settings;
@@ -32,9 +31,8 @@ final class Place {
   /** All streams: launches compare them by identity. */
   private final Map<Long, CudaStream> streams = new ConcurrentHashMap<>();
 
-  /** Some streams, found without a boxed handle. */
-  private final AtomicReferenceArray<CudaStream> recent =
-      new AtomicReferenceArray<>(1 << SLOT_BITS);
+  /** Some streams, found without a boxed handle; as {@link WrappedMemory} keeps memory. */
+  private final CudaStream[] recent = new CudaStream[1 << SLOT_BITS];
 
   private Place(Device device) {
     this.device = device;
@@ -98,13 +96,13 @@ final class Place {
   @HotPath
   DeviceStream stream(long handle) {
     int slot = (int) (handle * MIX >>> Long.SIZE - SLOT_BITS);
-    CudaStream found = recent.get(slot);
+    CudaStream found = recent[slot];
     return found != null && found.handle() == handle ? found : wrap(slot, handle);
   }
 
   private DeviceStream wrap(int slot, long handle) {
     CudaStream wrapped = streams.computeIfAbsent(handle, ((CudaDevice) device)::wrapStream);
-    recent.set(slot, wrapped);
+    recent[slot] = wrapped;
     return wrapped;
   }
 }

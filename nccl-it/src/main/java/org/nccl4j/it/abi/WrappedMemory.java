@@ -1,6 +1,5 @@
 package org.nccl4j.it.abi;
 
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
@@ -19,8 +18,12 @@ final class WrappedMemory {
   private static final long MIX = 0x9e3779b97f4a7c15L;
 
   private final Device device;
-  private final AtomicReferenceArray<DeviceMemory> kept =
-      new AtomicReferenceArray<>(WAYS << SET_BITS);
+
+  /**
+   * Sets of places. No thread waits for another's write, which it may see late or lose: the memory
+   * is wrapped again then. What it sees of an object was final when the object was made.
+   */
+  private final DeviceMemory[] kept = new DeviceMemory[WAYS << SET_BITS];
 
   /** The place in a full set that is taken next. Threads may lose counts. */
   private int next;
@@ -34,7 +37,7 @@ final class WrappedMemory {
   DeviceMemory of(long address, long bytes) {
     int set = WAYS * (int) ((address + bytes * MIX) * MIX >>> Long.SIZE - SET_BITS);
     for (int way = 0; way < WAYS; way++) {
-      DeviceMemory found = kept.get(set + way);
+      DeviceMemory found = kept[set + way];
       if (found != null && found.address() == address && found.size() == bytes) {
         return found;
       }
@@ -45,11 +48,12 @@ final class WrappedMemory {
   private DeviceMemory wrap(int set, long address, long bytes) {
     DeviceMemory wrapped = device.wrap(address, bytes);
     for (int way = 0; way < WAYS; way++) {
-      if (kept.compareAndSet(set + way, null, wrapped)) {
+      if (kept[set + way] == null) {
+        kept[set + way] = wrapped;
         return wrapped;
       }
     }
-    kept.set(set + (next++ & WAYS - 1), wrapped);
+    kept[set + (next++ & WAYS - 1)] = wrapped;
     return wrapped;
   }
 }
