@@ -194,6 +194,9 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     if (bytes > 0 && !MappedRegion.isReadable(address)) {
       throw notWrapped(address, bytes, ": this process cannot read the first", OWN_MEMORY);
     }
+    if (bytes > 0 && !MappedRegion.isReadable(address + bytes - 1)) {
+      throw notWrapped(address, bytes, ": this process cannot read the last", OWN_MEMORY);
+    }
     return new HostMemory(this, address, bytes, () -> {}, exportables.segment(address, bytes));
   }
 

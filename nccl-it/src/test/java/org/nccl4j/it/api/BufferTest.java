@@ -2,6 +2,7 @@ package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -38,6 +39,18 @@ class BufferTest {
   @Test
   void aHeapBufferIsRefused() {
     assertThrows(InvalidArgumentException.class, () -> Devices.wrap(ByteBuffer.allocate(8)));
+  }
+
+  @Test
+  void moreThanTheProcessHasIsRefused() {
+    try (DeviceMemory memory = Devices.host().allocate(64)) {
+      for (long bytes : new long[] {1L << 46, 1L << 60, Long.MAX_VALUE - memory.address()}) {
+        InvalidArgumentException e =
+            assertThrows(
+                InvalidArgumentException.class, () -> Devices.host().wrap(memory.address(), bytes));
+        assertTrue(e.getMessage().contains("cannot read the last"), e.getMessage());
+      }
+    }
   }
 
   @Test
