@@ -106,8 +106,13 @@ public final class AlgorithmFilter {
 
   /** True if an algorithm between windows is allowed for an operation, with its protocol. */
   public boolean allows(Operation operation, Algorithm algorithm) {
+    return allows(operation, algorithm, algorithm.protocol());
+  }
+
+  /** True if a way over connections is allowed for an operation. */
+  public boolean allows(Operation operation, Algorithm algorithm, Protocol protocol) {
     return algorithms.of(scope(operation)).allows(algorithm.label())
-        && protocols.of(scope(operation)).allows(algorithm.protocol().label());
+        && protocols.of(scope(operation)).allows(protocol.label());
   }
 
   /** True if an algorithm between windows is allowed for operations without a list of their own. */

@@ -1,14 +1,18 @@
 package org.nccl4j.api.plan.algorithm;
 
+import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -16,9 +20,14 @@ import org.nccl4j.operation.Protocol;
 
 /** Chooses the cheapest algorithm and protocol that the settings and the buffers allow. */
 public final class AlgorithmSelector {
+  private static final System.Logger LOG = DebugLog.of("TUNING");
+
   private final CostModel costs;
   private final AlgorithmFilter filter;
   private final TunerHook edit;
+
+  /** Operations for which the settings leave no way, as the log says. */
+  private final Set<Operation> told = ConcurrentHashMap.newKeySet();
 
   public AlgorithmSelector(CostModel costs, AlgorithmFilter filter) {
     this(costs, filter, TunerHook.NONE);
@@ -121,12 +130,32 @@ public final class AlgorithmSelector {
 
   /** The cheapest over connections. */
   public AlgorithmChoice choose(Operation operation, long bytes, DataType type, RedOp op) {
-    return operation.isCollective()
-        ? choose(operation, bytes, type, op, algorithm -> true)
-        : new AlgorithmChoice(
-            Algorithm.PAIRWISE,
-            Protocol.SIMPLE,
-            costs.microseconds(operation, Algorithm.PAIRWISE, Protocol.SIMPLE, bytes));
+    if (!operation.isCollective()) {
+      return new AlgorithmChoice(
+          Algorithm.PAIRWISE,
+          Protocol.SIMPLE,
+          costs.microseconds(operation, Algorithm.PAIRWISE, Protocol.SIMPLE, bytes));
+    }
+    AlgorithmChoice best = choose(operation, bytes, type, op, algorithm -> true);
+    // Where there is one algorithm alone, a list is meant for other operations.
+    if (!isAllowed(operation, best)
+        && costs.overConnections(operation).size() > 1
+        && told.add(operation)) {
+      LOG.log(
+          Level.WARNING,
+          "{0}: NCCL_ALGO and NCCL_PROTO ({1}) leave no way for it, so it takes {2} {3}. Remedy:"
+              + " name one that --explain of nccl perf lists, or a list for this operation alone"
+              + " (NCCL_ALGO=tree;{0}:ring)",
+          operation.key(),
+          filter,
+          best.algorithm().label(),
+          best.protocol().label());
+    }
+    return best;
+  }
+
+  private boolean isAllowed(Operation operation, AlgorithmChoice choice) {
+    return filter.allows(operation, choice.algorithm(), choice.protocol());
   }
 
   /** Among some algorithms over connections, one of which the device has for every collective. */
@@ -191,8 +220,13 @@ public final class AlgorithmSelector {
     }
     AlgorithmChoice best = allowed.get(0);
     text.append(
-        "  chosen: %s %s, the cheapest that is allowed%n"
-            .formatted(best.algorithm().label(), best.protocol().label()));
+        "  chosen: %s %s, the cheapest%s%n"
+            .formatted(
+                best.algorithm().label(),
+                best.protocol().label(),
+                isAllowed(operation, best)
+                    ? " that is allowed"
+                    : ": NCCL_ALGO and NCCL_PROTO leave none for this operation"));
     return text.toString();
   }
 

@@ -221,6 +221,19 @@ class TopologyCostModelTest {
     assertTrue(edited.contains("chosen: Tree"), edited);
   }
 
+  @Test
+  void listsThatLeaveNoWaySaySo() {
+    CostModel costs = costs("NVIDIA H100", 4, true, topology(1, 4, 90, 18));
+    AlgorithmFilter none = AlgorithmFilter.parse("", "^LL,LL128,Simple");
+    String text =
+        new AlgorithmSelector(costs, none).explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
+    assertTrue(text.contains("NCCL_ALGO and NCCL_PROTO leave none for this operation"), text);
+    AlgorithmFilter tree = AlgorithmFilter.parse("Tree", "");
+    text = new AlgorithmSelector(costs, tree).explain(Operation.ALL_REDUCE, 8, DataType.FLOAT32);
+    assertTrue(text.contains("chosen: Tree"), text);
+    assertTrue(text.contains("the cheapest that is allowed"), text);
+  }
+
   private static String explain(CostModel costs, TunerHook edit) {
     return new AlgorithmSelector(costs, AlgorithmFilter.ALL, edit)
         .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
