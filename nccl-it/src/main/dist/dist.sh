@@ -14,11 +14,13 @@ fail() {
   exit 1
 }
 
-# What our modules, JUnit and `nccl trace` need of the JDK; jdk.crypto.ec and the like are not among it.
+# What our modules, JUnit and `nccl trace` need of the JDK.
 modules=java.base,java.logging,java.management,jdk.management,jdk.unsupported,jdk.jfr,jdk.httpserver,jdk.jcmd
 
 [ -d "$home/jmods" ] || fail "$home has no jmods, from which a runtime is made" \
   "set JAVA_HOME to a whole JDK (apt-get install openjdk-17-jdk-headless)"
+# The elliptic curves of TLS, which newer JDKs have in java.base.
+[ ! -f "$home/jmods/jdk.crypto.ec.jmod" ] || modules=$modules,jdk.crypto.ec
 case $archive in
   /*) ;;
   *) archive=$PWD/$archive ;;
@@ -94,6 +96,9 @@ for module in nccl-device nccl-transport-p2p nccl-it; do
     "run ./nccl dist, which compiles them"
   cp -r "$root/$module/target/test-classes/." "$top/tests/classes"
 done
+# Topologies of usual machines, for `nccl plan`.
+mkdir "$top/machines"
+cp "$root"/nccl-topo/src/test/resources/org/nccl4j/topo/machines/*.xml "$top/machines"
 # The tutorial's programs for GPUs, compiled, since the runtime has no compiler.
 mkdir -p "$top/docs"
 cp -r "$root/docs/guides/tutorial" "$top/docs"

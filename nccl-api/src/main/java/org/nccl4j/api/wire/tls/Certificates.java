@@ -10,6 +10,7 @@ import java.security.GeneralSecurityException;
 import java.security.InvalidKeyException;
 import java.security.KeyFactory;
 import java.security.KeyStore;
+import java.security.NoSuchAlgorithmException;
 import java.security.PrivateKey;
 import java.security.SecureRandom;
 import java.security.Signature;
@@ -130,14 +131,23 @@ final class Certificates {
     } catch (IllegalArgumentException e) {
       throw wrong("NCCL4J_TLS_KEY", files.key(), "its base64 is broken", e);
     }
+    NoSuchAlgorithmException missing = null;
     for (String kind : KEY_KINDS) {
       try {
         return KeyFactory.getInstance(kind).generatePrivate(new PKCS8EncodedKeySpec(bytes));
+      } catch (NoSuchAlgorithmException e) {
+        missing = e;
       } catch (InvalidKeySpecException e) {
         DebugLog.of("BOOTSTRAP").log(System.Logger.Level.TRACE, "no key of kind " + kind, e);
-      } catch (GeneralSecurityException e) {
-        throw wrong("NCCL4J_TLS_KEY", files.key(), String.valueOf(e.getMessage()), e);
       }
+    }
+    if (missing != null) {
+      throw new InvalidArgumentException(
+          ErrorId.CERTIFICATE,
+          "NCCL4J_TLS_KEY=%s cannot be used: in this Java runtime, %s"
+              .formatted(files.key(), missing.getMessage()),
+          "add the module jdk.crypto.ec to the runtime (jlink --add-modules), or use a whole JDK",
+          missing);
     }
     throw wrong("NCCL4J_TLS_KEY", files.key(), "its key is not one of " + KEY_KINDS, null);
   }
