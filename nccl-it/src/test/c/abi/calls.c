@@ -2,7 +2,9 @@
 // NCCL4J_DEVICE=host): out of place, in the program's stream, each awaited before the next. Prints
 // a line for each rank, with the calls among 2 to 50 that took longer than 100 us: the thread's processor
 // time of each, in parentheses, and how often another thread took the processor from it.
-//   calls [RANKS [COUNT]]
+//   calls [RANKS [COUNT [PAUSE]]]
+// With PAUSE, milliseconds without a call of the library before each tenth call, prints the times of these
+// calls too.
 // With FIRST_CALLS=LOG, where the JVM of rank R writes its -Xlog:class+load,jit+compilation=debug to
 // LOG.R, checks what these calls met instead.
 #define _GNU_SOURCE  // RUSAGE_THREAD
@@ -193,7 +195,27 @@ static void print(int rank, double start, double creation, const struct call* to
          later / (CALLS - CALLS / 2), TOO_LONG, above, text);
 }
 
-static void be_rank(int rank, int ranks, long count, const int* pipe_ends) {
+// Lets the caches of the processor go to others.
+static void pause_for(long milliseconds) {
+  double end = microseconds(CLOCK_MONOTONIC) + milliseconds * 1e3;
+  while (microseconds(CLOCK_MONOTONIC) < end) continue;
+}
+
+static int by_time(const void* a, const void* b) {
+  double first = ((const struct call*)a)->time, second = ((const struct call*)b)->time;
+  return (first > second) - (first < second);
+}
+
+static void print_paused(int rank, const struct call* took) {
+  struct call paused[CALLS / 10];
+  int n = 0;
+  for (int call = 10; call < CALLS; call += 10) paused[n++] = took[call];
+  qsort(paused, n, sizeof *paused, by_time);
+  printf("rank %d: after a pause, us: least %.0f, median %.0f, most %.0f\n", rank, paused[0].time,
+         paused[n / 2].time, paused[n - 1].time);
+}
+
+static void be_rank(int rank, int ranks, long count, long pause, const int* pipe_ends) {
   const char* host = getenv("NCCL4J_DEVICE");
   const char* first_calls = getenv("FIRST_CALLS");
   char log[1024], options[2048];
@@ -223,6 +245,7 @@ static void be_rank(int rank, int ranks, long count, const int* pipe_ends) {
   double created = microseconds(CLOCK_MONOTONIC);
   long from = first_calls ? await_compiled(log) : 0;
   for (int call = 0; call < (first_calls ? FIRST : CALLS); call++) {
+    if (pause && call && call % 10 == 0) pause_for(pause);
     struct call begun = begin_call();
     OK(ncclAllReduce(data, data + bytes, count, ncclFloat32, ncclSum, comm, stream));
     took[call] = end_call(begun);
@@ -232,18 +255,19 @@ static void be_rank(int rank, int ranks, long count, const int* pipe_ends) {
     check_from(log, from);
   else
     print(rank, started - begin, created - started, took);
+  if (pause) print_paused(rank, took);
   fflush(stdout);
   OK(ncclCommDestroy(comm));
 }
 
 int main(int n, char** arguments) {
   int ranks = n > 1 ? atoi(arguments[1]) : 2, ends[2], rank = 0;
-  long count = n > 2 ? atol(arguments[2]) : 1024;
-  CHECK(ranks > 0 && ranks <= MOST_RANKS && count > 0 && !pipe(ends));
+  long count = n > 2 ? atol(arguments[2]) : 1024, pause = n > 3 ? atol(arguments[3]) : 0;
+  CHECK(ranks > 0 && ranks <= MOST_RANKS && count > 0 && pause >= 0 && !pipe(ends));
   pid_t others[MOST_RANKS];
   for (int other = 1; other < ranks && !rank; other++)
     if (!(others[other] = fork())) rank = other;
-  be_rank(rank, ranks, count, ends);
+  be_rank(rank, ranks, count, pause, ends);
   if (rank) return 0;
   int wrong = 0;
   for (int other = 1, status; other < ranks; other++)
