@@ -1,7 +1,8 @@
 // Times from one kernel to the next in a stream, by how the kernels are launched, on the first GPU of compute
 // capability 9.0 or higher:
-//   nvcc -std=c++17 -O3 -arch=sm_90 -o launch-gaps launch-gaps.cu && ./launch-gaps
-// A kernel does nothing but wait for 16,000 cycles. What a kernel takes beyond that is the gap. Printed are
+//   nvcc -std=c++17 -O3 -arch=sm_90 -o launch-gaps launch-gaps.cu && ./launch-gaps [CYCLES]
+// A kernel does nothing but wait for 16,000 cycles. What a kernel takes beyond that is the gap; with 0 cycles a
+// single launch takes what the driver takes. Printed are
 // microseconds a kernel, single launches and graphs of 20 kernels: medians of 12 rounds of 200 kernels.
 #include <algorithm>
 #include <chrono>
@@ -11,14 +12,14 @@
 
 #include <cuda_runtime.h>
 
-constexpr unsigned long long kCycles = 16000;
+static unsigned long long cycles = 16000;
 constexpr int kRounds = 12, kKernels = 200, kOfGraph = 20;
 
 // When the next kernel's blocks may start.
 enum Admits { AT_ONCE, BEFORE_END, AT_END };
 
 struct Arguments {
-  unsigned long long admitsAt;  // cycles
+  unsigned long long admitsAt, endsAt;  // cycles
   char more[400];               // as many bytes as a direct kernel has
 };
 
@@ -27,7 +28,7 @@ __global__ void waits(const __grid_constant__ Arguments a) {
   const unsigned long long begin = clock64();
   while (clock64() - begin < a.admitsAt) {}
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-  while (clock64() - begin < kCycles) {}
+  while (clock64() - begin < a.endsAt) {}
 }
 
 static void check(cudaError_t error) {
@@ -37,7 +38,7 @@ static void check(cudaError_t error) {
 }
 
 static void launch(cudaStream_t stream, int blocks, int threads, bool early, Admits admits) {
-  Arguments a = {admits == AT_ONCE ? 0 : admits == BEFORE_END ? kCycles - 2000 : kCycles, {}};
+  Arguments a = {admits == AT_ONCE ? 0 : admits == BEFORE_END && cycles > 2000 ? cycles - 2000 : cycles, cycles, {}};
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = threads;
@@ -64,7 +65,8 @@ static double median(cudaStream_t stream, Run run) {
   return times[kRounds / 2];
 }
 
-int main() {
+int main(int n, char** arguments) {
+  if (n > 1) cycles = strtoull(arguments[1], nullptr, 10);
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   const char* names[] = {"at its begin", "2,000 cycles before its end", "at its end"};
