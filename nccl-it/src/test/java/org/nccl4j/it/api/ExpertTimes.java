@@ -5,18 +5,16 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import java.util.function.Consumer;
+import java.util.function.ToDoubleFunction;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Buffers;
@@ -104,27 +102,26 @@ final class ExpertTimes {
       experts.write(0, experts(config, new Random(comm.rank())));
       comm.registerWindow(send);
       comm.registerWindow(recv);
-      Times times = hosts ? ExpertTimes::inARow : ExpertTimes::time;
+      StreamTimes times = new StreamTimes(stream, ROUNDS);
+      ToDoubleFunction<Runnable> micros =
+          hosts
+              ? call -> times.inARow(calls > 1 ? WARM_UP : 1, calls, call)
+              : call -> times.inAGraph(calls, call);
       double dispatch =
-          times.of(stream, calls, s -> exchange.dispatch(from, experts, weights, tokens, s));
+          micros.applyAsDouble(() -> exchange.dispatch(from, experts, weights, tokens, stream));
       double parts =
-          times.of(
-              stream,
-              calls,
-              s -> exchange.beginDispatch(from, experts, weights, tokens, s).receive(s));
+          micros.applyAsDouble(
+              () -> exchange.beginDispatch(from, experts, weights, tokens, stream).receive(stream));
       double both =
-          times.of(
-              stream,
-              calls,
-              s -> {
-                exchange.dispatch(from, experts, weights, tokens, s);
-                exchange.combine(outputs, result, s);
+          micros.applyAsDouble(
+              () -> {
+                exchange.dispatch(from, experts, weights, tokens, stream);
+                exchange.combine(outputs, result, stream);
               });
       double all =
-          times.of(
-              stream,
-              calls,
-              s -> comm.allToAll(send, recv, bytes(config) / comm.nRanks(), DataType.UINT8, s));
+          micros.applyAsDouble(
+              () ->
+                  comm.allToAll(send, recv, bytes(config) / comm.nRanks(), DataType.UINT8, stream));
       if (comm.rank() == 0) {
         System.out.printf(
             "%d tokens of %d, top-%d of %d, %s: dispatch %.1f us, in two parts %.1f us,"
@@ -182,7 +179,7 @@ final class ExpertTimes {
         call.run(); // connects the ranks
       }
       stream.synchronize();
-      return ExpertTimes.time(stream, calls, s -> call.run());
+      return new StreamTimes(stream, ROUNDS).inAGraph(calls, call);
     }
   }
 
@@ -193,47 +190,5 @@ final class ExpertTimes {
       random.ints(0, config.experts()).distinct().limit(config.topK()).forEach(numbers::putInt);
     }
     return numbers.flip();
-  }
-
-  /** A way to measure microseconds of a call. */
-  private interface Times {
-    double of(CudaStream stream, int calls, Consumer<CudaStream> call);
-  }
-
-  /** Microseconds of a call by the host's clock. */
-  private static double inARow(CudaStream stream, int calls, Consumer<CudaStream> call) {
-    double[] times = new double[ROUNDS];
-    for (int round = calls > 1 ? -WARM_UP : -1; round < ROUNDS; round++) {
-      long begin = System.nanoTime();
-      for (int i = 0; i < calls; i++) {
-        call.accept(stream);
-      }
-      stream.synchronize();
-      times[Math.max(0, round)] = (System.nanoTime() - begin) / 1e3 / calls;
-    }
-    Arrays.sort(times);
-    return times[ROUNDS / 2];
-  }
-
-  /** Microseconds of a call in a graph. */
-  private static double time(CudaStream stream, int calls, Consumer<CudaStream> call) {
-    stream.beginCapture();
-    for (int i = 0; i < calls; i++) {
-      call.accept(stream);
-    }
-    double[] times = new double[ROUNDS];
-    try (CudaGraph graph = stream.endCapture();
-        DeviceEvent begin = stream.device().createEvent();
-        DeviceEvent end = stream.device().createEvent()) {
-      for (int round = -1; round < ROUNDS; round++) {
-        stream.record(begin);
-        graph.launch(stream);
-        stream.record(end);
-        stream.synchronize();
-        times[Math.max(0, round)] = end.microsecondsSince(begin) / calls;
-      }
-    }
-    Arrays.sort(times);
-    return times[ROUNDS / 2];
   }
 }

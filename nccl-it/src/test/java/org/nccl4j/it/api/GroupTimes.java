@@ -1,18 +1,15 @@
 package org.nccl4j.it.api;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Buffers;
@@ -173,45 +170,11 @@ final class GroupTimes {
   }
 
   private static void report(Communicator comm, String what, CudaStream stream, Runnable group) {
-    double row = inARow(stream, group);
-    double graph = inAGraph(stream, group);
+    StreamTimes times = new StreamTimes(stream, ROUNDS);
+    double row = times.inARow(WARM_UP, IN_A_ROW, group);
+    double graph = times.inAGraph(IN_A_GRAPH, group);
     if (comm.rank() == 0) {
       System.out.printf("%-48s %8.1f / %8.1f%n", what, row, graph);
     }
-  }
-
-  private static double inARow(CudaStream stream, Runnable group) {
-    double[] times = new double[ROUNDS];
-    for (int round = -WARM_UP; round < ROUNDS; round++) {
-      long begin = System.nanoTime();
-      for (int i = 0; i < IN_A_ROW; i++) {
-        group.run();
-      }
-      stream.synchronize();
-      times[Math.max(0, round)] = (System.nanoTime() - begin) / 1e3 / IN_A_ROW;
-    }
-    Arrays.sort(times);
-    return times[ROUNDS / 2];
-  }
-
-  private static double inAGraph(CudaStream stream, Runnable group) {
-    stream.beginCapture();
-    for (int i = 0; i < IN_A_GRAPH; i++) {
-      group.run();
-    }
-    double[] times = new double[ROUNDS];
-    try (CudaGraph graph = stream.endCapture();
-        DeviceEvent begin = stream.device().createEvent();
-        DeviceEvent end = stream.device().createEvent()) {
-      for (int round = -1; round < ROUNDS; round++) {
-        stream.record(begin);
-        graph.launch(stream);
-        stream.record(end);
-        stream.synchronize();
-        times[Math.max(0, round)] = end.microsecondsSince(begin) / IN_A_GRAPH;
-      }
-    }
-    Arrays.sort(times);
-    return times[ROUNDS / 2];
   }
 }

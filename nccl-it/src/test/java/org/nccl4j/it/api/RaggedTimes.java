@@ -5,17 +5,14 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import java.util.function.Consumer;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.RaggedConfig;
 import org.nccl4j.api.RaggedExchange;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 
 /**
@@ -132,36 +129,46 @@ final class RaggedTimes {
         text.append(
             "  graph: ragged %.1f us, allToAllV %.1f us, allToAll %.1f us; ragged all-gather %.1f us%n"
                 .formatted(
-                    time(stream, s -> exchange.allToAll(send, counts, s)),
-                    time(stream, this::allToAllV),
-                    time(stream, this::allToAll),
-                    time(stream, s -> exchange.allGather(send, counts, s))));
+                    inAGraph(() -> exchange.allToAll(send, counts, stream)),
+                    inAGraph(this::allToAllV),
+                    inAGraph(this::allToAll),
+                    inAGraph(() -> exchange.allGather(send, counts, stream))));
       }
       text.append(
           "  eager: ragged %.1f us, allToAllV %.1f us, counts to the host and allToAllV %.1f us,"
               .formatted(
-                  inARow(stream, s -> exchange.allToAll(send, counts, s)),
-                  inARow(stream, this::allToAllV),
-                  inARow(stream, this::readAndAllToAllV)));
-      text.append(" allToAll %.1f us".formatted(inARow(stream, this::allToAll)));
+                  inARow(() -> exchange.allToAll(send, counts, stream)),
+                  inARow(this::allToAllV),
+                  inARow(this::readAndAllToAllV)));
+      text.append(" allToAll %.1f us".formatted(inARow(this::allToAll)));
       if (comm.rank() == 0) {
         System.out.println(text);
       }
     }
 
-    private void allToAllV(CudaStream s) {
-      comm.allToAllV(send, sent, null, recv, received, null, DataType.UINT8, s);
+    private double inARow(Runnable call) {
+      return new StreamTimes(stream, ROUNDS).inARow(WARM_UP, CALLS, call);
     }
 
-    private void allToAll(CudaStream s) {
-      comm.allToAll(send, recv, average, DataType.UINT8, s);
+    private double inAGraph(Runnable call) {
+      call.run(); // windows are agreed on outside a capture
+      stream.synchronize();
+      return new StreamTimes(stream, ROUNDS).inAGraph(CALLS, call);
+    }
+
+    private void allToAllV() {
+      comm.allToAllV(send, sent, null, recv, received, null, DataType.UINT8, stream);
+    }
+
+    private void allToAll() {
+      comm.allToAll(send, recv, average, DataType.UINT8, stream);
     }
 
     /** A program without device-side counts. */
-    private void readAndAllToAllV(CudaStream s) {
+    private void readAndAllToAllV() {
       int n = comm.nRanks();
-      comm.allGather(counts, allCounts, n, DataType.INT64, s);
-      s.synchronize();
+      comm.allGather(counts, allCounts, n, DataType.INT64, stream);
+      stream.synchronize();
       ByteBuffer read = ByteBuffer.allocate(8 * n * n).order(ByteOrder.nativeOrder());
       allCounts.read(0, read);
       long[] to = new long[n];
@@ -170,7 +177,7 @@ final class RaggedTimes {
         to[rank] = read.getLong(8 * (comm.rank() * n + rank)) * sizes.elementBytes();
         from[rank] = read.getLong(8 * (rank * n + comm.rank())) * sizes.elementBytes();
       }
-      comm.allToAllV(send, to, null, recv, from, null, DataType.UINT8, s);
+      comm.allToAllV(send, to, null, recv, from, null, DataType.UINT8, stream);
     }
 
     @Override
@@ -179,44 +186,5 @@ final class RaggedTimes {
       counts.close();
       allCounts.close();
     }
-  }
-
-  /** Microseconds of a call by the host's clock. */
-  private static double inARow(CudaStream stream, Consumer<CudaStream> call) {
-    double[] times = new double[ROUNDS];
-    for (int round = -WARM_UP; round < ROUNDS; round++) {
-      long begin = System.nanoTime();
-      for (int i = 0; i < CALLS; i++) {
-        call.accept(stream);
-      }
-      stream.synchronize();
-      times[Math.max(0, round)] = (System.nanoTime() - begin) / 1e3 / CALLS;
-    }
-    Arrays.sort(times);
-    return times[ROUNDS / 2];
-  }
-
-  /** Microseconds of a call in a graph. */
-  private static double time(CudaStream stream, Consumer<CudaStream> call) {
-    call.accept(stream); // windows are agreed on outside a capture
-    stream.synchronize();
-    stream.beginCapture();
-    for (int i = 0; i < CALLS; i++) {
-      call.accept(stream);
-    }
-    double[] times = new double[ROUNDS];
-    try (CudaGraph graph = stream.endCapture();
-        DeviceEvent begin = stream.device().createEvent();
-        DeviceEvent end = stream.device().createEvent()) {
-      for (int round = -1; round < ROUNDS; round++) {
-        stream.record(begin);
-        graph.launch(stream);
-        stream.record(end);
-        stream.synchronize();
-        times[Math.max(0, round)] = end.microsecondsSince(begin) / CALLS;
-      }
-    }
-    Arrays.sort(times);
-    return times[ROUNDS / 2];
   }
 }

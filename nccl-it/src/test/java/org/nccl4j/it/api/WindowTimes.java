@@ -1,7 +1,6 @@
 package org.nccl4j.it.api;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -78,42 +77,14 @@ final class WindowTimes {
 
   private static void report(
       Communicator comm, CudaStream stream, String what, long bytes, Runnable call) {
-    double single =
-        median(
-            stream,
-            () -> {
-              for (int i = 0; i < OPERATIONS; i++) {
-                call.run();
-              }
-            });
-    stream.beginCapture();
-    for (int i = 0; i < OF_GRAPH; i++) {
-      call.run();
-    }
-    try (CudaGraph graph = stream.endCapture()) {
+    StreamTimes times = new StreamTimes(stream, ROUNDS);
+    double single = times.inARow(WARM_UP, OPERATIONS, call);
+    try (CudaGraph graph = times.capture(OF_GRAPH, call)) {
       double inGraph =
-          median(
-              stream,
-              () -> {
-                for (int i = 0; i < OPERATIONS / OF_GRAPH; i++) {
-                  graph.launch(stream);
-                }
-              });
+          times.inARow(WARM_UP, OPERATIONS / OF_GRAPH, () -> graph.launch(stream)) / OF_GRAPH;
       if (comm.rank() == 0) {
         System.out.printf("%-10s %8d B %6.2f us, in graphs %6.2f%n", what, bytes, single, inGraph);
       }
     }
-  }
-
-  private static double median(CudaStream stream, Runnable operations) {
-    double[] times = new double[ROUNDS];
-    for (int round = -WARM_UP; round < ROUNDS; round++) {
-      long begin = System.nanoTime();
-      operations.run();
-      stream.synchronize();
-      times[Math.max(0, round)] = (System.nanoTime() - begin) / 1e3 / OPERATIONS;
-    }
-    Arrays.sort(times);
-    return times[ROUNDS / 2];
   }
 }
