@@ -79,8 +79,39 @@ public record PeerInfo(
     return !fabric.isEmpty() && fabric.equals(other.fabric);
   }
 
-  /** The common name of the ranks of one node: the clique, or the host if there is no clique. */
-  public String domain() {
-    return fabric.isEmpty() ? hostId : fabric;
+  /**
+   * True if processes of the two ranks can pass file descriptors to each other, and so share memory
+   * of the host and of GPUs: they are on one host, of one user, and in containers that share
+   * /dev/shm and the user namespace. Ranks of one clique share their GPUs' memory without it.
+   */
+  public boolean sharesHost(PeerInfo other) {
+    return hostId.equals(other.hostId)
+        && userId == other.userId
+        && ipcNamespace.equals(other.ipcNamespace);
+  }
+
+  /** Returns the answer of {@link #sharesHost} with its reason. */
+  public Support hostSharing(PeerInfo other) {
+    if (sharesHost(other)) {
+      return Support.yes("same machine");
+    }
+    if (!hostId.equals(other.hostId)) {
+      return Support.no("rank %d is on another machine".formatted(other.rank));
+    }
+    return Support.no(
+        userId != other.userId
+            ? "rank %d runs as user %d, this rank as user %d"
+                .formatted(other.rank, other.userId, userId)
+            : "rank %d is in another container, which does not share /dev/shm (docker run --ipc=host)"
+                .formatted(other.rank));
+  }
+
+  /**
+   * The common name of the ranks of one node, which reach each other's memory: the clique, or else
+   * all that {@link #sharesHost} compares. Rings, trees, the topology and costs count nodes; ranks
+   * of one host in containers that share no memory are on several.
+   */
+  public String node() {
+    return fabric.isEmpty() ? String.join(" ", hostId, ipcNamespace, "" + userId) : fabric;
   }
 }

@@ -47,25 +47,13 @@ public record LsaTeam(int first, int size, int place) {
   }
 
   private static boolean reach(PeerInfo a, PeerInfo b) {
-    if (!a.fabric().isEmpty()) {
-      return a.sharesFabric(b);
-    }
-    return a.hostId().equals(b.hostId())
-        && a.userId() == b.userId()
-        && a.deviceKind() == b.deviceKind()
-        && (a.processId().equals(b.processId()) || a.ipcNamespace().equals(b.ipcNamespace()));
+    return a.node().equals(b.node()) && a.deviceKind() == b.deviceKind();
   }
 
   /** True if its ranks need fabric handles: they cannot all send each other descriptors. */
   boolean isApart(List<PeerInfo> peers) {
     PeerInfo self = peers.get(first);
-    return ranks().stream()
-        .map(peers::get)
-        .anyMatch(
-            peer ->
-                !peer.hostId().equals(self.hostId())
-                    || !peer.ipcNamespace().equals(self.ipcNamespace())
-                    || peer.userId() != self.userId());
+    return ranks().stream().map(peers::get).anyMatch(peer -> !self.sharesHost(peer));
   }
 
   private static int gcd(int a, int b) {

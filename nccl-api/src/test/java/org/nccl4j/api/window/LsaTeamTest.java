@@ -46,6 +46,21 @@ class LsaTeamTest {
     assertTrue(LsaTeam.of(two, 2).isApart(two));
   }
 
+  /** Which the layout and the transports count as on several hosts too. */
+  @Test
+  void usersAndContainersThatShareNoMemoryAreApart() {
+    PeerInfo first = new PeerInfo(0, "a", "ns", "p0", 0, Device.Kind.CUDA, "gpu0");
+    for (PeerInfo other :
+        List.of(
+            new PeerInfo(1, "a", "ns", "p1", 7, Device.Kind.CUDA, "gpu1"),
+            new PeerInfo(1, "a", "other", "p1", 0, Device.Kind.CUDA, "gpu1"))) {
+      assertEquals(1, LsaTeam.of(List.of(first, other), 0).size());
+      List<PeerInfo> clique = List.of(first.withFabric("x"), other.withFabric("x"));
+      assertEquals(2, LsaTeam.of(clique, 0).size());
+      assertTrue(LsaTeam.of(clique, 0).isApart(clique));
+    }
+  }
+
   /** Kernels have flags for 32 ranks. */
   @ParameterizedTest
   @CsvSource({"32,32", "36,18", "64,32", "72,24", "37,1"})

@@ -45,9 +45,7 @@ final class PxnRoutes {
     PeerInfo self = context.peers().get(context.rank());
     PeerInfo other = context.peers().get(egress.get().rank());
     boolean usable =
-        other.hostId().equals(self.hostId())
-            && other.ipcNamespace().equals(self.ipcNamespace())
-            && other.userId() == self.userId()
+        self.sharesHost(other)
             && other.deviceKind() == self.deviceKind()
             && other.nets().contains(name);
     Optional<String> device = usable ? device(egress.get().devices(), net) : Optional.empty();

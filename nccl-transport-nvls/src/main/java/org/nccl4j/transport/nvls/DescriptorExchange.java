@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.FdExchange;
 import org.nccl4j.device.Patience;
@@ -74,9 +75,9 @@ final class DescriptorExchange {
     PeerInfo self = context.peers().get(context.rank());
     for (int rank : members) {
       PeerInfo peer = context.peers().get(rank);
-      if (!peer.ipcNamespace().equals(self.ipcNamespace()) || peer.userId() != self.userId()) {
-        throw new CollectiveSteps.Refused(
-            "rank %d runs as another user or in another container".formatted(peer.rank()));
+      Support reachable = self.hostSharing(peer);
+      if (!reachable.possible()) {
+        throw new CollectiveSteps.Refused(reachable.reason());
       }
     }
   }

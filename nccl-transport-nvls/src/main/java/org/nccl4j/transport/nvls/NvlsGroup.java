@@ -9,6 +9,7 @@ import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.MulticastProvider.Outline;
 import org.nccl4j.api.spi.MulticastProvider.Team;
+import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -130,21 +131,19 @@ final class NvlsGroup {
 
   private MulticastObject.Group group(long bytes) {
     return new MulticastObject.Group(
-        team.members().indexOf(context.rank()), team.members().size(), bytes, isOfSeveralHosts());
+        team.members().indexOf(context.rank()), team.members().size(), bytes, needsFabric());
   }
 
-  private boolean isOfSeveralHosts() {
-    return team.members().stream()
-            .map(rank -> context.peers().get(rank).hostId())
-            .distinct()
-            .count()
-        > 1;
+  /** True if not all members can pass file descriptors to each other. */
+  private boolean needsFabric() {
+    PeerInfo first = context.peers().get(team.members().get(0));
+    return team.members().stream().anyMatch(rank -> !first.sharesHost(context.peers().get(rank)));
   }
 
   /** The steps after each member has made its part. */
   private void finish(MulticastObject object, CollectiveSteps steps)
       throws CollectiveSteps.Refused {
-    if (isOfSeveralHosts()) {
+    if (needsFabric()) {
       exchangeHandles(object, steps);
     } else {
       new DescriptorExchange(context, team.members(), steps).meet(object);

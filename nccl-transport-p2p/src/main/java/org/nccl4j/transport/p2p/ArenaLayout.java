@@ -39,8 +39,7 @@ record ArenaLayout(int capacity, long dataBytes) {
   }
 
   private static boolean areNear(PeerInfo a, PeerInfo b) {
-    boolean machine = a.hostId().equals(b.hostId()) && a.ipcNamespace().equals(b.ipcNamespace());
-    return machine || a.processId().equals(b.processId()) || a.sharesFabric(b);
+    return a.sharesHost(b) || a.processId().equals(b.processId()) || a.sharesFabric(b);
   }
 
   /** True if the same lies at the same places. Without what a record's equals makes at run time. */

@@ -31,7 +31,7 @@ final class PeerReachability {
     if (context.get(Settings.NCCL_SHM_DISABLE)) {
       return Support.no("NCCL_SHM_DISABLE is set");
     }
-    Support machine = sameMachine(self, peer);
+    Support machine = self.hostSharing(peer);
     if (!machine.possible()) {
       return machine;
     }
@@ -42,23 +42,6 @@ final class PeerReachability {
     return self.deviceKind() == Device.Kind.CUDA && peer.deviceKind() == Device.Kind.CUDA
         ? Support.yes("same machine, through pinned memory of the host")
         : onHost(self, peer, "same machine");
-  }
-
-  private static Support sameMachine(PeerInfo self, PeerInfo peer) {
-    if (!self.hostId().equals(peer.hostId())) {
-      return Support.no("rank %d is on another machine".formatted(peer.rank()));
-    }
-    if (self.userId() != peer.userId()) {
-      return Support.no(
-          "rank %d runs as user %d, this rank as user %d"
-              .formatted(peer.rank(), peer.userId(), self.userId()));
-    }
-    if (!self.ipcNamespace().equals(peer.ipcNamespace())) {
-      return Support.no(
-          "rank %d is in another container, which does not share /dev/shm (docker run --ipc=host)"
-              .formatted(peer.rank()));
-    }
-    return Support.yes("same machine");
   }
 
   /** Returns whether a peer's GPU and a rank's can load from and store to each other's memory. */
@@ -83,7 +66,7 @@ final class PeerReachability {
       return Support.yes("same NVLink clique, by fabric handle");
     }
     if (!self.sharesFabric(peer)) {
-      Support machine = sameMachine(self, peer);
+      Support machine = self.hostSharing(peer);
       if (!machine.possible()) {
         return machine;
       }

@@ -127,7 +127,7 @@ public record VerifiedConnections(
                 before.get(peer).name(),
                 after.get(peer).name(),
                 why.problem(),
-                !self.hostId().equals(peers.get(peer).hostId())
+                !self.sharesHost(peers.get(peer))
                     ? BETWEEN_HOSTS
                     : why.refused() ? NO_ACCESS : BEHIND_IOMMU);
           }

@@ -346,14 +346,15 @@ public final class NvlsSetup implements AutoCloseable {
     }
     if (first.equals(Optional.of(Form.EMULATED))
         && hosts.ranks().stream().anyMatch(ranks -> areApart(context.peers(), ranks))) {
-      return "its ranks are on several hosts of one NVLink clique, and the emulation of multicast"
-          + " objects is not shared between hosts";
+      return "its ranks are on several hosts or in containers of one NVLink clique, and the"
+          + " emulation of multicast objects is not shared between hosts";
     }
     return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context, hosts) : null;
   }
 
   private static boolean areApart(List<PeerInfo> peers, List<Integer> ranks) {
-    return ranks.stream().map(rank -> peers.get(rank).hostId()).distinct().count() > 1;
+    PeerInfo first = peers.get(ranks.get(0));
+    return ranks.stream().anyMatch(rank -> !first.sharesHost(peers.get(rank)));
   }
 
   private static Device.Kind kind(TransportContextImpl context) {

@@ -10,9 +10,9 @@ import org.nccl4j.topo.DoubleBinaryTree;
 
 /**
  * The ranks by host, and what follows from it: a ring that enters and leaves each host once, and
- * two trees whose hosts form a double binary tree. Ranks whose containers share no memory count as
- * on different hosts, since only a network connects them. The hosts of a clique, whose GPUs all map
- * each other's memory, count as one.
+ * two trees whose hosts form a double binary tree. A host here is a node ({@link PeerInfo#node}):
+ * ranks whose containers share no memory count as on different hosts, since only a network connects
+ * them. The hosts of a clique, whose GPUs all map each other's memory, count as one.
  *
  * @param ranks of each host, ascending; hosts by their lowest rank
  */
@@ -23,11 +23,7 @@ public record HostLayout(List<List<Integer>> ranks) {
     Map<String, List<Integer>> byHost = new LinkedHashMap<>();
     for (int rank = 0; rank < peers.size(); rank++) {
       PeerInfo peer = peers.get(rank);
-      byHost
-          .computeIfAbsent(
-              peer.fabric().isEmpty() ? peer.hostId() + " " + peer.ipcNamespace() : peer.fabric(),
-              host -> new ArrayList<>())
-          .add(rank);
+      byHost.computeIfAbsent(peer.node(), host -> new ArrayList<>()).add(rank);
     }
     return new HostLayout(List.copyOf(byHost.values()));
   }

@@ -26,8 +26,8 @@ public record Membership(List<PeerInfo> peers, List<byte[]> points, String path,
         List.copyOf(some), List.copyOf(theirs), newPath, id * 31 + newPath.hashCode());
   }
 
-  /** Machines that they are on; the hosts of a clique are one. */
+  /** Nodes that they are on: see {@link PeerInfo#node}. */
   public int hosts() {
-    return (int) peers.stream().map(PeerInfo::domain).distinct().count();
+    return (int) peers.stream().map(PeerInfo::node).distinct().count();
   }
 }

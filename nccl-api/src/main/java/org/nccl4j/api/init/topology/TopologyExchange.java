@@ -69,7 +69,7 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
     }
     Map<String, List<Integer>> ranksOf = new LinkedHashMap<>();
     peers.forEach(
-        peer -> ranksOf.computeIfAbsent(peer.domain(), host -> new ArrayList<>()).add(peer.rank()));
+        peer -> ranksOf.computeIfAbsent(peer.node(), host -> new ArrayList<>()).add(peer.rank()));
     boolean gpus = gpusEverywhere(peers, facts);
     if (gpus && Nvml.probe().absence().isPresent()) {
       LOG.log(

@@ -4,8 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
 
 class HostLayoutTest {
   private static HostLayout hosts(int hosts, int ranksAHost) {
@@ -18,6 +21,28 @@ class HostLayoutTest {
       ranks.add(mine);
     }
     return new HostLayout(ranks);
+  }
+
+  /** Only a network connects them, as from host to host. */
+  @Test
+  void ranksOfAMachineThatShareNoMemoryAreOnSeveralHosts() {
+    List<PeerInfo> peers = new ArrayList<>();
+    for (String place : List.of("a ns 0", "a other 0", "a ns 7", "a ns 0", "b ns 0")) {
+      String[] words = place.split(" ");
+      peers.add(
+          new PeerInfo(
+              peers.size(),
+              words[0],
+              words[1],
+              "p" + peers.size(),
+              Long.parseLong(words[2]),
+              Device.Kind.CUDA,
+              "gpu" + peers.size()));
+    }
+    assertEquals(
+        List.of(List.of(0, 3), List.of(1), List.of(2), List.of(4)), HostLayout.of(peers).ranks());
+    List<PeerInfo> clique = peers.stream().map(peer -> peer.withFabric("x")).toList();
+    assertEquals(1, HostLayout.of(clique).count());
   }
 
   /** One host's as ever; of several the most of one, unless there are far more elsewhere. */
