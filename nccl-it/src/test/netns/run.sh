@@ -227,12 +227,17 @@ launched() {
 }
 
 # contained WHAT TRANSPORT LAUNCHER: two ranks of one host, each in a container that LAUNCHER makes,
-# are connected by TRANSPORT, with right results.
+# are connected by TRANSPORT, with right results. If that is NET, each says why they share no memory.
 contained() {
+  case $2 in
+    NET) apart=2 ;;
+    *) apart=0 ;;
+  esac
   log=$(mktemp)
   if NCCL_DEBUG=INFO in_host 0 timeout 100 "$nccl" perf all --processes 2 --hosts "$(host_list)" \
     --launcher "$3" --jit-warmup 0 -n 2 -w 0 --bind-to none -b 4 -e 300K -f 17 > "$log" 2>&1 &&
-    [ "$(grep -c "rank [01]: $2 chosen" "$log")" = 2 ]; then
+    [ "$(grep -c "rank [01]: $2 chosen" "$log")" = 2 ] &&
+    [ "$(grep -c "shares no memory of the host with ranks .* a network connects them" "$log")" = $apart ]; then
     printf 'ok: containers with %s are connected by %s\n' "$1" "$2"
   else
     fail "containers with $1 are to be connected by $2"

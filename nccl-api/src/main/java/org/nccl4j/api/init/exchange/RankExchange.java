@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -47,7 +48,46 @@ public final class RankExchange {
     refuseSharedGpu(request, bootstrap.rank(), hellos.stream().map(PeerHello::peer).toList());
     List<byte[]> points = hellos.stream().map(PeerHello::meetingPoint).toList();
     List<PeerInfo> peers = Cliques.of(request, providers, hellos, bootstrap);
+    PeerInfo own = peers.get(bootstrap.rank());
+    obstacle(own, peers).ifPresent(why -> request.info(own.rank()).tell("INIT", () -> why));
     return new Membership(peers, points, "", number(bootstrap.secret(), hellos.get(0).chance()));
+  }
+
+  /** Returns why a rank shares no memory with ranks of its machine; empty if it does with all. */
+  static Optional<String> obstacle(PeerInfo own, List<PeerInfo> peers) {
+    List<PeerInfo> apart =
+        peers.stream()
+            .filter(peer -> peer.hostId().equals(own.hostId()))
+            .filter(peer -> !own.sharesHost(peer))
+            .toList();
+    if (apart.isEmpty()) {
+      return Optional.empty();
+    }
+    List<Long> users =
+        apart.stream()
+            .map(PeerInfo::userId)
+            .filter(user -> user != own.userId())
+            .distinct()
+            .toList();
+    List<String> reasons = new ArrayList<>();
+    if (!users.isEmpty()) {
+      reasons.add(
+          "they run as users %s and this rank as user %d (give all ranks one user)"
+              .formatted(users, own.userId()));
+    }
+    if (apart.stream().anyMatch(peer -> !peer.ipcNamespace().equals(own.ipcNamespace()))) {
+      reasons.add(
+          "they are in other containers, which share neither /dev/shm nor the user namespace with"
+              + " this one (docker run --ipc=host, hostIPC in Kubernetes)");
+    }
+    return Optional.of(
+        "shares no memory of the host with ranks %s of its machine, and %s: %s"
+            .formatted(
+                apart.stream().map(PeerInfo::rank).toList(),
+                apart.stream().allMatch(own::sharesFabric)
+                    ? "reaches their GPUs by NVLink's fabric handles"
+                    : "a network connects them",
+                String.join("; ", reasons)));
   }
 
   /**
