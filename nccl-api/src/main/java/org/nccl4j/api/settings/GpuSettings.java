@@ -89,7 +89,8 @@ public final class GpuSettings {
           2,
           0,
           2,
-          "Multi-node NVLink: GPUs of several hosts of one NVLink clique use each other's memory."
+          "Multi-node NVLink: GPUs of several hosts, or of containers of a host that share no memory,"
+              + " use each other's memory if they are of one NVLink clique."
               + " 0: no; 2: if they can; 1: on one host too, and an error if they cannot.");
 
   public static final Setting<Long> NCCL_MNNVL_UUID =

@@ -14,6 +14,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
@@ -45,7 +47,16 @@ class CliqueTest {
    * @param settings of each communicator, in the order in which they are made
    */
   private record Host(
-      String host, int ranks, int device, Map<String, String> environment, List<String> settings) {
+      String host,
+      int ranks,
+      int device,
+      Map<String, String> environment,
+      List<String> settings,
+      boolean contained) {
+    Host(String host, int ranks, int device, Map<String, String> more, List<String> settings) {
+      this(host, ranks, device, more, settings, false);
+    }
+
     Map<String, String> variables() {
       Map<String, String> all = new HashMap<>();
       all.put("NCCL_HOSTID", "host-" + host);
@@ -64,7 +75,12 @@ class CliqueTest {
       for (int i = 0; i < variables.length; i += 2) {
         more.put(variables[i], variables[i + 1]);
       }
-      return new Host(host, ranks, device, more, settings);
+      return new Host(host, ranks, device, more, settings, contained);
+    }
+
+    /** In a container that shares no memory with others of its host. */
+    Host inContainer() {
+      return new Host(host, ranks, device, environment, settings, true);
     }
   }
 
@@ -87,8 +103,11 @@ class CliqueTest {
       for (int each = 0; each < ids.size(); each++) {
         arguments.add(ids.get(each) + ";" + host.settings.get(each));
       }
+      String[] all = arguments.toArray(String[]::new);
       running.add(
-          program.start(host.variables(), CliqueRank.class, arguments.toArray(String[]::new)));
+          host.contained
+              ? program.startContained(host.variables(), CliqueRank.class, all)
+              : program.start(host.variables(), CliqueRank.class, all));
       first += host.ranks;
     }
     List<Ran> all = new ArrayList<>();
@@ -289,6 +308,69 @@ class CliqueTest {
     all.forEach(ran -> assertContains(ran.output(), "=NET}"));
     assertContains(all.get(0).output(), "Check the NVLink fabric and the IMEX daemons");
     assertWarnings(1, all.get(0).output());
+  }
+
+  /** In the fabric of a rack, and in one that ends at the machine. */
+  @ParameterizedTest
+  @CsvSource({"3:0:ab:7:rack1, ababababab, 5", "3:0:0:0:r, clique machine host-a.0 of 2, 4"})
+  void containersOfAHostThatShareNoMemoryUseFabricHandles(String fabric, String clique, int imports)
+      throws Exception {
+    Host first = host("a", 0).with("FAKE_FABRIC", fabric).inContainer();
+    for (Ran ran : run(first, host("a", 1).with("FAKE_FABRIC", fabric).inContainer())) {
+      assertWarnings(0, ran.output());
+      assertContains(ran.output(), "=P2P}");
+      assertContains(ran.output(), "same machine, by fabric handle");
+      assertContains(ran.output(), clique);
+      assertContains(ran.output(), "of its machine, and reaches their GPUs by NVLink's fabric");
+      assertContains(ran.output(), "window of 2 ranks");
+      // Memory that was made before has no handle where the fabric ends at the machine.
+      assertEquals(imports, fabricImports(ran), "tried, arena, the windows' space, one or two");
+      assertTrue(ran.calls().stream().noneMatch(call -> call.matches("cuMemImport\\w+\\(.*,1\\)")));
+    }
+  }
+
+  /** Without a fabric: they are two nodes for the network, the graphs and the costs. */
+  @Test
+  void containersOfAHostThatShareNoMemoryAreTwoHosts() throws Exception {
+    String[] none = {"NCCL_MNNVL_ENABLE", "0"};
+    List<Ran> pods =
+        run(host("a", 0).with(none).inContainer(), host("a", 1).with(none).inContainer());
+    List<Ran> hosts = run(host("a", 0).with(none), host("b", 1).with(none));
+    for (int rank = 0; rank < 2; rank++) {
+      String output = pods.get(rank).output();
+      assertWarnings(0, output);
+      assertContains(output, "=NET}");
+      assertContains(
+          output,
+          "shares no memory of the host with ranks [%d] of its machine, and a network connects"
+                  .formatted(1 - rank)
+              + " them: they are in other containers");
+      assertContains(output, "2 GPUs on 2 hosts over a network");
+      assertEquals(explained(hosts.get(rank)), explained(pods.get(rank)));
+    }
+  }
+
+  /** What a rank says about its choices and their costs. */
+  private static List<String> explained(Ran ran) {
+    return ran.output()
+        .lines()
+        .dropWhile(line -> !line.startsWith("transports "))
+        .filter(line -> !line.contains("with ranks"))
+        .toList();
+  }
+
+  /** Without an IMEX channel in a container: the network, as without a fabric. */
+  @Test
+  void containersWithoutFabricHandlesOfTheirMachineUseTheNetwork() throws Exception {
+    String[] local = {"FAKE_FABRIC", "3:0:0:0:r", "FAKECUDA_FABRIC", "refused"};
+    Host first = host("a", 0, "", "NCCL_MNNVL_ENABLE=1").with(local).inContainer();
+    Host second = host("a", 1, "", "NCCL_MNNVL_ENABLE=1").with(local).inContainer();
+    for (Ran ran : run(first, second)) {
+      assertContains(of(ran, 0), "=NET}");
+      assertContains(of(ran, 0), "does not use multi-node NVLink: rank 0: cuMemCreate of 2097152");
+      assertContains(of(ran, 1), "NCCL_MNNVL_ENABLE=1 demands: rank 0: cuMemCreate");
+      assertWarnings(0, ran.output());
+    }
   }
 
   /** Demanded, it is used between processes of one host too. */

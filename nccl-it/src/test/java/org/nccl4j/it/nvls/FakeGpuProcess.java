@@ -24,6 +24,10 @@ import java.util.stream.Stream;
  * @param folder where the fake's libcuda.so.1 is
  */
 public record FakeGpuProcess(Path folder) {
+  /** A container with its own /dev/shm, which shares all else with the host. */
+  static final List<String> CONTAINER =
+      List.of("unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm && exec \"$@\"", "sh");
+
   /** The libraries that this JVM's tests have built, by name. */
   private static final Map<String, Path> BUILT = new HashMap<>();
 
@@ -136,9 +140,32 @@ public record FakeGpuProcess(Path folder) {
     return start(path -> true, settings, program, arguments);
   }
 
+  /** Starts a program in a {@link #CONTAINER}; skips the test where that cannot be. */
+  Running startContained(Map<String, String> settings, Class<?> program, String... arguments)
+      throws Exception {
+    List<String> trial = new ArrayList<>(CONTAINER);
+    trial.add("true");
+    try {
+      assumeTrue(new ProcessBuilder(trial).start().waitFor() == 0, "no mount namespaces");
+    } catch (IOException e) {
+      assumeTrue(false, "no unshare: " + e.getMessage());
+    }
+    return start(CONTAINER, path -> true, settings, program, arguments);
+  }
+
   /** Starts a program with a choice of what this JVM has on its paths. */
   Running start(
       Predicate<Path> has, Map<String, String> settings, Class<?> program, String... arguments)
+      throws Exception {
+    return start(List.of(), has, settings, program, arguments);
+  }
+
+  private Running start(
+      List<String> container,
+      Predicate<Path> has,
+      Map<String, String> settings,
+      Class<?> program,
+      String... arguments)
       throws Exception {
     String classPath =
         Stream.of(
@@ -154,23 +181,28 @@ public record FakeGpuProcess(Path folder) {
         ArchivedClasses.options(
             classPath,
             training ->
-                launch(training, Map.of("NCCL_NVLS_ENABLE", "0"), FakeGpuRanks.class).end());
-    return launch(options, settings, program, arguments);
+                launch(List.of(), training, Map.of("NCCL_NVLS_ENABLE", "0"), FakeGpuRanks.class)
+                    .end());
+    return launch(container, options, settings, program, arguments);
   }
 
   private Running launch(
-      List<String> options, Map<String, String> settings, Class<?> program, String... arguments)
+      List<String> container,
+      List<String> options,
+      Map<String, String> settings,
+      Class<?> program,
+      String... arguments)
       throws IOException {
-    List<String> command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                // Less to start, and few methods that run often.
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:CompileThresholdScaling=3",
-                // Else newer Java puts a warning of native access among the communicator's.
-                "--enable-native-access=ALL-UNNAMED"));
+    List<String> command = new ArrayList<>(container);
+    command.addAll(
+        List.of(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            // Less to start, and few methods that run often.
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:CompileThresholdScaling=3",
+            // Else newer Java puts a warning of native access among the communicator's.
+            "--enable-native-access=ALL-UNNAMED"));
     command.addAll(options);
     command.add(program.getName());
     command.addAll(List.of(arguments));

@@ -7,6 +7,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Function;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -20,10 +21,11 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 
 /**
- * Multi-node NVLink: which ranks' GPUs one NVLink fabric connects from host to host, so that they
- * map each other's memory by fabric handles. All ranks of a communicator are in a clique, or it has
- * none. The driver's answer is tested: each rank maps memory of another host of its clique; if one
- * cannot, all use a network, with a warning.
+ * Multi-node NVLink: which ranks' GPUs one NVLink fabric connects from host to host, or between
+ * containers of a host that share no memory, so that they map each other's memory by fabric
+ * handles. All ranks of a communicator are in a clique, or it has none. The driver's answer is
+ * tested: each rank maps memory of each other host and container of its clique; if one cannot, all
+ * use a network, with a warning if a fabric of several hosts should work.
  */
 final class Cliques {
   private static final Logger LOG = DebugLog.of("INIT");
@@ -37,12 +39,20 @@ final class Cliques {
   private final Bootstrap bootstrap;
   private final boolean demanded;
 
+  /** True if ranks of a machine are in containers that share no memory. */
+  private final boolean contained;
+
   private Cliques(
       InitRequest request, List<PeerInfo> peers, Bootstrap bootstrap, boolean demanded) {
     this.request = request;
     this.peers = peers;
     this.bootstrap = bootstrap;
     this.demanded = demanded;
+    this.contained = count(PeerInfo::node) > count(PeerInfo::hostId);
+  }
+
+  private long count(Function<PeerInfo, String> name) {
+    return peers.stream().map(name).distinct().count();
   }
 
   /** Returns the value of NCCL_MNNVL_ENABLE that a rank sends in its {@link PeerHello}. */
@@ -51,7 +61,8 @@ final class Cliques {
   }
 
   /**
-   * The ranks with their cliques; collective. Nothing is asked on one host unless it is demanded.
+   * The ranks with their cliques; collective. Nothing is asked of ranks that all share memory
+   * unless it is demanded.
    *
    * @param providers of this rank's transports
    * @param hellos of all ranks
@@ -66,7 +77,7 @@ final class Cliques {
     boolean demanded = hellos.stream().anyMatch(hello -> hello.mnnvl() == DEMANDED);
     boolean wanted = hellos.stream().allMatch(hello -> hello.mnnvl() != 0);
     boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
-    boolean apart = peers.stream().map(PeerInfo::hostId).distinct().count() > 1;
+    boolean apart = peers.stream().map(PeerInfo::node).distinct().count() > 1;
     if (!gpus || peers.size() == 1 || !(demanded || (wanted && apart))) {
       return peers;
     }
@@ -76,7 +87,8 @@ final class Cliques {
 
   private List<PeerInfo> agree(boolean shares) {
     CudaDevice device = (CudaDevice) request.device();
-    FabricInfo mine = FabricInfo.of(device, request.settings(), shares);
+    String machine = contained ? peers.get(bootstrap.rank()).hostId() : "";
+    FabricInfo mine = FabricInfo.of(device, request.settings(), shares, machine);
     CudaShareableMemory memory = null;
     try {
       if (!mine.clique().isEmpty()) {
@@ -105,16 +117,17 @@ final class Cliques {
         return without(rank, claims.get(rank).problem(), /* broken= */ false);
       }
     }
-    if (!demanded && !connectsHosts(claims)) {
+    if (!demanded && !connectsNodes(claims)) {
       LOG.log(
           request.logLevel("INIT"),
-          "communicator {0} does not use multi-node NVLink: no clique has ranks of two hosts",
+          "communicator {0} does not use multi-node NVLink: no clique has ranks of two hosts or"
+              + " containers",
           request.name());
       return peers;
     }
     for (int rank = 0; rank < claims.size(); rank++) {
       if (!claims.get(rank).problem().isEmpty()) {
-        return without(rank, claims.get(rank).problem(), /* broken= */ true);
+        return without(rank, claims.get(rank).problem(), !claims.get(rank).endsAtMachine());
       }
     }
     String failure = tryOthers(device, claims).orElse("");
@@ -122,7 +135,7 @@ final class Cliques {
     for (int rank = 0; rank < failures.size(); rank++) {
       if (failures.get(rank).length > 0) {
         String why = new String(failures.get(rank), StandardCharsets.UTF_8);
-        return without(rank, why, /* broken= */ true);
+        return without(rank, why, !claims.get(rank).endsAtMachine());
       }
     }
     List<PeerInfo> joined = new ArrayList<>();
@@ -138,28 +151,25 @@ final class Cliques {
     return joined;
   }
 
-  private boolean connectsHosts(List<FabricInfo> claims) {
+  private boolean connectsNodes(List<FabricInfo> claims) {
     return peers.stream()
         .anyMatch(
             a ->
                 peers.stream()
-                    .anyMatch(
-                        b ->
-                            !a.hostId().equals(b.hostId())
-                                && areTogether(claims, a.rank(), b.rank())));
+                    .anyMatch(b -> !a.sharesHost(b) && areTogether(claims, a.rank(), b.rank())));
   }
 
   private static boolean areTogether(List<FabricInfo> claims, int a, int b) {
     return claims.get(a).clique().equals(claims.get(b).clique());
   }
 
-  /** Maps memory of one rank of each other host of the clique, and of another process of this. */
+  /** Maps memory of one rank of each other node of the clique, and of another process of this. */
   private Optional<String> tryOthers(CudaDevice device, List<FabricInfo> claims) {
     PeerInfo self = peers.get(bootstrap.rank());
     Set<String> tried = new HashSet<>();
     for (PeerInfo peer : peers) {
       boolean here = peer.processId().equals(self.processId());
-      if (!here && areTogether(claims, self.rank(), peer.rank()) && tried.add(peer.hostId())) {
+      if (!here && areTogether(claims, self.rank(), peer.rank()) && tried.add(peer.node())) {
         FabricInfo claim = claims.get(peer.rank());
         try {
           CudaShareableMemory.importFrom(device.gpu(), claim.handle(), claim.bytes()).close();
@@ -174,7 +184,7 @@ final class Cliques {
   /**
    * No cliques.
    *
-   * @param broken whether the fabric is there and should work
+   * @param broken whether a fabric of several hosts is there and should work
    */
   private List<PeerInfo> without(int rank, String why, boolean broken) {
     if (demanded) {
@@ -187,8 +197,8 @@ final class Cliques {
     if (broken && bootstrap.rank() == 0) {
       LOG.log(
           Logger.Level.WARNING,
-          "communicator {0} uses a network between hosts that NVLink connects, which is slower:"
-              + " rank {1}: {2}; {3}, or set NCCL_MNNVL_ENABLE=0 to use the network without"
+          "communicator {0} uses a network between hosts or containers that NVLink connects, which"
+              + " is slower: rank {1}: {2}; {3}, or set NCCL_MNNVL_ENABLE=0 to use the network without"
               + " this warning",
           request.name(),
           rank,

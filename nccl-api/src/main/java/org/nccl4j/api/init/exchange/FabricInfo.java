@@ -30,6 +30,9 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
   private static final long BY_DRIVER = -1;
   private static final long BY_CHASSIS = -2;
 
+  /** Begins the clique of a fabric that ends at its machine. */
+  private static final String MACHINE = "machine ";
+
   private static FabricInfo none(String why) {
     return new FabricInfo("", why, new byte[0], 0);
   }
@@ -48,8 +51,9 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
    * Returns the fabric information of the driver and the settings, before anything is tried.
    *
    * @param shares whether a transport of the rank shares memory
+   * @param machine the rank's machine if containers of a machine share no memory otherwise, else ""
    */
-  static FabricInfo of(CudaDevice device, Settings settings, boolean shares) {
+  static FabricInfo of(CudaDevice device, Settings settings, boolean shares, String machine) {
     Optional<String> against =
         against(settings, shares).or(() -> instance(device)).or(device::sharingAbsence);
     if (against.isPresent()) {
@@ -60,10 +64,14 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
       return none(fabric.absence().get());
     }
     long uuid = settings.get(GpuSettings.NCCL_MNNVL_UUID);
-    if (uuid == BY_DRIVER && !fabric.isOfSeveralHosts()) {
+    boolean ends = uuid == BY_DRIVER && !fabric.isOfSeveralHosts();
+    if (ends && machine.isEmpty()) {
       return none("its NVLink fabric ends at its machine (the cluster's number is zero)");
     }
-    String cluster = uuid == BY_DRIVER ? fabric.clusterUuid() : Long.toHexString(uuid);
+    String cluster =
+        ends
+            ? MACHINE + machine
+            : uuid == BY_DRIVER ? fabric.clusterUuid() : Long.toHexString(uuid);
     long id = settings.get(GpuSettings.NCCL_MNNVL_CLIQUE_ID);
     if (id == BY_CHASSIS) {
       return Nvml.probe()
@@ -72,6 +80,11 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
           .orElseGet(() -> none("NCCL_MNNVL_CLIQUE_ID=-2, and the driver knows no chassis"));
     }
     return in(cluster, Long.toString(id == BY_DRIVER ? fabric.cliqueId() & 0xffffffffL : id));
+  }
+
+  /** True if the clique is of a fabric that ends at its machine. */
+  boolean endsAtMachine() {
+    return clique.startsWith(MACHINE);
   }
 
   private static Optional<String> instance(CudaDevice device) {
