@@ -96,7 +96,8 @@ public final class Settings implements SettingValues {
           "none",
           List.of("none", "crc32c"),
           "The checksum of each message over sockets: CRC32C finds data that memory, NICs or"
-              + " switches have changed. The same on all ranks.");
+              + " switches have changed. Other networks have none, and a warning says so. The same on"
+              + " all ranks.");
 
   public static final Setting<String> NCCL4J_NET_ZERO_COPY =
       Setting.choice(

@@ -38,8 +38,8 @@ public final class TlsSettings {
       Setting.flag(
           "NCCL4J_NET_TLS",
           true,
-          "Sockets encrypt data where certificates are set (NCCL4J_TLS_CERT). The same on all"
-              + " ranks.");
+          "Sockets encrypt data where certificates are set (NCCL4J_TLS_CERT); InfiniBand and plug-ins"
+              + " do not, and a warning says so unless this is 0. The same on all ranks.");
 
   static final List<Setting<?>> ALL =
       List.of(NCCL4J_TLS_CERT, NCCL4J_TLS_KEY, NCCL4J_TLS_CA, NCCL4J_NET_TLS);

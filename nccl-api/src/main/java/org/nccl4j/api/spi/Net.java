@@ -1,6 +1,7 @@
 package org.nccl4j.api.spi;
 
 import java.util.List;
+import java.util.Optional;
 
 /**
  * One network of one communicator: messages between two ranks over its devices, similar to NCCL's
@@ -44,6 +45,15 @@ public interface Net extends AutoCloseable {
    */
   default boolean carriesNotes() {
     return false;
+  }
+
+  /**
+   * Returns why data go without the encryption of NCCL4J_TLS_CERT and the checksums of
+   * NCCL4J_NET_CHECKSUM over this network, as a clause; empty if it obeys both settings, or
+   * protects data by its own means. If one is set, a warning gives the reason.
+   */
+  default Optional<String> unprotected() {
+    return Optional.empty();
   }
 
   /**

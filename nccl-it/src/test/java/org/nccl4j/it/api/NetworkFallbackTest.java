@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -18,6 +19,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
@@ -28,7 +30,10 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
-/** Sockets replace an InfiniBand that cannot be used, with a warning, unless it was asked for. */
+/**
+ * Warnings of networks: sockets replace an InfiniBand that cannot be used, unless it was asked for;
+ * networks other than sockets neither encrypt nor check data.
+ */
 @Timeout(120)
 class NetworkFallbackTest {
   private final List<String> warnings = new ArrayList<>();
@@ -75,7 +80,7 @@ class NetworkFallbackTest {
 
   /** Two ranks, each with its configuration, add their numbers; what was warned of. */
   private List<String> warningsOf(Function<Integer, CommunicatorConfig> configs) throws Exception {
-    UniqueId id = UniqueId.create();
+    UniqueId id = UniqueId.create(configs.apply(0));
     List<CompletableFuture<Float>> sums = new ArrayList<>();
     for (int i = 0; i < 2; i++) {
       int rank = i;
@@ -124,6 +129,59 @@ class NetworkFallbackTest {
     assertEquals(List.of(), warningsOf(rank -> config()));
     assertEquals(List.of(), warningsOf(rank -> config("NCCL_IB_DISABLE", "1")));
     assertEquals(List.of(), warningsOf(rank -> config("NCCL_IB_HCA", "^roce")));
+  }
+
+  /** A job with certificates must know which of its data can be read on the way. */
+  @Test
+  void certificatesOverInfiniBandAreOneWarning() throws Exception {
+    List<String> said = warningsOf(rank -> certified(config("NCCL_NET", "IB")));
+    assertEquals(1, said.size(), said.toString());
+    assertOne(
+        said,
+        "NCCL4J_TLS_CERT is set",
+        "data between ranks go in clear over network IB: the NIC moves them",
+        "NCCL_NET=Socket",
+        "NCCL4J_NET_TLS=0");
+  }
+
+  @Test
+  void dataInClearThatAreAskedForOrEncryptedAreNoWarning() throws Exception {
+    assertEquals(
+        List.of(), warningsOf(rank -> certified(config("NCCL_NET", "IB", "NCCL4J_NET_TLS", "0"))));
+    assertEquals(
+        List.of(),
+        warningsOf(
+            rank -> certified(config("NCCL_NET", "Socket", "NCCL4J_NET_CHECKSUM", "crc32c"))));
+  }
+
+  @Test
+  void checksumsOverInfiniBandAreOneWarning() throws Exception {
+    List<String> said = warningsOf(rank -> config("NCCL4J_NET_CHECKSUM", "crc32c"));
+    assertEquals(1, said.size(), said.toString());
+    assertOne(
+        said,
+        "NCCL4J_NET_CHECKSUM=crc32c has no effect on data over network IB: the NIC moves them",
+        "NCCL_NET=Socket");
+  }
+
+  @Test
+  void whatAPluginSendsIsNeitherEncryptedNorChecked(@TempDir Path folder) throws Exception {
+    CommunicatorConfig plugin =
+        certified(config("NCCL_NET", "Plugin", "NCCL4J_NET_CHECKSUM", "crc32c"))
+            .with("NCCL_NET_PLUGIN", NetPluginLibrary.build(folder, 9, "clear"));
+    List<String> said = warningsOf(rank -> plugin);
+    assertEquals(2, said.size(), said.toString());
+    assertOne(said, "go in clear over network Plugin: plug-in ", " moves them", "NCCL_NET=Socket");
+    assertOne(said, "crc32c has no effect on data over network Plugin: plug-in ");
+  }
+
+  private static CommunicatorConfig certified(CommunicatorConfig config) {
+    Path files =
+        Path.of("..", "nccl-api", "src", "test", "resources", "org/nccl4j/api/bootstrap/tls");
+    return config
+        .with("NCCL4J_TLS_CERT", files.resolve("rank.pem").toString())
+        .with("NCCL4J_TLS_KEY", files.resolve("rank.key").toString())
+        .with("NCCL4J_TLS_CA", files.resolve("authority.pem").toString());
   }
 
   @Test

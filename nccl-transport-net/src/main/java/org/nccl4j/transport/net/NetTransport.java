@@ -35,6 +35,7 @@ final class NetTransport implements Transport {
   private final Map<String, Net> nets = new HashMap<>();
   private final List<NetConnector> ends = new ArrayList<>();
   private final List<PxnConnector> relays = new ArrayList<>();
+  private final NetProtection protection;
   private final PxnRoutes routes;
   private final PxnMail mail;
 
@@ -45,6 +46,7 @@ final class NetTransport implements Transport {
 
   NetTransport(TransportContext context) {
     this.context = context;
+    this.protection = new NetProtection(context);
     this.routes = new PxnRoutes(context);
     this.mail = new PxnMail(context.secret());
     this.slots = context.device() instanceof CudaDevice gpu ? new GpuSlots(context, gpu) : null;
@@ -114,7 +116,9 @@ final class NetTransport implements Transport {
   private Net net(PeerInfo peer) {
     String name = common(peer).orElseThrow(() -> stranger(peer));
     nameFallback(name, peer);
-    return opened(name);
+    Net net = opened(name);
+    protection.check(name, net);
+    return net;
   }
 
   /** Says, once for each network, that ranks without it have another used with them. */

@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
@@ -159,6 +160,11 @@ final class IbNet implements Net {
   @Override
   public boolean carriesNotes() {
     return true;
+  }
+
+  @Override
+  public Optional<String> unprotected() {
+    return Optional.of("the NIC moves them");
   }
 
   @Override

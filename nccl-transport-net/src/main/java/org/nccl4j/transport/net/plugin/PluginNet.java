@@ -6,6 +6,7 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
@@ -87,6 +88,11 @@ final class PluginNet implements Net {
     }
     devices = List.copyOf(found);
     numbers = List.copyOf(at);
+  }
+
+  @Override
+  public Optional<String> unprotected() {
+    return Optional.of("plug-in %s moves them".formatted(table.name()));
   }
 
   @Override
