@@ -280,7 +280,8 @@ public final class Initializer {
         RankCapabilities.of(
             request, peers, verified, ranks.graphs(), plugins.tuned(), probing.shared());
     List<byte[]> all = bootstrap.allGather(own.toBytes());
-    CommunicatorProfile known = RankCapabilities.common(all, HostLayout.of(peers), plugins.tuned());
+    CommunicatorProfile known =
+        RankCapabilities.common(bootstrap.rank(), all, HostLayout.of(peers), plugins.tuned());
     NvlsSetup nvls =
         NvlsSetup.open(
             request,
@@ -448,6 +449,7 @@ public final class Initializer {
                 .formatted(MemoryUsage.of(engine, /* quantised= */ 0, /* functions= */ 0)));
     plugins
         .tuned()
+        .filter(table -> connected.known().usesTable(table))
         .ifPresent(
             table ->
                 info.tell(

@@ -10,7 +10,8 @@ public final class PlanSettings {
           "NCCL4J_COSTS_FILE",
           "",
           "the name of a file that ./nccl tune wrote",
-          "Measured times that replace predicted times; the same file on all ranks.");
+          "Measured times that replace predicted times, of ranks of one host; the same file on all"
+              + " ranks.");
 
   public static final Setting<Integer> NCCL4J_PROBE =
       Setting.number(

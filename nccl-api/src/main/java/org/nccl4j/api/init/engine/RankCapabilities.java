@@ -174,11 +174,12 @@ public record RankCapabilities(
   /**
    * Returns the capabilities that all ranks have.
    *
+   * @param self this rank
    * @param tuned this rank's table
    * @throws InvalidUsageException if ranks have different tables or settings
    */
   public static CommunicatorProfile common(
-      List<byte[]> all, HostLayout hosts, Optional<TunedTable> tuned) {
+      int self, List<byte[]> all, HostLayout hosts, Optional<TunedTable> tuned) {
     List<RankCapabilities> facts = decoded(all);
     RankCapabilities first = facts.get(0);
     for (int rank = 1; rank < facts.size(); rank++) {
@@ -195,16 +196,7 @@ public record RankCapabilities(
             "give all ranks the same file in NCCL4J_COSTS_FILE, or none");
       }
     }
-    tuned
-        .filter(table -> !table.device().equals(first.model))
-        .ifPresent(
-            table ->
-                LOG.log(
-                    Logger.Level.WARNING,
-                    "{0} has times of {1}, and is not used for {2}",
-                    table.file(),
-                    table.device(),
-                    first.model));
+    tuned.ifPresent(table -> warn(self, table, first.model, hosts));
     CommunicatorProfile common =
         new CommunicatorProfile(
             facts.size(),
@@ -225,6 +217,28 @@ public record RankCapabilities(
     return common.isAlike()
         ? tuned.or(() -> Probing.result(first.probed)).map(common::with).orElse(common)
         : common;
+  }
+
+  /** Says why a table is not used: rank 0 if it is the hosts, which all ranks know. */
+  private static void warn(int self, TunedTable table, String model, HostLayout hosts) {
+    if (hosts.count() > 1) {
+      if (self == 0) {
+        LOG.log(
+            Logger.Level.WARNING,
+            "{0} (NCCL4J_COSTS_FILE) is not used: it has times of ranks of one host, and these ranks"
+                + " are on {1} hosts; unset it, or choose algorithms between hosts by NCCL_ALGO or"
+                + " NCCL_TUNER_PLUGIN",
+            table.file(),
+            hosts.count());
+      }
+    } else if (!table.device().equals(model)) {
+      LOG.log(
+          Logger.Level.WARNING,
+          "{0} has times of {1}, and is not used for {2}",
+          table.file(),
+          table.device(),
+          model);
+    }
   }
 
   /** Returns rank 0's message about a probe: see {@link Probing#shared}. */

@@ -82,6 +82,11 @@ public record CommunicatorProfile(
         nRanks, kind, model, reach, nvlink, spread, topology, Optional.of(table), cores, room);
   }
 
+  /** True if choices use a table of measured times, which are of ranks of one host and a device. */
+  public boolean usesTable(TunedTable table) {
+    return spread.hosts() == 1 && table.device().equals(model);
+  }
+
   /** True if all are GPUs of one model and one machine, between which no proxy carries data. */
   public boolean isAlike() {
     return kind == Device.Kind.CUDA

@@ -5,15 +5,22 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.connect.NamedProvider;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
+import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidUsageException;
@@ -61,9 +68,65 @@ class RankCapabilitiesTest {
     for (List<Integer> cores : List.of(List.of(8, 1, 4), List.of(1, 8, 4))) {
       CommunicatorProfile common =
           RankCapabilities.common(
-              cores.stream().map(RankCapabilitiesTest::facts).toList(), hosts(), Optional.empty());
+              0,
+              cores.stream().map(RankCapabilitiesTest::facts).toList(),
+              hosts(),
+              Optional.empty());
       assertEquals(1, common.cores());
     }
+  }
+
+  /** The same on all ranks, so one says it. */
+  @Test
+  void aTableIsNotUsedOnSeveralHostsAndRankZeroSaysSo() {
+    HostLayout two = new HostLayout(List.of(List.of(0, 1), List.of(2)));
+    assertEquals(List.of(), warnings(0, hosts()));
+    assertEquals(List.of(), warnings(1, two));
+    List<String> said = warnings(0, two);
+    assertEquals(1, said.size(), said.toString());
+    assertTrue(
+        said.get(0).startsWith("times (NCCL4J_COSTS_FILE) is not used: ")
+            && said.get(0).contains("on 2 hosts; unset it"),
+        said.toString());
+  }
+
+  /** What a rank with a table of its own device warns of. */
+  private static List<String> warnings(int self, HostLayout hosts) {
+    TunedTable table =
+        TunedTable.parse("times", List.of("device host", "3 AllReduce Ring Simple 1024:1.5"));
+    List<byte[]> facts = List.of(facts(1), facts(1), facts(1));
+    List<String> warnings = new ArrayList<>();
+    Logger logger = Logger.getLogger("org.nccl4j.INIT");
+    Handler collector = new Collector(warnings);
+    logger.addHandler(collector);
+    try {
+      CommunicatorProfile known = RankCapabilities.common(self, facts, hosts, Optional.of(table));
+      assertEquals(hosts.count() == 1, known.usesTable(table));
+    } finally {
+      logger.removeHandler(collector);
+    }
+    return warnings;
+  }
+
+  private static final class Collector extends Handler {
+    private final List<String> warnings;
+
+    Collector(List<String> warnings) {
+      this.warnings = warnings;
+    }
+
+    @Override
+    public void publish(LogRecord record) {
+      if (record.getLevel().intValue() >= Level.WARNING.intValue()) {
+        warnings.add(new SimpleFormatter().formatMessage(record));
+      }
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {}
   }
 
   /** Blocks wait for the other ranks' blocks of their number. */
@@ -74,7 +137,7 @@ class RankCapabilitiesTest {
             facts(8, new BlockRoom(28, 56)),
             facts(8, new BlockRoom(40, 40)),
             facts(8, new BlockRoom(132, 264)));
-    CommunicatorProfile common = RankCapabilities.common(facts, hosts(), Optional.empty());
+    CommunicatorProfile common = RankCapabilities.common(0, facts, hosts(), Optional.empty());
     assertEquals(new BlockRoom(28, 40), common.room());
     assertEquals(new BlockRoom(28, 40), common.of(2, 1, 2, Optional.empty()).room(), "of a split");
   }
