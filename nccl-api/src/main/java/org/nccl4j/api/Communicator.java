@@ -882,9 +882,7 @@ public final class Communicator implements AutoCloseable {
     return state.isSuspended();
   }
 
-  /**
-   * Bytes of this rank's device memory in use, by purpose; empty while suspended and after close.
-   */
+  /** Bytes of this rank's device memory by purpose; empty while suspended and after close. */
   public Map<String, Long> memory() {
     return state.memory();
   }
@@ -995,5 +993,9 @@ public final class Communicator implements AutoCloseable {
 
   CommunicatorState state() {
     return state;
+  }
+
+  OperationDispatcher queue() {
+    return queue;
   }
 }

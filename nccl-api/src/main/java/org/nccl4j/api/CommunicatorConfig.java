@@ -193,9 +193,9 @@ public final class CommunicatorConfig {
      */
     DEFAULT("0"),
     /**
-     * Operations of all sizes use few blocks: at most 12 between windows, which start only after
-     * the previous operation has ended, and 24 over connections. A concurrent computation loses
-     * less; large operations take up to a third longer.
+     * Operations of all sizes use few blocks: at most 12 between windows, where collectives start
+     * only after the previous operation has ended, and 24 over connections and of NVLS. A
+     * concurrent computation loses less; large operations take up to a third longer.
      */
     EFFICIENCY("1"),
     /**

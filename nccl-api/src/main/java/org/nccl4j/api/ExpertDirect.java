@@ -1,6 +1,7 @@
 package org.nccl4j.api;
 
 import org.nccl4j.api.group.ExpertCalls;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.KernelMemory.Bytes;
@@ -32,13 +33,15 @@ final class ExpertDirect implements ExpertDelivery {
   /**
    * The best form of this rank's kernels, which are loaded then; without blocks if it has none, or
    * if a rank's windows are out of reach.
+   *
+   * @param queue whose limits of blocks and protocols count
    */
-  static Form form(CommunicatorState state, ExpertSizes sizes) {
+  static Form form(CommunicatorState state, OperationDispatcher queue, ExpertSizes sizes) {
     int blocks =
         state.windows().team().size() == sizes.nRanks()
             ? state.kernels().expertKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
             : 0;
-    return new Form(blocks, state.queue().keepsLines());
+    return new Form(Math.min(blocks, queue.mostBlocks()), queue.keepsLines());
   }
 
   /**

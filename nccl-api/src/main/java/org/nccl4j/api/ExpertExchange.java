@@ -96,7 +96,7 @@ public final class ExpertExchange implements AutoCloseable {
     try {
       config.check(nRanks);
       buffers = ExpertBuffers.allocate(state.device(), sizes);
-      form = ExpertDirect.form(state, sizes);
+      form = ExpertDirect.form(state, queue, sizes);
     } catch (NcclException e) {
       lack = e;
     }

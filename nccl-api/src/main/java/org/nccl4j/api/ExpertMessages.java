@@ -99,7 +99,7 @@ final class ExpertMessages implements ExpertDelivery {
     ExpertSteps steps = null;
     NcclException lack = null;
     try {
-      steps = state.expertSteps(sizes);
+      steps = state.expertSteps(sizes, queue.mostLocalBlocks());
       memory =
           ExchangeMemory.allocateAll(
               state.device(),

@@ -7,6 +7,7 @@ import org.nccl4j.api.exchange.RaggedDirect;
 import org.nccl4j.api.exchange.RaggedMessages;
 import org.nccl4j.api.exchange.RaggedResults;
 import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.Arguments;
@@ -103,6 +104,7 @@ public final class RaggedExchange implements AutoCloseable {
   private static RaggedExchange create(
       Communicator communicator, RaggedConfig sizes, RegisteredWindow target) {
     CommunicatorState state = Arguments.notNull(communicator, "communicator").state();
+    OperationDispatcher queue = communicator.queue();
     GroupScope.refuseInGroup(CREATION);
     state.checkOpen(CREATION);
     Arguments.notNull(sizes, "sizes of the ragged exchange");
@@ -116,7 +118,7 @@ public final class RaggedExchange implements AutoCloseable {
     try {
       checkTarget(state, of, target);
       results = RaggedResults.allocate(state.device(), of);
-      form = RaggedDirect.form(state, of);
+      form = RaggedDirect.form(state, queue, of);
     } catch (NcclException e) {
       lack = e;
     }
@@ -125,7 +127,7 @@ public final class RaggedExchange implements AutoCloseable {
       RaggedDelivery delivery =
           agreedForm.blocks() > 0
               ? RaggedDirect.create(state, of, agreedForm, target, results)
-              : RaggedMessages.create(state, of, agreement, checks, target, results);
+              : RaggedMessages.create(state, queue, of, agreement, checks, target, results);
       return new RaggedExchange(state, sizes, target, checks, results, delivery);
     } catch (RuntimeException e) {
       if (results != null) {

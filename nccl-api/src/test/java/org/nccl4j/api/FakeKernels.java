@@ -133,7 +133,7 @@ public class FakeKernels implements KernelCommunicator {
   }
 
   @Override
-  public ExpertKernels.Steps expertSteps(ExpertSizes sizes) {
+  public ExpertKernels.Steps expertSteps(ExpertSizes sizes, int mostBlocks) {
     throw new UnsupportedOperationException();
   }
 

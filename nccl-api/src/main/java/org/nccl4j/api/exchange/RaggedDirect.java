@@ -1,5 +1,6 @@
 package org.nccl4j.api.exchange;
 
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.group.RaggedCalls;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.KernelMemory;
@@ -39,13 +40,16 @@ public final class RaggedDirect implements RaggedDelivery {
   /**
    * The best form of this rank's kernel, which is loaded then; without blocks if it has none, or if
    * a rank's windows are out of reach.
+   *
+   * @param queue whose limits of blocks and protocols count
    */
-  public static Form form(CommunicatorState state, RaggedKernels.Sizes sizes) {
+  public static Form form(
+      CommunicatorState state, OperationDispatcher queue, RaggedKernels.Sizes sizes) {
     int blocks =
         state.windows().team().size() == sizes.nRanks()
             ? state.kernels().raggedKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
             : 0;
-    return new Form(blocks, state.queue().allowsLines());
+    return new Form(Math.min(blocks, queue.mostBlocks()), queue.allowsLines());
   }
 
   /**

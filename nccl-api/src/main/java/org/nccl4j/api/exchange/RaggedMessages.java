@@ -31,11 +31,12 @@ public final class RaggedMessages implements RaggedDelivery {
 
   private RaggedMessages(
       CommunicatorState state,
+      OperationDispatcher queue,
       RaggedKernels.Sizes sizes,
       ExchangeChecks checks,
       RaggedResults results,
       DeviceMemory[] memory) {
-    this.queue = state.queue();
+    this.queue = queue;
     this.sizes = sizes;
     this.checks = checks;
     this.rank = state.rank();
@@ -52,6 +53,7 @@ public final class RaggedMessages implements RaggedDelivery {
    */
   public static RaggedMessages create(
       CommunicatorState state,
+      OperationDispatcher queue,
       RaggedKernels.Sizes sizes,
       ExchangeAgreement agreement,
       ExchangeChecks checks,
@@ -82,7 +84,7 @@ public final class RaggedMessages implements RaggedDelivery {
       memory[0].close();
       memory[0] = target.memory().slice(0, sizes.receivedBytes());
     }
-    return new RaggedMessages(state, sizes, checks, results, memory);
+    return new RaggedMessages(state, queue, sizes, checks, results, memory);
   }
 
   @Override

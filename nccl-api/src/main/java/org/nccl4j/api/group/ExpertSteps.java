@@ -25,10 +25,10 @@ public final class ExpertSteps {
 
   /** Prepares the steps of an exchange; as {@link KernelCommunicator#expertSteps}. */
   public static ExpertSteps prepare(
-      Launcher launcher, KernelCommunicator kernels, ExpertSizes sizes) {
+      Launcher launcher, KernelCommunicator kernels, ExpertSizes sizes, int mostBlocks) {
     launcher.enter();
     try {
-      return new ExpertSteps(launcher, sizes, kernels.expertSteps(sizes));
+      return new ExpertSteps(launcher, sizes, kernels.expertSteps(sizes, mostBlocks));
     } finally {
       launcher.leave();
     }

@@ -105,6 +105,16 @@ public final class OperationDispatcher {
     return planner.allowsLines();
   }
 
+  /** As {@link Planner#mostBlocks}. */
+  public int mostBlocks() {
+    return planner.mostBlocks();
+  }
+
+  /** As {@link Planner#mostLocalBlocks}. */
+  public int mostLocalBlocks() {
+    return planner.mostLocalBlocks();
+  }
+
   /** Bytes of the device's memory that quantised operations hold. Any thread. */
   public long quantisedBytes() {
     return quantised == null ? 0 : quantised.bytes();

@@ -281,8 +281,8 @@ public final class CommunicatorState {
   }
 
   /** Prepares the steps of an exchange with experts; as {@link KernelCommunicator#expertSteps}. */
-  public ExpertSteps expertSteps(ExpertSizes sizes) {
-    return ExpertSteps.prepare(engine().launcher(), kernels(), sizes);
+  public ExpertSteps expertSteps(ExpertSizes sizes, int mostBlocks) {
+    return ExpertSteps.prepare(engine().launcher(), kernels(), sizes, mostBlocks);
   }
 
   /** Prepares the kernel of a ragged exchange; as {@link RaggedKernels#prepare}. */

@@ -189,14 +189,28 @@ public final class Planner {
   }
 
   /**
+   * The most blocks of a kernel between windows that is no collective: within the user's limits,
+   * and the room that all ranks' GPUs have.
+   */
+  public int mostBlocks() {
+    int most = rules.ctas.mostOfDevice(/* few= */ 0, /* slots= */ false, /* bytes= */ 0);
+    int room = ranks.room().mostBlocks();
+    return most == 0 ? room : Math.min(most, room);
+  }
+
+  /** The most blocks of a kernel that waits for no other rank; 0 for no limit. */
+  public int mostLocalBlocks() {
+    return rules.ctas.mostOfDevice();
+  }
+
+  /**
    * The plan of a step of a quantised sum, the caller's from then on.
    *
    * @param residual as {@link QuantisedWork} has it
    */
   public KernelPlan plan(
       QuantisedWork.Step step, QuantisedWork.Parts parts, DeviceMemory residual) {
-    return kernels.prepare(
-        new QuantisedWork(step, parts, rank, residual, rules.ctas.mostOfDevice()));
+    return kernels.prepare(new QuantisedWork(step, parts, rank, residual, mostLocalBlocks()));
   }
 
   /** The plan of an operation over connections, on the launch's own buffers. */
@@ -235,7 +249,7 @@ public final class Planner {
   public KernelPlan plan(
       ReductionOperator operator, DataType type, int copies, long stride, long count) {
     LocalReduction work =
-        new LocalReduction(operator, copies, stride, count, type, rules.ctas.mostOfDevice());
+        new LocalReduction(operator, copies, stride, count, type, mostLocalBlocks());
     KernelPlan plan = local.get(work);
     if (plan == null) {
       plan = kernels.prepare(work);

@@ -45,9 +45,10 @@ public final class PlanSettings {
           3,
           "0: collectives of 4 MiB and more use the fewest blocks within 3 % of the least time,"
               + " where these were measured. 1 (NCCL's EFFICIENCY): operations of all sizes"
-              + " use few blocks: at most 12 between windows, which start only after the"
-              + " previous operation has ended, and 24 channels over connections; large"
-              + " operations then take up to a third longer. 2 (ZERO): copy engines execute"
+              + " use few blocks: at most 12 between windows, also of exchanges with experts and"
+              + " ragged ones, and 24 channels over connections and of NVLS. Collectives between"
+              + " windows then start only after the previous operation has ended, and large"
+              + " operations take up to a third longer. 2 (ZERO): copy engines execute"
               + " operations on windows that only move data, without a kernel, and sends and"
               + " receives of 1 MiB and more of any memory, with kernels of one thread between"
               + " the copies. 3: both. NCCL_ALGO has precedence.");

@@ -46,7 +46,8 @@ public final class Settings implements SettingValues {
           1,
           64,
           "The most blocks of an operation on a GPU; in a group, of a send and a receive"
-              + " together.");
+              + " together. With 64 exchanges with experts have up to 128, and kernels that touch"
+              + " one rank's memory alone as many as are of use.");
 
   public static final Setting<String> NCCL_COMM_ID =
       Setting.text(

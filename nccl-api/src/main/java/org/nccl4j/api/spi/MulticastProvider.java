@@ -30,7 +30,8 @@ public interface MulticastProvider {
    * @param heads the members that combine a part each, in the order of the parts; the same number
    *     on every machine
    * @param channels that the topology search gives NVLS; 0 without a search
-   * @param most channels that can be used: those of connections between machines
+   * @param most channels that can be used: within the limits of blocks (NCCL_MAX_CTAS,
+   *     NCCL_CTA_POLICY, the room of GPUs), and between machines those of connections
    */
   record Team(List<Integer> members, List<Integer> heads, int channels, int most) {
     /** Copies the lists. */

@@ -295,9 +295,9 @@ final class CudaKernelCommunicator
   }
 
   @Override
-  public ExpertKernels.Steps expertSteps(ExpertSizes sizes) {
+  public ExpertKernels.Steps expertSteps(ExpertSizes sizes, int mostBlocks) {
     checkUsable();
-    return new ExpertPlans(context).steps(sizes);
+    return new ExpertPlans(context).steps(sizes, mostBlocks);
   }
 
   @Override

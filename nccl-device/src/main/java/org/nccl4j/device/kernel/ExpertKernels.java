@@ -9,8 +9,8 @@ import org.nccl4j.device.symmetric.WindowView;
  */
 public interface ExpertKernels {
   /**
-   * Loads the kernels, and returns the most blocks that this device has room for at once; 0 if it
-   * has no kernels for the sizes.
+   * Loads the kernels, and returns the blocks of the least time that this device has room for at
+   * once; 0 if it has no kernels for the sizes.
    */
   int mostBlocks(ExpertSizes sizes);
 

@@ -87,9 +87,10 @@ public interface KernelCommunicator extends AutoCloseable {
   /**
    * Prepares the steps of an exchange with experts by sends and receives.
    *
+   * @param mostBlocks that their kernels may have on a GPU; 0 for no limit
    * @throws NcclException if this device has no kernels for them
    */
-  ExpertKernels.Steps expertSteps(ExpertSizes sizes);
+  ExpertKernels.Steps expertSteps(ExpertSizes sizes, int mostBlocks);
 
   /** Returns the kernels that bring tokens to experts; empty if this device has none. */
   default Optional<ExpertKernels> expertKernels() {

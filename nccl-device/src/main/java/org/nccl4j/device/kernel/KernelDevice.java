@@ -37,11 +37,11 @@ public interface KernelDevice {
     }
 
     /**
-     * Most blocks of a collective. Half of the room where not all channels fit: kernels of two
-     * communicators can then be at work at once.
+     * Most blocks of a kernel whose blocks wait for other ranks. Half of the room where not all
+     * channels fit: kernels of two communicators can then be at work at once.
      */
     public int mostBlocks() {
-      return isSmall() ? Math.max(1, blocks / 2) : Integer.MAX_VALUE;
+      return isSmall() ? Math.max(1, blocks / 2) : blocks;
     }
 
     /** Most blocks of a kernel of sends and receives, at least one of each. */

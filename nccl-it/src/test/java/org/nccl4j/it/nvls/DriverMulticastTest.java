@@ -103,6 +103,32 @@ class DriverMulticastTest {
     assertTrue(ran.output().contains("heads [0, 1], " + laidOut), ran.output());
   }
 
+  /** Half of a small GPU, and few blocks by NCCL_CTA_POLICY. */
+  @ParameterizedTest
+  @CsvSource({
+    "emulated, 0, 0, 75:40:1024, 20",
+    "emulated, 0, 1, 90:132:2048, 24",
+    "hardware, 32, 1, 90:132:2048, 24",
+    "hardware, 32, 0, 90:132:2048, 32",
+  })
+  void blocksAreWithinThePolicyAndTheRoom(
+      String mode, String blocks, String policy, String gpu, int channels) throws Exception {
+    Ran ran =
+        run(
+            Map.of(
+                "NCCL4J_NVLS_MODE",
+                mode,
+                "NCCL_NVLS_NCHANNELS",
+                blocks,
+                "NCCL_CTA_POLICY",
+                policy,
+                "FAKECUDA_GPU",
+                gpu,
+                "NCCL_DEBUG",
+                "INFO"));
+    assertTrue(ran.output().contains("heads [0, 1], " + channels + " channels"), ran.output());
+  }
+
   /** Two GPUs, GPUs without an NVSwitch, and GPUs of which one has no multicast objects. */
   @ParameterizedTest
   @CsvSource({

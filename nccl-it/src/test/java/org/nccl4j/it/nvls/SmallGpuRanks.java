@@ -40,6 +40,7 @@ final class SmallGpuRanks {
       together(buffers, each -> each.comm.registerWindow(each.send));
       together(buffers, each -> each.comm.registerWindow(each.recv));
       launchAll(ranks, buffers, " in windows");
+      FakeExchangeRanks.launch(ranks);
     }
     buffers.forEach(each -> each.stream.synchronize());
     ranks.forEach(Communicator::close);

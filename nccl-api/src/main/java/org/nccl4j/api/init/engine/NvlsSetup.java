@@ -128,8 +128,7 @@ public final class NvlsSetup implements AutoCloseable {
       return setup;
     }
     Form form = mine.form().orElseThrow();
-    int channels = Math.min(facts.spread().channels(), facts.room().mostBlocks());
-    NvlsTeams teams = new NvlsTeams(hosts, graphs.nvlsHeads(), graphs.nvlsChannels(), channels);
+    NvlsTeams teams = NvlsTeams.of(request, hosts, graphs, facts);
     if (!wanted) {
       setup.trial =
           new SwitchTrial(says.get(0).speed(), probe, TuningSettings.filter(settings), facts);

@@ -2,6 +2,9 @@ package org.nccl4j.api.init.engine;
 
 import java.util.List;
 import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.NvlsLayout;
@@ -27,16 +30,41 @@ final class NvlsTeams {
    *
    * @param found heads of all hosts that the search found, in its order
    * @param channels that it gives NVLS, or 0
-   * @param connected channels that all connections between ranks have
+   * @param most channels that can be used
    */
-  NvlsTeams(HostLayout hosts, List<Integer> found, int channels, int connected) {
+  NvlsTeams(HostLayout hosts, List<Integer> found, int channels, int most) {
     this.hosts = hosts;
     this.channels = channels;
-    this.most = hosts.count() > 1 ? connected : ConnectionLayout.CHANNELS;
+    this.most = most;
     List<List<Integer>> able = hosts.ranks().stream().map(ranks -> among(ranks, found)).toList();
     int fewest =
         Math.min(NvlsLayout.MOST_HEADS, able.stream().mapToInt(List::size).min().orElse(0));
     this.heads = able.stream().map(some -> some.subList(0, fewest)).toList();
+  }
+
+  /**
+   * The teams of a communicator.
+   *
+   * @param facts about all ranks
+   */
+  static NvlsTeams of(
+      InitRequest request, HostLayout hosts, ChannelGraphs graphs, CommunicatorProfile facts) {
+    return new NvlsTeams(
+        hosts, graphs.nvlsHeads(), graphs.nvlsChannels(), mostChannels(request, hosts, facts));
+  }
+
+  /**
+   * The most channels of the slots: within the limits of the communicator and the room of all
+   * ranks' GPUs, and between machines no more than connections have.
+   */
+  private static int mostChannels(
+      InitRequest request, HostLayout hosts, CommunicatorProfile facts) {
+    int most =
+        Engine.ctas(request.settings(), request.device().kind())
+            .within(facts.room())
+            .mostOfDevice(/* few= */ 0, /* slots= */ true, /* bytes= */ 0);
+    int blocks = most == 0 ? ConnectionLayout.CHANNELS : most;
+    return hosts.count() > 1 ? Math.min(facts.spread().channels(), blocks) : blocks;
   }
 
   private static List<Integer> among(List<Integer> ranks, List<Integer> found) {

@@ -15,8 +15,8 @@ class NvlsTeamsTest {
 
   @Test
   void withoutASearchAllRanksAreHeads() {
-    NvlsTeams teams = new NvlsTeams(ONE, List.of(), 0, 2);
-    assertEquals(new Team(List.of(0, 1, 2, 3), List.of(0, 1, 2, 3), 0, 64), teams.of(2));
+    NvlsTeams teams = new NvlsTeams(ONE, List.of(), 0, 20);
+    assertEquals(new Team(List.of(0, 1, 2, 3), List.of(0, 1, 2, 3), 0, 20), teams.of(2));
     assertEquals(List.of(), teams.trees(2));
   }
 
@@ -24,7 +24,7 @@ class NvlsTeamsTest {
   void theSearchSaysWhoAreHeadsInWhichOrder() {
     assertEquals(
         new Team(List.of(0, 1, 2, 3), List.of(3, 1), 16, 64),
-        new NvlsTeams(ONE, List.of(3, 1), 16, 2).of(0));
+        new NvlsTeams(ONE, List.of(3, 1), 16, 64).of(0));
     assertEquals(List.of(2, 0, 3, 1), new NvlsTeams(ONE, List.of(2, 0, 3, 1), 16, 2).of(0).heads());
   }
 
@@ -32,7 +32,7 @@ class NvlsTeamsTest {
   @Test
   void largeTeamsHaveFewerHeadsThanRanks() {
     List<Integer> rack = IntStream.range(0, 72).boxed().toList();
-    Team team = new NvlsTeams(new HostLayout(List.of(rack)), rack, 16, 2).of(71);
+    Team team = new NvlsTeams(new HostLayout(List.of(rack)), rack, 16, 64).of(71);
     assertEquals(new Team(rack, rack.subList(0, 32), 16, 64), team);
   }
 

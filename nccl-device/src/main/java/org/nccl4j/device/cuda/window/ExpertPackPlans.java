@@ -16,15 +16,23 @@ final class ExpertPackPlans implements ExpertKernels.Steps {
 
   private final PlanContext context;
   private final ExpertSizes sizes;
+  private final int blocks;
   private final CudaKernelPlan pack;
   private final CudaKernelPlan forward;
   private final CudaKernelPlan place;
   private final CudaKernelPlan gather;
   private final CudaKernelPlan add;
 
-  ExpertPackPlans(PlanContext context, ExpertSizes sizes) {
+  /**
+   * Prepares the steps.
+   *
+   * @param mostBlocks of a kernel; 0 for no limit
+   */
+  ExpertPackPlans(PlanContext context, ExpertSizes sizes, int mostBlocks) {
     this.context = context;
     this.sizes = sizes;
+    int most = context.gpu().multiprocessors() * BLOCKS_OF_PROCESSOR;
+    this.blocks = mostBlocks == 0 ? most : Math.min(most, mostBlocks);
     long token = sizes.rowBytes();
     long travelling = sizes.travelBytes();
     pack = plan(sizes.fp8() ? "nccl4j_expert_fp8" : ROWS, token, travelling, sizes.wireBytes());
@@ -50,7 +58,7 @@ final class ExpertPackPlans implements ExpertKernels.Steps {
         context,
         arguments,
         context.kernels().experts(sizes.type(), kernel),
-        new CudaKernelPlan.Shape(context.gpu().multiprocessors() * BLOCKS_OF_PROCESSOR, THREADS, 0),
+        new CudaKernelPlan.Shape(blocks, THREADS, 0),
         new CudaKernelPlan.Needs(0, 0)); // callers know the sizes of a call
   }
 

@@ -61,8 +61,8 @@ public final class ExpertPlans implements ExpertKernels {
   }
 
   /** Prepares the steps of an exchange by sends and receives. */
-  public Steps steps(ExpertSizes sizes) {
-    return new ExpertPackPlans(context, sizes);
+  public Steps steps(ExpertSizes sizes, int mostBlocks) {
+    return new ExpertPackPlans(context, sizes, mostBlocks);
   }
 
   @Override

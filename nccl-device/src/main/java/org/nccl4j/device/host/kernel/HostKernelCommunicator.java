@@ -258,7 +258,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public ExpertKernels.Steps expertSteps(ExpertSizes sizes) {
+  public ExpertKernels.Steps expertSteps(ExpertSizes sizes, int mostBlocks) {
     return new ExpertPlans(turns, ends, sizes);
   }
 

@@ -111,7 +111,7 @@ class ExpertPlansTest extends AgainstFakeCuda {
     try (GpuRanks ranks = new GpuRanks(1, Duration.ofSeconds(3));
         DeviceMemory memory = ranks.devices.get(0).allocate(1 << 16)) {
       var communicator = ranks.communicators().get(0);
-      ExpertKernels.Steps steps = communicator.expertSteps(SIZES);
+      ExpertKernels.Steps steps = communicator.expertSteps(SIZES, /* mostBlocks= */ 0);
       DeviceMemory list = memory.slice(256, 256);
       CudaKernelPlan plan = (CudaKernelPlan) steps.pack(list, memory, 5);
       assertEquals(512, plan.arguments().getLong(ExpertPackArguments.FROM));
