@@ -202,7 +202,12 @@ public final class CommunicatorConfig {
      * Copy engines, without a kernel, if all buffers lie in windows; other operations as by
      * default. The host device has no copy engines.
      */
-    ZERO("2");
+    ZERO("2"),
+    /**
+     * Both: data that only move by copy engines as with {@link #ZERO}, all else with few blocks as
+     * with {@link #EFFICIENCY}. NCCL has its policies as bits.
+     */
+    EFFICIENCY_AND_ZERO("3");
 
     private final String setting;
 

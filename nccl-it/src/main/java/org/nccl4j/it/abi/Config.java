@@ -1,6 +1,7 @@
 package org.nccl4j.it.abi;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
@@ -17,8 +18,11 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
   private static final Duration CREATION = Duration.ofMinutes(30);
   private static final Duration OPERATION = Duration.ofDays(1);
   private static final String SILENCE = "30m"; // of a process that a debugger has stopped
-  private static final int EFFICIENT_CTAS = 1; // NCCL_CTA_POLICY_EFFICIENCY
-  private static final int ZERO_CTAS = 2; // NCCL_CTA_POLICY_ZERO
+
+  /** NCCL's policies are bits: NCCL_CTA_POLICY_DEFAULT is 0, _EFFICIENCY 1, _ZERO 2. */
+  private static final List<CtaPolicy> POLICIES =
+      List.of(
+          CtaPolicy.DEFAULT, CtaPolicy.EFFICIENCY, CtaPolicy.ZERO, CtaPolicy.EFFICIENCY_AND_ZERO);
 
   /**
    * A configuration with what the program has not set as it is in NCCL, unless the user's settings
@@ -55,12 +59,14 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
     return new Config(isBlocking(numbers), named(config, names));
   }
 
-  /** NCCL's policies are bits. */
   private static CtaPolicy policy(int bits) {
-    if ((bits & ZERO_CTAS) != 0) {
-      return CtaPolicy.ZERO;
+    if (bits < 0 || bits >= POLICIES.size()) {
+      throw Wrong.argument(
+          "CTAPolicy of a configuration is " + bits,
+          "set NCCL_CTA_POLICY_DEFAULT (0), NCCL_CTA_POLICY_EFFICIENCY (1), NCCL_CTA_POLICY_ZERO"
+              + " (2), 3 for the last two, or NCCL_CONFIG_UNDEF_INT");
     }
-    return (bits & EFFICIENT_CTAS) != 0 ? CtaPolicy.EFFICIENCY : CtaPolicy.DEFAULT;
+    return POLICIES.get(bits);
   }
 
   /** NCCL's values of what neither the program nor the user has decided. */

@@ -182,10 +182,10 @@ final class PerfOptions {
 
   @Option(
       names = {"-x", "--cta_policy"},
-      paramLabel = "0|1|2",
+      paramLabel = "0|1|2|3",
       description =
-          "Like NCCL_CTA_POLICY: 2 moves data by copy engines where it can, without kernels between"
-              + " windows (-R 2); CUDA device only.")
+          "Like NCCL_CTA_POLICY: 1 has few blocks; 2 moves data by copy engines where it can, without"
+              + " kernels between windows (-R 2); 3 does both; CUDA device only.")
   Integer ctaPolicy;
 
   @Option(

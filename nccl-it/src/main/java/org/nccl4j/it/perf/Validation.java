@@ -115,7 +115,7 @@ final class Validation {
           "leave it out");
     }
     if (options.ctaPolicy != null) {
-      between("-x", options.ctaPolicy, 0, 2);
+      between("-x", options.ctaPolicy, 0, 3);
       if (kind == Device.Kind.HOST) {
         throw new InvalidUsageException(
             ErrorId.OPTIONS,
