@@ -8,7 +8,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.function.LongConsumer;
 import org.nccl4j.api.Communicator;
@@ -16,6 +15,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.init.costs.CostSource;
+import org.nccl4j.api.init.costs.NvlsUse;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -41,9 +41,6 @@ final class DeviceExaminations {
 
   /** Enough for a busy machine, and less than an examination may take. */
   private static final Duration PATIENCE = Duration.ofSeconds(Examination.PATIENCE_SECONDS - 2);
-
-  /** Unless a setting asks for it. */
-  private static final int FEWEST_NVLS_GPUS = 3;
 
   private DeviceExaminations() {}
 
@@ -221,33 +218,12 @@ final class DeviceExaminations {
     if (gpus.isEmpty()) {
       return List.of();
     }
-    String obstacle = nvlsObstacle(gpus);
-    return List.of(
-        Finding.ok(
-            NVLS,
-            obstacle == null
-                ? "NVLink SHARP: used where it is the fastest, because all %d GPUs have it"
-                    .formatted(gpus.size())
-                : "NVLink SHARP: not used, because " + obstacle));
-  }
-
-  /** Why NVLink SHARP is not used by default; the driver is not asked where it is forbidden. */
-  private static String nvlsObstacle(List<CudaDevice> gpus) {
-    Settings settings = Settings.ofProcess(Map.of());
-    if (settings.get(Settings.NCCL_NVLS_ENABLE) == 0) {
-      return "NCCL_NVLS_ENABLE=0 forbids it";
+    try {
+      return List.of(
+          Finding.ok(NVLS, "NVLink SHARP: " + NvlsUse.of(Settings.ofProcess(Map.of()), gpus)));
+    } catch (NcclException e) {
+      return List.of(Finding.broken(NVLS, e.problem(), e.remedy()));
     }
-    if (settings.get(Settings.NCCL4J_NVLS_MODE).equals("off")) {
-      return "NCCL4J_NVLS_MODE is off";
-    }
-    if (gpus.size() < FEWEST_NVLS_GPUS) {
-      return "there are fewer than %d GPUs".formatted(FEWEST_NVLS_GPUS);
-    }
-    return gpus.stream()
-        .map(CudaDevice::multicastAbsence)
-        .filter(Objects::nonNull)
-        .findFirst()
-        .orElse(null);
   }
 
   /**

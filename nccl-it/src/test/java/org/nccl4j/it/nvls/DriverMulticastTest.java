@@ -152,20 +152,27 @@ class DriverMulticastTest {
 
   /** One line of the examination of a machine; forbidden, without a question to the driver. */
   @ParameterizedTest
-  @CsvSource({
-    "3, 2, used where it is the fastest",
-    "2, 2, not used%c because there are fewer than 3 GPUs",
-    "3, 0, not used%c because NCCL_NVLS_ENABLE=0",
-  })
-  void theDoctorSaysWhetherItIsUsed(int gpus, String enable, String says) throws Exception {
-    Ran ran =
-        program
-            .start(
-                Map.of("FAKECUDA_DEVICES", Integer.toString(gpus), "NCCL_NVLS_ENABLE", enable),
-                Main.class,
-                "doctor")
-            .end();
-    assertTrue(ran.output().contains("NVLink SHARP: " + says.replace("%c", ",")), ran.output());
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "3 | true | NCCL_NVLS_ENABLE=2 | used where it is the fastest | all ranks have it: by the switch, heads [0, 1, 2], 16 channels",
+        "3 | false | NCCL_NVLS_ENABLE=2 | not used | the topology shows no NVSwitch",
+        "3 | false | NCCL_NVLS_ENABLE=1 | used where it is the fastest | a setting asks for it",
+        "2 | true | NCCL_NVLS_ENABLE=2 | not used | there are fewer than 3 ranks",
+        "2 | true | NCCL4J_NVLS_MODE=hardware | used where it is the fastest | a setting asks for it",
+        "3 | true | NCCL_ALGO=Ring | not used | rank 0: NCCL_ALGO leaves NVLS out",
+        "3 | true | NCCL4J_NVLS_MODE=off | not used | rank 0: NCCL4J_NVLS_MODE is off",
+        "3 | true | FAKECUDA_LACKS=132 | not used | rank 0: ",
+        "3 | true | NCCL_NVLS_ENABLE=0 | not used | rank 0: NCCL_NVLS_ENABLE=0 forbids",
+        "1 | true | NCCL_NVLS_ENABLE=2 | not used | there is one rank",
+      })
+  void theDoctorSaysWhetherACommunicatorUsesIt(
+      int gpus, boolean hasSwitch, String setting, String use, String reason) throws Exception {
+    Map<String, String> settings = new HashMap<>(switched(gpus, hasSwitch));
+    settings.put(setting.split("=")[0], setting.split("=")[1]);
+    String says = " by a rank on each of %d GPUs, because ".formatted(gpus);
+    Ran ran = program.start(settings, Main.class, "doctor").end();
+    assertTrue(ran.output().contains("NVLink SHARP: " + use + says + reason), ran.output());
     assertEquals(0, multicast(ran.calls()));
   }
 
@@ -407,6 +414,18 @@ class DriverMulticastTest {
         1, second.output().lines().filter(each -> each.contains(line)).count(), second.output());
     assertEquals(0, multicast(second.calls()));
     assertEquals(0, second.warnings(), second.output());
+    Map<String, String> settings = new HashMap<>(switched(4, true));
+    settings.put("NCCL4J_PROBE", "1");
+    settings.put("XDG_CACHE_HOME", folder.resolve("slow").toString());
+    Ran doctor = program.start(settings, Main.class, "doctor").end();
+    assertTrue(
+        doctor
+            .output()
+            .contains(
+                "NVLink SHARP: not used by a rank on each of 4 GPUs, because it is slower than the"
+                    + " other algorithms"),
+        doctor.output());
+    assertEquals(0, multicast(doctor.calls()));
   }
 
   @Test

@@ -1,5 +1,6 @@
 /**
- * Finds the source of the times with which a communicator would choose algorithms, without creating
- * one. Layer: beside the creation, whose parts it uses; for the command line.
+ * Finds the source of the times with which a communicator would choose algorithms, and whether it
+ * would use NVLink SHARP, without creating one. Layer: beside the creation, whose parts it uses;
+ * for the command line.
  */
 package org.nccl4j.api.init.costs;

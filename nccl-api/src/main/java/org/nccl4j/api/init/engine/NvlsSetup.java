@@ -6,7 +6,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
-import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.TransportContextImpl;
 import org.nccl4j.api.init.exchange.HostLayout;
@@ -22,10 +21,8 @@ import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.MulticastProvider.Offer;
 import org.nccl4j.api.spi.MulticastProvider.Team;
-import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.window.WindowMulticast;
 import org.nccl4j.device.DebugLog;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.MulticastObject.Form;
@@ -42,9 +39,6 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 public final class NvlsSetup implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NVLS");
   private static final String SEPARATOR = "\t";
-
-  /** Fewest ranks for which NVLS is used unasked: among two it spares the links nothing. */
-  private static final int FEWEST = 3;
 
   private final InitRequest request;
   private final Bootstrap bootstrap;
@@ -109,24 +103,20 @@ public final class NvlsSetup implements AutoCloseable {
         .forEach(settings::get);
     NvlsSetup setup = new NvlsSetup(request, bootstrap);
     Optional<MulticastProvider> provider = TransportRegistry.multicast();
-    Offer mine =
-        provider.map(p -> p.offer(request.device(), settings)).orElseGet(() -> absent(settings));
+    Offer mine = NvlsDecision.offer(provider, request.device(), settings);
     String speed = mine.form().isEmpty() ? "" : probe.shared();
     List<Say> says =
         bootstrap.allGather(encode(new Say(mine, waits(settings), speed))).stream()
             .map(NvlsSetup::decode)
             .toList();
     List<Offer> offers = says.stream().map(Say::offer).toList();
-    boolean wanted = offers.stream().anyMatch(Offer::wanted);
-    HostLayout hosts = HostLayout.of(context.peers());
-    String refusal = refusal(context, hosts, offers);
-    if (refusal == null && !wanted) {
-      refusal = unaskedRefusal(offers.size(), hosts, graphs);
-    }
-    if (refusal != null) {
-      setup.tellNotUsed(wanted, refusal);
+    NvlsDecision decision = NvlsDecision.of(context.peers(), offers, graphs::nvlsChannels);
+    boolean wanted = decision.wanted();
+    if (decision.refusal() != null) {
+      setup.tellNotUsed(wanted, decision.refusal());
       return setup;
     }
+    HostLayout hosts = HostLayout.of(context.peers());
     Form form = mine.form().orElseThrow();
     NvlsTeams teams = NvlsTeams.of(request, hosts, graphs, facts);
     if (!wanted) {
@@ -280,34 +270,6 @@ public final class NvlsSetup implements AutoCloseable {
     };
   }
 
-  /** Why NVLS is not used unless somebody asks for it; null if it is. */
-  private static String unaskedRefusal(int nRanks, HostLayout hosts, ChannelGraphs graphs) {
-    if (nRanks < FEWEST) {
-      return "there are fewer than %d ranks, and no setting asks for it".formatted(FEWEST);
-    }
-    if (hosts.count() > 1) {
-      return "its ranks are on several machines, and NCCL_ALGO does not name NVLSTree";
-    }
-    return graphs.nvlsChannels() == 0
-        ? "the topology shows no NVSwitch that combines data, and no setting asks for it"
-        : null;
-  }
-
-  /** The offer of a rank without a provider; wanted if the settings ask for NVLS. */
-  static Offer absent(Settings settings) {
-    boolean wanted =
-        switch (settings.get(Settings.NCCL4J_NVLS_MODE)) {
-          case "emulated", "hardware" -> true;
-          case "off" -> false;
-          default -> TuningSettings.filter(settings).demandsNvls();
-        };
-    return new Offer(
-        Optional.empty(),
-        wanted,
-        "nccl-transport-nvls is not on the class path or module path; add this artifact, or remove"
-            + " NVLS from NCCL_ALGO and set NCCL4J_NVLS_MODE=off");
-  }
-
   /** Returns the bootstrap's own exchange. */
   static MulticastProvider.Exchange exchange(Bootstrap bootstrap) {
     return new MulticastProvider.Exchange() {
@@ -321,59 +283,6 @@ public final class NvlsSetup implements AutoCloseable {
         return bootstrap.exchangeEnd();
       }
     };
-  }
-
-  /** Why these offers lead to nothing, the same on all ranks; null if they lead to something. */
-  private static String refusal(
-      TransportContextImpl context, HostLayout hosts, List<Offer> offers) {
-    int nRanks = offers.size();
-    Optional<Form> first = offers.get(0).form();
-    for (int rank = 0; rank < nRanks; rank++) {
-      if (offers.get(rank).form().isEmpty()) {
-        return "rank %d: %s".formatted(rank, offers.get(rank).reason());
-      }
-      if (!offers.get(rank).form().equals(first)) {
-        return "rank %d has it %s, rank 0 %s; set NCCL4J_NVLS_MODE alike on all ranks"
-            .formatted(rank, offers.get(rank).form().orElseThrow(), first.orElseThrow());
-      }
-    }
-    if (nRanks == 1) {
-      return "there is one rank";
-    }
-    if (context.peers().stream().anyMatch(peer -> peer.deviceKind() != kind(context))) {
-      return "its ranks are on devices of several kinds";
-    }
-    if (first.equals(Optional.of(Form.EMULATED))
-        && hosts.ranks().stream().anyMatch(ranks -> areApart(context.peers(), ranks))) {
-      return "its ranks are on several hosts or in containers of one NVLink clique, and the"
-          + " emulation of multicast objects is not shared between hosts";
-    }
-    return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context, hosts) : null;
-  }
-
-  private static boolean areApart(List<PeerInfo> peers, List<Integer> ranks) {
-    PeerInfo first = peers.get(ranks.get(0));
-    return ranks.stream().anyMatch(rank -> !first.sharesHost(peers.get(rank)));
-  }
-
-  private static Device.Kind kind(TransportContextImpl context) {
-    return context.peers().get(0).deviceKind();
-  }
-
-  /** On one machine; GPUs of several may be called the same. */
-  private static String sharedDevice(TransportContextImpl context, HostLayout hosts) {
-    int n = context.peers().size();
-    return IntStream.range(0, n * n)
-        .filter(pair -> pair / n < pair % n)
-        .filter(pair -> hosts.hostOf(pair / n) == hosts.hostOf(pair % n))
-        .filter(pair -> device(context, pair / n).equals(device(context, pair % n)))
-        .mapToObj(pair -> "ranks %d and %d share a GPU".formatted(pair / n, pair % n))
-        .findFirst()
-        .orElse(null);
-  }
-
-  private static String device(TransportContextImpl context, int rank) {
-    return HostLayout.deviceOf(context.peers().get(rank));
   }
 
   private static byte[] encode(Say say) {

@@ -18,6 +18,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.PathType;
@@ -65,11 +66,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
         dump.graphs(topology);
         graphs = graphs.along(topology, bootstrap.rank());
       } catch (TopologyException e) {
-        boolean named = request.settings().isSet(Settings.NCCL_GRAPH_FILE);
-        if (request.settings().isSet(Settings.NCCL_TOPO_FILE) || named) {
-          throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
-        }
-        warn(e);
+        refuse(request.settings(), e);
       }
     } else {
       dump.noGraphs();
@@ -103,6 +100,31 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
     }
     graphs.tell(request, rank);
     return graphs;
+  }
+
+  /**
+   * The graphs of a communicator that has a rank on each of some GPUs of this machine.
+   *
+   * @param peers these ranks
+   * @throws InvalidUsageException as {@link #of} does
+   */
+  public static ChannelGraphs ahead(
+      List<CudaDevice> gpus, List<PeerInfo> peers, Settings settings) {
+    ChannelGraphs graphs = plain(peers, 0);
+    try {
+      return graphs.along(topology(settings, TopologyExchange.ahead(gpus, settings)), 0);
+    } catch (TopologyException e) {
+      refuse(settings, e);
+      return graphs;
+    }
+  }
+
+  /** Throws if the user has named a file; else warns. */
+  private static void refuse(Settings settings, TopologyException e) {
+    if (settings.isSet(Settings.NCCL_TOPO_FILE) || settings.isSet(Settings.NCCL_GRAPH_FILE)) {
+      throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
+    }
+    warn(e);
   }
 
   /** Searched once for all ranks of the process. */

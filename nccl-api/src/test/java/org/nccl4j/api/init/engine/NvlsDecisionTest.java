@@ -10,7 +10,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.MulticastProvider.Offer;
 
 /** The offer of a rank whose program lacks nccl-transport-nvls. */
-class NvlsSetupTest {
+class NvlsDecisionTest {
   /** A wanted offer that is missing is logged as a warning. */
   @ParameterizedTest
   @CsvSource({
@@ -26,7 +26,7 @@ class NvlsSetupTest {
   void nvlsWithoutItsArtifactIsMissedIfTheSettingsAskForIt(
       String algorithms, String mode, boolean wanted) {
     Offer offer =
-        NvlsSetup.absent(
+        NvlsDecision.absent(
             Settings.ofProcess(Map.of("NCCL_ALGO", algorithms, "NCCL4J_NVLS_MODE", mode)));
     assertEquals(wanted, offer.wanted());
     assertTrue(offer.form().isEmpty());
