@@ -22,7 +22,7 @@ import org.nccl4j.device.Patience;
  * it until its window is in the table. So a window that any rank has come out of registering is
  * listed by all, and the making never waits for a registration that other ranks have not called,
  * which they may do only after the operation. All ranks cover the windows that all have listed;
- * what one rank registers meanwhile, all go without.
+ * what one rank registers meanwhile, all go without, and rank 0 tells so.
  */
 final class LateCover {
   /** Bytes that a rank says at once where the ranks compare their windows. */
@@ -33,6 +33,9 @@ final class LateCover {
 
   /** Windows that this rank has listed, until they are covered. Guarded by this. */
   private Set<RegisteredWindow> listed = Set.of();
+
+  /** True once this rank has listed its windows. Guarded by this. */
+  private boolean begun;
 
   LateCover(WindowTable table, MulticastBinder binder) {
     this.table = table;
@@ -47,9 +50,13 @@ final class LateCover {
         mine.put(window.number(), window);
       }
       listed = Set.copyOf(mine.values());
+      begun = true;
     }
     try {
+      SortedMap<Long, RegisteredWindow> others = new TreeMap<>(mine);
       retainCommon(exchange, mine.keySet());
+      others.keySet().removeAll(mine.keySet());
+      others.values().stream().filter(window -> !window.isDropped()).forEach(binder::tellLate);
       for (RegisteredWindow window : mine.values()) {
         if (!window.mapped().isCovered()) {
           window.mapped().cover(binder, exchange);
@@ -60,6 +67,18 @@ final class LateCover {
       synchronized (this) {
         listed = Set.of();
       }
+    }
+  }
+
+  /**
+   * Puts a window into the table.
+   *
+   * @param covers whether all ranks can reach it by multicast
+   */
+  synchronized void add(RegisteredWindow window, boolean covers) {
+    table.add(window);
+    if (begun && !(covers && window.mapped().isCovered())) {
+      binder.tellLate(window);
     }
   }
 

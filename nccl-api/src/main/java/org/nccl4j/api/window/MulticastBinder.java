@@ -55,6 +55,22 @@ final class MulticastBinder {
     return told(setup.multicast().cover(own, views, exchange));
   }
 
+  /**
+   * Tells, on rank 0, of a window that no rank covers, since it was registered while NVLS was being
+   * made.
+   */
+  void tellLate(RegisteredWindow window) {
+    if (isPossible() && setup.rank() == 0) {
+      LOG.log(
+          setup.level(),
+          "rank 0 of communicator {0} has window {1} without NVLS, like all ranks, because it was"
+              + " registered while NVLS was being made; register windows before the first large"
+              + " operation, or deregister all windows of this memory and register them again",
+          setup.name(),
+          Long.toString(window.number()));
+    }
+  }
+
   private Multicast.Cover told(Multicast.Cover cover) {
     if (cover.memory().isEmpty()) {
       boolean warn = setup.rank() == 0 && !warned;

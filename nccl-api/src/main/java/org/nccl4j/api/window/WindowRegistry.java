@@ -283,7 +283,7 @@ public final class WindowRegistry implements AutoCloseable {
         boolean covers = RegistrationMessage.allHaveMulticast(all);
         RegisteredWindow window = window(number, of, memory, own, covers);
         if (users) {
-          table.add(window);
+          late.add(window, covers);
         }
         return window;
       }

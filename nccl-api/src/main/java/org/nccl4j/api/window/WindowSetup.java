@@ -1,5 +1,6 @@
 package org.nccl4j.api.window;
 
+import java.lang.System.Logger.Level;
 import java.util.List;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
@@ -13,6 +14,7 @@ import org.nccl4j.device.Device;
  * @param stride the value of NCCL_WIN_STRIDE, or 0 for the devices' own
  * @param remote the ranks outside the team
  * @param multicast has all ranks' memory reached by one access; null where there is none
+ * @param level of lines on the use of multicast
  */
 public record WindowSetup(
     String name,
@@ -22,4 +24,5 @@ public record WindowSetup(
     Bootstrap bootstrap,
     long stride,
     RemotePeers remote,
-    WindowMulticast multicast) {}
+    WindowMulticast multicast,
+    Level level) {}

@@ -105,7 +105,8 @@ class OperationDispatcherTest {
             .toList();
     WindowRegistry windows =
         new WindowRegistry(
-            new WindowSetup("c", rank, peers, device, null, 0, RemotePeers.none("", ""), null),
+            new WindowSetup(
+                "c", rank, peers, device, null, 0, RemotePeers.none("", ""), null, null),
             space -> {});
     ConnectionLayout layout = new ConnectionLayout(1024, 1024, 4096);
     Planner planner =

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -19,8 +20,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntConsumer;
 import java.util.function.IntFunction;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -46,6 +53,27 @@ class WindowCoverTest {
   private final HostDevice device = HostDevice.instance();
   private final List<DeviceMemory> memories = new ArrayList<>();
   private final List<Rank> ranks = ranks();
+
+  /** The windows of which the log says that they go without. */
+  private final List<String> late = Collections.synchronizedList(new ArrayList<>());
+
+  private final Logger log = Logger.getLogger("org.nccl4j.NVLS");
+  private final Handler handler =
+      new Handler() {
+        @Override
+        public void publish(LogRecord line) {
+          String text = new SimpleFormatter().formatMessage(line);
+          assertEquals(Level.INFO, line.getLevel());
+          assertTrue(text.contains("register windows before the first large operation"), text);
+          late.add(text.replaceAll("(.* has window \\d+) without NVLS, .*", "$1"));
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+      };
 
   /** A rank's multicast: made when its test says so, and covers when the test lets it. */
   private static final class Rank implements WindowMulticast {
@@ -193,15 +221,22 @@ class WindowCoverTest {
                   rank.watched(bootstraps.get(r)),
                   0,
                   RemotePeers.none("", ""),
-                  rank),
+                  rank,
+                  System.Logger.Level.INFO),
               space -> {});
       made.add(rank);
     }
     return made;
   }
 
+  @BeforeEach
+  void listen() {
+    log.addHandler(handler);
+  }
+
   @AfterEach
   void close() {
+    log.removeHandler(handler);
     ranks.forEach(rank -> rank.registry.close());
     memories.forEach(DeviceMemory::close);
   }
@@ -272,6 +307,7 @@ class WindowCoverTest {
     make();
     assertCovered(before);
     assertCovered(register(rank -> alloc()));
+    assertEquals(List.of(), late);
   }
 
   /** A rank may have heard that all have made it before another one has. */
@@ -303,7 +339,9 @@ class WindowCoverTest {
     makings.get(1).join();
     assertCovered(first);
     assertBare(second);
+    assertEquals(List.of("rank 0 of communicator c has window 2"), late);
     assertCovered(register(rank -> memory[rank].slice(64, 64)));
+    assertEquals(1, late.size());
   }
 
   /** One rank has listed its windows before a second one came into their memory. */
@@ -317,6 +355,18 @@ class WindowCoverTest {
     CompletableFuture.allOf(ranks.get(1).make(), ranks.get(2).make(), making).join();
     assertCovered(first);
     assertBare(second);
+    assertEquals(List.of("rank 0 of communicator c has window 2"), late);
+  }
+
+  /** The same, where rank 0 has listed the second window and another rank has not. */
+  @Test
+  void aWindowThatAnotherRankHasNotListedIsToldOfOnce() throws Exception {
+    CompletableFuture<Void> making = ranks.get(1).make();
+    await(ranks.get(1).listed);
+    List<RegisteredWindow> window = register(rank -> alloc());
+    CompletableFuture.allOf(ranks.get(0).make(), ranks.get(2).make(), making).join();
+    assertBare(window);
+    assertEquals(List.of("rank 0 of communicator c has window 1"), late);
   }
 
   /** One rank has come out of a registration, and another one is still in its last step. */
@@ -343,6 +393,7 @@ class WindowCoverTest {
     makings.forEach(CompletableFuture::join);
     registrations.get(1).join();
     assertCovered(List.of(windows));
+    assertEquals(List.of(), late);
   }
 
   /** A registration that other ranks come to only after an operation that makes NVLS. */
@@ -365,6 +416,7 @@ class WindowCoverTest {
     early.join();
     assertCovered(before);
     assertBare(List.of(windows));
+    assertEquals(List.of("rank 0 of communicator c has window 2"), late);
   }
 
   /** Memory that one rank still covers stays mapped there, whoever drops its window. */

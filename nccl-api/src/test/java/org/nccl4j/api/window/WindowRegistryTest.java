@@ -54,6 +54,7 @@ class WindowRegistryTest {
                         bootstraps.get(rank),
                         stride,
                         RemotePeers.none("", ""),
+                        null,
                         null),
                     space -> {}))
         .toList();
@@ -88,7 +89,8 @@ class WindowRegistryTest {
     PeerInfo self = new PeerInfo(0, "h", "ns", "p", 0, Device.Kind.HOST, "host");
     Bootstrap bootstrap = LocalBootstrap.create(1, Duration.ofSeconds(30)).get(0);
     return new WindowRegistry(
-        new WindowSetup("c", 0, List.of(self), device, bootstrap, 0, remote, null), space -> {});
+        new WindowSetup("c", 0, List.of(self), device, bootstrap, 0, remote, null, null),
+        space -> {});
   }
 
   @Test

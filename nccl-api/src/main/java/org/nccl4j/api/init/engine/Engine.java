@@ -122,7 +122,8 @@ public record Engine(
             bootstrap,
             request.settings().get(Settings.NCCL_WIN_STRIDE),
             remote,
-            multicast),
+            multicast,
+            request.logLevel("INIT", "NVLS")),
         kernels::attach);
   }
 

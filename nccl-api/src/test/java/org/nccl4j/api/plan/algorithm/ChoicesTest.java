@@ -231,7 +231,7 @@ public class ChoicesTest {
           new PeerInfo(rank, host, "ns", "process", 0, facts.kind(), facts.kind() + " " + rank));
     }
     return new WindowRegistry(
-        new WindowSetup("recorded", 0, peers, HostDevice.instance(), null, 0, null, null),
+        new WindowSetup("recorded", 0, peers, HostDevice.instance(), null, 0, null, null, null),
         space -> {});
   }
 
