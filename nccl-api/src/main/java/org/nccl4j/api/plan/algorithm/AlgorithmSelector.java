@@ -137,8 +137,8 @@ public final class AlgorithmSelector {
           costs.microseconds(operation, Algorithm.PAIRWISE, Protocol.SIMPLE, bytes));
     }
     AlgorithmChoice best = choose(operation, bytes, type, op, algorithm -> true);
-    // Where there is one algorithm alone, a list is meant for other operations; why there is no NVLS
-    // is told where it is made.
+    // Where there is one algorithm alone, a list is meant for other operations; why there is no
+    // NVLS is told where it is made.
     if (!isAllowed(operation, best)
         && costs.overConnections(operation).size() > 1
         && !filter.demandsNvls()
