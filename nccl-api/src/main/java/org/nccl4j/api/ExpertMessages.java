@@ -2,8 +2,6 @@ package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.function.IntFunction;
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
@@ -13,6 +11,7 @@ import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -48,13 +47,11 @@ final class ExpertMessages implements ExpertDelivery {
   /** Lists and weights for the kernels. */
   private final DeviceMemory lists;
 
-  /** Outputs that come back, and those that are returned. Grows when more are received. */
-  private DeviceMemory outputs;
+  private final ExpertOutputs outputs;
 
-  /** Memories that outputs had before, until the end. */
-  private final List<DeviceMemory> outgrown = new ArrayList<>();
+  /** The lists on the host. */
+  private final ByteBuffer words;
 
-  private ByteBuffer words = ExpertTables.buffer(0);
   private Lists call;
   private int tokens;
 
@@ -65,7 +62,7 @@ final class ExpertMessages implements ExpertDelivery {
       ExpertBuffers buffers,
       ExpertSteps steps,
       ExpertRoutes routes,
-      DeviceMemory[] memory) {
+      Memory memory) {
     this.queue = queue;
     this.steps = steps;
     this.sizes = sizes;
@@ -75,12 +72,12 @@ final class ExpertMessages implements ExpertDelivery {
     whereCombine = checks.where(ExpertExchange.COMBINE);
     this.routes = routes;
     rows = new ExpertRows(sizes, rank);
-    staging = memory[0];
-    outputs = memory[1];
-    lists = memory[2];
-    String whereDispatch = checks.where(ExpertExchange.DISPATCH);
-    tables =
-        new ExpertTables(queue, whereDispatch, sizes, state.nextExchange(), memory[3], memory[4]);
+    staging = memory.staging;
+    lists = memory.lists;
+    words = memory.words;
+    String where = checks.where(ExpertExchange.DISPATCH);
+    tables = new ExpertTables(queue, where, sizes, state.nextExchange(), memory.tables);
+    outputs = new ExpertOutputs(sizes, rank, where, state.device(), tables, memory.outputs);
   }
 
   /**
@@ -95,27 +92,20 @@ final class ExpertMessages implements ExpertDelivery {
       ExpertBuffers buffers) {
     ExpertSizes sizes = config.sizes(state.nRanks());
     ExpertRoutes routes = new ExpertRoutes(sizes, state.rank(), state.hosts().ranks());
-    DeviceMemory[] memory = {};
+    Memory memory = null;
     ExpertSteps steps = null;
     NcclException lack = null;
     try {
       steps = state.expertSteps(sizes, queue.mostLocalBlocks());
-      memory =
-          ExchangeMemory.allocateAll(
-              state.device(),
-              routes.mostStaged() * sizes.travelBytes(),
-              2 * sizes.entries() * sizes.rowBytes(),
-              listBytes(sizes, routes),
-              ExpertTables.ownBytes(sizes),
-              ExpertTables.allBytes(sizes));
+      memory = Memory.allocate(state.device(), sizes, routes);
     } catch (NcclException e) {
       lack = e;
     }
     try {
       new ExchangeAgreement(state, ExpertExchange.CREATION, config).reach(lack);
     } catch (RuntimeException e) {
-      for (DeviceMemory each : memory) {
-        each.close();
+      if (memory != null) {
+        memory.close();
       }
       if (steps != null) {
         steps.discard();
@@ -123,6 +113,37 @@ final class ExpertMessages implements ExpertDelivery {
       throw e;
     }
     return new ExpertMessages(state, queue, sizes, buffers, steps, routes, memory);
+  }
+
+  /** The memory of an exchange besides the user's buffers; words are the lists on the host. */
+  private record Memory(
+      DeviceMemory staging,
+      DeviceMemory outputs,
+      DeviceMemory lists,
+      ExpertTables.Memory tables,
+      ByteBuffer words) {
+    static Memory allocate(Device device, ExpertSizes sizes, ExpertRoutes routes) {
+      ByteBuffer words = ExpertTables.buffer(listBytes(sizes, routes));
+      ByteBuffer own = ExpertTables.buffer(ExpertTables.ownBytes(sizes));
+      ByteBuffer all = ExpertTables.buffer(ExpertTables.allBytes(sizes));
+      DeviceMemory[] made =
+          ExchangeMemory.allocateAll(
+              device,
+              routes.mostStaged() * sizes.travelBytes(),
+              ExpertOutputs.firstBytes(sizes),
+              words.capacity(),
+              own.capacity(),
+              all.capacity());
+      ExpertTables.Memory tables = new ExpertTables.Memory(made[3], made[4], own, all);
+      return new Memory(made[0], made[1], made[2], tables, words);
+    }
+
+    void close() {
+      staging.close();
+      outputs.close();
+      lists.close();
+      tables.close();
+    }
   }
 
   /** The most bytes of the lists of a dispatch; an int, as {@link ExpertConfig#check} ensures. */
@@ -156,11 +177,11 @@ final class ExpertMessages implements ExpertDelivery {
       boolean whole,
       DeviceStream stream) {
     IntBuffer all = tables.exchange(experts, factors, count, stream);
+    outputs.reserve(all, stream);
     tokens = count;
     rows.find(all);
     routes.find(all, rows);
     list(all);
-    reserve(routes.outputs() * sizes.rowBytes());
     steps.pack(
         count,
         from,
@@ -206,11 +227,7 @@ final class ExpertMessages implements ExpertDelivery {
     int forwarded = routes.forwarded();
     int received = rows.allReceived();
     int entries = tokens * sizes.topK();
-    int bytes = 2 * (packed + forwarded + received + entries) * Integer.BYTES;
-    if (words.capacity() < bytes) {
-      words = ExpertTables.buffer(Math.min(lists.size(), 2L * bytes));
-    }
-    words.clear().limit(bytes);
+    words.clear().limit(2 * (packed + forwarded + received + entries) * Integer.BYTES);
     IntBuffer ints = words.asIntBuffer();
     int toForward = 2 * packed;
     int toReceive = toForward + 2 * forwarded;
@@ -239,17 +256,6 @@ final class ExpertMessages implements ExpertDelivery {
 
   private DeviceMemory part(int first, int count) {
     return lists.slice((long) first * Integer.BYTES, (long) count * Integer.BYTES);
-  }
-
-  /** Makes room for outputs. To free the old would wait for all kernels on a GPU. */
-  private void reserve(long bytes) {
-    if (outputs.size() < bytes) {
-      long most = (sizes.entries() + sizes.rows()) * sizes.rowBytes();
-      DeviceMemory larger =
-          buffers.received().device().allocate(Math.max(bytes, Math.min(most, 2 * outputs.size())));
-      outgrown.add(outputs);
-      outputs = larger;
-    }
   }
 
   /** Sends rows of a memory to each other rank, and receives rows of each. */
@@ -296,8 +302,8 @@ final class ExpertMessages implements ExpertDelivery {
                   .formatted(from.size(), rows.allReceived(), sizes.rowBytes()),
           "pass a row for each that was received");
     }
-    steps.gather(from, call.outputs, rows.allReceived(), outputs, stream);
-    exchange(outputs, sizes.rowBytes(), routes::out, routes::back, stream);
+    steps.gather(from, call.outputs, rows.allReceived(), outputs.memory(), stream);
+    exchange(outputs.memory(), sizes.rowBytes(), routes::out, routes::back, stream);
     if (result != null) {
       receiveCombine(result, stream);
     }
@@ -305,7 +311,8 @@ final class ExpertMessages implements ExpertDelivery {
 
   @Override
   public void receiveCombine(DeviceMemory result, DeviceStream stream) {
-    steps.add(outputs, new ExpertSteps.Rows(call.places, call.weights, tokens), result, stream);
+    steps.add(
+        outputs.memory(), new ExpertSteps.Rows(call.places, call.weights, tokens), result, stream);
   }
 
   /** A closed communicator has freed the plans. */
@@ -314,7 +321,6 @@ final class ExpertMessages implements ExpertDelivery {
     steps.discard();
     staging.close();
     outputs.close();
-    outgrown.forEach(DeviceMemory::close);
     lists.close();
     tables.close();
   }

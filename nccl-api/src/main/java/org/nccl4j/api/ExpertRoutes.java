@@ -311,11 +311,6 @@ final class ExpertRoutes {
     return forwarded[n] - forwarded[0];
   }
 
-  /** All rows of the memory of outputs. */
-  int outputs() {
-    return out[n];
-  }
-
   /** Puts the packed tokens, each with its number and its staging row, in two lists. */
   void listPacked(IntBuffer tables, IntBuffer tokens, IntBuffer rows) {
     System.arraycopy(leaving, 0, next, 0, n);

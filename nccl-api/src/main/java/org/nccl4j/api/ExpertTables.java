@@ -11,6 +11,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.operation.Operation;
@@ -28,30 +29,40 @@ final class ExpertTables implements AutoCloseable {
   private final DeviceMemory all;
   private final ByteBuffer ints;
   private final ByteBuffer tables;
+  private final ByteBuffer numbers;
   private final float[] weights;
+
+  /**
+   * Memory of the tables.
+   *
+   * @param own of {@link #ownBytes}
+   * @param all of {@link #allBytes}
+   * @param hostOwn of so many bytes too
+   * @param hostAll of so many bytes too
+   */
+  record Memory(DeviceMemory own, DeviceMemory all, ByteBuffer hostOwn, ByteBuffer hostAll) {
+    void close() {
+      own.close();
+      all.close();
+    }
+  }
 
   /**
    * Tables of one exchange.
    *
    * @param where the begin of errors: the call, rank and communicator
    * @param exchange its number in the communicator, the same on all ranks
-   * @param own of {@link #ownBytes}
-   * @param all of {@link #allBytes}
    */
   ExpertTables(
-      OperationDispatcher queue,
-      String where,
-      ExpertSizes sizes,
-      int exchange,
-      DeviceMemory own,
-      DeviceMemory all) {
+      OperationDispatcher queue, String where, ExpertSizes sizes, int exchange, Memory memory) {
     this.queue = queue;
     this.where = where;
     this.sizes = sizes;
-    this.own = own;
-    this.all = all;
-    ints = buffer(own.size());
-    tables = buffer(all.size());
+    own = memory.own;
+    all = memory.all;
+    ints = memory.hostOwn;
+    tables = memory.hostAll;
+    numbers = ByteBuffer.allocate(sizes.nRanks() * Long.BYTES).order(ByteOrder.nativeOrder());
     weights = new float[Math.toIntExact(sizes.entries())];
     ints.putInt(exchange).flip();
     own.write(own.size() - Integer.BYTES, ints);
@@ -62,8 +73,22 @@ final class ExpertTables implements AutoCloseable {
     return Math.toIntExact(1 + sizes.entries() + 1);
   }
 
+  /**
+   * Memory of the host for a table or a list.
+   *
+   * @throws SystemErrorException if Java's direct memory is exhausted
+   */
   static ByteBuffer buffer(long bytes) {
-    return ByteBuffer.allocateDirect(Math.toIntExact(bytes)).order(ByteOrder.nativeOrder());
+    try {
+      return ByteBuffer.allocateDirect(Math.toIntExact(bytes)).order(ByteOrder.nativeOrder());
+    } catch (OutOfMemoryError e) {
+      throw new SystemErrorException(
+          ErrorId.MEMORY,
+          "Java has no %d bytes of direct memory for a table of tokens: %s"
+              .formatted(bytes, e.getMessage()),
+          "raise -XX:MaxDirectMemorySize, or create the exchange for fewer tokens",
+          e);
+    }
   }
 
   /** Bytes of a rank's own table. */
@@ -103,6 +128,23 @@ final class ExpertTables implements AutoCloseable {
     IntBuffer received = tables.clear().asIntBuffer();
     checkExchanges(received);
     return received;
+  }
+
+  /**
+   * Brings a number of this rank to all, after {@link #exchange} and on the same stream. Waits for
+   * the other ranks.
+   *
+   * @return the numbers, by rank
+   */
+  long[] gather(long number, DeviceStream stream) {
+    own.write(0, numbers.clear().putLong(number).flip());
+    queue.call(
+        CallShape.of(Operation.ALL_GATHER, DataType.INT64, RedOp.SUM, 0), own, all, 1, stream);
+    stream.synchronize();
+    all.read(0, numbers.clear());
+    long[] ofRanks = new long[sizes.nRanks()];
+    numbers.clear().asLongBuffer().get(ofRanks);
+    return ofRanks;
   }
 
   private void checkExchanges(IntBuffer received) {

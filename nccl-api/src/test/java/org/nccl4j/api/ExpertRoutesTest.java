@@ -184,7 +184,7 @@ class ExpertRoutesTest {
           }
         }
       }
-      int[] outputs = new int[routes.get(rank).outputs()];
+      int[] outputs = new int[(int) ExpertOutputs.rows(tables, sizes)[rank]];
       int[] placed = new int[received];
       for (int row = 0; row < received; row++) {
         placed[row] = staging[from.get(row)];

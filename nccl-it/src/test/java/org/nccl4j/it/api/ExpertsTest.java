@@ -3,7 +3,10 @@ package org.nccl4j.it.api;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.file.Files;
+import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -69,6 +72,21 @@ class ExpertsTest {
   @Test
   void ranksInProcesses() throws Exception {
     ExpertRank.runAll(SEED, /* onGpus= */ false);
+  }
+
+  /** Before, the others waited for it until their deadline. */
+  @Test
+  void aRankThatLacksMemoryInADispatchIsAnErrorOfAll() throws Exception {
+    assumeTrue(Files.isExecutable(ExpertsLackingMemory.prlimit()), "no prlimit");
+    List<String> command = RankJvm.command();
+    command.add(ExpertsLackingMemory.class.getName());
+    Process process = new ProcessBuilder(command).inheritIO().start();
+    try {
+      assertTrue(process.waitFor(90, TimeUnit.SECONDS), "it does not end");
+      assertEquals(0, process.exitValue());
+    } finally {
+      process.destroyForcibly();
+    }
   }
 
   @Test
