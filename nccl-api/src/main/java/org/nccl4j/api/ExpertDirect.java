@@ -1,5 +1,6 @@
 package org.nccl4j.api;
 
+import org.nccl4j.api.exchange.KernelOffer;
 import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
@@ -31,17 +32,16 @@ final class ExpertDirect implements ExpertDelivery {
   }
 
   /**
-   * The best form of this rank's kernels, which are loaded then; without blocks if it has none, or
-   * if a rank's windows are out of reach.
+   * This rank's kernels, which are loaded then.
    *
    * @param queue whose limits of blocks and protocols count
    */
-  static Form form(CommunicatorState state, OperationDispatcher queue, ExpertSizes sizes) {
-    int blocks =
-        state.windows().team().size() == sizes.nRanks()
-            ? state.kernels().expertKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
-            : 0;
-    return new Form(Math.min(blocks, queue.mostBlocks()), queue.keepsLines());
+  static KernelOffer offer(CommunicatorState state, OperationDispatcher queue, ExpertSizes sizes) {
+    return KernelOffer.of(
+        state,
+        state.kernels().expertKernels(),
+        kernels -> Math.min(kernels.mostBlocks(sizes), queue.mostBlocks()),
+        queue.keepsLines());
   }
 
   /**

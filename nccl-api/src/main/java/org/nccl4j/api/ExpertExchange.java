@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
+import org.nccl4j.api.exchange.KernelOffer;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
@@ -12,7 +13,6 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
@@ -91,20 +91,21 @@ public final class ExpertExchange implements AutoCloseable {
     Arguments.notNull(config, "sizes of the exchange with experts");
     ExpertSizes sizes = config.sizes(nRanks);
     ExpertBuffers buffers = null;
-    Form form = Form.NONE;
+    KernelOffer offer = KernelOffer.NONE;
     NcclException lack = null;
     try {
       config.check(nRanks);
       buffers = ExpertBuffers.allocate(state.device(), sizes);
-      form = ExpertDirect.form(state, queue, sizes);
+      offer = ExpertDirect.offer(state, queue, sizes);
     } catch (NcclException e) {
       lack = e;
     }
     try {
-      form = new ExchangeAgreement(state, CREATION, config).reach(form, lack);
+      offer = new ExchangeAgreement(state, CREATION, config).reach(offer, lack);
+      offer.tell(state, CREATION);
       ExpertDelivery delivery =
-          form.blocks() > 0
-              ? ExpertDirect.create(state, sizes, form, buffers)
+          offer.hasKernels()
+              ? ExpertDirect.create(state, sizes, offer.form(), buffers)
               : ExpertMessages.create(state, queue, config, buffers);
       return new ExpertExchange(state, config, buffers, delivery);
     } catch (RuntimeException e) {

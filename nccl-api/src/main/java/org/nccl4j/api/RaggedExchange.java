@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
+import org.nccl4j.api.exchange.KernelOffer;
 import org.nccl4j.api.exchange.RaggedDelivery;
 import org.nccl4j.api.exchange.RaggedDirect;
 import org.nccl4j.api.exchange.RaggedMessages;
@@ -17,7 +18,6 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
@@ -113,20 +113,21 @@ public final class RaggedExchange implements AutoCloseable {
     ExchangeAgreement agreement = new ExchangeAgreement(state, CREATION, agreed);
     ExchangeChecks checks = new ExchangeChecks(state, "");
     RaggedResults results = null;
-    Form form = Form.NONE;
+    KernelOffer offer = KernelOffer.NONE;
     NcclException lack = null;
     try {
       checkTarget(state, of, target);
       results = RaggedResults.allocate(state.device(), of);
-      form = RaggedDirect.form(state, queue, of);
+      offer = RaggedDirect.offer(state, queue, of);
     } catch (NcclException e) {
       lack = e;
     }
     try {
-      Form agreedForm = agreement.reach(form, lack);
+      offer = agreement.reach(offer, lack);
+      offer.tell(state, CREATION);
       RaggedDelivery delivery =
-          agreedForm.blocks() > 0
-              ? RaggedDirect.create(state, of, agreedForm, target, results)
+          offer.hasKernels()
+              ? RaggedDirect.create(state, of, offer.form(), target, results)
               : RaggedMessages.create(state, queue, of, agreement, checks, target, results);
       return new RaggedExchange(state, sizes, target, checks, results, delivery);
     } catch (RuntimeException e) {

@@ -36,14 +36,15 @@ public final class ExchangeAgreement {
   /**
    * Compares the ranks' sizes, and finds the form of their kernels.
    *
-   * @param best of this rank
+   * @param own of this rank
    * @param error of this rank, or null
-   * @return the form that suits all ranks
+   * @return the form that suits all ranks, or the first rank that has none and its reason
    * @throws NcclException if the sizes differ, or a rank has an error
    */
-  public Form reach(Form best, NcclException error) {
-    List<Part> parts = meet(best, error);
-    Form form = best;
+  public KernelOffer reach(KernelOffer own, NcclException error) {
+    List<Part> parts = meet(own, error);
+    Form form = own.form();
+    String obstacle = "";
     for (int rank = 0; rank < parts.size(); rank++) {
       Part other = parts.get(rank);
       if (!other.sizes.equals(sizes.toString())) {
@@ -53,18 +54,22 @@ public final class ExchangeAgreement {
                 .formatted(call, state.name(), state.rank(), sizes, rank, other.sizes),
             "pass the same sizes on all ranks");
       }
-      form = form.and(other.form);
+      form = form.and(other.offer.form());
+      if (obstacle.isEmpty() && !other.offer.hasKernels()) {
+        obstacle =
+            "rank %d has no kernels for them, since %s".formatted(rank, other.offer.obstacle());
+      }
     }
-    return form;
+    return new KernelOffer(form, obstacle);
   }
 
   /** Throws on all ranks if one of them has an error. */
   public void reach(NcclException error) {
-    meet(Form.NONE, error);
+    meet(KernelOffer.NONE, error);
   }
 
-  private List<Part> meet(Form form, NcclException error) {
-    Part mine = new Part(sizes.toString(), form, error == null ? "" : error.problem());
+  private List<Part> meet(KernelOffer offer, NcclException error) {
+    Part mine = new Part(sizes.toString(), offer, error == null ? "" : error.problem());
     List<Part> parts = new ArrayList<>();
     for (byte[] part : state.exchange(call, mine.toBytes())) {
       parts.add(Part.of(part));
@@ -84,14 +89,15 @@ public final class ExchangeAgreement {
     return parts;
   }
 
-  /** A rank's sizes, best form and problem, which is empty if it has none. */
-  private record Part(String sizes, Form form, String problem) {
+  /** A rank's sizes, kernels and problem, which is empty if it has none. */
+  private record Part(String sizes, KernelOffer offer, String problem) {
     byte[] toBytes() {
       ByteArrayOutputStream bytes = new ByteArrayOutputStream();
       try (DataOutputStream out = new DataOutputStream(bytes)) {
         out.writeUTF(sizes);
-        out.writeInt(form.blocks());
-        out.writeBoolean(form.wholeLines());
+        out.writeInt(offer.form().blocks());
+        out.writeBoolean(offer.form().wholeLines());
+        out.writeUTF(offer.obstacle());
         out.writeUTF(problem);
       } catch (IOException e) {
         throw new UncheckedIOException(e);
@@ -101,7 +107,10 @@ public final class ExchangeAgreement {
 
     static Part of(byte[] bytes) {
       try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-        return new Part(in.readUTF(), new Form(in.readInt(), in.readBoolean()), in.readUTF());
+        return new Part(
+            in.readUTF(),
+            new KernelOffer(new Form(in.readInt(), in.readBoolean()), in.readUTF()),
+            in.readUTF());
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       }

@@ -38,18 +38,17 @@ public final class RaggedDirect implements RaggedDelivery {
   }
 
   /**
-   * The best form of this rank's kernel, which is loaded then; without blocks if it has none, or if
-   * a rank's windows are out of reach.
+   * This rank's kernel, which is loaded then.
    *
    * @param queue whose limits of blocks and protocols count
    */
-  public static Form form(
+  public static KernelOffer offer(
       CommunicatorState state, OperationDispatcher queue, RaggedKernels.Sizes sizes) {
-    int blocks =
-        state.windows().team().size() == sizes.nRanks()
-            ? state.kernels().raggedKernels().map(kernels -> kernels.mostBlocks(sizes)).orElse(0)
-            : 0;
-    return new Form(Math.min(blocks, queue.mostBlocks()), queue.allowsLines());
+    return KernelOffer.of(
+        state,
+        state.kernels().raggedKernels(),
+        kernels -> Math.min(kernels.mostBlocks(sizes), queue.mostBlocks()),
+        queue.allowsLines());
   }
 
   /**

@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -68,6 +69,9 @@ public final class CommunicatorState {
 
   /** Exchanges that are not closed. */
   private final AtomicInteger openExchanges = new AtomicInteger();
+
+  /** Ways of exchanges that were logged. */
+  private final Set<String> ways = ConcurrentHashMap.newKeySet();
 
   private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -343,6 +347,13 @@ public final class CommunicatorState {
   /** Such an exchange was closed. */
   public void exchangeClosed() {
     openExchanges.decrementAndGet();
+  }
+
+  /** Logs the way that calls of an exchange take, if it was not logged before. */
+  public void tellWay(String way) {
+    if (ways.add(way)) {
+      info.tell("INIT", () -> way);
+    }
   }
 
   boolean hasExchanges() {

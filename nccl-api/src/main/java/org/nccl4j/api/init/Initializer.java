@@ -447,6 +447,7 @@ public final class Initializer {
         () ->
             "holds %s bytes"
                 .formatted(MemoryUsage.of(engine, /* quantised= */ 0, /* functions= */ 0)));
+    info.tellAll("INIT", ((KernelDevice) request.device())::slowerWays);
     plugins
         .tuned()
         .filter(table -> connected.known().usesTable(table))

@@ -2,6 +2,7 @@ package org.nccl4j.api.settings;
 
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
@@ -33,10 +34,15 @@ public record InfoLog(Settings settings, String who) {
 
   /** Writes a line, made only if it is logged. */
   public void tell(String subsystem, Supplier<String> line) {
+    tellAll(subsystem, () -> List.of(line.get()));
+  }
+
+  /** Writes lines, made only if they are logged. */
+  public void tellAll(String subsystem, Supplier<List<String>> lines) {
     Logger log = LOGS.computeIfAbsent(subsystem, DebugLog::of);
     Level level = level(settings, subsystem);
     if (log.isLoggable(level)) {
-      log.log(level, who + " " + line.get());
+      lines.get().forEach(line -> log.log(level, who + " " + line));
     }
   }
 }

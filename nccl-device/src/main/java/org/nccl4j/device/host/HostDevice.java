@@ -4,7 +4,10 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -22,6 +25,7 @@ import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.kernel.protocol.Placing;
 import org.nccl4j.device.host.kernel.protocol.ProxyLoans;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.host.multicast.HostMulticast;
 import org.nccl4j.device.host.stream.Dispatcher;
 import org.nccl4j.device.host.stream.HostEvent;
@@ -37,6 +41,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.PinnedMemory;
+import org.nccl4j.device.shm.HugePages;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
 import org.nccl4j.device.symmetric.FlatRange;
@@ -68,6 +73,9 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   private final Dispatcher dispatcher = new Dispatcher();
   private final HostAllocations exportables = new HostAllocations(this);
+
+  /** True once an allocation could not be shared. */
+  private final AtomicBoolean unshared = new AtomicBoolean();
 
   private HostDevice() {}
 
@@ -107,7 +115,10 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
         return exportables.allocate(bytes, dispatcher::free, /* forWindows= */ false);
       } catch (SystemErrorException e) {
         // A limit on descriptors, or a container without memfd_create: this process's own memory.
-        LOG.log(Level.DEBUG, "memory is not shared with other processes: {0}", e.getMessage());
+        LOG.log(
+            unshared.getAndSet(true) ? Level.DEBUG : Level.INFO,
+            "memory is not shared with other processes, and data from it are copied twice: {0}",
+            e.getMessage());
       }
     }
     return ownMemory(bytes);
@@ -186,6 +197,14 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     public void close() {
       memory.close();
     }
+  }
+
+  @Override
+  public List<String> slowerWays() {
+    List<String> ways = new ArrayList<>(HugePages.obstacles(HugePages.SETTINGS));
+    ways.add(StreamingCopy.open().obstacle());
+    ways.removeIf(String::isEmpty);
+    return ways;
   }
 
   @Override

@@ -1,5 +1,6 @@
 package org.nccl4j.device.kernel;
 
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import org.nccl4j.device.DataType;
@@ -182,4 +183,12 @@ public interface KernelDevice {
 
   /** Creates the object that runs a communicator's kernels on this device. */
   KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec);
+
+  /**
+   * The slower ways that this process takes on the device and that its user can change: each with
+   * the reason and the remedy.
+   */
+  default List<String> slowerWays() {
+    return List.of();
+  }
 }

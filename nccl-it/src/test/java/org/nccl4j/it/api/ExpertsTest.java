@@ -7,9 +7,13 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.CommunicatorConfig;
@@ -18,6 +22,8 @@ import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
 import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.RaggedConfig;
+import org.nccl4j.api.RaggedExchange;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
@@ -86,6 +92,37 @@ class ExpertsTest {
       assertEquals(0, process.exitValue());
     } finally {
       process.destroyForcibly();
+    }
+  }
+
+  @Test
+  void theWayOfTheCallsIsLoggedOnce() throws Exception {
+    List<String> lines = new CopyOnWriteArrayList<>();
+    Handler handler = NvlsTest.collect(lines, Level.INFO);
+    Logger logger = Logger.getLogger("org.nccl4j.INIT");
+    logger.addHandler(handler);
+    try (Ranks ranks = new Ranks(2, CommunicatorConfig.defaults().with("NCCL_DEBUG", "INFO"))) {
+      ranks.run(
+          (comm, stream) -> {
+            comm.expertExchange(sizes(4)).close();
+            comm.expertExchange(sizes(8)).close();
+            RaggedExchange.create(comm, new RaggedConfig(4, 1, 2, DataType.INT32)).close();
+          });
+    } finally {
+      logger.removeHandler(handler);
+    }
+    for (String call : List.of("expertExchange", "raggedExchange")) {
+      List<String> told = lines.stream().filter(line -> line.contains(call)).toList();
+      assertEquals(2, told.size(), lines.toString());
+      for (String line : told) {
+        assertTrue(
+            line.endsWith(
+                "runs calls of "
+                    + call
+                    + " by sends and receives, for which the host waits: rank 0 has no kernels for"
+                    + " them, since the host device has none"),
+            line);
+      }
     }
   }
 

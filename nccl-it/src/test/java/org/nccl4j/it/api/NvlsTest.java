@@ -202,7 +202,7 @@ class NvlsTest {
     return collect(warnings, Level.WARNING);
   }
 
-  private static Handler collect(List<String> warnings, Level least) {
+  static Handler collect(List<String> warnings, Level least) {
     return new Handler() {
       @Override
       public void publish(LogRecord record) {

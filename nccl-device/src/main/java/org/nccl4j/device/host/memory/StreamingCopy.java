@@ -3,6 +3,7 @@ package org.nccl4j.device.host.memory;
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.util.HexFormat;
+import java.util.function.Supplier;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeFunction;
@@ -47,39 +48,53 @@ public final class StreamingCopy {
   private final MappedRegion region;
 
   private final long function;
+  private final String obstacle;
 
-  private StreamingCopy(MappedRegion region) {
+  private StreamingCopy(MappedRegion region, String obstacle) {
     this.region = region;
     this.function = region == null ? 0 : region.address();
+    this.obstacle = obstacle;
   }
 
   /** The copy of this process, made at the first call and after all its users are gone. */
   public static synchronized StreamingCopy open() {
     StreamingCopy copy = shared.get();
     if (copy == null) {
-      copy = new StreamingCopy(make());
+      copy = make(() -> MappedRegion.code(HexFormat.of().parseHex(CODE.replace(" ", ""))));
       shared = new WeakReference<>(copy);
     }
     return copy;
   }
 
-  private static MappedRegion make() {
+  static StreamingCopy make(Supplier<MappedRegion> code) {
     boolean fits =
         "amd64".equals(System.getProperty("os.arch"))
             && "Linux".equals(System.getProperty("os.name"));
     if (!fits || !NativeMemory.hasAddresses()) {
-      return null;
+      return new StreamingCopy(null, "");
     }
     try {
-      return MappedRegion.code(HexFormat.of().parseHex(CODE.replace(" ", "")));
-    } catch (NcclException e) {
-      return null; // a system that lets no process make code; the JVM's own was allowed
+      return new StreamingCopy(code.get(), "");
+    } catch (NcclException e) { // though the JVM's own code was allowed
+      return new StreamingCopy(
+          null,
+          "copies of large data without streaming stores, since this system lets the process make no"
+              + " code: %s (let it: SELinux' execmem, or a filter of mprotect in a container)"
+                  .formatted(e.problem()));
     }
   }
 
   /** True if this machine can copy so. */
   public boolean isAvailable() {
     return function != 0;
+  }
+
+  /**
+   * The reason why the system refuses such copies, with a remedy; empty if it does not, or if there
+   * are none for the processor.
+   */
+  public String obstacle() {
+    return obstacle;
   }
 
   /** Copies bytes from address to address; the ranges must not overlap. */

@@ -1,14 +1,31 @@
 package org.nccl4j.device.host.memory;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.SystemErrorException;
 
 class StreamingCopyTest {
   private static final int MOST = 1000;
+
+  @Test
+  void aSystemThatLetsNoProcessMakeCodeIsNamed() {
+    assumeTrue(StreamingCopy.open().isAvailable());
+    StreamingCopy refused =
+        StreamingCopy.make(
+            () -> {
+              throw new SystemErrorException(ErrorId.MEMORY, "mprotect fails: EACCES", "none");
+            });
+    assertFalse(refused.isAvailable());
+    assertTrue(refused.obstacle().contains("no code: mprotect fails: EACCES (let it: SELinux'"));
+    assertEquals("", StreamingCopy.open().obstacle());
+  }
 
   /** From and to every place in a cache line; the bytes around the target stay. */
   @Test

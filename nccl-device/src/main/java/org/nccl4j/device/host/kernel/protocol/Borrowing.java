@@ -1,7 +1,6 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -72,12 +71,16 @@ final class Borrowing {
 
   private void decide() {
     String obstacle = null;
+    String unmapped = null;
     if (sizes.inProcess() != SingleCopy.NEVER) {
       lent = inThisProcess();
       answer = lent == null ? 0 : Lending.IN_PROCESS;
     }
-    if (answer == 0 && sizes.mapped() != SingleCopy.NEVER && isMappable()) {
-      segments = new PeerSegments(offered(Lending.PROCESS), data.device());
+    if (answer == 0 && sizes.mapped() != SingleCopy.NEVER) {
+      unmapped = obstacleToMappings();
+      if (unmapped == null) {
+        segments = new PeerSegments(offered(Lending.PROCESS), data.device());
+      }
     }
     if (answer == 0 && sizes.betweenProcesses() != SingleCopy.NEVER) {
       obstacle = obstacleBetweenProcesses();
@@ -89,20 +92,20 @@ final class Borrowing {
     AtomicWords.storeRelease(
         credit, Lending.ANSWER, Lending.answer(answer, least, segments != null));
     if (LOG.isLoggable(sizes.level())) {
-      LOG.log(sizes.level(), "{0}", text(obstacle));
+      LOG.log(sizes.level(), "{0}", text(obstacle) + ofMappings(unmapped));
     }
   }
 
-  private String text(String obstacle) {
-    return segments == null
-        ? unmapped(obstacle)
-        : unmapped(obstacle)
-            + "; memory that the device allocated is mapped, from "
-            + sizes.mapped()
-            + " bytes a step on";
+  private String ofMappings(String obstacle) {
+    if (segments != null) {
+      return "; memory that the device allocated is mapped, from "
+          + sizes.mapped()
+          + " bytes a step on";
+    }
+    return obstacle == null ? "" : "; memory that the device allocated is not mapped: " + obstacle;
   }
 
-  private String unmapped(String obstacle) {
+  private String text(String obstacle) {
     if (answer == Lending.IN_PROCESS) {
       return ranks
           + " in the same process: from "
@@ -132,21 +135,26 @@ final class Borrowing {
     return here ? LentMemory.find(offered(Lending.OFFER)) : null;
   }
 
-  /** True if the segment that the sender names holds its pattern. */
-  private boolean isMappable() {
+  /**
+   * Looks for the sender's pattern in the segment that it names. The reason why that does not work,
+   * or null.
+   */
+  private String obstacleToMappings() {
     long descriptor = offered(Lending.DESCRIPTOR) - 1;
     if (descriptor < 0) {
-      return false;
+      return "process %d shares none, and its log has the reason"
+          .formatted(offered(Lending.PROCESS));
     }
     try (MappedRegion region =
         SharedSegment.attachOf(
             offered(Lending.PROCESS), (int) descriptor, LentMemory.PATTERN_SEGMENT_BYTES)) {
-      return NativeMemory.getLong(region.address()) == offered(Lending.PATTERN)
-          && NativeMemory.getLong(region.address() + Long.BYTES)
-              == offered(Lending.PATTERN + Long.BYTES);
+      boolean same =
+          NativeMemory.getLong(region.address()) == offered(Lending.PATTERN)
+              && NativeMemory.getLong(region.address() + Long.BYTES)
+                  == offered(Lending.PATTERN + Long.BYTES);
+      return same ? null : "process %d is another one here".formatted(offered(Lending.PROCESS));
     } catch (NcclException e) {
-      LOG.log(Level.DEBUG, "{0}: memory cannot be mapped: {1}", ranks, e.getMessage());
-      return false;
+      return e.getMessage();
     }
   }
 

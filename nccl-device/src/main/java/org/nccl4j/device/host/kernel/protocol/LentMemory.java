@@ -37,6 +37,9 @@ final class LentMemory {
   /** Closed by its last sender. Senders keep it, so that its class can be unloaded after them. */
   private static WeakReference<SharedSegment> segment = new WeakReference<>(null);
 
+  /** True once the reason was logged why there is no segment. */
+  private static boolean told;
+
   /** Senders that have the segment of the pattern open. */
   private static int segmentUsers;
 
@@ -111,7 +114,11 @@ final class LentMemory {
       made.buffer().order(ByteOrder.nativeOrder()).putLong(Long.BYTES, pattern(1));
       return made;
     } catch (SystemErrorException e) {
-      LOG.log(Level.DEBUG, "no memory is shared with other processes: {0}", e.getMessage());
+      LOG.log(
+          told ? Level.DEBUG : Level.INFO,
+          "other processes cannot map memory of this one, and data to them are copied twice: {0}",
+          e.getMessage());
+      told = true;
       return null;
     }
   }

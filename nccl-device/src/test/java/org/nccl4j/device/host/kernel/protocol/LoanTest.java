@@ -7,6 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -167,6 +173,48 @@ class LoanTest {
     receiver = receiver(BETWEEN_PROCESSES);
     receiver.goOnAt(1);
     assertEquals(1, arrivesAfterChange(BYTES), "no such process");
+  }
+
+  /** Before, the reason was told at DEBUG alone. */
+  @Test
+  void theReasonWhySegmentsCannotBeMappedIsInTheLineOfTheConnection() {
+    List<String> lines = new ArrayList<>();
+    Handler handler = collect(lines);
+    Logger logger = Logger.getLogger("org.nccl4j.P2P");
+    logger.addHandler(handler);
+    try {
+      SingleCopy told = new SingleCopy(SingleCopy.NEVER, SingleCopy.NEVER, LEAST, Level.INFO);
+      sender = sender(told);
+      AtomicWords.storeRelease(HostMemory.of(data), Lending.DESCRIPTOR, 0);
+      receiver = receiver(told);
+    } finally {
+      logger.removeHandler(handler);
+    }
+    assertEquals(1, lines.size(), lines.toString());
+    assertTrue(
+        lines
+            .get(0)
+            .startsWith(
+                "rank 1 from rank 0: data go through slots; memory that the device allocated is not"
+                    + " mapped: process "),
+        lines.get(0));
+  }
+
+  private static Handler collect(List<String> lines) {
+    return new Handler() {
+      @Override
+      public void publish(LogRecord line) {
+        if (line.getLevel().intValue() >= java.util.logging.Level.INFO.intValue()) {
+          lines.add(new SimpleFormatter().formatMessage(line));
+        }
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    };
   }
 
   @Test

@@ -1,0 +1,57 @@
+package org.nccl4j.api.exchange;
+
+import java.util.Optional;
+import java.util.function.ToIntFunction;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.device.kernel.ExpertKernels.Form;
+
+/**
+ * The kernels between windows by which a rank can make the calls of an exchange.
+ *
+ * @param form the best form; without blocks if there are none
+ * @param obstacle the reason why there are none; else empty
+ */
+public record KernelOffer(Form form, String obstacle) {
+  /** No kernels, of a rank that has an error. */
+  public static final KernelOffer NONE = new KernelOffer(Form.NONE, "");
+
+  /**
+   * A rank's own kernels, which are loaded then.
+   *
+   * @param kernels of the rank's device, if it has any
+   * @param mostBlocks of these, 0 if they do not take the sizes
+   * @param lines whether data may go in lines
+   */
+  public static <K> KernelOffer of(
+      CommunicatorState state, Optional<K> kernels, ToIntFunction<K> mostBlocks, boolean lines) {
+    int n = state.nRanks();
+    int reached = state.windows().team().size();
+    String obstacle = "";
+    int blocks = 0;
+    if (kernels.isEmpty()) {
+      obstacle = "the %s device has none".formatted(state.device().name());
+    } else if (reached < n) {
+      obstacle =
+          "%d of %d ranks reach its windows: those of one machine or NVLink clique and of one user, at most 32"
+              .formatted(reached, n);
+    } else {
+      blocks = mostBlocks.applyAsInt(kernels.orElseThrow());
+      obstacle = blocks > 0 ? "" : "its kernels do not take the sizes, or this build has none";
+    }
+    return new KernelOffer(new Form(blocks, lines), obstacle);
+  }
+
+  /** True if there are kernels. */
+  public boolean hasKernels() {
+    return form.blocks() > 0;
+  }
+
+  /** Logs which of the two ways the calls of an exchange take, once for each communicator. */
+  public void tell(CommunicatorState state, String call) {
+    state.tellWay(
+        hasKernels()
+            ? "runs each call of %s as a kernel between windows".formatted(call)
+            : "runs calls of %s by sends and receives, for which the host waits: %s"
+                .formatted(call, obstacle));
+  }
+}
