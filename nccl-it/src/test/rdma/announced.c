@@ -1,5 +1,5 @@
 /* announced DEVICE BYTES COUNT DEPTH MICROS: what the InfiniBand network does for a message, in C and
- * no more: a process announces each receive by a write of 32 bytes, another answers with a write of
+ * no more: a process announces each receive by a write of 64 bytes, another answers with a write of
  * BYTES with immediate. DEPTH messages are under way; who waits sleeps for MICROS. Prints MB/s of the
  * second half, with GID 1 and MTU 4096. The limit for nccl4j where both ends share a processor; see
  * bandwidth.sh. */
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 64, ENTRY = 32 };
+enum { SLOTS = 64, ENTRY = 64 };
 
 struct end { uint32_t qpn, data_key, slots_key; union ibv_gid gid; uint64_t data, slots; };
 
