@@ -14,10 +14,16 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 
-/** Recordings of running processes, made by the JDK's {@code jcmd}; closing it ends all of them. */
+/**
+ * Recordings of running processes, made by the JDK's {@code jcmd}; closing it ends all of them. A
+ * process that refuses costs the others nothing: {@link #missing} names it.
+ */
 final class LiveRecordings implements AutoCloseable {
   private static final String NAME = "nccl4j-trace";
+  private static final String NAME_ALIVE =
+      "name Java processes of this host, user and container that run";
   private static final long PATIENCE_SECONDS = 30;
+  private static final long LOOK_NANOS = 50_000_000;
   private static final List<String> EVENTS =
       List.of("Operation", "ProxyStep", "InitPhase", "Failure", "Stall");
 
@@ -25,11 +31,14 @@ final class LiveRecordings implements AutoCloseable {
   private final Path directory;
   private final List<Long> recorded = new ArrayList<>();
 
+  /** Problems by process. */
+  private final Map<Long, String> missing = new LinkedHashMap<>();
+
   /**
    * Begins to record.
    *
    * @param directory for the files
-   * @throws SystemErrorException if a process cannot be recorded; then none is
+   * @throws SystemErrorException if no process can be recorded
    */
   LiveRecordings(List<Long> pids, Path directory) {
     this.directory = directory;
@@ -45,8 +54,7 @@ final class LiveRecordings implements AutoCloseable {
       Path settings = directory.resolve("nccl4j.jfc");
       Files.writeString(settings, settings());
       for (long pid : pids) {
-        ask(pid, "JFR.start", "name=" + NAME, "settings=" + settings);
-        recorded.add(pid);
+        start(pid, settings);
       }
     } catch (IOException e) {
       throw failed("cannot write to " + directory, e);
@@ -54,6 +62,30 @@ final class LiveRecordings implements AutoCloseable {
       close();
       throw e;
     }
+    if (recorded.isEmpty()) {
+      throw new SystemErrorException(
+          ErrorId.SYSTEM, String.join("; ", missing.values()), NAME_ALIVE);
+    }
+  }
+
+  /** A process that ends before {@link #dump} writes its file itself. */
+  private void start(long pid, Path settings) {
+    try {
+      ask(
+          pid,
+          "JFR.start",
+          "name=" + NAME,
+          "settings=" + settings,
+          "dumponexit=true",
+          "filename=" + file(pid));
+      recorded.add(pid);
+    } catch (RefusedException e) {
+      missing.put(pid, e.getMessage());
+    }
+  }
+
+  private Path file(long pid) {
+    return directory.resolve("nccl4j-" + pid + ".jfr");
   }
 
   private static String settings() {
@@ -67,22 +99,57 @@ final class LiveRecordings implements AutoCloseable {
     return text.append("</configuration>\n").toString();
   }
 
-  /** Writes what was recorded so far; a process that has ended meanwhile is left out. */
-  List<Path> dump() {
+  /** Writes what was recorded so far, of the processes that give it. */
+  Map<Long, Path> dump() {
     Map<Long, Path> files = new LinkedHashMap<>();
     for (long pid : List.copyOf(recorded)) {
-      Path file = directory.resolve("nccl4j-" + pid + ".jfr");
-      if (ProcessHandle.of(pid).isPresent()) {
-        ask(pid, "JFR.dump", "name=" + NAME, "filename=" + file);
-        files.put(pid, file);
-      } else {
-        recorded.remove(pid);
+      try {
+        if (isRunning(pid)) {
+          ask(pid, "JFR.dump", "name=" + NAME, "filename=" + file(pid));
+        } else {
+          recorded.remove(pid);
+          checkWritten(pid);
+        }
+        files.put(pid, file(pid));
+      } catch (RefusedException e) {
+        missing.put(pid, e.getMessage());
       }
     }
-    return List.copyOf(files.values());
+    return files;
   }
 
-  private void ask(long pid, String... command) {
+  /** Problems of the processes that gave no recording, by process. */
+  Map<Long, String> missing() {
+    return missing;
+  }
+
+  private static boolean isRunning(long pid) {
+    return ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false);
+  }
+
+  /** A process that is killed writes nothing. */
+  private void checkWritten(long pid) throws RefusedException {
+    try {
+      if (Files.exists(file(pid)) && Files.size(file(pid)) > 0) {
+        return;
+      }
+    } catch (IOException e) {
+      throw failed("cannot read from " + directory, e);
+    }
+    throw new RefusedException(
+        "process %d has ended, and has not written its recording".formatted(pid));
+  }
+
+  /** A process does not do what jcmd asks of it. */
+  private static final class RefusedException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    RefusedException(String message) {
+      super(message);
+    }
+  }
+
+  private void ask(long pid, String... command) throws RefusedException {
     List<String> words = new ArrayList<>(List.of(jcmd.toString(), Long.toString(pid)));
     words.addAll(List.of(command));
     try {
@@ -117,11 +184,8 @@ final class LiveRecordings implements AutoCloseable {
         .orElse("no reason is given");
   }
 
-  private static NcclException refused(long pid, String command, String reason) {
-    return new SystemErrorException(
-        ErrorId.SYSTEM,
-        "process %d refuses %s: %s".formatted(pid, command, reason),
-        "name Java processes of this host, user and container that run");
+  private static RefusedException refused(long pid, String command, String reason) {
+    return new RefusedException("process %d refuses %s: %s".formatted(pid, command, reason));
   }
 
   private static NcclException failed(String what, IOException e) {
@@ -129,21 +193,24 @@ final class LiveRecordings implements AutoCloseable {
         ErrorId.SYSTEM, what + ": " + e.getMessage(), "set java.io.tmpdir to a writable folder", e);
   }
 
-  /** Waits while the processes run. */
+  /** Waits for some time, or until the last process has ended. */
   void await(double seconds) {
     long end = System.nanoTime() + (long) (seconds * 1e9);
     for (long left = end - System.nanoTime(); left > 0; left = end - System.nanoTime()) {
-      Patience.sleep(left);
+      if (recorded.stream().noneMatch(LiveRecordings::isRunning)) {
+        return;
+      }
+      Patience.sleep(Math.min(left, LOOK_NANOS));
     }
   }
 
   @Override
   public void close() {
     for (long pid : recorded) {
-      if (ProcessHandle.of(pid).isPresent()) {
+      if (isRunning(pid)) {
         try {
           ask(pid, "JFR.stop", "name=" + NAME);
-        } catch (NcclException e) {
+        } catch (RefusedException | NcclException e) {
           continue; // it ends meanwhile, and its recording with it
         }
       }

@@ -93,21 +93,37 @@ public final class TraceCommand implements Callable<Integer> {
     List<Span> spans = new ArrayList<>();
     files.forEach(file -> spans.addAll(RecordingReader.read(file)));
     checkWritable();
+    List<String> missing = new ArrayList<>();
     if (!pids.isEmpty()) {
-      spans.addAll(record(pids));
+      spans.addAll(record(pids, missing));
     }
     write(spans);
-    return spans.isEmpty() ? 1 : 0;
+    PrintWriter err = spec.commandLine().getErr();
+    missing.forEach(problem -> err.printf("missing in the timeline: %s%n", problem));
+    err.flush();
+    return spans.isEmpty() || !missing.isEmpty() ? 1 : 0;
   }
 
-  private List<Span> record(List<Long> pids) {
+  /**
+   * Records processes.
+   *
+   * @param missing gets the problems of those that give nothing
+   */
+  private List<Span> record(List<Long> pids, List<String> missing) {
     List<Span> spans = new ArrayList<>();
     Path directory = null;
     try {
       directory = Files.createTempDirectory("nccl4j-trace");
       try (LiveRecordings recordings = new LiveRecordings(pids, directory)) {
         recordings.await(seconds);
-        recordings.dump().forEach(file -> spans.addAll(RecordingReader.read(file)));
+        for (Path file : recordings.dump().values()) {
+          try {
+            spans.addAll(RecordingReader.read(file));
+          } catch (InvalidArgumentException e) {
+            missing.add(e.problem());
+          }
+        }
+        missing.addAll(recordings.missing().values());
       }
     } catch (IOException e) {
       throw new SystemErrorException(

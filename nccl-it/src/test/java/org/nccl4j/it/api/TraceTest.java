@@ -75,8 +75,7 @@ class TraceTest {
     assertTrue(said.contains(file + " cannot be written"), said);
   }
 
-  @Test
-  void operationsOfBothProcessesByTheirNumbers() throws Exception {
+  private void start() throws Exception {
     UniqueId id = UniqueId.create();
     for (int rank = 0; rank < RANKS; rank++) {
       List<String> command = RankJvm.command();
@@ -95,6 +94,53 @@ class TraceTest {
       } while (line != null && !line.equals("ready"));
       assertEquals("ready", line);
     }
+  }
+
+  /** Before, one process that could not be recorded cost the recordings of all others. */
+  @Test
+  void theOthersAreWrittenWhereAProcessIsMissing() throws Exception {
+    start();
+    Path file = directory.resolve("trace.json");
+    String ended = ended();
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    String said;
+    do { // as below
+      said =
+          trace(
+              1,
+              "-s",
+              "1",
+              "-o",
+              file.toString(),
+              Long.toString(processes.get(0).pid()),
+              ended,
+              Long.toString(processes.get(1).pid()));
+    } while (!said.contains("spans of 2 processes") && System.nanoTime() < end);
+    assertTrue(said.contains("spans of 2 processes"), said);
+    assertTrue(
+        said.contains("missing in the timeline: process " + ended + " refuses JFR.start: "), said);
+    assertEquals(2, processes.stream().filter(Process::isAlive).count());
+  }
+
+  /** Its operations are not lost, and nobody waits for the rest of the time. */
+  @Test
+  void processesThatEndWhileTheyAreRecordedEndTheRecording() throws Exception {
+    List<String> command = RankJvm.command();
+    command.add(EndingRank.class.getName());
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    processes.add(process);
+    assertEquals('r', process.getInputStream().read());
+    Path file = directory.resolve("trace.json");
+    StringWriter out = new StringWriter();
+    int status = run(out, "-s", "3600", "-o", file.toString(), Long.toString(process.pid()));
+    assertTrue(out.toString().contains("spans of 1 processes"), out.toString());
+    assertEquals(0, status, out.toString());
+    assertTrue(Files.readString(file).contains("\"name\":\"all_reduce\""));
+  }
+
+  @Test
+  void operationsOfBothProcessesByTheirNumbers() throws Exception {
+    start();
     Path file = directory.resolve("trace.json");
     long end = System.nanoTime() + PATIENCE_NANOS;
     String said;
