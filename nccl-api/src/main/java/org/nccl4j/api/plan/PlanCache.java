@@ -6,9 +6,9 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /**
- * The plans of the shapes that were used last, by hash. A replaced plan is discarded. Plans on any
- * buffers and decisions about buffers in windows have a half each, so that a decision never
- * replaces the plan that it leads to.
+ * The plans of the shapes that were used last, by hash, of which two shapes may have the same. A
+ * replaced plan is discarded. Plans on any buffers and decisions about buffers in windows have a
+ * half each, so that a decision never replaces the plan that it leads to.
  */
 final class PlanCache {
   private static final int PLACE_BITS = 10;
@@ -37,7 +37,11 @@ final class PlanCache {
   /** The plan of a shape on any buffers, or null. */
   @HotPath
   KernelPlan find(long shape, long count) {
-    Entry entry = entries[place(CallShape.hash(shape, count))];
+    int place = place(CallShape.hash(shape, count));
+    Entry entry = entries[place];
+    if (entry == null || entry.count != count || entry.shape != shape) {
+      entry = entries[place ^ 1];
+    }
     return entry != null && entry.count == count && entry.shape == shape ? entry.plan : null;
   }
 
@@ -50,15 +54,19 @@ final class PlanCache {
   /** The decision of a shape on buffers in windows, or null. */
   @HotPath
   Entry find(long shape, long count, RegisteredWindow from, RegisteredWindow to, boolean overlaps) {
-    Entry entry = entries[PLACES + place(hash(shape, count, from, to))];
-    return entry != null
-            && entry.count == count
-            && entry.shape == shape
-            && entry.from == from
-            && entry.to == to
-            && entry.overlaps == overlaps
-        ? entry
-        : null;
+    int place = PLACES + place(hash(shape, count, from, to));
+    for (int each = 0; each < 2; each++) {
+      Entry entry = entries[place ^ each];
+      if (entry != null
+          && entry.count == count
+          && entry.shape == shape
+          && entry.from == from
+          && entry.to == to
+          && entry.overlaps == overlaps) {
+        return entry;
+      }
+    }
+    return null;
   }
 
   /** Keeps a decision of a shape on buffers in windows. */
@@ -67,10 +75,14 @@ final class PlanCache {
         PLACES + place(hash(decision.shape, decision.count, decision.from, decision.to)), decision);
   }
 
+  /** Keeps what was at the place at its neighbour, if there was something. */
   private Entry put(int place, Entry entry) {
-    Entry old = entries[place];
-    if (old != null && old.plan != null) {
-      old.plan.discard();
+    if (entries[place] != null) {
+      Entry old = entries[place ^ 1];
+      if (old != null && old.plan != null) {
+        old.plan.discard();
+      }
+      entries[place ^ 1] = entries[place];
     }
     entries[place] = entry;
     return entry;
