@@ -1,8 +1,15 @@
 package org.nccl4j.it.api;
 
+import static org.junit.jupiter.api.Assertions.assertAll;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -34,5 +41,61 @@ class AllocationTest {
       comm.allReduce(data, data, 2, DataType.FLOAT32, RedOp.MAX, stream);
       stream.synchronize();
     }
+  }
+
+  /** Lines, slots, lent steps, halves that two ranks share ({@code Pair}), and windows. */
+  @ParameterizedTest
+  @CsvSource({
+    "DEVICE, 2, 200",
+    "DEVICE, 8192, 100",
+    "DEVICE, 300000, 20",
+    "WRAPPED, 8192, 100",
+    "WINDOW, 2, 200",
+    "WINDOW, 8192, 100",
+    "WINDOW, 300000, 20"
+  })
+  void noCallOfThreadsAllocates(EveryCall.Kind kind, int count, int turns) throws Exception {
+    Map<Integer, Allocation> allocations = new TreeMap<>();
+    for (int call = 0; call <= EveryCall.CALLS; call++) {
+      allocations.put(call, of(EveryCall.RANKS, turns));
+    }
+    try (Ranks ranks = new Ranks(EveryCall.RANKS)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (EveryCall calls = new EveryCall(comm, stream, kind, count)) {
+              for (int call = 0; call <= EveryCall.CALLS; call++) {
+                int its = call;
+                allocations.get(call).measure(() -> calls.run(its, turns));
+              }
+            }
+          });
+    }
+    assertNothing(allocations);
+  }
+
+  /**
+   * The measurement of a call.
+   *
+   * @param turns of a round: an object of each would be 16 times as many bytes
+   */
+  static Allocation of(int ranks, int turns) {
+    return new Allocation(ranks, 8 * turns, List.of());
+  }
+
+  /** Names all calls that allocate. */
+  static void assertNothing(Map<Integer, Allocation> allocations) {
+    assertAll(
+        allocations.entrySet().stream()
+            .map(
+                each ->
+                    () ->
+                        assertDoesNotThrow(
+                            each.getValue()::assertNothing, "call " + each.getKey())));
+  }
+
+  /** Mapped steps, and those that are read by process_vm_readv where that is allowed. */
+  @Test
+  void noCallOfProcessesAllocates() throws Exception {
+    SharingRank.runBoth("allocation");
   }
 }

@@ -23,9 +23,14 @@ import org.nccl4j.device.RedOp;
 @Timeout(300)
 class LeakTest {
   private static final int ROUNDS = Boolean.getBoolean("nccl4j.thorough") ? 1000 : 200;
+
+  /** Communicators with large buffers, and those before the footprint is taken. */
+  private static final int USED = Boolean.getBoolean("nccl4j.thorough") ? 200 : 20;
+
+  private static final int USED_BEFORE = 4;
   private static final List<String> TRANSPORTS = List.of("P2P", "SHM", "NET");
 
-  private record Footprint(long descriptors, long threads, long mappings) {
+  record Footprint(long descriptors, long threads, long mappings) {
     static Footprint now() throws IOException {
       long threads =
           Thread.getAllStackTraces().keySet().stream()
@@ -56,12 +61,51 @@ class LeakTest {
       for (int i = 0; i < 60; i++) {
         round.overSockets(TRANSPORTS.get(i % TRANSPORTS.size()));
       }
-      Footprint after = awaitFewer(before);
-      // Fewer is no leak: what an earlier test left to the collector may go in the meantime.
-      assertTrue(after.descriptors <= before.descriptors, before + " " + after);
-      assertTrue(after.threads <= before.threads + 1, before + " " + after);
-      assertTrue(after.mappings <= before.mappings + 64, before + " " + after);
+      assertNoMore(before);
     }
+  }
+
+  /** Lent steps, halves that two ranks share ({@code Pair}), and windows. */
+  @Test
+  void communicatorsWhoseRanksUseEachOthersMemory() throws Exception {
+    for (int i = 0; i < USED_BEFORE; i++) {
+      useOthersMemory();
+    }
+    Footprint before = Footprint.now();
+    for (int i = 0; i < USED; i++) {
+      useOthersMemory();
+    }
+    assertNoMore(before);
+  }
+
+  private static void useOthersMemory() throws Exception {
+    try (Ranks ranks = new Ranks(EveryCall.RANKS)) {
+      ranks.run(
+          (comm, stream) -> {
+            for (EveryCall.Kind kind : EveryCall.Kind.values()) {
+              for (int count : new int[] {64, 8192, 300_000}) {
+                try (EveryCall calls = new EveryCall(comm, stream, kind, count)) {
+                  calls.run();
+                }
+              }
+            }
+          });
+    }
+  }
+
+  /** Memory that is mapped, and memory that is read by process_vm_readv where that is allowed. */
+  @Test
+  void communicatorsOfProcessesThatMapEachOthersMemory() throws Exception {
+    SharingRank.runBoth("leaks");
+  }
+
+  /** Waits for what ends a moment after close. */
+  static void assertNoMore(Footprint before) throws IOException {
+    Footprint after = awaitFewer(before);
+    // Fewer is no leak: what an earlier test left to the collector may go in the meantime.
+    assertTrue(after.descriptors <= before.descriptors, before + " " + after);
+    assertTrue(after.threads <= before.threads + 1, before + " " + after);
+    assertTrue(after.mappings <= before.mappings + 64, before + " " + after);
   }
 
   /** Sockets and threads end a moment after close. */
