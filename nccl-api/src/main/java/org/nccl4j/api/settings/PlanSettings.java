@@ -33,7 +33,7 @@ public final class PlanSettings {
           "the name of a folder",
           "The folder for times of trials of ranks of one machine: from time to time a collective"
               + " uses another algorithm than the chosen one, and both are measured, for at"
-              + " most 0.5 % of the predicted time. ./nccl tune --from FOLDER FILE writes a"
+              + " most 0.5 % of the time after three trials of each. ./nccl tune --from FOLDER FILE writes a"
               + " table for NCCL4J_COSTS_FILE from them. Set it on all ranks or on none. Float"
               + " sums of such a call may be rounded differently.");
 

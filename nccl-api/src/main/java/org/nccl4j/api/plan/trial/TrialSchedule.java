@@ -7,7 +7,8 @@ import org.nccl4j.device.HotPath;
 /**
  * The calls of one shape and size that are measured. In each period the last call but one is
  * measured with the chosen algorithm, and the last one with another; these take turns. All ranks
- * have the same schedule, since it is made from predicted times.
+ * have the same schedule, since it is made from predicted times. By their measured times trials may
+ * be left out ({@link TrialBudget}).
  *
  * @param period calls from one trial to the next
  * @param choices the chosen algorithm, then those that are tried
@@ -19,7 +20,7 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   /** The index of the chosen algorithm. */
   static final int CHOSEN = 0;
 
-  /** The most that trials may add to the time of a shape's calls. */
+  /** The most that trials may add to the time of a shape's calls, after the first trials. */
   static final double SHARE = 0.005;
 
   /** A tried algorithm may take so many times what is predicted before the share is passed. */
@@ -31,7 +32,8 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
   /** Trials of each algorithm, after which the schedule ends. */
   static final int TRIALS = 16;
 
-  private static final int MOST_TRIED = 3;
+  /** Algorithms that are tried at most. */
+  static final int MOST_TRIED = 3;
 
   /**
    * A schedule of a shape; without trials where a tuner demands an algorithm by the time 0, of
@@ -69,6 +71,11 @@ record TrialSchedule(long period, List<AlgorithmChoice> choices) {
       return UNMEASURED;
     }
     return left == 1 ? CHOSEN : 1 + (int) (round % tried);
+  }
+
+  /** The number of the trial that a call may be, from 0. */
+  int round(long call) {
+    return (int) (call / period);
   }
 
   /**

@@ -1,5 +1,8 @@
 package org.nccl4j.api.plan.trial;
 
+import java.io.IOException;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.EnumSet;
@@ -11,6 +14,7 @@ import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
@@ -52,6 +56,7 @@ public final class Trials {
     private final long count;
     private final int number;
     private final TrialSchedule schedule;
+    private final TrialBudget budget;
     private long calls;
 
     /** Of the last measured call, or of the schedule. */
@@ -65,6 +70,7 @@ public final class Trials {
       this.count = count;
       this.number = number;
       this.schedule = schedule;
+      this.budget = new TrialBudget(schedule);
       this.basis = basis;
     }
   }
@@ -75,9 +81,16 @@ public final class Trials {
   private record Events(DeviceEvent begin, DeviceEvent end) {}
 
   private final Device device;
+  private final Rank of;
   private final int rank;
   private final int nRanks;
+  private final String folder;
+  private final InfoLog info;
   private final TrialLog log;
+
+  /** Null before the first shape, and where the ranks cannot agree: then nothing is tried. */
+  private TrialAgreement agreement;
+
   private Planner planner;
   private Launcher launcher;
 
@@ -106,6 +119,9 @@ public final class Trials {
    */
   public Trials(Device device, Rank rank, String folder, InfoLog info) {
     this.device = device;
+    this.of = rank;
+    this.folder = folder;
+    this.info = info;
     this.rank = rank.rank;
     this.nRanks = rank.nRanks;
     this.log =
@@ -134,10 +150,9 @@ public final class Trials {
     Shape known = find(shape, count);
     Shape called = known == null ? made(send, recv, shape, count) : known;
     int index = called == null ? TrialSchedule.UNMEASURED : called.schedule.of(called.calls);
-    if (index == TrialSchedule.UNMEASURED || stream.isCapturing()) {
+    if (index == TrialSchedule.UNMEASURED || stream.isCapturing() || !isDue(called, index)) {
       launcher.launchCollective(plan, send, recv, stream, shape, count);
     } else {
-      collect();
       measure(called, index, plan, send, recv, stream);
     }
     // A call that is refused here is none on the other ranks: it counts once it is launched.
@@ -147,6 +162,20 @@ public final class Trials {
         keep(called);
       }
     }
+  }
+
+  /** True if a call is to be measured: the chosen algorithm always, another as all ranks agree. */
+  private boolean isDue(Shape called, int index) {
+    collect();
+    if (index == TrialSchedule.CHOSEN) {
+      return true;
+    }
+    if (agreement == null) {
+      return false;
+    }
+    double spent = Math.max(called.budget.spent(), agreement.spent(called.number));
+    boolean wanted = called.budget.allows(index, spent, called.calls + 1);
+    return agreement.decide(called.number, called.schedule.round(called.calls), wanted);
   }
 
   /**
@@ -176,6 +205,9 @@ public final class Trials {
         stream.record(events.begin);
       }
       launcher.launchCollective(launched, send, recv, stream, called.shape, called.count);
+      if (launched != plan) {
+        called.budget.tried(index);
+      }
       if (events != null) {
         stream.record(events.end);
         underWay.add(new UnderWay(called, called.calls, index, events));
@@ -233,9 +265,24 @@ public final class Trials {
     }
     shapes[place] = made;
     nShapes++;
+    if (nShapes == 1) {
+      join();
+    }
     Operation operation = CallShape.operation(made.shape);
     if (rank == 0 && predicted.add(operation)) {
       predictions(operation);
+    }
+  }
+
+  private void join() {
+    try {
+      agreement = TrialAgreement.join(Path.of(folder), of.communicator, rank, nRanks, MOST_SHAPES);
+    } catch (IOException | InvalidPathException e) {
+      info.tell(
+          "TUNING",
+          () ->
+              "tries no algorithms, since the ranks cannot agree by a file in %s (%s)"
+                  .formatted(folder, IoErrorText.of(e)));
     }
   }
 
@@ -279,6 +326,10 @@ public final class Trials {
     Shape shape = ended.shape;
     Operation operation = CallShape.operation(shape.shape);
     AlgorithmChoice choice = shape.schedule.choices().get(ended.index);
+    shape.budget.measured(ended.index, microseconds);
+    if (agreement != null) {
+      agreement.spent(shape.number, shape.budget.spent());
+    }
     log.add(
         TrialFile.line(
             new TrialTimes.Sample(
@@ -296,6 +347,9 @@ public final class Trials {
     CloseAll all = new CloseAll();
     all.take(this::collect);
     log.write();
+    if (agreement != null) {
+      agreement.close();
+    }
     underWay.forEach(each -> free.add(each.events));
     underWay.clear();
     free.forEach(

@@ -1,0 +1,124 @@
+package org.nccl4j.api.plan.trial;
+
+import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+
+/**
+ * Decisions on trials that are the same on all ranks of a communicator, in a file that all of them
+ * map. A decision is made by the first rank that comes to it, from what all ranks have found so
+ * far; the others take it. So nobody waits. Ranks that do not all map one file try nothing. Owner:
+ * the thread that launches.
+ *
+ * <p>Words of 4 bytes: 1 for each rank that has joined; decisions by shape and round; for each rank
+ * and shape what it has found spent, a float.
+ */
+final class TrialAgreement implements AutoCloseable {
+  /** Rounds of a schedule at most. */
+  static final int ROUNDS = TrialSchedule.TRIALS * TrialSchedule.MOST_TRIED;
+
+  private static final long LEAST_SPACE = 1 << 20;
+  private static final VarHandle WORDS =
+      MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
+  private static final int NO = 1;
+  private static final int YES = 2;
+
+  private final Path file;
+  private final ByteBuffer words;
+  private final int rank;
+  private final int nRanks;
+  private final int shapes;
+
+  /** True once all ranks were seen. */
+  private boolean complete;
+
+  private TrialAgreement(Path file, ByteBuffer words, int rank, int nRanks, int shapes) {
+    this.file = file;
+    this.words = words;
+    this.rank = rank;
+    this.nRanks = nRanks;
+    this.shapes = shapes;
+    WORDS.setRelease(words, rank * Integer.BYTES, 1);
+  }
+
+  /**
+   * Joins the ranks of a communicator.
+   *
+   * @param communicator its number, which no other has
+   * @param shapes the most that are decided on
+   */
+  static TrialAgreement join(Path folder, long communicator, int rank, int nRanks, int shapes)
+      throws IOException {
+    Files.createDirectories(folder.toAbsolutePath());
+    if (Files.getFileStore(folder).getUsableSpace() < LEAST_SPACE) {
+      throw new IOException(
+          "the file system is full"); // to touch a page without room ends a process
+    }
+    Path file = folder.resolve("agreement-" + Long.toHexString(communicator));
+    long bytes = (long) Integer.BYTES * (nRanks + shapes * ROUNDS + nRanks * shapes);
+    try (FileChannel channel =
+        FileChannel.open(
+            file, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      ByteBuffer words =
+          channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes).order(ByteOrder.nativeOrder());
+      return new TrialAgreement(file, words, rank, nRanks, shapes);
+    }
+  }
+
+  /**
+   * Decides on a trial, or learns what was decided.
+   *
+   * @param wanted this rank's own finding
+   */
+  boolean decide(int shape, int round, boolean wanted) {
+    int at = Integer.BYTES * (nRanks + shape * ROUNDS + round);
+    int decided = (int) WORDS.getAcquire(words, at);
+    if (decided == 0) {
+      int mine = wanted && isComplete() ? YES : NO;
+      decided = (int) WORDS.compareAndExchange(words, at, 0, mine);
+      decided = decided == 0 ? mine : decided;
+    }
+    return decided == YES;
+  }
+
+  private boolean isComplete() {
+    for (int each = 0; !complete && each < nRanks; each++) {
+      if ((int) WORDS.getAcquire(words, each * Integer.BYTES) == 0) {
+        return false;
+      }
+    }
+    complete = true;
+    return true;
+  }
+
+  /** Tells the other ranks what this one has found spent. */
+  void spent(int shape, double calls) {
+    WORDS.setRelease(words, place(rank, shape), Float.floatToRawIntBits((float) calls));
+  }
+
+  /** The most that a rank has told. */
+  double spent(int shape) {
+    double most = 0;
+    for (int each = 0; each < nRanks; each++) {
+      most =
+          Math.max(most, Float.intBitsToFloat((int) WORDS.getAcquire(words, place(each, shape))));
+    }
+    return most;
+  }
+
+  private int place(int of, int shape) {
+    return Integer.BYTES * (nRanks + shapes * ROUNDS + of * shapes + shape);
+  }
+
+  /** Removes the file; ranks that map it go on. A file that stays harms nobody. */
+  @Override
+  public void close() {
+    file.toFile().delete();
+  }
+}

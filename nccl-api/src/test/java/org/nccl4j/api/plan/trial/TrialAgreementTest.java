@@ -1,0 +1,175 @@
+package org.nccl4j.api.plan.trial;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
+
+/** Trials that cost more than predicted, on ranks that run and measure at their own pace. */
+class TrialAgreementTest {
+  private static final int RANKS = 3;
+  private static final int SHAPES = 4;
+  private static final int SHAPE = 2;
+  private static final double CHOSEN_TIME = 10;
+
+  @TempDir Path folder;
+
+  private static TrialSchedule schedule(double... predicted) {
+    List<AlgorithmChoice> choices = new ArrayList<>();
+    for (double time : predicted) {
+      choices.add(new AlgorithmChoice(Algorithm.values()[choices.size()], Protocol.SIMPLE, time));
+    }
+    return TrialSchedule.of(choices);
+  }
+
+  private TrialAgreement join(long communicator, int rank) throws IOException {
+    return TrialAgreement.join(folder, communicator, rank, RANKS, SHAPES);
+  }
+
+  /** A rank with what it has launched, and what it has not measured yet. */
+  private static final class Rank {
+    private final TrialSchedule schedule;
+    private final TrialBudget budget;
+    private final TrialAgreement agreement;
+    private final double[] times;
+    private final Random random;
+    private final Deque<Integer> underWay = new ArrayDeque<>();
+    private final List<Boolean> decisions = new ArrayList<>();
+    private final int[] tried;
+    private long calls;
+
+    Rank(TrialSchedule schedule, TrialAgreement agreement, double[] times, Random random) {
+      this.schedule = schedule;
+      this.budget = new TrialBudget(schedule);
+      this.agreement = agreement;
+      this.times = times;
+      this.random = random;
+      tried = new int[times.length];
+    }
+
+    void call() {
+      int index = schedule.of(calls);
+      if (index > TrialSchedule.CHOSEN) {
+        while (!underWay.isEmpty() && random.nextInt(8) > 0) {
+          measure(underWay.poll());
+        }
+        double spent = Math.max(budget.spent(), agreement.spent(SHAPE));
+        boolean wanted = budget.allows(index, spent, calls + 1);
+        boolean due = agreement.decide(SHAPE, schedule.round(calls), wanted);
+        decisions.add(due);
+        if (due) {
+          budget.tried(index);
+          tried[index]++;
+          underWay.add(index);
+        }
+      } else if (index == TrialSchedule.CHOSEN) {
+        underWay.add(index);
+      }
+      calls++;
+    }
+
+    /** Now and then other work takes some time, and each rank waits for another time. */
+    private void measure(int index) {
+      double wait = random.nextInt(4) == 0 ? 50 * random.nextDouble() : random.nextDouble() / 100;
+      budget.measured(index, times[index] * (1 + wait));
+      agreement.spent(SHAPE, budget.spent());
+    }
+
+    /** Time that trials have added, in calls by the chosen algorithm, but for the first trials. */
+    double added(boolean first) {
+      double added = 0;
+      for (int index = 1; index < tried.length; index++) {
+        int counted = first ? Math.min(tried[index], TrialBudget.FIRST) : tried[index];
+        added += counted * (times[index] / CHOSEN_TIME - 1);
+      }
+      return added;
+    }
+  }
+
+  @Test
+  void allRanksDecideAlikeAndCostlyTrialsAreLeftOut() throws IOException {
+    Random random = new Random(26);
+    for (int round = 0; round < 50; round++) {
+      TrialSchedule schedule = schedule(CHOSEN_TIME, 11, 12, 13);
+      double[] times = {CHOSEN_TIME, 9, 30 * 12 * (1 + random.nextDouble()), 14};
+      List<Rank> ranks = new ArrayList<>();
+      for (int rank = 0; rank < RANKS; rank++) {
+        ranks.add(new Rank(schedule, join(round, rank), times, random));
+      }
+      long end = 3L * TrialSchedule.TRIALS * schedule.period();
+      while (ranks.stream().anyMatch(rank -> rank.calls < end)) {
+        Rank next = ranks.get(random.nextInt(RANKS));
+        long most = Math.min(end, next.calls + random.nextInt((int) schedule.period() * 2));
+        while (next.calls < most) {
+          next.call();
+        }
+      }
+      String at = "round " + round;
+      for (Rank rank : ranks) {
+        assertEquals(ranks.get(0).decisions, rank.decisions, at);
+        rank.agreement.close();
+      }
+      Rank one = ranks.get(0);
+      assertTrue(one.tried[1] >= TrialBudget.FIRST && one.tried[3] >= TrialBudget.FIRST, at);
+      assertEquals(TrialBudget.FIRST, one.tried[2], at + ": thirty times as long as predicted");
+      double allowed = Math.max(one.added(/* first= */ true), TrialSchedule.SHARE * end);
+      assertTrue(one.added(/* first= */ false) <= allowed, at);
+    }
+  }
+
+  @Test
+  void trialsThatCostWhatIsPredictedAreAllMade() throws IOException {
+    TrialSchedule schedule = schedule(CHOSEN_TIME, 11, 12);
+    double[] times = {CHOSEN_TIME, 11, 12};
+    List<TrialAgreement> agreements = List.of(join(7, 0), join(7, 1), join(7, 2));
+    for (TrialAgreement agreement : agreements) {
+      Rank rank = new Rank(schedule, agreement, times, new Random(26));
+      for (long call = 0; call < 2L * TrialSchedule.TRIALS * schedule.period(); call++) {
+        rank.call();
+        while (!rank.underWay.isEmpty()) {
+          rank.budget.measured(rank.underWay.peek(), times[rank.underWay.poll()]);
+        }
+      }
+      assertEquals(TrialSchedule.TRIALS, rank.tried[1]);
+      assertEquals(TrialSchedule.TRIALS, rank.tried[2]);
+    }
+  }
+
+  /** A rank may have another folder of this name, in its container. */
+  @Test
+  void ranksThatHaveNotAllJoinedTryNothing() throws IOException {
+    TrialAgreement first = join(1, 0);
+    assertFalse(first.decide(SHAPE, 0, true));
+    TrialAgreement second = join(1, 1);
+    assertFalse(second.decide(SHAPE, 0, true));
+    assertFalse(second.decide(SHAPE, 1, true));
+    TrialAgreement third = join(1, 2);
+    assertFalse(third.decide(SHAPE, 1, true), "it was decided");
+    assertTrue(third.decide(SHAPE, 2, true));
+    assertTrue(first.decide(SHAPE, 2, false), "it was decided");
+    assertFalse(first.decide(SHAPE, 3, false));
+    assertFalse(second.decide(SHAPE, 3, true), "it was decided");
+    assertTrue(second.decide(SHAPE + 1, 3, true), "another shape");
+    first.close();
+    second.close();
+    assertTrue(third.decide(SHAPE, 4, true), "a rank that has closed stays in the file");
+    third.close();
+    try (Stream<Path> left = Files.list(folder)) {
+      assertEquals(List.of(), left.toList());
+    }
+  }
+}
