@@ -58,6 +58,36 @@ public interface Connector {
     return 0;
   }
 
+  /**
+   * Bytes of these data that the other end has. A link that moves data slowly is told from one that
+   * has none to move by the difference. Any thread, at any time.
+   */
+  default long bytesDelivered() {
+    return bytesSent();
+  }
+
+  /** Bytes of data that this end has received, if its transport counts them. Any thread. */
+  default long bytesReceived() {
+    return 0;
+  }
+
+  /**
+   * True if this receiving end has room for data that have not come: if they come slowly, it is not
+   * this end that keeps them waiting. Any thread, at any time.
+   */
+  default boolean hasRoom() {
+    return false;
+  }
+
+  /**
+   * The network and the device through which this end sends, such as {@code Socket/eth0}; empty if
+   * it uses none. Reports of a job compare the speeds of links that name the same network. Any
+   * thread, at any time.
+   */
+  default String via() {
+    return "";
+  }
+
   /** The broken paths of this end that others have replaced. Any thread, at any time. */
   default TakeOvers takeOvers() {
     return TakeOvers.NONE;

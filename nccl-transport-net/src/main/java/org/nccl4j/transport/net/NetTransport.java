@@ -151,7 +151,7 @@ final class NetTransport implements Transport {
   private NicChoice nearest(Net net) {
     int device =
         DeviceChoice.of(context.rank(), context.peers(), net.devices(), context.nearestNets());
-    return new NicChoice(net, device, slots, /* shared= */ false);
+    return new NicChoice(nameOf(net), net, device, slots, /* shared= */ false);
   }
 
   /** To send by. */
@@ -159,7 +159,15 @@ final class NetTransport implements Transport {
     List<String> names = new ArrayList<>(routes.ownDevices(peer));
     names.addAll(context.nearestNets());
     int device = DeviceChoice.of(context.rank(), context.peers(), net.devices(), names);
-    return new NicChoice(net, device, slots, /* shared= */ false);
+    return new NicChoice(nameOf(net), net, device, slots, /* shared= */ false);
+  }
+
+  private String nameOf(Net net) {
+    return nets.entrySet().stream()
+        .filter(each -> each.getValue() == net)
+        .map(Map.Entry::getKey)
+        .findFirst()
+        .orElseThrow();
   }
 
   private static InternalErrorException stranger(PeerInfo peer) {
@@ -209,7 +217,7 @@ final class NetTransport implements Transport {
     PxnRequest request = PxnRequest.fromBytes(from.rank(), bytes);
     Net net = routes.network(request, from, self().nets(), this::opened);
     int device = routes.device(request, from, net);
-    NicChoice card = new NicChoice(net, device, slots, /* shared= */ true);
+    NicChoice card = new NicChoice(nameOf(net), net, device, slots, /* shared= */ true);
     PxnConnector relay = new PxnConnector(card, context, from, to, request, mail);
     relays.add(relay);
     return relay;

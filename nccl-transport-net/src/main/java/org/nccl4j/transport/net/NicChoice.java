@@ -11,16 +11,18 @@ import org.nccl4j.transport.net.memory.GpuSlots;
 /**
  * The path of a rank's ends to the network.
  *
+ * @param network its name
  * @param net the network
  * @param device the number of the device in it
  * @param slots in the rank's GPU; null where they are to be the host's
  * @param shared whether another rank's kernels are to fill the slots
  * @param onHost whether slots are in the host's memory wherever the rank's device is
  */
-record NicChoice(Net net, int device, GpuSlots slots, boolean shared, boolean onHost) {
+record NicChoice(
+    String network, Net net, int device, GpuSlots slots, boolean shared, boolean onHost) {
   /** A path whose slots are in the GPU where the NIC reaches that. */
-  NicChoice(Net net, int device, GpuSlots slots, boolean shared) {
-    this(net, device, slots, shared, /* onHost= */ false);
+  NicChoice(String network, Net net, int device, GpuSlots slots, boolean shared) {
+    this(network, net, device, slots, shared, /* onHost= */ false);
   }
 
   NetDevice card() {
@@ -47,12 +49,17 @@ record NicChoice(Net net, int device, GpuSlots slots, boolean shared, boolean on
 
   /** The same, with slots in the host's memory. */
   NicChoice withHostSlots() {
-    return new NicChoice(net, device, slots, shared, /* onHost= */ true);
+    return new NicChoice(network, net, device, slots, shared, /* onHost= */ true);
   }
 
   /** The card does not take such memory after all. */
   void giveUp(boolean reads, NcclException cause) {
     slots.giveUp(card(), reads, cause);
+  }
+
+  /** Returns the names of the network and of its device. */
+  String via() {
+    return network + "/" + card().name();
   }
 
   /** Returns the choice in words. */

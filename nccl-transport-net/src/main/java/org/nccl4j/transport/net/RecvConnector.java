@@ -3,6 +3,7 @@ package org.nccl4j.transport.net;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
@@ -20,7 +21,7 @@ final class RecvConnector extends NetEnd {
   /** Receivers by channel; null where none has come. */
   private final NetReceiver[] receivers = new NetReceiver[channels()];
 
-  private final List<RecvProxy> proxies = new ArrayList<>();
+  private final List<RecvProxy> proxies = new CopyOnWriteArrayList<>();
   private boolean done;
 
   /**
@@ -82,6 +83,26 @@ final class RecvConnector extends NetEnd {
             placedBuffers(channel, receiver).orElse(null));
     proxies.add(proxy);
     return proxy;
+  }
+
+  @Override
+  public long bytesReceived() {
+    long bytes = 0;
+    for (RecvProxy proxy : proxies) {
+      bytes += proxy.bytesReceived();
+    }
+    return bytes;
+  }
+
+  /** {@inheritDoc} Channels that are not in use have room at all times. */
+  @Override
+  public boolean hasRoom() {
+    for (RecvProxy proxy : proxies) {
+      if (!proxy.hasRoom()) {
+        return false;
+      }
+    }
+    return !proxies.isEmpty();
   }
 
   @Override

@@ -19,6 +19,10 @@ abstract class SendEnd extends NetEnd {
   final NicChoice card;
   final List<NetSender> senders = new ArrayList<>();
   private final List<SendProxy> proxies = new CopyOnWriteArrayList<>();
+
+  /** Written before {@code made}. */
+  private String via = "";
+
   private volatile boolean made;
 
   SendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
@@ -42,6 +46,7 @@ abstract class SendEnd extends NetEnd {
       }
     }
     if (!made && allConnected()) {
+      via = card.via();
       made = true;
       connected(senders);
     }
@@ -77,6 +82,20 @@ abstract class SendEnd extends NetEnd {
       bytes += proxy.bytesSent();
     }
     return bytes;
+  }
+
+  @Override
+  public long bytesDelivered() {
+    long bytes = 0;
+    for (SendProxy proxy : proxies) {
+      bytes += proxy.bytesDelivered();
+    }
+    return bytes;
+  }
+
+  @Override
+  public String via() {
+    return made ? via : "";
   }
 
   /** Senders are added by the thread that connects; they are read once all are there. */

@@ -14,8 +14,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
@@ -37,6 +39,9 @@ class NetEndTest {
 
   /** What the close of something throws. */
   private final Map<String, RuntimeException> failures = new HashMap<>();
+
+  private static final NetDevice CARD =
+      new NetDevice("card0", "", 1, 1, 1000, 1, Set.of(NetDevice.Pointers.HOST), 1, 1 << 20);
 
   private boolean isThere = true;
 
@@ -69,6 +74,7 @@ class NetEndTest {
         "net",
         (proxy, method, args) ->
             switch (method.getName()) {
+              case "devices" -> List.of(CARD);
               case "connect" -> fake(NetSender.class, "sender", (p, m, a) -> ofConnection(m, a));
               case "listen" ->
                   fake(
@@ -108,7 +114,7 @@ class NetEndTest {
   }
 
   private NicChoice card() {
-    return new NicChoice(net(), 0, null, false);
+    return new NicChoice("Test", net(), 0, null, false);
   }
 
   private static PeerInfo peer() {

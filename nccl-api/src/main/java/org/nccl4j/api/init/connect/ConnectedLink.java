@@ -5,15 +5,36 @@ import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.TakeOvers;
 
 /**
- * A connector that sends, and the rank that it sends to.
+ * The connectors to and from another rank.
  *
  * @param peer that rank
- * @param transport name of the connector's transport
+ * @param transport name of the connectors' transport
  */
-public record ConnectedLink(int peer, String transport, Connector sender) implements Link {
+public record ConnectedLink(int peer, String transport, Connector sender, Connector receiver)
+    implements Link {
   @Override
   public long bytesSent() {
     return sender.bytesSent();
+  }
+
+  @Override
+  public long bytesDelivered() {
+    return sender.bytesDelivered();
+  }
+
+  @Override
+  public long bytesReceived() {
+    return receiver.bytesReceived();
+  }
+
+  @Override
+  public boolean hasRoom() {
+    return receiver.hasRoom();
+  }
+
+  @Override
+  public String via() {
+    return sender.via();
   }
 
   @Override

@@ -373,7 +373,8 @@ public final class ConnectionSetup {
   }
 
   /**
-   * The links by which this rank sends for itself. To be called once they are connected.
+   * The links by which this rank sends and receives for itself. To be called once they are
+   * connected.
    *
    * @param routes the transports that they are by
    */
@@ -381,7 +382,9 @@ public final class ConnectionSetup {
     List<ConnectedLink> links = new ArrayList<>();
     for (int peer = 0; peer < senders.size(); peer++) {
       if (senders.get(peer) != null) {
-        links.add(new ConnectedLink(peer, routes.get(peer).name(), senders.get(peer)));
+        links.add(
+            new ConnectedLink(
+                peer, routes.get(peer).name(), senders.get(peer), receivers.get(peer)));
       }
     }
     return links;

@@ -457,7 +457,8 @@ public final class RuntimeConnections implements PeerConnector {
     link.sender.proxy().ifPresent(handlers::add);
     link.receiver.proxy().ifPresent(handlers::add);
     proxy.attend(handlers);
-    made.add(new ConnectedLink(link.peer, routes.get(link.peer).name(), link.sender));
+    made.add(
+        new ConnectedLink(link.peer, routes.get(link.peer).name(), link.sender, link.receiver));
     lock.notifyAll();
   }
 

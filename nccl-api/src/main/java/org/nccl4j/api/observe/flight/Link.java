@@ -2,11 +2,9 @@ package org.nccl4j.api.observe.flight;
 
 import org.nccl4j.api.spi.TakeOvers;
 
-/**
- * A rank's sending side of a connection with another rank, as the observer reads it. Any thread.
- */
+/** A rank's connections to and from another rank, as the observer reads them. Any thread. */
 public interface Link {
-  /** The rank that it sends to. */
+  /** The other rank. */
   int peer();
 
   /** Name of the transport of the connection. */
@@ -14,6 +12,26 @@ public interface Link {
 
   /** Bytes sent, except those that kernels count; 0 if they are not counted. */
   long bytesSent();
+
+  /** Bytes of these that the other rank has. */
+  default long bytesDelivered() {
+    return bytesSent();
+  }
+
+  /** Bytes received; 0 if they are not counted. */
+  default long bytesReceived() {
+    return 0;
+  }
+
+  /** True if there is room for data that have not come; false if that is not known. */
+  default boolean hasRoom() {
+    return false;
+  }
+
+  /** The network and the device that it sends through; empty if it uses none. */
+  default String via() {
+    return "";
+  }
 
   /** The paths that others have replaced, since the connection was made. */
   TakeOvers takeOvers();

@@ -1,5 +1,7 @@
 package org.nccl4j.transport.net.proxy;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
@@ -21,6 +23,21 @@ public final class RecvProxy implements ProxyHandler {
 
   private static final int TURNS_BETWEEN_LOOKS = 16;
   private static final long NANOS_BETWEEN_LOOKS = 150_000;
+
+  private static final VarHandle BYTES;
+  private static final VarHandle POSTED;
+  private static final VarHandle RECEIVED;
+
+  static {
+    try {
+      MethodHandles.Lookup lookup = MethodHandles.lookup();
+      BYTES = lookup.findVarHandle(RecvProxy.class, "bytes", long.class);
+      POSTED = lookup.findVarHandle(RecvProxy.class, "posted", long.class);
+      RECEIVED = lookup.findVarHandle(RecvProxy.class, "received", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
 
   private final NetReceiver receiver;
   private final ProxyChannel channel;
@@ -47,8 +64,13 @@ public final class RecvProxy implements ProxyHandler {
   /** True once a kernel that wanted data in a buffer has failed: nothing is received any more. */
   private volatile boolean ended;
 
+  /** Steps posted and received. Written by the thread that works; read by any, a little late. */
   private long posted;
+
   private long received;
+
+  /** Bytes of the received steps. As above. */
+  private long bytes;
 
   /** The last note that came. */
   private int noted;
@@ -134,7 +156,8 @@ public final class RecvProxy implements ProxyHandler {
         placed.placed(posted, channel.slot(posted));
       }
       requests[channel.slot(posted)] = request;
-      events.posted(posted++);
+      events.posted(posted);
+      POSTED.setOpaque(this, posted + 1);
       done++;
     }
     return done;
@@ -162,12 +185,14 @@ public final class RecvProxy implements ProxyHandler {
       take(request.note());
       boolean direct = placed != null && placed.take(received, channel.slot(received), request);
       events.received(received, arrived[0], direct);
+      BYTES.setOpaque(this, bytes + arrived[0]);
       if (flushes == null) {
-        events.done(received++);
+        events.done(received);
+        RECEIVED.setOpaque(this, received + 1);
         channel.setTail(received);
       } else {
         flush(direct);
-        received++;
+        RECEIVED.setOpaque(this, received + 1);
       }
       quietLooks = 0;
       done++;
@@ -224,6 +249,16 @@ public final class RecvProxy implements ProxyHandler {
     if (placed != null && !ended) {
       placed.forget(received);
     }
+  }
+
+  /** Bytes that have been received. Any thread. */
+  public long bytesReceived() {
+    return (long) BYTES.getOpaque(this);
+  }
+
+  /** True if there is an empty slot, or a wanted buffer, in which nothing has come. Any thread. */
+  public boolean hasRoom() {
+    return (long) POSTED.getOpaque(this) > (long) RECEIVED.getOpaque(this);
   }
 
   /** Forgets the buffers that data were received in. */

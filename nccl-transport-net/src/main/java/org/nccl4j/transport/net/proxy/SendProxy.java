@@ -19,10 +19,12 @@ import org.nccl4j.transport.net.memory.ProxyChannel;
 public final class SendProxy implements ProxyHandler {
   private static final int TAG = 0;
   private static final VarHandle BYTES;
+  private static final VarHandle DELIVERED;
 
   static {
     try {
       BYTES = MethodHandles.lookup().findVarHandle(SendProxy.class, "bytes", long.class);
+      DELIVERED = MethodHandles.lookup().findVarHandle(SendProxy.class, "delivered", long.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -55,6 +57,12 @@ public final class SendProxy implements ProxyHandler {
   /** Bytes of the posted steps. Written by the thread that works; read by any, a little late. */
   private long bytes;
 
+  /** Bytes of the transmitted steps. As above. */
+  private long delivered;
+
+  /** Bytes of the posted steps, by slot. */
+  private final int[] sizes;
+
   /** The last posted step's note. */
   private int noted;
 
@@ -78,6 +86,7 @@ public final class SendProxy implements ProxyHandler {
     this.sender = sender;
     this.channel = channel;
     this.requests = new NetRequest[channel.slots()];
+    this.sizes = new int[channel.slots()];
     this.breakage = new DelayedFailure(ranks);
     this.events = events;
   }
@@ -112,6 +121,7 @@ public final class SendProxy implements ProxyHandler {
       }
       requests[channel.slot(posted)] = request;
       noted = note;
+      sizes[channel.slot(posted)] = size;
       BYTES.setOpaque(this, bytes + size);
       events.posted(posted++, direct);
       done++;
@@ -147,6 +157,7 @@ public final class SendProxy implements ProxyHandler {
       if (handedOver == transmitted) {
         handOver();
       }
+      DELIVERED.setOpaque(this, delivered + sizes[channel.slot(transmitted)]);
       channel.emptied(transmitted++);
       done++;
     }
@@ -186,6 +197,14 @@ public final class SendProxy implements ProxyHandler {
   /** Bytes that have been given to the network. Any thread. */
   public long bytesSent() {
     return (long) BYTES.getOpaque(this);
+  }
+
+  /**
+   * Bytes of these that have been transmitted, as far as this has found out. It finds out in its
+   * turns: after an operation's end it may have none. Any thread.
+   */
+  public long bytesDelivered() {
+    return (long) DELIVERED.getOpaque(this);
   }
 
   @Override
