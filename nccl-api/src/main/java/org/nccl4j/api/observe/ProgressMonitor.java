@@ -43,6 +43,9 @@ public final class ProgressMonitor {
   /** Links that each look may look at. */
   private static final int FEW_LINKS = 64;
 
+  /** A look that is later than this says nothing of the time before. */
+  private static final long MOST_MILLIS_BETWEEN_LOOKS = 200;
+
   /** Looks after which the links are looked at although nothing was launched. */
   private static final int LOOKS_FOR_LINKS = 20;
 
@@ -88,6 +91,9 @@ public final class ProgressMonitor {
 
   private long linkLaunches;
   private boolean fewLinks = true;
+
+  /** Time of the last look, in ms since 1970. */
+  private long lookedMillis;
 
   /**
    * Failed looks at the waits for closed memory and streams, counted as {@link #failedLooks} is.
@@ -315,7 +321,7 @@ public final class ProgressMonitor {
   private void lookNow(long nowMillis) {
     try {
       log.observe(kernels, nowMillis);
-      lookAtLinks();
+      lookAtLinks(nowMillis);
       recording.look(kernels);
       failWithoutDeparted();
       if (options.counts) {
@@ -336,7 +342,7 @@ public final class ProgressMonitor {
   }
 
   /** The links of a communicator without operations, or with many, are looked at once a second. */
-  private void lookAtLinks() {
+  private void lookAtLinks(long nowMillis) {
     long launches = log.launchedSoFar();
     boolean works = launches != linkLaunches || log.isUnderWay();
     if (works && fewLinks || ++linkLooks >= LOOKS_FOR_LINKS) {
@@ -346,6 +352,19 @@ public final class ProgressMonitor {
       fewLinks = all.size() <= FEW_LINKS;
       log.observe(all, kernels);
     }
+    long since = lookedMillis == 0 ? 0 : Math.max(0, nowMillis - lookedMillis);
+    lookedMillis = nowMillis;
+    if (log.hasFlows()) {
+      log.observeFlows(Math.min(since, MOST_MILLIS_BETWEEN_LOOKS), areConnectionsUsed());
+    }
+  }
+
+  /** True if an operation is under way of this communicator, or of one that shares connections. */
+  private boolean areConnectionsUsed() {
+    return log.isUnderWay()
+        || connections.users().size() > 1
+            && ALL.stream()
+                .anyMatch(each -> each.connections == connections && each.log.isUnderWay());
   }
 
   /**

@@ -33,7 +33,7 @@ class LinkTrafficTest {
         .filter(each -> each.name().startsWith(communicator) && each.rank() == rank)
         .map(RankReport::links)
         .flatMap(links -> links.traffic().stream())
-        .filter(each -> each.transport().equals(transport))
+        .filter(each -> each.transport().equals(transport) && each.bytes() > 0)
         .collect(Collectors.toMap(Traffic::peer, Traffic::bytes));
   }
 
@@ -126,6 +126,50 @@ class LinkTrafficTest {
                 until(() -> sent("parent", 0, "P2P").equals(Map.of(1, BYTES)));
                 assertEquals(Map.of(1, BYTES), sent("parent", 0, "P2P"));
               }
+              assertTrue(split.nRanks() > 0);
+            } finally {
+              split.close();
+            }
+          });
+    }
+  }
+
+  /** What this process's recorder has of a parent's link, of all communicators that share it. */
+  private static Traffic shared(int rank, int peer) {
+    return FlightReader.ofProcess(ProcessHandle.current().pid()).stream()
+        .filter(each -> each.name().equals("shared") && each.rank() == rank)
+        .flatMap(each -> each.links().traffic().stream())
+        .filter(each -> each.peer() == peer)
+        .findFirst()
+        .orElse(new Traffic(peer, "NET", 0));
+  }
+
+  /** Over a network the connection itself counts what has arrived, whoever sends it. */
+  @Test
+  void aSharedConnectionCountsWhatArrives() throws Exception {
+    CommunicatorConfig config = CommunicatorConfig.defaults().withName("shared");
+    try (Ranks parents = Ranks.onHosts("AB", config)) {
+      parents.run(
+          (comm, stream) -> {
+            Communicator split = comm.split(0, comm.rank()).orElseThrow();
+            try (DeviceMemory data = Ranks.floats(COUNT, i -> 1)) {
+              // More than the slots hold: some must have arrived before the last is sent.
+              for (int time = 0; time < TIMES; time++) {
+                if (comm.rank() == 0) {
+                  split.send(data, COUNT, DataType.FLOAT32, 1, stream);
+                } else {
+                  split.recv(data, COUNT, DataType.FLOAT32, 0, stream);
+                }
+              }
+              stream.synchronize();
+              until(
+                  () ->
+                      shared(1, 0).received() == TIMES * BYTES
+                          && shared(0, 1).recent().bytes() > 0);
+              assertEquals(TIMES * BYTES, shared(1, 0).received());
+              assertTrue(shared(0, 1).recent().bytes() > 0);
+              assertEquals("NET/Socket/lo", shared(0, 1).way());
+              assertEquals(0, shared(0, 1).bytes());
               assertTrue(split.nRanks() > 0);
             } finally {
               split.close();

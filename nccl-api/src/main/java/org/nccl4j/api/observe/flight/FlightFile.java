@@ -23,8 +23,8 @@ import org.nccl4j.device.shm.SharedSegment;
  */
 public final class FlightFile {
   static final long MAGIC = 0x6e63636c346a4652L;
-  static final int VERSION = 4;
-  static final int PAGE = 4096;
+  static final int VERSION = 5;
+  static final int PAGE = 6 << 10;
   static final int SLOTS = 256;
   static final int HOST = 64;
   static final int NAMES = 128;

@@ -235,6 +235,24 @@ public final class FlightRecorder {
   }
 
   /**
+   * Takes down which links have data under way; at each look.
+   *
+   * @param millis since the last look
+   * @param works whether an operation that uses the links is under way; without one nobody finds
+   *     out that data have arrived
+   */
+  public synchronized void observeFlows(long millis, boolean works) {
+    if (!closed) {
+      links.look(millis, works);
+    }
+  }
+
+  /** True if there are links that have moved data. */
+  public boolean hasFlows() {
+    return links.hasFlows();
+  }
+
+  /**
    * Records that the next launch waits in a stream until all ranks have reached it. Operations of a
    * communicator run in the order of their launches. Once this launch has ended, all launches
    * before it have ended.

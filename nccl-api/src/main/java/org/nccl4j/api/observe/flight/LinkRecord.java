@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.observe.flight.RankReport.Links;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.spi.TakeOvers;
@@ -20,9 +21,9 @@ import org.nccl4j.device.kernel.KernelCommunicator;
  */
 final class LinkRecord {
   static final int SENT = 3328;
-  static final int SENT_BYTES = 24;
+  static final int SENT_BYTES = 120;
   static final int SENT_ENTRIES = 20;
-  static final int TAKE_OVERS = 3808;
+  static final int TAKE_OVERS = 5728;
   static final int TAKE_OVER_BYTES = 72;
   static final int TAKE_OVER_ENTRIES = 4;
 
@@ -34,7 +35,13 @@ final class LinkRecord {
 
   private static final int TRANSPORT = 4;
   private static final int TRANSPORT_BYTES = 12;
-  private static final int SUM = 16;
+  private static final int VIA = 16;
+  private static final int VIA_BYTES = 24;
+  private static final int SUM = 40;
+  private static final int RECEIVED = 48;
+  private static final int UNDER_WAY = 56;
+  private static final int STALLED = 64;
+  private static final int RECENT = 72;
 
   private static final int COUNT = 4;
   private static final int LAST = 8;
@@ -44,13 +51,16 @@ final class LinkRecord {
 
   private final ByteBuffer bytes;
 
-  /** A rank with an entry of traffic of its own. */
-  private record Way(int peer, String transport) {}
+  /** The traffic with each rank that has an entry of its own, in order. */
+  private final List<LinkFlow> flows = new ArrayList<>();
 
-  /** Those, in order. */
-  private final List<Way> ways = new ArrayList<>();
+  /** True if there are such ranks. Read by any thread that looks. */
+  private volatile boolean anyFlow;
 
-  private final long[] sums = new long[SENT_ENTRIES];
+  /** Bytes of the entry that others share. */
+  private long otherSent;
+
+  private long otherReceived;
 
   /** Ranks with entries of their own, in order. */
   private final List<Integer> replaced = new ArrayList<>();
@@ -65,13 +75,15 @@ final class LinkRecord {
    * @param kernels count the bytes on some devices
    */
   void take(List<? extends Link> links, KernelCommunicator kernels) {
-    Arrays.fill(sums, 0);
+    flows.forEach(LinkFlow::clear);
+    otherSent = 0;
+    otherReceived = 0;
     Map<Integer, TakeOvers> replacements = Map.of();
     for (Link link : links) {
       long counted = kernels.bytesSent(link.peer());
       long sent = counted < 0 ? link.bytesSent() : counted;
-      if (sent > 0) {
-        sums[wayOf(link)] += sent;
+      if (sent > 0 || link.bytesSent() > 0 || link.bytesReceived() > 0) {
+        count(link, sent);
       }
       TakeOvers now = link.takeOvers();
       if (now.count() > 0) {
@@ -79,34 +91,75 @@ final class LinkRecord {
         replacements.merge(entry(replaced, TAKE_OVER_ENTRIES, link.peer()), now, TakeOvers::and);
       }
     }
-    for (int entry = 0; entry < SENT_ENTRIES; entry++) {
-      if (sums[entry] > bytes.getLong(SENT + entry * SENT_BYTES + SUM)) {
-        put(entry, sums[entry]);
-      }
+    for (int entry = 0; entry < flows.size(); entry++) {
+      LinkFlow flow = flows.get(entry);
+      put(entry, flow.peer(), flow.transport(), flow.via(), flow.sent(), flow.received());
     }
+    if (otherSent > 0 || otherReceived > 0) {
+      put(SENT_ENTRIES - 1, OTHERS, SEVERAL, "", otherSent, otherReceived);
+    }
+    anyFlow = !flows.isEmpty();
     replacements.forEach(this::put);
   }
 
-  private int wayOf(Link link) {
-    for (int way = 0; way < ways.size(); way++) {
-      if (ways.get(way).peer == link.peer() && ways.get(way).transport.equals(link.transport())) {
-        return way;
+  private void count(Link link, long sent) {
+    for (LinkFlow flow : flows) {
+      if (flow.isOf(link)) {
+        flow.add(link, sent);
+        return;
       }
     }
-    if (ways.size() == SENT_ENTRIES - 1) {
-      return SENT_ENTRIES - 1;
+    if (flows.size() < SENT_ENTRIES - 1) {
+      LinkFlow flow = new LinkFlow(link);
+      flows.add(flow);
+      flow.add(link, sent);
+    } else {
+      otherSent += sent;
+      otherReceived += link.bytesReceived();
     }
-    ways.add(new Way(link.peer(), link.transport()));
-    return ways.size() - 1;
   }
 
-  /** A reader takes an entry for empty until its sum is there. */
-  private void put(int entry, long sum) {
+  /** A reader takes an entry for empty until its transport is there. No sum falls. */
+  private void put(int entry, int peer, String transport, String via, long sent, long received) {
     int at = SENT + entry * SENT_BYTES;
-    bytes.putInt(at, entry < ways.size() ? ways.get(entry).peer : OTHERS);
-    putText(
-        at + TRANSPORT, entry < ways.size() ? ways.get(entry).transport : SEVERAL, TRANSPORT_BYTES);
-    bytes.putLong(at + SUM, sum);
+    if (bytes.get(at + TRANSPORT) == 0) {
+      bytes.putInt(at, peer);
+      putText(at + VIA, via, VIA_BYTES);
+      putText(at + TRANSPORT, transport, TRANSPORT_BYTES);
+    }
+    bytes.putLong(at + SUM, Math.max(sent, bytes.getLong(at + SUM)));
+    bytes.putLong(at + RECEIVED, Math.max(received, bytes.getLong(at + RECEIVED)));
+  }
+
+  /** True if there are ranks whose links {@link #look} samples. */
+  boolean hasFlows() {
+    return anyFlow;
+  }
+
+  /**
+   * Samples which links have data under way.
+   *
+   * @param millis since the last look
+   * @param works whether an operation that uses the links is under way
+   */
+  void look(long millis, boolean works) {
+    for (int entry = 0; entry < flows.size(); entry++) {
+      LinkFlow flow = flows.get(entry);
+      flow.look(millis, works);
+      int at = SENT + entry * SENT_BYTES;
+      bytes.putLong(at + UNDER_WAY, flow.total().underWayMillis());
+      bytes.putLong(at + STALLED, flow.total().stalledMillis());
+      put(at + RECENT, flow.recent());
+    }
+  }
+
+  private void put(int at, Recent recent) {
+    bytes.putLong(at, recent.millis());
+    bytes.putLong(at + 8, recent.bytes());
+    bytes.putLong(at + 16, recent.underWayMillis());
+    bytes.putLong(at + 24, recent.stalledMillis());
+    bytes.putLong(at + 32, recent.received());
+    bytes.putLong(at + 40, recent.roomMillis());
   }
 
   private void putText(int at, String text, int most) {
@@ -142,14 +195,30 @@ final class LinkRecord {
     List<Traffic> all = new ArrayList<>();
     for (int entry = 0; entry < SENT_ENTRIES; entry++) {
       int at = SENT + entry * SENT_BYTES;
-      long sum = page.getLong(at + SUM);
-      if (sum > 0) {
+      if (page.get(at + TRANSPORT) != 0) {
         all.add(
             new Traffic(
-                page.getInt(at), FlightReader.text(page, at + TRANSPORT, TRANSPORT_BYTES), sum));
+                page.getInt(at),
+                FlightReader.text(page, at + TRANSPORT, TRANSPORT_BYTES),
+                FlightReader.text(page, at + VIA, VIA_BYTES),
+                page.getLong(at + SUM),
+                page.getLong(at + RECEIVED),
+                page.getLong(at + UNDER_WAY),
+                page.getLong(at + STALLED),
+                recent(page, at + RECENT)));
       }
     }
     return all;
+  }
+
+  private static Recent recent(ByteBuffer page, int at) {
+    return new Recent(
+        page.getLong(at),
+        page.getLong(at + 8),
+        page.getLong(at + 16),
+        page.getLong(at + 24),
+        page.getLong(at + 32),
+        page.getLong(at + 40));
   }
 
   private static List<TakeOver> takeOvers(ByteBuffer page) {

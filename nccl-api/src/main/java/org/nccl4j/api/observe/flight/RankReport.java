@@ -51,7 +51,7 @@ public record RankReport(
   /**
    * A rank's connections with other ranks, as far as something is known of them.
    *
-   * @param traffic data sent to each rank
+   * @param traffic data sent to each rank and received from it
    * @param takeOvers replaced paths, by the rank that they lead to
    */
   public record Links(List<Traffic> traffic, List<TakeOver> takeOvers) {
@@ -60,13 +60,75 @@ public record RankReport(
   }
 
   /**
-   * Data sent to a rank over a connection.
+   * Data sent to a rank and received from it. A transport that does not know when data arrive
+   * counts them as arrived, so that its links have no time with data under way.
    *
    * @param peer the rank; -1 for the sum of ranks for which there was no room
    * @param transport its name, of which the first 12 bytes are kept
-   * @param bytes so far
+   * @param via the network and the device that this rank sends through, such as "Socket/eth0", of
+   *     which the first 24 bytes are kept; empty if it uses none
+   * @param bytes sent so far
+   * @param received bytes received so far, if they are counted
+   * @param underWayMillis time in which data were under way to the rank, during operations
+   * @param stalledMillis the part of that time in which none of them arrived
+   * @param recent the last 5 to 10 seconds
    */
-  public record Traffic(int peer, String transport, long bytes) {}
+  public record Traffic(
+      int peer,
+      String transport,
+      String via,
+      long bytes,
+      long received,
+      long underWayMillis,
+      long stalledMillis,
+      Recent recent) {
+    /** Data sent, of which nothing else is known. */
+    public Traffic(int peer, String transport, long bytes) {
+      this(peer, transport, "", bytes, 0, 0, 0, Recent.NONE);
+    }
+
+    /** The transport and the network, such as "NET/Socket": links of one kind can be compared. */
+    public String kind() {
+      return via.isEmpty() ? transport : transport + "/" + via.split("/")[0];
+    }
+
+    /** The transport, the network and the device, such as "NET/Socket/eth0". */
+    public String way() {
+      return via.isEmpty() ? transport : transport + "/" + via;
+    }
+  }
+
+  /**
+   * A link's traffic in some time.
+   *
+   * @param millis length of the time
+   * @param bytes that arrived at the other rank, of all communicators that share the connection
+   * @param underWayMillis time in which data were under way to the other rank, during operations
+   * @param stalledMillis the part of that time in which none of them arrived
+   * @param received bytes received from the other rank
+   * @param roomMillis time in which there was room for more, during operations
+   */
+  public record Recent(
+      long millis,
+      long bytes,
+      long underWayMillis,
+      long stalledMillis,
+      long received,
+      long roomMillis) {
+    /** No time. */
+    public static final Recent NONE = new Recent(0, 0, 0, 0, 0, 0);
+
+    /** The rest of the time after its beginning. */
+    Recent since(Recent begin) {
+      return new Recent(
+          millis - begin.millis,
+          bytes - begin.bytes,
+          underWayMillis - begin.underWayMillis,
+          stalledMillis - begin.stalledMillis,
+          received - begin.received,
+          roomMillis - begin.roomMillis);
+    }
+  }
 
   /**
    * The paths to a rank that broke and that others have replaced.

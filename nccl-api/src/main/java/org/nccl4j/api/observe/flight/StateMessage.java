@@ -11,8 +11,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
+import org.nccl4j.api.observe.flight.RankReport.Links;
 import org.nccl4j.api.observe.flight.RankReport.Operation;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.Run;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
@@ -86,24 +88,38 @@ public final class StateMessage {
         out.writeLong(run.first());
         out.writeLong(run.last());
       }
-      out.writeInt(report.links().traffic().size());
-      for (Traffic each : report.links().traffic()) {
-        out.writeInt(each.peer());
-        out.writeUTF(each.transport());
-        out.writeLong(each.bytes());
-      }
-      out.writeInt(report.links().takeOvers().size());
-      for (TakeOver each : report.links().takeOvers()) {
-        out.writeInt(each.peer());
-        out.writeLong(each.what().count());
-        out.writeLong(each.what().lastMillis());
-        out.writeLong(each.what().bytesAgain());
-        out.writeUTF(each.what().path());
-      }
+      write(report.links(), out);
     } catch (IOException e) {
       throw new UncheckedIOException(e); // of memory: there is none
     }
     return bytes.toByteArray();
+  }
+
+  private static void write(Links links, DataOutputStream out) throws IOException {
+    out.writeInt(links.traffic().size());
+    for (Traffic each : links.traffic()) {
+      out.writeInt(each.peer());
+      out.writeUTF(each.transport());
+      out.writeUTF(each.via());
+      out.writeLong(each.bytes());
+      out.writeLong(each.received());
+      out.writeLong(each.underWayMillis());
+      out.writeLong(each.stalledMillis());
+      out.writeLong(each.recent().millis());
+      out.writeLong(each.recent().bytes());
+      out.writeLong(each.recent().underWayMillis());
+      out.writeLong(each.recent().stalledMillis());
+      out.writeLong(each.recent().received());
+      out.writeLong(each.recent().roomMillis());
+    }
+    out.writeInt(links.takeOvers().size());
+    for (TakeOver each : links.takeOvers()) {
+      out.writeInt(each.peer());
+      out.writeLong(each.what().count());
+      out.writeLong(each.what().lastMillis());
+      out.writeLong(each.what().bytesAgain());
+      out.writeUTF(each.what().path());
+    }
   }
 
   /**
@@ -140,15 +156,29 @@ public final class StateMessage {
         new RankReport.Front(0, 0, 0, 0),
         operations(in),
         runs(in),
-        new RankReport.Links(traffic(in), takeOvers(in)));
+        new Links(traffic(in), takeOvers(in)));
   }
 
   private static List<Traffic> traffic(DataInputStream in) throws IOException {
     List<Traffic> all = new ArrayList<>();
     for (int left = in.readInt(); left > 0; left--) {
-      all.add(new Traffic(in.readInt(), in.readUTF(), in.readLong()));
+      all.add(
+          new Traffic(
+              in.readInt(),
+              in.readUTF(),
+              in.readUTF(),
+              in.readLong(),
+              in.readLong(),
+              in.readLong(),
+              in.readLong(),
+              recent(in)));
     }
     return all;
+  }
+
+  private static Recent recent(DataInputStream in) throws IOException {
+    return new Recent(
+        in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong());
   }
 
   private static List<TakeOver> takeOvers(DataInputStream in) throws IOException {

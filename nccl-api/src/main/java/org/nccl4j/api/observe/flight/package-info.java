@@ -9,6 +9,7 @@
  * Its layout, in the machine's byte order:
  *
  * <pre>
+ * pages of 6 KiB
  * page 0: magic "nccl4jFR" (8), version (u32), process (u64 at 16), began, ms since 1970 (u64 at
  *         24), host (64 bytes at 64), names of operations by number, separated by spaces (at 128)
  * page 1 + s: slot of a communicator's rank
@@ -27,13 +28,17 @@
  *   256  last 128 runs of 24 bytes each; a run is operations of one shape and count in a row: shape
  *        (u64: operation 6 bits, type 5, operator 4, 1 if not all ranks call it, unused 16, root or
  *        peer 32, from the highest), count (u64), number of its first operation, from 1 (u64)
- *   3328 data sent, 20 entries of 24 bytes: rank or -1 (i32), transport (12 bytes), bytes so far (u64;
- *        0: unused); the last entry is the sum of ranks without their own
- *   3808 replaced paths, 4 entries of 72 bytes: rank or -1 (i32), number of paths (u32; 0: unused),
+ *   3328 data of links, 20 entries of 120 bytes: rank or -1 (i32), transport (12 bytes, empty: unused),
+ *        network and device (24 bytes); bytes sent and received so far, ms with data under way
+ *        and ms of these without progress (u64 each); the last 5 to 10 s (u64 each): ms, bytes that
+ *        arrived at the rank, ms with data under way, ms of these without progress, bytes received,
+ *        ms with room for data; the last entry is the sum of ranks without their own, which has
+ *        bytes alone
+ *   5728 replaced paths, 4 entries of 72 bytes: rank or -1 (i32), number of paths (u32; 0: unused),
  *        when the last was replaced (u64, ms since 1970), bytes sent again (u64), path of the last
  *        (48 bytes); the last entry is the sum of ranks without their own
  * </pre>
  *
- * <p>This is version 4; those before it were before the first release, and are not read.
+ * <p>This is version 5; those before it were before the first release, and are not read.
  */
 package org.nccl4j.api.observe.flight;

@@ -1,6 +1,8 @@
 package org.nccl4j.api.observe.flight;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -9,6 +11,7 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.spi.TakeOvers;
@@ -132,6 +135,148 @@ class LinkRecordTest {
         };
     log.observe(List.of(new Fixed(4, "P2P", 9)), counting);
     assertEquals(List.of(new Traffic(4, "P2P", 1004)), read().traffic());
+  }
+
+  /** A connection over a network; tests change its counts between looks. */
+  private static final class Wire implements Link {
+    private long sent;
+    private long delivered;
+    private long received;
+    private boolean room;
+
+    @Override
+    public int peer() {
+      return 9;
+    }
+
+    @Override
+    public String transport() {
+      return "NET";
+    }
+
+    @Override
+    public String via() {
+      return "Socket/eth0";
+    }
+
+    @Override
+    public long bytesSent() {
+      return sent;
+    }
+
+    @Override
+    public long bytesDelivered() {
+      return delivered;
+    }
+
+    @Override
+    public long bytesReceived() {
+      return received;
+    }
+
+    @Override
+    public boolean hasRoom() {
+      return room;
+    }
+
+    @Override
+    public TakeOvers takeOvers() {
+      return TakeOvers.NONE;
+    }
+  }
+
+  private Traffic look(Link link, long millis, boolean works) {
+    take(List.of(link));
+    log.observeFlows(millis, works);
+    return read().traffic().get(0);
+  }
+
+  @Test
+  void looksSampleWhetherDataAreUnderWay() {
+    Wire wire = new Wire();
+    take(List.of(wire));
+    assertFalse(log.hasFlows());
+    assertEquals(List.of(), read().traffic());
+    wire.sent = 100;
+    wire.delivered = 20;
+    look(wire, 50, true);
+    assertTrue(log.hasFlows());
+    wire.delivered = 60;
+    look(wire, 60, true);
+    Traffic still = look(wire, 70, true);
+    assertEquals("NET/Socket", still.kind());
+    assertEquals("NET/Socket/eth0", still.way());
+    assertEquals(
+        new Traffic(9, "NET", "Socket/eth0", 100, 0, 180, 70, new Recent(180, 60, 180, 70, 0, 0)),
+        still);
+    // Between operations nobody finds out that data have arrived.
+    assertEquals(180, look(wire, 80, false).underWayMillis());
+    // The first look of an operation tells nothing of the time before it.
+    assertEquals(70, look(wire, 30, true).stalledMillis());
+    assertEquals(110, look(wire, 40, true).stalledMillis());
+    wire.delivered = 100;
+    assertEquals(250, look(wire, 50, true).underWayMillis());
+  }
+
+  @Test
+  void looksSampleWhetherThereIsRoom() {
+    Wire wire = new Wire();
+    wire.received = 10;
+    wire.room = true;
+    look(wire, 50, true);
+    look(wire, 50, false);
+    wire.received = 30;
+    wire.room = false;
+    assertEquals(
+        new Traffic(9, "NET", "Socket/eth0", 0, 30, 0, 0, new Recent(150, 0, 0, 0, 30, 50)),
+        look(wire, 50, true));
+  }
+
+  /** The recent time is one to two periods of five seconds; before, all of it. */
+  @Test
+  void whatIsLongAgoIsForgotten() {
+    Wire wire = new Wire();
+    for (int second = 1; second <= 60; second++) {
+      wire.sent += 1000;
+      wire.delivered = second <= 20 ? wire.sent : wire.delivered + 10;
+      Recent recent = look(wire, 1000, true).recent();
+      long length = second <= 5 ? second : 5 + second % 5;
+      assertEquals(length, recent.millis() / 1000, "second " + second);
+      long fast = Math.max(0, Math.min(second, 20) - (second - length));
+      assertEquals(1000 * fast + 10 * (length - fast), recent.bytes(), "second " + second);
+      assertEquals(1000 * (length - fast), recent.underWayMillis(), "second " + second);
+      assertEquals(0, recent.stalledMillis());
+    }
+  }
+
+  /** Kernels alone count their bytes, and a look between two takes finds no others. */
+  @Test
+  void dataThatKernelsCountHaveArrived() {
+    Link link = new Fixed(4, "P2P", 0);
+    FakeKernels counting =
+        new FakeKernels() {
+          @Override
+          public long bytesSent(int peer) {
+            return 1000;
+          }
+        };
+    log.observe(List.of(link), counting);
+    log.observeFlows(50, true);
+    assertEquals(new Recent(50, 1000, 0, 0, 0, 0), read().traffic().get(0).recent());
+  }
+
+  @Test
+  void anObserverOfTheJobGetsFlows() throws IOException {
+    Wire wire = new Wire();
+    wire.sent = 7;
+    wire.received = 5;
+    wire.room = true;
+    look(wire, 50, true);
+    look(wire, 50, true);
+    RankReport report = log.report(NAMES);
+    assertEquals(new Recent(100, 0, 100, 50, 5, 100), report.links().traffic().get(0).recent());
+    byte[] message = StateMessage.encode(List.of(report));
+    assertEquals(report.links(), StateMessage.decode(message, report.process()).get(0).links());
   }
 
   @Test

@@ -1,0 +1,135 @@
+package org.nccl4j.api.observe.flight;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
+
+/**
+ * The data of a rank's connections with another rank over time. Each look samples if data are under
+ * way, so moving data costs nothing more. Owned by the thread that holds the observer's look.
+ */
+final class LinkFlow {
+  /** The recent time is one to two of these. */
+  static final long PERIOD_MILLIS = 5000;
+
+  private final int peer;
+  private final String transport;
+  private final String via;
+
+  /** The connections: one, but for a moment when it was made anew. */
+  private final List<Link> links = new ArrayList<>(1);
+
+  /** Bytes sent and received so far. */
+  private long sent;
+
+  private long received;
+
+  /** All so far, as of the last look. */
+  private Recent total = Recent.NONE;
+
+  /** The same when this period began, and when the one before did. */
+  private Recent begin = Recent.NONE;
+
+  private Recent beginBefore = Recent.NONE;
+
+  /** True if data were under way at the last look. */
+  private boolean wasUnderWay;
+
+  LinkFlow(Link first) {
+    peer = first.peer();
+    transport = first.transport();
+    via = first.via();
+  }
+
+  int peer() {
+    return peer;
+  }
+
+  String transport() {
+    return transport;
+  }
+
+  String via() {
+    return via;
+  }
+
+  boolean isOf(Link link) {
+    return peer == link.peer() && transport.equals(link.transport());
+  }
+
+  /** Begins to count all of the connections' bytes anew. */
+  void clear() {
+    links.clear();
+    sent = 0;
+    received = 0;
+  }
+
+  /**
+   * Counts a connection's bytes.
+   *
+   * @param bytes sent, whoever counts them
+   */
+  void add(Link link, long bytes) {
+    links.add(link);
+    sent += bytes;
+    received += link.bytesReceived();
+  }
+
+  long sent() {
+    return sent;
+  }
+
+  long received() {
+    return received;
+  }
+
+  /**
+   * Samples the connections.
+   *
+   * @param millis since the last look
+   * @param works whether an operation that uses them is under way
+   */
+  void look(long millis, boolean works) {
+    long counted = 0;
+    long arrived = 0;
+    long came = 0;
+    boolean underWay = false;
+    boolean room = !links.isEmpty();
+    for (Link link : links) {
+      long given = link.bytesSent();
+      long there = link.bytesDelivered();
+      counted += given;
+      arrived += there;
+      underWay |= given > there;
+      came += link.bytesReceived();
+      room &= link.hasRoom();
+    }
+    // Where kernels alone count, their bytes have arrived.
+    arrived = counted == 0 ? sent : arrived;
+    boolean awaited = works && underWay;
+    boolean still = awaited && wasUnderWay && arrived == total.bytes();
+    total =
+        new Recent(
+            total.millis() + millis,
+            Math.max(arrived, total.bytes()),
+            total.underWayMillis() + (awaited ? millis : 0),
+            total.stalledMillis() + (still ? millis : 0),
+            Math.max(came, total.received()),
+            total.roomMillis() + (works && room ? millis : 0));
+    wasUnderWay = awaited;
+    if (total.millis() - begin.millis() >= PERIOD_MILLIS) {
+      beginBefore = begin;
+      begin = total;
+    }
+  }
+
+  /** All so far, as of the last look. */
+  Recent total() {
+    return total;
+  }
+
+  /** The recent time. */
+  Recent recent() {
+    return total.since(beginBefore);
+  }
+}
