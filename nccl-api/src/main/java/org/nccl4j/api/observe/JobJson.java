@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Locale;
 import org.nccl4j.api.observe.JobReport.CommunicatorState;
 import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 
@@ -50,7 +51,20 @@ public final class JobJson {
     string("name", state.ranks().get(0).name());
     string("diagnosis", state.sentence());
     list("behind", state.behind(), this::write);
+    list("slowLinks", state.speeds().slow(), this::write);
     list("ranks", state.ranks(), this::write);
+    end('}');
+  }
+
+  private void write(LinkSpeeds.Slow slow) {
+    begin('{');
+    field("rank").append(slow.speed().rank());
+    field("peer").append(slow.speed().link().peer());
+    string("link", slow.speed().link().way());
+    field("stalled").append(slow.isStalled());
+    field("bytesPerSecond").append(Math.round(slow.speed().bytesPerSecond()));
+    field("median").append(Math.round(slow.median()));
+    field("links").append(slow.links());
     end('}');
   }
 
@@ -82,7 +96,24 @@ public final class JobJson {
     begin('{');
     field("peer").append(link.peer());
     string("transport", link.transport());
+    string("via", link.via());
     field("bytes").append(link.bytes());
+    field("received").append(link.received());
+    field("underWayMillis").append(link.underWayMillis());
+    field("stalledMillis").append(link.stalledMillis());
+    field("recent");
+    write(link.recent());
+    end('}');
+  }
+
+  private void write(Recent recent) {
+    begin('{');
+    field("millis").append(recent.millis());
+    field("bytes").append(recent.bytes());
+    field("underWayMillis").append(recent.underWayMillis());
+    field("stalledMillis").append(recent.stalledMillis());
+    field("received").append(recent.received());
+    field("roomMillis").append(recent.roomMillis());
     end('}');
   }
 

@@ -62,9 +62,14 @@ public record JobReport(
    *
    * @param operation that most ranks are in; null if none is under way
    * @param inOperation number of these ranks
+   * @param speeds of its links over networks
    */
   public record CommunicatorState(
-      List<RankReport> ranks, List<Behind> behind, Operation operation, int inOperation) {
+      List<RankReport> ranks,
+      List<Behind> behind,
+      Operation operation,
+      int inOperation,
+      LinkSpeeds speeds) {
     /** The state in one sentence. */
     public String sentence() {
       return Diagnosis.sentence(ranks);
@@ -96,7 +101,7 @@ public record JobReport(
               .map(report -> new Behind(report, furthest - called(report)))
               .toList();
       return new CommunicatorState(
-          sorted, behind, most.isEmpty() ? null : most.get(0), most.size());
+          sorted, behind, most.isEmpty() ? null : most.get(0), most.size(), LinkSpeeds.of(sorted));
     }
 
     private static long called(RankReport report) {

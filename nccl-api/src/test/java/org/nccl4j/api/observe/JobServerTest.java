@@ -124,7 +124,9 @@ class JobServerTest {
       assertTrue(body.contains("\"name\":\"train \\\"all\\\"\""), body);
       assertTrue(body.contains("\"behind\":[{\"rank\":77,\"collectives\":1}]"), body);
       assertTrue(
-          body.contains("\"links\":[{\"peer\":0,\"transport\":\"NET\",\"bytes\":1001023}]"), body);
+          body.contains(
+              "\"links\":[{\"peer\":0,\"transport\":\"NET\",\"via\":\"\",\"bytes\":1001023,"),
+          body);
       assertEquals(RANKS, body.split("\"launched\":", -1).length - 1);
     }
   }
@@ -148,6 +150,53 @@ class JobServerTest {
       assertTrue(lines.contains("nccl4j_link_bytes_total" + link + ",transport=\"NET\"} 1000003"));
       assertTrue(lines.contains("nccl4j_path_takeovers_total" + link + "} 2"));
       assertTrue(lines.contains("nccl4j_bytes_sent_again_total" + link + "} 64"));
+    }
+  }
+
+  private static JobObserver.States ring() {
+    SimulatedRing ring = new SimulatedRing(RANKS).withSlowLink(BEHIND).with(5, 0, 8000, 8000, 0);
+    List<RankState> ranks = new ArrayList<>();
+    for (int rank = 0; rank < RANKS; rank++) {
+      byte[] state = StateMessage.encode(List.of(ring.report(rank)));
+      ranks.add(new RankState(rank, "host" + rank, 100 + rank, true, state));
+    }
+    return new JobObserver.States(RANKS, true, ranks);
+  }
+
+  /** A slow link and a stalled one; they do not make a job unhealthy. */
+  @Test
+  void slowLinksOfAThousandRanks() throws IOException {
+    JobObserver.States states = ring();
+    try (JobServer server = open(() -> JobReport.of(List.of(states)))) {
+      String json = get(server, "job.json", "GET").body();
+      assertTrue(json.startsWith("{\"healthy\":true,"), json);
+      assertTrue(
+          json.contains(
+              "\"slowLinks\":[{\"rank\":5,\"peer\":6,\"link\":\"NET/Socket/eth0\",\"stalled\":true,"
+                  + "\"bytesPerSecond\":0,\"median\":0,\"links\":0},{\"rank\":77,\"peer\":78,"
+                  + "\"link\":\"NET/Socket/eth0\",\"stalled\":false,\"bytesPerSecond\":526315789,"
+                  + "\"median\":5000000000,\"links\":1023}]"),
+          json);
+      assertTrue(
+          json.contains(
+              "\"recent\":{\"millis\":8000,\"bytes\":4000000000,\"underWayMillis\":7600,"
+                  + "\"stalledMillis\":0,\"received\":0,\"roomMillis\":0}"),
+          json);
+      List<String> lines = get(server, "metrics", "GET").body().lines().toList();
+      String link =
+          "{communicator=\"ring\",rank=\"77\",host=\"host77\",pid=\"177\",peer=\"78\",transport=\"NET\"}";
+      assertTrue(lines.contains("nccl4j_link_bytes_total" + link + " 40000000000"));
+      assertTrue(lines.contains("nccl4j_link_under_way_seconds_total" + link + " 76"));
+      assertTrue(lines.contains("nccl4j_link_stalled_seconds_total" + link + " 0"));
+      String name = "nccl4j_link_bytes_per_second" + link + " ";
+      assertTrue(lines.stream().anyMatch(line -> line.startsWith(name + "5.26315789")));
+      List<String> slow =
+          lines.stream().filter(line -> line.startsWith("nccl4j_slow_link_ratio{")).toList();
+      assertEquals(2, slow.size(), slow.toString());
+      assertTrue(slow.get(0).contains("rank=\"5\"") && slow.get(0).endsWith(" 0"), slow.get(0));
+      assertTrue(slow.get(1).startsWith("nccl4j_slow_link_ratio" + link + " 0.105"), slow.get(1));
+      String to = link.replace("77", "78").replace("peer=\"78\"", "peer=\"77\"");
+      assertTrue(lines.contains("nccl4j_link_received_bytes_total" + to + " 40000000000"), to);
     }
   }
 

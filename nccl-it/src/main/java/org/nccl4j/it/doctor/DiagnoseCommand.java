@@ -12,6 +12,7 @@ import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.JobJson;
 import org.nccl4j.api.observe.JobReport;
+import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.TakeOverLines;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.api.observe.flight.RankReport;
@@ -30,7 +31,8 @@ import picocli.CommandLine.Spec;
     name = "diagnose",
     description = {
       "Prints one sentence for each communicator: the ranks that are behind, their operation, and"
-          + " which rank waits for which.",
+          + " which rank waits for which; then links over networks that are much slower than"
+          + " others.",
       "Reads the flight recorders of this host's and user's processes, even of stopped or hanging"
           + " ones, and files written by --save or NCCL4J_FLIGHT_FILE, such as other hosts'.",
       "With --job it queries all hosts of a running job, through the bootstrap root. Exit status"
@@ -110,6 +112,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
             ranks -> {
               out.println(Diagnosis.sentence(ranks) + processes(ranks));
               TakeOverLines.of(ranks).text(System.currentTimeMillis()).forEach(out::println);
+              LinkSpeeds.of(ranks).text().forEach(out::println);
               if (table) {
                 ranks.forEach(rank -> print(out, rank));
               }

@@ -43,6 +43,7 @@ final class JobPrinter {
             each.operation().text());
       }
       TakeOverLines.of(each.ranks()).text(System.currentTimeMillis()).forEach(out::println);
+      each.speeds().text().forEach(out::println);
       if (!each.behind().isEmpty()) {
         out.println("  behind: " + list(each.behind().stream().map(JobPrinter::text).toList()));
       }

@@ -2,12 +2,14 @@ package org.nccl4j.api.observe.http;
 
 import static org.nccl4j.api.observe.http.PrometheusWriter.label;
 
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.JobReport.Behind;
 import org.nccl4j.api.observe.JobReport.CommunicatorState;
+import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
@@ -32,6 +34,16 @@ final class JobMetrics {
   private static final Family WAITS =
       Family.gauge("nccl4j_waits_for_seconds", "Time for which a rank waits for another.");
 
+  private static final Family LINK_SPEED =
+      Family.gauge(
+          "nccl4j_link_bytes_per_second",
+          "Speed of a link over a network while both of its ends waited for it, in the last 5 to 10"
+              + " seconds.");
+  private static final Family SLOW_LINK =
+      Family.gauge(
+          "nccl4j_slow_link_ratio",
+          "Speed of a slow link relative to the median of others of its kind; 0 if it is stalled.");
+
   /** The samples of each family by labels; equal labels are one sample. */
   private final Map<Family, Map<String, Double>> families = new LinkedHashMap<>();
 
@@ -46,6 +58,11 @@ final class JobMetrics {
             WAITS,
             RankFamilies.FAILED,
             RankFamilies.LINK_BYTES,
+            RankFamilies.LINK_RECEIVED,
+            RankFamilies.LINK_UNDER_WAY,
+            RankFamilies.LINK_STALLED,
+            LINK_SPEED,
+            SLOW_LINK,
             RankFamilies.TAKE_OVERS,
             RankFamilies.BYTES_AGAIN)
         .forEach(family -> families.put(family, new LinkedHashMap<>()));
@@ -63,8 +80,17 @@ final class JobMetrics {
   }
 
   private void take(CommunicatorState state) {
+    Map<Integer, String> labels = new HashMap<>();
     for (RankReport rank : state.ranks()) {
       take(rank);
+      labels.put(rank.rank(), labels(rank));
+    }
+    for (LinkSpeeds.Speed each : state.speeds().all()) {
+      put(LINK_SPEED, labels(labels.get(each.rank()), each.link()), each.bytesPerSecond());
+    }
+    for (LinkSpeeds.Slow each : state.speeds().slow()) {
+      LinkSpeeds.Speed speed = each.speed();
+      put(SLOW_LINK, labels(labels.get(speed.rank()), speed.link()), each.ratio());
     }
     for (Behind each : state.behind()) {
       put(BEHIND, labels(each.report()), each.collectives());
@@ -82,20 +108,24 @@ final class JobMetrics {
           rank.stillMillis() / MILLIS);
     }
     for (Traffic link : rank.links().traffic()) {
-      put(
-          RankFamilies.LINK_BYTES,
-          labels
-              + ","
-              + RankFamilies.peer(link.peer())
-              + ","
-              + label("transport", link.transport()),
-          link.bytes());
+      String to = labels(labels, link);
+      put(RankFamilies.LINK_BYTES, to, link.bytes());
+      if (!link.via().isEmpty()) {
+        put(RankFamilies.LINK_RECEIVED, to, link.received());
+        put(RankFamilies.LINK_UNDER_WAY, to, link.underWayMillis() / MILLIS);
+        put(RankFamilies.LINK_STALLED, to, link.stalledMillis() / MILLIS);
+      }
     }
     for (TakeOver each : rank.links().takeOvers()) {
       String to = labels + "," + RankFamilies.peer(each.peer());
       put(RankFamilies.TAKE_OVERS, to, each.what().count());
       put(RankFamilies.BYTES_AGAIN, to, each.what().bytesAgain());
     }
+  }
+
+  private static String labels(String rank, Traffic link) {
+    return String.join(
+        ",", rank, RankFamilies.peer(link.peer()), label("transport", link.transport()));
   }
 
   private static String labels(RankReport rank) {

@@ -13,6 +13,16 @@ public final class RankFamilies {
       Family.gauge("nccl4j_failed", "1 if the communicator has failed on the rank.");
   public static final Family LINK_BYTES =
       Family.counter("nccl4j_link_bytes_total", "Bytes sent to a rank over its connection.");
+  public static final Family LINK_RECEIVED =
+      Family.counter(
+          "nccl4j_link_received_bytes_total", "Bytes received from a rank over a network.");
+  public static final Family LINK_UNDER_WAY =
+      Family.counter(
+          "nccl4j_link_under_way_seconds_total",
+          "Time in which data were under way to a rank over a network.");
+  public static final Family LINK_STALLED =
+      Family.counter(
+          "nccl4j_link_stalled_seconds_total", "The part of that time in which none arrived.");
   public static final Family TAKE_OVERS =
       Family.counter(
           "nccl4j_path_takeovers_total",

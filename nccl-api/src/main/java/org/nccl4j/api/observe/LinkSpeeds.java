@@ -1,0 +1,188 @@
+package org.nccl4j.api.observe;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
+
+/**
+ * The speeds of a communicator's links over networks in the last seconds, and those that are much
+ * slower than others of their kind.
+ *
+ * <p>In a ring all links move the same bytes in the same time, at the pace of the slowest. So the
+ * speed of a link is over the time in which both of its ends wait for it: the sender has data under
+ * way, and the receiver has room for them. A rank that is late, or a link behind a slow one, does
+ * not count as a slow link that way.
+ *
+ * <p>A link is compared if it has moved {@link #LEAST_BYTES}. It is slow if its speed is below half
+ * the median of all compared links of its kind, at least {@link #LEAST_LINKS}, and both ends have
+ * waited for it in at least a quarter of the time. It is stalled if it has moved less than {@link
+ * #LEAST_BYTES}, and both ends have waited for it for {@link #STALLED_MILLIS} in which nothing
+ * arrived.
+ *
+ * @param all links that were compared, by rank
+ * @param slow stalled links, then slow ones, the slowest first
+ */
+public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
+  /** Fewest bytes in the recent time with which a link is compared. */
+  static final long LEAST_BYTES = 1 << 20;
+
+  /** Fewest links of a kind that are compared. */
+  static final int LEAST_LINKS = 3;
+
+  /** Shortest recent time that says something: 40 looks. */
+  static final long LEAST_MILLIS = 2000;
+
+  static final long STALLED_MILLIS = 2000;
+  private static final double SLOW = 0.5;
+  private static final double LEAST_SHARE = 0.25;
+
+  /** Time between two looks: what is under way for a shorter time may be seen at none. */
+  private static final double LOOK_MILLIS = 50;
+
+  private static final int SHOWN = 8;
+  private static final double GIGA = 1e9;
+  private static final double MEGA = 1e6;
+  private static final double MILLIS = 1000;
+
+  /**
+   * A link's speed.
+   *
+   * @param rank that sends
+   * @param link its peer, kind and bytes
+   * @param bytesPerSecond while both ends waited for it
+   * @param share of the recent time, 0 to 1, in which they did
+   */
+  public record Speed(int rank, Traffic link, double bytesPerSecond, double share) {
+    private String name() {
+      return "rank %d -> rank %d (%s)".formatted(rank, link.peer(), link.way());
+    }
+  }
+
+  /**
+   * A slow or stalled link.
+   *
+   * @param median bytes a second of all compared links of its kind; 0 if it is stalled
+   * @param links number of these
+   */
+  public record Slow(Speed speed, double median, int links) {
+    /** True if nearly nothing has arrived. */
+    public boolean isStalled() {
+      return links == 0;
+    }
+
+    /** Its speed relative to the median. */
+    public double ratio() {
+      return isStalled() ? 0 : speed.bytesPerSecond / median;
+    }
+
+    private String text() {
+      double seconds = speed.link.recent().millis() / MILLIS;
+      String what =
+          isStalled()
+              ? "stalled link: %s: %d bytes have arrived"
+                  .formatted(speed.name(), speed.link.recent().bytes())
+              : String.format(
+                  Locale.ROOT,
+                  "slow link: %s: %s, others %s (median of %d)",
+                  speed.name(),
+                  rate(speed.bytesPerSecond),
+                  rate(median),
+                  links);
+      return String.format(
+          Locale.ROOT,
+          "  %s, with data under way in %.0f %% of the last %.1f s",
+          what,
+          100 * speed.share,
+          seconds);
+    }
+  }
+
+  private static String rate(double bytesPerSecond) {
+    return bytesPerSecond < GIGA / 10
+        ? String.format(Locale.ROOT, "%.1f MB/s", bytesPerSecond / MEGA)
+        : String.format(Locale.ROOT, "%.2f GB/s", bytesPerSecond / GIGA);
+  }
+
+  /** The links of a communicator's ranks; those between ranks without a report are left out. */
+  public static LinkSpeeds of(List<RankReport> ranks) {
+    Map<Integer, RankReport> byRank = new TreeMap<>();
+    ranks.forEach(rank -> byRank.put(rank.rank(), rank));
+    List<Speed> compared = new ArrayList<>();
+    List<Slow> slow = new ArrayList<>();
+    for (RankReport rank : byRank.values()) {
+      for (Traffic link : rank.links().traffic()) {
+        RankReport peer = byRank.get(link.peer());
+        Recent recent = link.recent();
+        if (peer == null || link.via().isEmpty() || recent.millis() < LEAST_MILLIS) {
+          continue;
+        }
+        double share =
+            Math.min(share(recent.underWayMillis(), recent.millis()), room(peer, rank, link));
+        double awaited = Math.max(LOOK_MILLIS, share * recent.millis());
+        Speed speed = new Speed(rank.rank(), link, recent.bytes() * MILLIS / awaited, share);
+        if (recent.bytes() >= LEAST_BYTES) {
+          compared.add(speed);
+        } else if (awaited >= STALLED_MILLIS && recent.stalledMillis() >= STALLED_MILLIS) {
+          slow.add(new Slow(speed, 0, 0));
+        }
+      }
+    }
+    addSlow(compared, slow);
+    slow.sort(Comparator.comparingDouble(Slow::ratio));
+    return new LinkSpeeds(List.copyOf(compared), List.copyOf(slow));
+  }
+
+  private static double share(long part, long millis) {
+    return millis == 0 ? 0 : (double) part / millis;
+  }
+
+  /** The share of the recent time in which the receiver had room for a link's data. */
+  private static double room(RankReport receiver, RankReport sender, Traffic link) {
+    boolean some = false;
+    for (Traffic each : receiver.links().traffic()) {
+      if (each.peer() == sender.rank() && each.transport().equals(link.transport())) {
+        return share(each.recent().roomMillis(), each.recent().millis());
+      }
+      some |= each.peer() < 0;
+    }
+    // Nothing has ever come over it, unless it is one of those that share an entry.
+    boolean waits = !some && receiver.current() != null;
+    return waits ? Math.min(1, share(receiver.stillMillis(), link.recent().millis())) : 0;
+  }
+
+  private static void addSlow(List<Speed> compared, List<Slow> slow) {
+    Map<String, List<Speed>> kinds = new HashMap<>();
+    compared.forEach(
+        each -> kinds.computeIfAbsent(each.link.kind(), kind -> new ArrayList<>()).add(each));
+    for (List<Speed> kind : kinds.values()) {
+      if (kind.size() < LEAST_LINKS) {
+        continue;
+      }
+      double[] sorted = kind.stream().mapToDouble(Speed::bytesPerSecond).sorted().toArray();
+      double median = (sorted[(sorted.length - 1) / 2] + sorted[sorted.length / 2]) / 2;
+      kind.stream()
+          .filter(each -> each.share >= LEAST_SHARE && each.bytesPerSecond < SLOW * median)
+          .forEach(each -> slow.add(new Slow(each, median, kind.size())));
+    }
+  }
+
+  /** Readable lines: the slow links, or that there is none; empty if none was compared. */
+  public List<String> text() {
+    List<String> lines = new ArrayList<>();
+    slow.stream().limit(SHOWN).map(Slow::text).forEach(lines::add);
+    if (slow.size() > SHOWN) {
+      lines.add("  and %d more slow links".formatted(slow.size() - SHOWN));
+    }
+    if (slow.isEmpty() && !all.isEmpty()) {
+      lines.add("  no slow link among %d over networks".formatted(all.size()));
+    }
+    return lines;
+  }
+}

@@ -1,0 +1,119 @@
+package org.nccl4j.it.net;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.observe.JobReport;
+import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.it.api.RankJvm;
+import org.nccl4j.it.cli.Main;
+
+/** {@code nccl diagnose --job} on a running ring of which one link is throttled. */
+@Timeout(300)
+class SlowLinkTest {
+  private static final long PATIENCE_NANOS = 120_000_000_000L;
+
+  private static final List<String> THROTTLED = List.of("1 -> 2");
+
+  /** Bytes that a ring's link moves in an all-reduce. */
+  private static final long BYTES =
+      2L * (ThrottledRanks.RANKS - 1) * 4 * ThrottledRanks.COUNT / ThrottledRanks.RANKS;
+
+  @TempDir private Path services;
+  private UniqueId id;
+  private Process ranks;
+
+  @BeforeEach
+  void start() throws Exception {
+    Path file = services.resolve("META-INF/services").resolve(NetProvider.class.getName());
+    Files.createDirectories(file.getParent());
+    Files.writeString(file, ThrottledNet.class.getName() + "\n");
+    id = UniqueId.create(CommunicatorConfig.defaults().with("NCCL4J_JOB_STATE", "1"));
+    List<String> command = RankJvm.command(services);
+    command.addAll(List.of(ThrottledRanks.class.getName(), id.toString()));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
+    ranks =
+        builder
+            .redirectOutput(ProcessBuilder.Redirect.INHERIT)
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+  }
+
+  @AfterEach
+  void end() throws InterruptedException {
+    ranks.destroyForcibly().waitFor();
+  }
+
+  private String diagnose(String... options) {
+    StringWriter out = new StringWriter();
+    PrintWriter to = new PrintWriter(out, true);
+    List<String> command = new ArrayList<>(List.of("diagnose"));
+    command.addAll(List.of(options));
+    assertEquals(0, Main.run(to, to, command.toArray(String[]::new)), out.toString());
+    return out.toString();
+  }
+
+  private Traffic sent(JobReport job, int rank) {
+    RankReport report = job.communicators().get(0).ranks().get(rank);
+    int next = (rank + 1) % ThrottledRanks.RANKS;
+    return report.links().traffic().stream()
+        .filter(each -> each.peer() == next)
+        .findFirst()
+        .orElseThrow();
+  }
+
+  /** The slow links of a report. */
+  private static List<String> slow(JobReport job) {
+    return job.communicators().stream()
+        .flatMap(each -> each.speeds().slow().stream())
+        .map(each -> each.speed().rank() + " -> " + each.speed().link().peer())
+        .toList();
+  }
+
+  private JobReport askUntilSlow() {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    JobReport job;
+    do {
+      assertTrue(ranks.isAlive(), "the ranks have ended");
+      job = JobReport.ask(List.of(id.toString()), Settings.ofProcess(Map.of()));
+    } while (!slow(job).equals(THROTTLED) && System.nanoTime() < end);
+    return job;
+  }
+
+  @Test
+  void aThrottledLinkIsNamedWhileTheJobRuns() {
+    JobReport job = askUntilSlow();
+    assertEquals(THROTTLED, slow(job), job.toString());
+    // All links move the same, and their ranks wait for one of them.
+    Traffic throttled = sent(job, 1);
+    assertEquals("NET/Throttled/lo", throttled.way());
+    for (int rank = 0; rank < ThrottledRanks.RANKS; rank++) {
+      Traffic link = sent(job, rank);
+      assertTrue(Math.abs(link.bytes() - throttled.bytes()) <= 2 * BYTES, job.toString());
+      assertTrue(rank == 1 || link.underWayMillis() < throttled.underWayMillis(), job.toString());
+    }
+    String slow = "  slow link: rank 1 -> rank 2 (NET/Throttled/lo): ";
+    String text = diagnose("--job", id.toString());
+    assertTrue(text.contains(slow), text);
+    String here = diagnose(Long.toString(ranks.pid()));
+    assertTrue(here.contains(slow), here);
+  }
+}
