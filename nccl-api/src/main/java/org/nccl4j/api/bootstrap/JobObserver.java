@@ -96,8 +96,10 @@ public final class JobObserver implements ConnectionDialer.Outcome, Connection.O
     return new SystemErrorException(
         ErrorId.UNREACHABLE,
         "the bootstrap root of the job at %s cannot be queried: %s".formatted(id.where(), why),
-        "check that the job still runs and that its root's process has NCCL4J_JOB_STATE=1; pass"
-            + " the id, NCCL4J_COMM_SECRET and NCCL4J_TLS_* of its ranks",
+        "check that the job still runs; a job answers only if it was started with"
+            + " NCCL4J_JOB_STATE=1 where its unique id is created (with NCCL_COMM_ID: on rank 0);"
+            + " pass the id, NCCL4J_COMM_SECRET and NCCL4J_TLS_* of its ranks; without the setting,"
+            + " run nccl diagnose on each host",
         cause);
   }
 
