@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -20,14 +21,23 @@ import org.nccl4j.api.observe.flight.RankReport.Operation;
  */
 public final class Diagnosis {
   private static final int NAMED = 8;
+  private static final String IDLE = "no operation is in progress";
+
+  /**
+   * Operations that have taken less say nothing of a program that runs: its ranks' records are read
+   * one after the other.
+   */
+  private static final long STILL_MILLIS = 1000;
 
   private final Map<Integer, RankReport> ranks = new TreeMap<>();
+  private final long stillMillis;
   private final int nRanks;
 
   /** Number of collectives that closed ranks had called, by rank. */
   private final Map<Integer, Long> departed = new TreeMap<>();
 
-  private Diagnosis(List<RankReport> reports, List<Departure> departures) {
+  private Diagnosis(List<RankReport> reports, List<Departure> departures, long stillMillis) {
+    this.stillMillis = stillMillis;
     departures.forEach(each -> departed.put(each.rank(), each.collectives()));
     reports.stream()
         .sorted(Comparator.comparingLong(RankReport::observedMillis))
@@ -44,42 +54,69 @@ public final class Diagnosis {
   }
 
   /**
-   * The sentence.
+   * The sentence about ranks that may be at work. A rank is behind only if others have been in an
+   * operation for a second or have failed.
    *
    * @param reports of one communicator, at least one
    */
   public static String sentence(List<RankReport> reports) {
-    return sentence(reports, List.of());
+    Diagnosis diagnosis = new Diagnosis(reports, List.of(), STILL_MILLIS);
+    return diagnosis.say() + diagnosis.failed();
   }
 
   /**
-   * Returns the diagnosis as {@link #sentence(List)} does, where some ranks are known to have
-   * closed.
+   * False if a rank is stopped, dead, behind or failed, if ranks disagree, or if a rank has waited
+   * for a minute.
+   *
+   * @param reports of one communicator, at least one
    */
-  static String sentence(List<RankReport> reports, List<Departure> departures) {
-    return new Diagnosis(reports, departures).say();
+  public static boolean isHealthy(List<RankReport> reports) {
+    return new Diagnosis(reports, List.of(), STILL_MILLIS).isHealthy();
+  }
+
+  /**
+   * Returns the diagnosis of ranks of which one has waited for too long. Some ranks are known to
+   * have closed.
+   */
+  static String ofHang(List<RankReport> reports, List<Departure> departures) {
+    return new Diagnosis(reports, departures, 0).say();
+  }
+
+  private boolean isHealthy() {
+    List<RankReport> waiting = waiting();
+    return stopped().isEmpty()
+        && disagreement().isEmpty()
+        && behind(waiting).isEmpty()
+        && perhapsBehind(waiting).isEmpty()
+        && awaited(waiting).filter(rank -> rank.current() == null).isEmpty()
+        && ranks.values().stream().noneMatch(RankReport::failed)
+        && waiting.stream().noneMatch(r -> r.waitsFor() >= 0 && r.stillMillis() >= LongWait.MILLIS);
   }
 
   private String say() {
     String head = "communicator " + ranks.values().iterator().next().name() + ": ";
-    List<RankReport> waiting = ranks.values().stream().filter(r -> r.current() != null).toList();
-    String disagreement = disagreement();
-    if (waiting.isEmpty()) {
-      // Calls that differ may end nevertheless, with a wrong result.
-      String differ = disagreement.isEmpty() ? "" : disagreement + "; ";
-      return head + differ + "no operation is in progress" + unknown();
-    }
+    boolean isIdle = ranks.values().stream().allMatch(r -> r.current() == null);
+    List<RankReport> waiting = waiting();
     String stopped = stopped();
     if (!stopped.isEmpty()) {
-      return head + stopped + waits(waiting) + unknown();
+      return head + stopped + (isIdle ? "; " + IDLE : waits(waiting)) + unknown();
     }
+    String disagreement = disagreement();
     if (!disagreement.isEmpty()) {
-      return head + disagreement + waits(waiting) + unknown();
+      // Calls that differ may end nevertheless, with a wrong result.
+      return head + disagreement + (isIdle ? "; " + IDLE : waits(waiting)) + unknown();
     }
-    long furthest = waiting.stream().mapToLong(r -> r.current().collective()).max().orElse(0);
-    List<RankReport> behind =
-        ranks.values().stream().filter(r -> collectives(r) < furthest).toList();
+    if (isIdle) {
+      return head + IDLE + unknown();
+    }
+    if (waiting.isEmpty()) {
+      return head
+          + "operations are in progress, none of them for a second; no rank is behind"
+          + unknown();
+    }
+    List<RankReport> behind = behind(waiting);
     if (!behind.isEmpty()) {
+      long furthest = furthest(waiting);
       Operation missed =
           waiting.stream()
               .map(RankReport::current)
@@ -95,6 +132,29 @@ public final class Diagnosis {
     }
     String perhaps = perhapsBehind(waiting);
     return head + (perhaps.isEmpty() ? blamed(waiting) : perhaps) + waits(waiting) + unknown();
+  }
+
+  /** The ranks in operations that have taken long enough to count, or have failed. */
+  private List<RankReport> waiting() {
+    return ranks.values().stream()
+        .filter(r -> r.current() != null && (r.stillMillis() >= stillMillis || r.failed()))
+        .toList();
+  }
+
+  private static long furthest(List<RankReport> waiting) {
+    return waiting.stream().mapToLong(r -> r.current().collective()).max().orElse(0);
+  }
+
+  private List<RankReport> behind(List<RankReport> waiting) {
+    long furthest = furthest(waiting);
+    return ranks.values().stream().filter(r -> collectives(r) < furthest).toList();
+  }
+
+  private String failed() {
+    List<RankReport> failed = ranks.values().stream().filter(RankReport::failed).toList();
+    return failed.isEmpty()
+        ? ""
+        : "; " + names(failed) + (failed.size() == 1 ? " has" : " have") + " failed";
   }
 
   /**
@@ -179,18 +239,23 @@ public final class Diagnosis {
                 report.current() == null ? "which has ended" : "which has not ended");
   }
 
-  /** Returns the ranks that others wait for and that do not wait themselves. */
+  /** A rank that others wait for and that does not wait itself. */
+  private Optional<RankReport> awaited(List<RankReport> waiting) {
+    return waiting.stream()
+        .filter(report -> report.waitsFor() >= 0)
+        .map(report -> ranks.get(report.waitsFor()))
+        .filter(awaited -> awaited != null && awaited.waitsFor() < 0)
+        .findFirst();
+  }
+
   private String blamed(List<RankReport> waiting) {
-    for (RankReport report : waiting) {
-      RankReport awaited = ranks.get(report.waitsFor());
-      if (report.waitsFor() >= 0 && awaited != null && awaited.waitsFor() < 0) {
-        Operation current = awaited.current();
-        return current == null
-            ? "rank %d has ended all %d operations that it called"
-                .formatted(awaited.rank(), awaited.launched())
-            : "rank %d is in %s, and waits for no rank, perhaps for work before it in its stream"
-                .formatted(awaited.rank(), awaited.inOperation());
-      }
+    RankReport awaited = awaited(waiting).orElse(null);
+    if (awaited != null) {
+      return awaited.current() == null
+          ? "rank %d has ended all %d operations that it called"
+              .formatted(awaited.rank(), awaited.launched())
+          : "rank %d is in %s, and waits for no rank, perhaps for work before it in its stream"
+              .formatted(awaited.rank(), awaited.inOperation());
     }
     boolean allKnown = ranks.size() == nRanks;
     return waiting.stream().anyMatch(r -> r.waitsFor() >= 0)

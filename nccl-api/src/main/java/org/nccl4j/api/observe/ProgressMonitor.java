@@ -421,7 +421,7 @@ public final class ProgressMonitor {
         LOG.log(Level.ERROR, "a failure could not be reported", e);
       }
       if (!options.file.isEmpty()) {
-        FlightFile.open(rank.operations()).save(options.file);
+        FlightFile.open(rank.operations()).save(options.file, rank.communicator());
       }
     }
   }
@@ -436,7 +436,7 @@ public final class ProgressMonitor {
     List<RankReport> ours = all.get(rank.communicator());
     return ours == null
         ? ""
-        : Diagnosis.sentence(ours, DEPARTED.of(rank.communicator())) + explainOrder(all);
+        : Diagnosis.ofHang(ours, DEPARTED.of(rank.communicator())) + explainOrder(all);
   }
 
   /**
@@ -448,7 +448,7 @@ public final class ProgressMonitor {
             .filter(id -> id != rank.communicator() && all.containsKey(id))
             .map(all::get)
             .filter(ranks -> ranks.stream().anyMatch(each -> each.current() != null))
-            .map(ranks -> "; " + Diagnosis.sentence(ranks))
+            .map(ranks -> "; " + Diagnosis.ofHang(ranks, List.of()))
             .collect(Collectors.joining());
     return others.isEmpty()
         ? ""

@@ -131,7 +131,7 @@ class DeparturesTest {
   void aDeadlinesMessageSaysWhoHasClosed() {
     sum(gone, 8);
     String said =
-        Diagnosis.sentence(List.of(here.report(NAMES)), List.of(Departure.of(gone, GONE, true)));
+        Diagnosis.ofHang(List.of(here.report(NAMES)), List.of(Departure.of(gone, GONE, true)));
     assertTrue(said.contains("; rank 1 has closed it after 1 collectives"), said);
     assertTrue(said.contains("no data of rank 0,"), said);
   }

@@ -1,6 +1,8 @@
 package org.nccl4j.api.observe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -15,12 +17,20 @@ class DiagnosisTest {
 
   private static RankReport report(
       int rank, int nRanks, long launched, long ended, long upTo, int waitsFor) {
+    return report(rank, nRanks, launched, ended, upTo, waitsFor, new State("S", 1500, false));
+  }
+
+  /** A rank's process's state, the time in its operation, and its failure. */
+  private record State(String process, long stillMillis, boolean failed) {}
+
+  private static RankReport report(
+      int rank, int nRanks, long launched, long ended, long upTo, int waitsFor, State state) {
     List<RankReport.Operation> operations = new ArrayList<>();
     for (int n = 1; n <= launched; n++) {
       operations.add(new RankReport.Operation(n, n, "all_reduce", 0, n, 4, "sum of " + n));
     }
     return new RankReport(
-        new RankReport.ProcessReport("h", 1 + rank, "S"),
+        new RankReport.ProcessReport("h", 1 + rank, state.process()),
         7,
         "c",
         rank,
@@ -29,9 +39,9 @@ class DiagnosisTest {
         ended,
         upTo,
         waitsFor,
-        1500,
+        state.stillMillis(),
         0,
-        false,
+        state.failed(),
         new RankReport.Front(0, 0, 0, 0),
         operations,
         List.of(),
@@ -65,6 +75,52 @@ class DiagnosisTest {
             + " waits for no rank, perhaps for work before it in its stream; rank 0 waits for rank 1"
             + " in operation 3, sum of 3, for 1.5 s",
         say(report(0, 5, 2, 3, 1), report(1, 5, 1, 5, -1)));
+  }
+
+  private static RankReport report(int rank, long launched, long ended, int waitsFor, State state) {
+    return report(rank, 2, launched, ended, ended + 1, waitsFor, state);
+  }
+
+  @Test
+  void aProgramThatRunsIsNotBehindWhereRecordersAreReadAtDifferentMoments() {
+    RankReport[] reports = {
+      report(0, 294, 292, 1, new State("S", 20, false)),
+      report(1, 349, 348, 0, new State("R", 999, false))
+    };
+    assertEquals(
+        "communicator c: operations are in progress, none of them for a second; no rank is behind",
+        say(reports));
+    assertTrue(Diagnosis.isHealthy(List.of(reports)));
+  }
+
+  @Test
+  void ranksThatAreBehindStoppedOrFailedOrWaitForLongAreUnhealthy() {
+    State still = new State("S", 1000, false);
+    State still60 = new State("S", 60_000, false);
+    RankReport waits = report(0, 5, 4, 1, still);
+    assertFalse(Diagnosis.isHealthy(List.of(waits, report(1, 4, 4, -1, still))));
+    assertTrue(Diagnosis.isHealthy(List.of(waits, report(1, 5, 4, 0, still))));
+    assertFalse(Diagnosis.isHealthy(List.of(waits, report(1, 5, 5, -1, still))));
+    assertTrue(Diagnosis.isHealthy(List.of(waits)));
+    assertFalse(Diagnosis.isHealthy(List.of(report(0, 5, 4, 1, still60))));
+    RankReport stopped = report(1, 4, 4, -1, new State("T", 0, false));
+    assertFalse(Diagnosis.isHealthy(List.of(stopped)));
+    assertEquals(
+        "communicator c: rank 1 is stopped (process 2 on h); no operation is in progress; no data"
+            + " of rank 0, whose processes have ended or closed it, or run elsewhere",
+        say(stopped));
+  }
+
+  @Test
+  void aRankThatHasFailedCountsAtOnce() {
+    RankReport failed = report(0, 5, 4, 1, new State("S", 20, true));
+    RankReport late = report(1, 4, 4, -1, new State("S", 0, true));
+    assertEquals(
+        "communicator c: rank 1 never called collective 5 (sum of 5); the last of rank 1 was"
+            + " operation 4, sum of 4, which has ended; rank 0 waits for rank 1 in operation 5, sum"
+            + " of 5, for 0.0 s; ranks 0, 1 have failed",
+        say(failed, late));
+    assertFalse(Diagnosis.isHealthy(List.of(failed, late)));
   }
 
   /** A damaged recorder may say so. */

@@ -5,6 +5,7 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -35,8 +36,9 @@ import picocli.CommandLine.Spec;
           + " others.",
       "Reads the flight recorders of this host's and user's processes, even of stopped or hanging"
           + " ones, and files written by --save or NCCL4J_FLIGHT_FILE, such as other hosts'.",
-      "With --job it queries all hosts of a running job, through the bootstrap root. Exit status"
-          + " 0 if no rank is silent, behind or failed, else 1."
+      "With --job it queries all hosts of a running job, through the bootstrap root.",
+      "Exit status 0 if no rank is silent, stopped, behind or failed, else 1. A rank is behind once"
+          + " others have waited for a second."
     },
     mixinStandardHelpOptions = true)
 public final class DiagnoseCommand implements Callable<Integer> {
@@ -106,22 +108,21 @@ public final class DiagnoseCommand implements Callable<Integer> {
       out.println(FlightReader.none());
       return 1;
     }
-    Diagnosis.byCommunicator(reports)
-        .values()
-        .forEach(
-            ranks -> {
-              out.println(Diagnosis.sentence(ranks) + processes(ranks));
-              TakeOverLines.of(ranks).text(System.currentTimeMillis()).forEach(out::println);
-              LinkSpeeds.of(ranks).text().forEach(out::println);
-              if (table) {
-                ranks.forEach(rank -> print(out, rank));
-              }
-            });
+    Collection<List<RankReport>> communicators = Diagnosis.byCommunicator(reports).values();
+    communicators.forEach(
+        ranks -> {
+          out.println(Diagnosis.sentence(ranks) + processes(ranks));
+          TakeOverLines.of(ranks).text(System.currentTimeMillis()).forEach(out::println);
+          LinkSpeeds.of(ranks).text().forEach(out::println);
+          if (table) {
+            ranks.forEach(rank -> print(out, rank));
+          }
+        });
     if (directory != null) {
       reports.stream().map(r -> r.process().pid()).distinct().forEach(this::save);
     }
     unread.forEach(e -> spec.commandLine().getErr().println(e.getMessage()));
-    return unread.isEmpty() ? 0 : 1;
+    return unread.isEmpty() && communicators.stream().allMatch(Diagnosis::isHealthy) ? 0 : 1;
   }
 
   private int diagnoseJob(PrintWriter out) {

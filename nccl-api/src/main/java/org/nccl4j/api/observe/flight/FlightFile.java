@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.BitSet;
 import java.util.List;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.os.ThisProcess;
@@ -115,15 +116,38 @@ public final class FlightFile {
     return ByteBuffer.wrap(all).order(ByteOrder.nativeOrder());
   }
 
-  /** Writes all of it, one caller at a time; a failure is logged. */
-  public synchronized void save(String name) {
+  /**
+   * Writes all of it, one caller at a time; a failure is logged. Ranks of the failed communicator
+   * that have failed and closed are in the file too.
+   */
+  public synchronized void save(String name, long failedCommunicator) {
     Path file = DebugLog.expand(name);
+    Path unfinished = Path.of(file + ".unfinished");
+    ByteBuffer all = copy();
+    for (int page = PAGE; page < all.capacity(); page += PAGE) {
+      if (all.getLong(page + FlightRecorder.COMMUNICATOR) == failedCommunicator
+          && all.getInt(page + FlightRecorder.FAILED) != 0) {
+        all.putInt(page + FlightRecorder.IN_USE, 1);
+      }
+    }
     try {
-      Path unfinished = Path.of(file + ".unfinished");
-      Files.write(unfinished, copy().array());
+      Files.write(unfinished, all.array());
       Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException e) {
-      LOG.log(Level.WARNING, "the flight recorder cannot be written to {0}: {1}", file, e);
+      LOG.log(
+          Level.WARNING,
+          "the flight recorder cannot be written to {0}: {1}",
+          file,
+          IoErrorText.of(e));
+      delete(unfinished);
+    }
+  }
+
+  private static void delete(Path file) {
+    try {
+      Files.deleteIfExists(file);
+    } catch (IOException e) {
+      LOG.log(Level.WARNING, "{0} cannot be deleted: {1}", file, IoErrorText.of(e));
     }
   }
 

@@ -210,20 +210,27 @@ public final class FlightRecorder {
     return (shape & OF_SOME) == 0;
   }
 
-  /** Takes down how far the kernels are; now and then. */
+  /**
+   * Takes down how far the kernels are; now and then. After a failure it keeps what was under way:
+   * operations that fail count as ended soon after.
+   */
   public synchronized void observe(KernelCommunicator kernels, long nowMillis) {
     if (closed) {
       return;
     }
-    long counted = kernels.ended();
+    long counted = kernels.ended(); // before the failure, which is there before its end is counted
+    if (kernels.failure() != null) {
+      bytes.putInt(FAILED, 1);
+      return;
+    }
     long ended = Math.max(Math.max(counted, reached), bytes.getLong(ENDED));
     bytes.putLong(UP_TO, ended > counted ? ended + 1 : kernels.firstNotEnded());
-    if (ended != bytes.getLong(ENDED)) {
+    boolean isIdle = ended == launchedSoFar();
+    if (isIdle || ended != bytes.getLong(ENDED)) {
       bytes.putLong(ENDED, ended);
       bytes.putLong(GREW, nowMillis);
     }
-    bytes.putInt(WAITS_FOR, ended == launchedSoFar() ? -1 : kernels.waitsFor());
-    bytes.putInt(FAILED, kernels.failure() == null ? 0 : 1);
+    bytes.putInt(WAITS_FOR, isIdle ? -1 : kernels.waitsFor());
     bytes.putLong(OBSERVED, nowMillis);
   }
 

@@ -14,9 +14,10 @@ import org.nccl4j.api.spi.TakeOvers;
  * @param upTo the highest number that the oldest operation that has not ended can have; where that
  *     is more than ended + 1, it is one of these
  * @param waitsFor the rank that its kernel waits for; -1 if for none
- * @param stillMillis for how long nothing has ended, when it was last observed
+ * @param stillMillis for how long something was in progress and nothing ended, when it was last
+ *     observed
  * @param observedMillis when that was, in ms since 1970
- * @param failed whether the communicator has failed there
+ * @param failed whether the communicator has failed there; the rest is then as it was before
  * @param front the oldest call that waits for the other ranks, where calls are compared
  * @param operations the last ones, oldest first
  * @param runs on record, oldest first
