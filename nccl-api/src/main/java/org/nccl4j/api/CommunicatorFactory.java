@@ -26,6 +26,7 @@ import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DebugLog;
@@ -219,6 +220,11 @@ final class CommunicatorFactory {
   private static Settings settings(CommunicatorConfig config) {
     Settings settings = Settings.ofProcess(config.settings());
     openLog(settings);
+    String flight = settings.get(DebugSettings.NCCL4J_FLIGHT_FILE);
+    if (!flight.isEmpty()) {
+      SettingFile.requireWritable(
+          DebugSettings.NCCL4J_FLIGHT_FILE, flight, DebugLog.expand(flight));
+    }
     for (String hint : settings.hints()) {
       if (HINTS.add(hint)) {
         LOG.log(System.Logger.Level.WARNING, hint);

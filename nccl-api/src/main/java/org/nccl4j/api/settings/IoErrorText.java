@@ -3,9 +3,11 @@ package org.nccl4j.api.settings;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
+import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.NotDirectoryException;
+import java.nio.file.Path;
 
 /** Explains in words, not with a class name, why a user's file cannot be read or written. */
 public final class IoErrorText {
@@ -14,7 +16,7 @@ public final class IoErrorText {
   /** The words for what reading or writing a file threw. */
   public static String of(Exception e) {
     if (e instanceof NoSuchFileException missing) {
-      return "there is no " + missing.getFile();
+      return missing(Path.of(missing.getFile()).toAbsolutePath());
     }
     if (e instanceof AccessDeniedException denied) {
       return "this user may not use " + denied.getFile();
@@ -32,5 +34,12 @@ public final class IoErrorText {
       return "it is not a file name";
     }
     return e.getMessage() == null ? e.toString() : e.getMessage();
+  }
+
+  private static String missing(Path file) {
+    Path folder = file.getParent();
+    return folder == null || Files.exists(folder)
+        ? "there is no " + file
+        : "there is no folder " + folder;
   }
 }

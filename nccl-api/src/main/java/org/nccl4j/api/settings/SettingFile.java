@@ -52,6 +52,31 @@ public final class SettingFile {
   }
 
   /**
+   * Checks that a file that a setting names can be written later; creates none.
+   *
+   * @param file that the setting's text stands for
+   * @throws InvalidArgumentException naming the setting and why the file cannot be written
+   */
+  public static void requireWritable(Setting<?> setting, String text, Path file) {
+    Path folder = file.toAbsolutePath().getParent();
+    String why =
+        folder == null || Files.isDirectory(file)
+            ? file + " is a folder"
+            : !Files.exists(folder)
+                ? "there is no folder " + folder
+                : !Files.isDirectory(folder)
+                    ? folder + " is not a folder"
+                    : !Files.isWritable(folder) ? "this user may not write to " + folder : "";
+    if (!why.isEmpty()) {
+      throw new InvalidArgumentException(
+          ErrorId.FILE,
+          "%s=%s cannot be written (%s)".formatted(setting.name(), text, why),
+          "name a file in an existing folder that this process can write to, or unset "
+              + setting.name());
+    }
+  }
+
+  /**
    * The lines of a text file.
    *
    * @throws IOException if it cannot be read, is no regular file, or has more than 16 MiB
