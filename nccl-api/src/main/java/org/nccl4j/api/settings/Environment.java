@@ -1,13 +1,17 @@
 package org.nccl4j.api.settings;
 
 import java.io.IOException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -19,6 +23,7 @@ import org.nccl4j.device.InvalidArgumentException;
  * <p>The only class that reads the environment. Immutable: a snapshot of the moment it was made.
  */
 public final class Environment {
+  private static final Pattern NAME = Pattern.compile("[A-Za-z_][A-Za-z_0-9]*");
   private static final Path SYSTEM_FILE = Path.of("/etc/nccl.conf");
 
   /**
@@ -30,6 +35,7 @@ public final class Environment {
   public record Value(String text, String origin) {}
 
   private final SortedMap<String, Value> values = new TreeMap<>();
+  private final List<String> ignoredLines = new ArrayList<>();
 
   private Environment() {}
 
@@ -95,6 +101,7 @@ public final class Environment {
     Environment made = new Environment();
     made.add(overrides, "the communicator's configuration");
     values.forEach(made.values::putIfAbsent);
+    made.ignoredLines.addAll(ignoredLines);
     return made;
   }
 
@@ -108,6 +115,11 @@ public final class Environment {
     return new TreeMap<>(values);
   }
 
+  /** A sentence for each file with lines that say nothing. */
+  List<String> ignoredLines() {
+    return ignoredLines;
+  }
+
   private void add(Map<String, String> source, String origin) {
     for (Map.Entry<String, String> each : source.entrySet()) {
       String value = each.getValue().trim();
@@ -119,11 +131,22 @@ public final class Environment {
 
   private void addFile(Path file, String namedBy) {
     Map<String, String> found = new LinkedHashMap<>();
+    int number = 0;
+    int ignored = 0;
+    int firstIgnored = 0;
     try {
-      for (String line : SettingFile.lines(file)) {
+      for (String each : SettingFile.lines(file)) {
+        number++;
+        String line = each.strip();
         int equals = line.indexOf('=');
-        if (equals > 0 && line.charAt(0) != '#') {
-          found.put(line.substring(0, equals).trim(), line.substring(equals + 1).trim());
+        String name = equals < 0 ? "" : line.substring(0, equals).strip();
+        if (line.indexOf('\0') >= 0) {
+          throw new FileSystemException(file.toString(), null, "it is not a text file");
+        } else if (NAME.matcher(name).matches()) {
+          found.put(name, line.substring(equals + 1).strip());
+        } else if (!line.isEmpty() && line.charAt(0) != '#') {
+          ignored++;
+          firstIgnored = firstIgnored == 0 ? number : firstIgnored;
         }
       }
     } catch (IOException e) {
@@ -138,6 +161,12 @@ public final class Environment {
           e);
     }
     add(found, file.toString());
+    if (ignored > 0) {
+      ignoredLines.add(
+          "line %d of %s is ignored%s: write NAME=VALUE, or # in front of a comment"
+              .formatted(
+                  firstIgnored, file, ignored == 1 ? "" : ", and %d more".formatted(ignored - 1)));
+    }
   }
 
   private static boolean isSetting(String name) {

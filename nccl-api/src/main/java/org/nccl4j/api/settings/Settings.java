@@ -77,19 +77,21 @@ public final class Settings implements SettingValues {
 
   public static final Setting<Integer> NCCL_SOCKET_NTHREADS =
       Setting.number(
-          "NCCL_SOCKET_NTHREADS",
-          0,
-          0,
-          16,
-          "Helper threads of a connection over sockets; if unset, chosen by interface and device.");
+              "NCCL_SOCKET_NTHREADS",
+              0,
+              0,
+              16,
+              "Helper threads of a connection over sockets; if unset, chosen by interface and device.")
+          .chosenIfUnset();
 
   public static final Setting<Integer> NCCL_NSOCKS_PERTHREAD =
       Setting.number(
-          "NCCL_NSOCKS_PERTHREAD",
-          1,
-          1,
-          64,
-          "Sockets for each helper thread; if unset, chosen by the interface.");
+              "NCCL_NSOCKS_PERTHREAD",
+              1,
+              1,
+              64,
+              "Sockets for each helper thread; if unset, chosen by the interface.")
+          .chosenIfUnset();
 
   public static final Setting<String> NCCL4J_NET_CHECKSUM =
       Setting.choice(
@@ -128,11 +130,14 @@ public final class Settings implements SettingValues {
 
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
       Setting.of(
-          "NCCL4J_BOOTSTRAP_PORTS",
-          PortRange.ANY,
-          "a port or a range of ports within 1-65535, such as 29500-29600",
-          "The ports of listening sockets.",
-          new PortsParser());
+              "NCCL4J_BOOTSTRAP_PORTS",
+              PortRange.ANY,
+              "a port or a range of ports within 1-65535, such as 29500-29600",
+              "The ports of listening sockets; if unset, the system chooses free ones. A host needs one"
+                  + " for each process of each communicator, one more for each if they use a network,"
+                  + " and one for each unique id that is created there.",
+              new PortsParser())
+          .chosenIfUnset();
 
   public static final Setting<String> NCCL_HOSTID =
       Setting.text(
@@ -557,8 +562,14 @@ public final class Settings implements SettingValues {
     return OtherVariables.all();
   }
 
-  /** A sentence for each name that is set and has no effect on a communicator. */
+  /**
+   * A sentence for each name that is set and has no effect on a communicator, and for each file
+   * with lines that are ignored.
+   */
   public List<String> hints() {
-    return SettingHints.hints(environment.all(), ALL.stream().<String>map(Setting::name).toList());
+    List<String> hints = new ArrayList<>(environment.ignoredLines());
+    hints.addAll(
+        SettingHints.hints(environment.all(), ALL.stream().<String>map(Setting::name).toList()));
+    return hints;
   }
 }

@@ -64,8 +64,9 @@ public final class TopologySettings {
               TopoSettings.NCCL_NET_GDR_LEVEL,
               "The longest path between a GPU and a NIC for GPUDirect."),
           flag(
-              TopoSettings.NCCL_NET_GDR_READ,
-              "Allows NICs to read GPU memory too; if unset, where NVLink makes it worthwhile."),
+                  TopoSettings.NCCL_NET_GDR_READ,
+                  "Allows NICs to read GPU memory too; if unset, where NVLink makes it worthwhile.")
+              .chosenIfUnset(),
           flag(TopoSettings.NCCL_NET_GDR_C2C, "Allows GPUDirect through a C2C link."),
           flag(TopoSettings.NCCL_NET_GDR_MLOPART, "Allows GPUDirect for partitions of a GPU."),
           flag(TopoSettings.NCCL_NVB_DISABLE, "Forbids paths through another GPU."),
@@ -160,7 +161,8 @@ public final class TopologySettings {
               TopoSettings.NCCL_LL128_NTHREADS,
               -2,
               1024,
-              "The same for LL128; below 0: the library chooses."),
+              "The threads of a block that are assumed with LL128 when channels are counted. Below 0:"
+                  + " the library chooses."),
           of(
               TopoSettings.NCCL_THREAD_THRESHOLDS,
               "as NCCL's",

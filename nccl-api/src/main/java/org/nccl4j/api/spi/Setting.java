@@ -22,6 +22,7 @@ public final class Setting<T> {
   private final String allowed;
   private final String sentence;
   private final boolean secret;
+  private final boolean chosen;
   private final Function<String, T> parser;
 
   private Setting(
@@ -31,6 +32,18 @@ public final class Setting<T> {
       String sentence,
       boolean secret,
       Function<String, T> parser) {
+    this(name, defaultValue, allowed, sentence, secret, false, parser);
+  }
+
+  private Setting(
+      String name,
+      T defaultValue,
+      String allowed,
+      String sentence,
+      boolean secret,
+      boolean chosen,
+      Function<String, T> parser) {
+    this.chosen = chosen;
     this.name = name;
     this.defaultValue = defaultValue;
     this.allowed = allowed;
@@ -121,6 +134,14 @@ public final class Setting<T> {
         new BytesParser());
   }
 
+  /**
+   * Declares this setting as one for which the library chooses where it is unset: {@link
+   * #defaultText} is empty, and code looks at {@link SettingValues#find}.
+   */
+  public Setting<T> chosenIfUnset() {
+    return new Setting<>(name, defaultValue, allowed, sentence, secret, true, parser);
+  }
+
   /** Returns the setting's name, the same in all sources of values. */
   public String name() {
     return name;
@@ -131,8 +152,11 @@ public final class Setting<T> {
     return defaultValue;
   }
 
-  /** Returns the text of the default value. */
+  /** Returns the text of the default value; empty if the library chooses. */
   public String defaultText() {
+    if (chosen) {
+      return "";
+    }
     if (defaultValue instanceof Duration duration) {
       return duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT);
     }

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashSet;
@@ -46,6 +47,49 @@ class SettingsTest {
             "NCCL_HOSTID", new Environment.Value("user", user.toString()),
             "NCCL_DEBUG_SUBSYS", new Environment.Value("system", system.toString())),
         environment.all());
+  }
+
+  @Test
+  void linesThatSayNothingAreTold() throws IOException {
+    Path named =
+        file(
+            "named",
+            "# a comment\n\n  # too\nNCCL_ALGO\nexport NCCL_PROTO=LL\nNCCL_DEBUG = INFO\n");
+    Map<String, String> naming = Map.of("NCCL_CONF_FILE", named.toString());
+    Path none = folder.resolve("none");
+    Environment environment = Environment.of(Map.of(), Map.of(), naming, none, none);
+    assertEquals("INFO", environment.find("NCCL_DEBUG").orElseThrow().text());
+    assertTrue(environment.find("NCCL_PROTO").isEmpty());
+    List<String> hints = new Settings(environment).hints();
+    assertEquals(
+        List.of(
+            "line 4 of "
+                + named
+                + " is ignored, and 1 more: write NAME=VALUE, or # in front of a"
+                + " comment"),
+        hints);
+    Files.write(named, new byte[] {'N', 0, '=', 'x', '\n'});
+    InvalidArgumentException failure =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> Environment.of(Map.of(), Map.of(), naming, none, none));
+    assertTrue(failure.problem().endsWith("it is not a text file"), failure.problem());
+  }
+
+  @Test
+  void aFileToWriteNeedsItsFolder() {
+    Path file = folder.resolve("none").resolve("f");
+    InvalidArgumentException failure =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> SettingFile.requireWritable(DebugSettings.NCCL4J_FLIGHT_FILE, "none/f", file));
+    assertEquals(
+        "NCCL4J_FLIGHT_FILE=none/f cannot be written (there is no folder " + file.getParent() + ")",
+        failure.problem());
+    assertEquals(
+        "there is no folder " + file.getParent(),
+        IoErrorText.of(new NoSuchFileException(file.toString())));
+    SettingFile.requireWritable(DebugSettings.NCCL4J_FLIGHT_FILE, "f", folder.resolve("f"));
   }
 
   @Test
