@@ -61,7 +61,6 @@ final class CommunicatorFactory {
     List<BootstrapId> roots = ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList();
     Settings settings;
     JoinRequest request;
-    JobServer server;
     try {
       settings = settings(config);
       WarmUp.end();
@@ -69,15 +68,26 @@ final class CommunicatorFactory {
       BootstrapOptions options = BootstrapOptions.from(settings);
       request =
           new JoinRequest(nRanks, roots, rank, settings.get(Settings.NCCL4J_INIT_TIMEOUT), options);
-      server =
-          rank == 0 ? JobServer.open(settings, () -> JobReport.askRoots(roots, options)) : null;
     } catch (NcclException e) {
       // The settings that say how to reach the root may be the ones that are wrong.
       TcpBootstrap.tellUnable(nRanks, roots, rank, e, BootstrapOptions.defaults());
       throw e;
     }
+    JobServer server = rank == 0 ? server(settings, request) : null;
     return serving(server, () -> List.of(join(request, name(config, roots), device, settings)))
         .get(0);
+  }
+
+  /**
+   * The first rank's server, or null if there is to be none. Failing to open it fails all ranks.
+   */
+  private static JobServer server(Settings settings, JoinRequest request) {
+    try {
+      return JobServer.open(settings, () -> JobReport.askRoots(request.ids(), request.options()));
+    } catch (NcclException e) {
+      TcpBootstrap.tellUnable(request, e);
+      throw e;
+    }
   }
 
   /**

@@ -22,7 +22,7 @@ import org.nccl4j.device.os.KernelRandom;
 
 /** Creates unique ids, and starts their bootstrap roots. */
 public final class BootstrapRoot {
-  private static final int NEVER_RESOLVED = -1;
+  private static final int NO_PORT = -1;
 
   private BootstrapRoot() {}
 
@@ -37,7 +37,7 @@ public final class BootstrapRoot {
    */
   public static BootstrapId create(BootstrapOptions options, Duration patience) {
     if (!options.commId().isEmpty()) {
-      return fromCommId(options);
+      return fromCommId(options, "NCCL_COMM_ID is");
     }
     return create(options, patience, KernelRandom.bytes(BootstrapId.SECRET_BYTES));
   }
@@ -81,7 +81,7 @@ public final class BootstrapRoot {
    */
   public static BootstrapId ofJob(String job, BootstrapOptions options) {
     if (job.indexOf(':') >= 0) {
-      return fromCommId(options.withCommId(job));
+      return fromCommId(options.withCommId(job), "the job is");
     }
     try {
       return BootstrapId.decode(HexFormat.of().parseHex(job));
@@ -94,14 +94,17 @@ public final class BootstrapRoot {
     }
   }
 
-  private static BootstrapId fromCommId(BootstrapOptions options) {
+  private static BootstrapId fromCommId(BootstrapOptions options, String subject) {
     String text = options.commId();
     int colon = text.lastIndexOf(':');
-    int port = colon < 1 ? NEVER_RESOLVED : portOf(text.substring(colon + 1));
-    if (port == NEVER_RESOLVED) {
+    int port = colon < 1 ? NO_PORT : portOf(text.substring(colon + 1));
+    if (port == NO_PORT) {
+      boolean isNumber = colon >= 1 && text.substring(colon + 1).trim().matches("[0-9]+");
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "NCCL_COMM_ID is \"" + text + "\", which is not host:port",
+          isNumber
+              ? "%s \"%s\", whose port is not within 1 to 65535".formatted(subject, text)
+              : "%s \"%s\", which is not host:port".formatted(subject, text),
           "set it to an address or name of rank 0's host and a free port, such as 10.0.0.1:29500"
               + " or [fd00::1]:29500");
     }
@@ -116,9 +119,9 @@ public final class BootstrapRoot {
   private static int portOf(String text) {
     try {
       int port = Integer.parseInt(text.trim());
-      return port > 0 && port < 65536 ? port : NEVER_RESOLVED;
+      return port > 0 && port < 65536 ? port : NO_PORT;
     } catch (NumberFormatException e) {
-      return NEVER_RESOLVED;
+      return NO_PORT;
     }
   }
 

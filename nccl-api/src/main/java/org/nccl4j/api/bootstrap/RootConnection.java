@@ -302,14 +302,28 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   }
 
   private NcclException rootUnreachable(String reasons, Deadline deadline) {
-    boolean refused = reasons.contains("ECONNREFUSED");
-    String hint =
-        id.startedByFirstRank()
-            ? "start rank 0, with the same NCCL_COMM_ID, on the host that it names; "
-            : refused
-                ? "keep the process that created the unique id alive, and use each id for one"
-                    + " communicator and within its time; "
-                : "";
+    String network =
+        "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or"
+            + " choose the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port";
+    String remedy;
+    if (reasons.contains("TLS") || reasons.contains("nccl4j's protocol")) {
+      remedy = "set NCCL4J_TLS_CERT and NCCL4J_TLS_CA on all ranks or on none; " + network;
+    } else if (reasons.contains("secret")) {
+      remedy =
+          id.startedByFirstRank()
+              ? "set NCCL_COMM_ID, letter by letter, and NCCL4J_COMM_SECRET to the same values on"
+                  + " all ranks; or name a port that no other job has"
+              : "pass the same unique id to all ranks, and use it for one communicator";
+    } else if (id.startedByFirstRank()) {
+      remedy = "start rank 0, with the same NCCL_COMM_ID, on the host that it names; " + network;
+    } else if (reasons.contains("ECONNREFUSED")) {
+      remedy =
+          "keep the process that created the unique id alive, and use each id for one"
+              + " communicator and within its time; "
+              + network;
+    } else {
+      remedy = network;
+    }
     return new SystemErrorException(
         ErrorId.UNREACHABLE,
         "rank %d (%s) cannot reach the bootstrap root at %s, after %s of %s: %s"
@@ -320,8 +334,6 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
                 Deadline.seconds(Duration.ofNanos(System.nanoTime() - beganNanos)),
                 deadline.text(),
                 reasons),
-        hint
-            + "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or"
-            + " choose the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port");
+        remedy);
   }
 }

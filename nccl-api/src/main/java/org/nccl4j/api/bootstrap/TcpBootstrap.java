@@ -123,6 +123,25 @@ public final class TcpBootstrap extends DeadlineBootstrap {
     }
   }
 
+  /**
+   * Tells the other ranks, as {@link #tellUnable(int, List, int, NcclException, BootstrapOptions)}
+   * does, but also if this rank starts their root. Then it waits for them, at most until the
+   * request's deadline.
+   */
+  public static void tellUnable(JoinRequest request, NcclException cause) {
+    int own = request.roots().of(request.rank());
+    if (!request.ids().get(own).startedByFirstRank()
+        || request.rank() != request.roots().first(own)) {
+      tellUnable(request.nRanks(), request.ids(), request.rank(), cause, request.options());
+      return;
+    }
+    try (Bootstrap all = join(request)) {
+      all.tellFailure(cause);
+    } catch (NcclException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
   /** The version of this library, which all ranks must have. */
   public static String version() {
     return ProcessIdentity.LIBRARY;

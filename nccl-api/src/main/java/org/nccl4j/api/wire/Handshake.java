@@ -54,6 +54,11 @@ public final class Handshake {
   private static final byte VERSION = 1;
   private static final int NONCE_BYTES = 16;
 
+  /** The first bytes of a client's greeting in TLS: the kind of record, and the version's first. */
+  private static final byte TLS_HANDSHAKE = 22;
+
+  private static final byte TLS_MAJOR = 3;
+
   private final byte[] secret;
   private final Service service;
   private final boolean client;
@@ -164,7 +169,10 @@ public final class Handshake {
     byte[] magic = new byte[MAGIC.length];
     in.get(magic);
     if (!MessageDigest.isEqual(magic, MAGIC)) {
-      throw new ProtocolException("it does not speak nccl4j's protocol");
+      throw new ProtocolException(
+          magic[0] == TLS_HANDSHAKE && magic[1] == TLS_MAJOR
+              ? "it speaks TLS; set NCCL4J_TLS_CERT on all ranks or on none"
+              : "it does not speak nccl4j's protocol");
     }
     int version = in.get();
     if (version != VERSION) {

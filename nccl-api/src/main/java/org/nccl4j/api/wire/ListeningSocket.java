@@ -66,9 +66,13 @@ public final class ListeningSocket {
     if (e instanceof BindException bind && inUse(bind)) {
       return new SystemErrorException(
           ErrorId.PORT,
-          problem + " (EADDRINUSE)",
-          "end the program that has the port, or choose another with NCCL_COMM_ID=host:port or"
-              + " NCCL4J_BOOTSTRAP_PORTS=first-last",
+          ports.first() == ports.last()
+              ? problem + " (EADDRINUSE)"
+              : problem + " (EADDRINUSE, each of these %d ports)".formatted(ports.count()),
+          "end the program that has the port, choose another with NCCL_COMM_ID=host:port, or allow"
+              + " more with NCCL4J_BOOTSTRAP_PORTS=first-last: a host needs one for each process of"
+              + " each communicator, one more for each if they use a network, and one for each"
+              + " unique id that is created there",
           e);
     }
     if (e instanceof BindException) {

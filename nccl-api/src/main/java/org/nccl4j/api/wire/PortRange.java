@@ -29,6 +29,11 @@ public record PortRange(int first, int last) {
         first, dash < 0 ? first : Integer.parseInt(trimmed.substring(dash + 1).trim()));
   }
 
+  /** The number of ports. */
+  int count() {
+    return last - first + 1;
+  }
+
   @Override
   public String toString() {
     return first == last ? Integer.toString(first) : first + "-" + last;

@@ -12,7 +12,7 @@ public final class UnfinishedTlsException extends ProtocolException {
   /** The other side has closed the connection. */
   public UnfinishedTlsException() {
     super(
-        "it closed the connection during the TLS handshake; set NCCL4J_TLS_CERT on all ranks or on"
-            + " none");
+        "it closed the connection during the TLS handshake; it has no NCCL4J_TLS_CERT, which all"
+            + " ranks have or none, or is too busy");
   }
 }

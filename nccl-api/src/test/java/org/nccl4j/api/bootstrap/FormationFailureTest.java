@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -231,6 +232,8 @@ class FormationFailureTest {
       SystemErrorException failure =
           assertThrows(SystemErrorException.class, () -> BootstrapRoot.create(options, Ranks.LONG));
       assertSays(SystemErrorException.class, failure, "EADDRINUSE", "port " + taken.getLocalPort());
+      assertTrue(
+          failure.remedy().contains("one for each process of each communicator"), failure.remedy());
     }
   }
 
@@ -255,6 +258,58 @@ class FormationFailureTest {
       BootstrapId id = commId("127.0.0.1:" + taken.getLocalPort());
       assertSays(SystemErrorException.class, joinFails(id, SHORT), "EADDRINUSE");
     }
+  }
+
+  @Test
+  void aRankWithAnotherCommSecretFailsSoonAndNamesTheSetting() throws Exception {
+    int port = freePort();
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            2,
+            rank -> {
+              BootstrapId id = commId("127.0.0.1:" + port, rank == 0 ? "right" : "wrong");
+              return TcpBootstrap.join(Ranks.request(id, 2, rank, Duration.ofSeconds(12)));
+            });
+    assertSays(
+        SystemErrorException.class, all.get(1).failure(), "does not accept this id's secret");
+    for (Ranks.Ended<Bootstrap> each : all) {
+      assertTrue(each.failure().remedy().contains("NCCL4J_COMM_SECRET"), each.failure().remedy());
+    }
+  }
+
+  @Test
+  void theRankThatStartsTheRootTellsWhyItDoesNotJoin() throws Exception {
+    int port = freePort();
+    NcclException cause =
+        new InvalidArgumentException(ErrorId.SETTING, "NCCL_X is \"banana\"", "set a number");
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            3,
+            rank -> {
+              JoinRequest request = Ranks.request(commId("127.0.0.1:" + port), 3, rank, Ranks.LONG);
+              if (rank == 0) {
+                TcpBootstrap.tellUnable(request, cause);
+                return null;
+              }
+              try (Bootstrap made = TcpBootstrap.join(request)) {
+                made.barrier();
+                return made;
+              }
+            });
+    for (int rank : new int[] {1, 2}) {
+      assertSays(RemoteException.class, all.get(rank).failure(), "rank 0 (host ", "banana");
+    }
+  }
+
+  @Test
+  void aCommIdWhosePortIsTooHigh() {
+    InvalidArgumentException failure =
+        assertThrows(InvalidArgumentException.class, () -> commId("127.0.0.1:99999"));
+    assertSays(InvalidArgumentException.class, failure, "port is not within 1 to 65535");
+    failure =
+        assertThrows(
+            InvalidArgumentException.class, () -> BootstrapRoot.ofJob("h:", Ranks.LOOPBACK));
+    assertSays(InvalidArgumentException.class, failure, "the job is \"h:\"");
   }
 
   @Test
@@ -284,14 +339,7 @@ class FormationFailureTest {
 
   @Test
   void anIdFromASettingBringsRanksTogetherAgainAndAgain() throws Exception {
-    int port;
-    // Below those that the system gives to any connection meanwhile.
-    int first = ThreadLocalRandom.current().nextInt(20_000, 30_000);
-    try (ServerSocketChannel free =
-        ListeningSocket.open(
-            "a test", InetAddress.getLoopbackAddress(), new PortRange(first, 32_000))) {
-      port = ListeningSocket.port(free);
-    }
+    int port = freePort();
     for (int round = 0; round < 3; round++) {
       List<Ranks.Ended<Integer>> all =
           Ranks.run(
@@ -306,9 +354,23 @@ class FormationFailureTest {
     }
   }
 
+  /** Below those that the system gives to any connection meanwhile. */
+  private static int freePort() throws IOException {
+    int first = ThreadLocalRandom.current().nextInt(20_000, 30_000);
+    try (ServerSocketChannel free =
+        ListeningSocket.open(
+            "a test", InetAddress.getLoopbackAddress(), new PortRange(first, 32_000))) {
+      return ListeningSocket.port(free);
+    }
+  }
+
   private static BootstrapId commId(String address) {
+    return commId(address, "");
+  }
+
+  private static BootstrapId commId(String address, String secret) {
     return BootstrapRoot.create(
-        new BootstrapOptions(address, "", "", "", PortRange.ANY), Ranks.LONG);
+        new BootstrapOptions(address, secret, "", "", PortRange.ANY), Ranks.LONG);
   }
 
   private static BootstrapId idAt(int port) {

@@ -23,7 +23,7 @@ import org.nccl4j.device.DebugLog;
  * failed or has taken a while, until one has proved that it knows the secret; the others are then
  * closed. Rounds are repeated until the deadline, with longer pauses: the listener may be
  * overloaded, or a network down for a while. If every address refuses, a given number of rounds is
- * the limit.
+ * the limit; if a process listens there and refuses the secret or TLS, {@value #REFUSALS} rounds.
  *
  * <p>Owner thread: the loop's.
  */
@@ -42,6 +42,10 @@ public final class ConnectionDialer implements Connection.Owner {
   private static final List<String> NOWHERE = List.of("EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT");
 
   private static final Set<InetAddress> REJECTED = ConcurrentHashMap.newKeySet();
+
+  /** More than one, since a listener with many connections closes the oldest. */
+  private static final int REFUSALS = 8;
+
   private static final Duration STAGGER = Duration.ofMillis(250);
   private static final Duration FIRST_PAUSE = Duration.ofMillis(100);
   private static final Duration LONGEST_PAUSE = Duration.ofSeconds(1);
@@ -55,10 +59,14 @@ public final class ConnectionDialer implements Connection.Owner {
   private final Map<InetSocketAddress, String> reasons = new LinkedHashMap<>();
   private EventLoop.Timer timeout;
   private int roundsLeft;
+  private int refusalsLeft = REFUSALS;
   private Duration pause = FIRST_PAUSE;
 
   /** True if some address of this round may do another time. */
   private boolean hopeful;
+
+  /** True if some address of this round has refused the secret or TLS. */
+  private boolean refused;
 
   private int next;
   private boolean over;
@@ -100,6 +108,7 @@ public final class ConnectionDialer implements Connection.Owner {
         roundsLeft--;
       }
       hopeful = false;
+      refused = false;
       tryNext();
     }
   }
@@ -166,10 +175,11 @@ public final class ConnectionDialer implements Connection.Owner {
     if (!over && address != null) {
       hopeful |= connection.crowdedOut() && !(reason instanceof ProtocolException);
       boolean turnedAway = connection.proving() && !(reason instanceof ProtocolException);
+      refused |= turnedAway || reason instanceof ProtocolException;
       failed(
           address,
           turnedAway
-              ? "it does not accept this id's secret; the id is another communicator's"
+              ? "it does not accept this id's secret, and may be another communicator's root"
               : Sockets.reason(reason));
     }
   }
@@ -194,7 +204,8 @@ public final class ConnectionDialer implements Connection.Owner {
     if (next < addresses.size()) {
       tryNext();
     } else if (attempts.isEmpty()) {
-      if (hopeful || roundsLeft > 0) {
+      refusalsLeft -= refused && !hopeful ? 1 : 0;
+      if (hopeful || roundsLeft > 0 && refusalsLeft > 0) {
         loop.after(pause, this::round);
         if (hopeful && pause.compareTo(LONGEST_PAUSE) < 0) {
           pause = pause.multipliedBy(2);

@@ -194,7 +194,9 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
       warned = true;
       LOG.log(
           Level.WARNING,
-          "refused a connection to the bootstrap port {0} {1}; further ones are only counted",
+          "refused a connection to the bootstrap port {0} {1}; if a rank of this job sent it, it has"
+              + " another NCCL_COMM_ID, NCCL4J_COMM_SECRET or NCCL4J_TLS_CERT; further refusals are"
+              + " only counted",
           Integer.toString(channel.socket().getLocalPort()),
           lastRefusal);
     }

@@ -100,7 +100,8 @@ final class MembershipTable {
         ErrorId.RANKS_MISSING,
         problem,
         "check why these did not start or cannot reach the root, and that all ranks have the same"
-            + " unique id or NCCL_COMM_ID, or allow more time with NCCL4J_INIT_TIMEOUT",
+            + " unique id or NCCL_COMM_ID, the same NCCL4J_COMM_SECRET, and TLS"
+            + " (NCCL4J_TLS_CERT) or none; or allow more time with NCCL4J_INIT_TIMEOUT",
         "");
   }
 
