@@ -99,10 +99,11 @@ done
 # Topologies of usual machines, for `nccl plan`.
 mkdir "$top/machines"
 cp "$root"/nccl-topo/src/test/resources/org/nccl4j/topo/machines/*.xml "$top/machines"
-# The tutorial's programs for GPUs, compiled, since the runtime has no compiler.
+# The pages that help and errors name.
 mkdir -p "$top/docs"
-cp -r "$root/docs/guides/tutorial" "$top/docs"
-for page in "$top"/docs/tutorial/8-*.md "$top"/docs/tutorial/9-*.md; do
+cp -r "$root/docs/guides" "$root/docs/reference" "$root/docs/concepts" "$top/docs"
+# The tutorial's programs for GPUs, compiled, since the runtime has no compiler.
+for page in "$top"/docs/guides/tutorial/8-*.md "$top"/docs/guides/tutorial/9-*.md; do
   name=$(basename "$page")
   program=$work/Step${name%%-*}.java
   awk '/^```java/ { on = 1; next } /^```/ && on { exit } on' "$page" > "$program"
