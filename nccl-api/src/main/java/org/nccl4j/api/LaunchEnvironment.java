@@ -111,8 +111,21 @@ public record LaunchEnvironment(
         rank,
         nRanks,
         localRank,
-        Optional.ofNullable(id).map(UniqueId::parse),
+        Optional.ofNullable(id).map(LaunchEnvironment::uniqueId),
         host == null || port == null ? Optional.empty() : Optional.of(host + ":" + port));
+  }
+
+  private static UniqueId uniqueId(String text) {
+    try {
+      return UniqueId.parse(text);
+    } catch (InvalidArgumentException e) {
+      throw new InvalidArgumentException(
+          ErrorId.SETTING,
+          "NCCL4J_UNIQUE_ID is \"%s\", which is not a unique id".formatted(text),
+          "start the program with ./nccl run, which sets it, or set it to the result of"
+              + " UniqueId.toString()",
+          e);
+    }
   }
 
   private static int number(
@@ -122,7 +135,8 @@ public record LaunchEnvironment(
       throw new InvalidArgumentException(
           ErrorId.SETTING,
           "%s is not set, though other variables of %s are".formatted(name, names.launcher()),
-          "start the program with " + names.starter() + ", or unset its variables");
+          "set %s, or start the program with %s, or unset %s"
+              .formatted(name, names.starter(), names.rank()));
     }
     try {
       int value = Integer.parseInt(text.strip());

@@ -66,6 +66,8 @@ final class LaunchEnvironmentTest {
   @ParameterizedTest
   @CsvSource({
     "RANK=0, WORLD_SIZE is not set",
+    "NCCL4J_RANK=0, NCCL4J_NRANKS is not set",
+    "NCCL4J_RANK=0 NCCL4J_NRANKS=1 NCCL4J_UNIQUE_ID=foo, NCCL4J_UNIQUE_ID is \"foo\"",
     "NCCL4J_NRANKS=4, 'NCCL4J_NRANKS is set, but the rank'",
     "JOB_COMPLETION_INDEX=1, NCCL4J_NRANKS is not set",
     "RANK=two WORLD_SIZE=4, RANK is \"two\"",
