@@ -7,6 +7,7 @@ package org.nccl4j.topo;
 public final class TopologyException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
+  private final String problem;
   private final String where;
   private final String remedy;
 
@@ -20,8 +21,14 @@ public final class TopologyException extends RuntimeException {
    */
   public TopologyException(String what, String where, String why, String remedy) {
     super(what + " at " + where + ": " + why + ". " + remedy + ".");
+    this.problem = what + " at " + where + ": " + why;
     this.where = where;
     this.remedy = remedy;
+  }
+
+  /** The fact, the place and the cause. */
+  public String problem() {
+    return problem;
   }
 
   /** The file and line, or the device. */

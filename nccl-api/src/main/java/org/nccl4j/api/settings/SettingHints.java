@@ -69,7 +69,7 @@ final class SettingHints {
   }
 
   /** The first of those that are nearest; null if none is near. Every rank asks, so it is quick. */
-  private static String nearest(String name, List<String> known) {
+  static String nearest(String name, List<String> known) {
     String best = null;
     int least = NEAR + 1;
     for (String candidate : known) {

@@ -6,13 +6,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.wire.PortRange;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.topo.NameLists;
 import org.nccl4j.topo.TopoSettings;
@@ -560,6 +564,26 @@ public final class Settings implements SettingValues {
   /** NCCL's variables that are no settings here; for each a sentence on what is done instead. */
   public static SortedMap<String, String> otherVariables() {
     return OtherVariables.all();
+  }
+
+  /**
+   * Refuses names of settings that an option gives and that are not declared.
+   *
+   * @param option for messages
+   * @throws InvalidArgumentException naming the first of them
+   */
+  public static void requireDeclared(String option, Set<String> names) {
+    List<String> known = ALL.stream().<String>map(Setting::name).toList();
+    for (String name : new TreeSet<>(names)) {
+      if (!known.contains(name)) {
+        String near = SettingHints.nearest(name, known);
+        throw new InvalidArgumentException(
+            ErrorId.OPTION,
+            "%s %s: there is no setting %s%s"
+                .formatted(option, name, name, near == null ? "" : "; did you mean " + near + "?"),
+            "name one of docs/reference/settings.md");
+      }
+    }
   }
 
   /**

@@ -31,8 +31,8 @@ import picocli.CommandLine.Spec;
     description = {
       "Estimates the communication of a transformer's training step for each layout of data,"
           + " tensor, context and pipeline parallelism, the least time first.",
-      "Times come from the topology's search and cost model; docs/guides/plan.md has the formulas,"
-          + " the assumptions and the model's error."
+      "Times come from the topology's search and cost model.",
+      "docs/guides/plan.md has the formulas, the assumptions and the model's error."
     },
     mixinStandardHelpOptions = true)
 public final class PlanCommand implements Callable<Integer> {
@@ -166,6 +166,7 @@ public final class PlanCommand implements Callable<Integer> {
   public Integer call() {
     PrintWriter out = spec.commandLine().getOut();
     PrintWriter err = spec.commandLine().getErr();
+    Settings.requireDeclared("--set", set.keySet());
     range("--gpus", gpus, MOST_GPUS);
     range("--batch", batch, MOST_BATCH);
     range("--micro-batch", microBatch, MOST_BATCH);
@@ -182,10 +183,14 @@ public final class PlanCommand implements Callable<Integer> {
       Job job = job(shape, costs);
       Plan plan =
           Plan.of(job, Layout.of(job, shardings.stream().distinct().toList(), context), costs);
+      if (plan.estimates().isEmpty() && !json) {
+        return nothing(plan, err);
+      }
       print(plan, out);
       return plan.estimates().isEmpty() ? nothing(plan, err) : 0;
     } catch (TopologyException e) {
-      err.println(e.getMessage());
+      err.println("nccl plan: " + e.problem());
+      err.println("  remedy: " + e.remedy());
     } catch (IOException e) {
       err.println("The picture %s cannot be written: %s".formatted(svg, IoErrorText.of(e)));
       err.println("  remedy: name a file in a folder that exists and can be written to");
@@ -257,13 +262,35 @@ public final class PlanCommand implements Callable<Integer> {
         "No layout of %s on %d GPUs can be used: %d need too much memory, %d cannot divide the batch"
             .formatted(
                 plan.job().model().name(), plan.job().gpus(), plan.tooLarge(), plan.undivided()));
-    err.println(
-        "  remedy: "
-            + (plan.tooLarge() > 0
-                ? "add GPUs, pass --recompute, or allow --sharding fsdp"
-                : "pass a --batch that is a multiple of --micro-batch"));
+    err.println("  remedy: " + remedy(plan));
     err.flush();
     return 1;
+  }
+
+  private String remedy(Plan plan) {
+    List<String> remedies = new ArrayList<>();
+    if (plan.undivided() > 0) {
+      long step = (long) gpus * microBatch;
+      remedies.add(
+          "pass a --batch that is a multiple of --gpus times --micro-batch, such as %d"
+              .formatted((batch + step - 1) / step * step));
+    }
+    if (plan.tooLarge() > 0) {
+      remedies.add("add GPUs");
+      if (!recompute) {
+        remedies.add("pass --recompute");
+      }
+      if (!shardings.contains(Sharding.fsdp)) {
+        remedies.add("allow --sharding fsdp");
+      }
+      if (microBatch > 1) {
+        remedies.add("pass a smaller --micro-batch");
+      }
+    }
+    int last = remedies.size() - 1;
+    return last < 1
+        ? String.join("", remedies)
+        : String.join(", ", remedies.subList(0, last)) + ", or " + remedies.get(last);
   }
 
   private void range(String option, int value, int most) {

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Setting;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
@@ -74,6 +75,20 @@ final class MachineOptions {
   private Map<String, String> set = new HashMap<>();
 
   private LiveMachine live;
+
+  /**
+   * Checks the names of the settings that were given.
+   *
+   * @throws InvalidArgumentException if there is no such setting
+   */
+  void check() {
+    Settings.requireDeclared("--set", set.keySet());
+  }
+
+  /** The name of the command, for messages. */
+  String command() {
+    return spec.commandLine().getCommandSpec().qualifiedName();
+  }
 
   boolean json() {
     return json;

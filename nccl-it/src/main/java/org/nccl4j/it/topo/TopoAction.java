@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.topo.TopologyException;
 import picocli.CommandLine.Mixin;
 
@@ -23,16 +24,21 @@ abstract class TopoAction implements Callable<Integer> {
   @Override
   public final Integer call() {
     PrintWriter out = machine.out();
+    machine.check();
     try {
       print(machine, out);
       out.flush();
       return 0;
     } catch (TopologyException e) {
       out.flush();
-      machine.err().println(e.getMessage());
+      machine.err().println(machine.command() + ": " + e.problem());
+      machine.err().println("  remedy: " + e.remedy());
     } catch (IOException e) {
       out.flush();
-      machine.err().println("Output cannot be written: " + e);
+      machine
+          .err()
+          .println(machine.command() + ": a file cannot be written (" + IoErrorText.of(e) + ")");
+      machine.err().println("  remedy: name a file in an existing folder that you may write to");
     }
     machine.err().flush();
     return 1;

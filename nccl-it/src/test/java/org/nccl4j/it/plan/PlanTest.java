@@ -89,7 +89,25 @@ class PlanTest {
     assertTrue(out.toString().contains("left out, since too large for a GPU: "), out.toString());
     assertEquals(1, run(words(line + " --memory 8")));
     assertTrue(err.toString().contains("No layout of llama-3-70b on 32 GPUs"), err.toString());
-    assertTrue(err.toString().contains("remedy: add GPUs"), err.toString());
+    assertTrue(err.toString().contains("remedy: add GPUs\n"), err.toString());
+  }
+
+  /** The remedies are those that are not in force already. */
+  @Test
+  void whereNothingFitsOnlyTheRemedyIsPrinted() {
+    assertEquals(1, run(words("--model gpt-7b --gpus 7")));
+    assertEquals("", out.toString());
+    assertTrue(
+        err.toString().contains("multiple of --gpus times --micro-batch, such as 1029"),
+        err.toString());
+    err.getBuffer().setLength(0);
+    assertEquals(1, run(words("--model gpt-175b --gpus 8 --micro-batch 2 --sharding ddp,zero1")));
+    assertEquals("", out.toString());
+    assertTrue(
+        err.toString()
+            .contains(
+                "remedy: add GPUs, pass --recompute, allow --sharding fsdp, or pass a smaller"),
+        err.toString());
   }
 
   private static GroupCosts costs(String speed) {
@@ -164,7 +182,9 @@ class PlanTest {
   void badFilesAreRefusedWithARemedy() throws IOException {
     String line = "plan --model gpt-7b --gpus 16 --recompute --machine ";
     assertEquals(1, run((line + directory.resolve("none.xml")).split(" ")));
-    assertTrue(err.toString().contains("none.xml"), err.toString());
+    assertTrue(err.toString().startsWith("nccl plan: XML cannot be read"), err.toString());
+    assertTrue(err.toString().contains("none.xml:0: there is no such file\n"), err.toString());
+    assertTrue(err.toString().contains("  remedy: Name a file"), err.toString());
     Path alone = directory.resolve("alone.xml");
     Files.writeString(alone, Files.readString(MACHINE).replaceAll("<net [^>]*>", ""));
     assertEquals(1, run((line + alone + " --batch 64").split(" ")));

@@ -3,7 +3,9 @@ package org.nccl4j.topo.xml;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
@@ -100,8 +102,17 @@ public final class TopologyXml {
       return new String(bytes, StandardCharsets.UTF_8);
     } catch (IOException e) {
       throw new TopologyException(
-          "XML cannot be read", file + ":0", String.valueOf(e), "Check the path and its access");
+          "XML cannot be read", file + ":0", why(e), "Name a file that this user can read");
     }
+  }
+
+  private static String why(IOException e) {
+    if (e instanceof NoSuchFileException) {
+      return "there is no such file";
+    }
+    return e instanceof AccessDeniedException
+        ? "this user may not read it"
+        : String.valueOf(e.getMessage());
   }
 
   /** The element as a file's text, two spaces a level, as NCCL writes it. */
