@@ -1,7 +1,10 @@
 package org.nccl4j.it.cli;
 
 import java.io.PrintWriter;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
@@ -11,6 +14,9 @@ import picocli.CommandLine.UnmatchedArgumentException;
 
 /** Prints an error for the user: the fact, the place, and the remedy. */
 final class Failures {
+  /** The commands of the script {@code nccl} itself. */
+  private static final List<String> OF_THE_SCRIPT = List.of("with", "dist");
+
   private Failures() {}
 
   static int badInput(ParameterException e, String[] arguments) {
@@ -23,7 +29,7 @@ final class Failures {
       err.println("  remedy: " + nccl.remedy());
     }
     UnmatchedArgumentException.printSuggestions(e, err);
-    err.println("  '" + name + " --help' lists its options");
+    err.println(help(command, !(e.getCause() instanceof NcclException)));
     err.flush();
     return command.getCommandSpec().exitCodeOnInvalidInput();
   }
@@ -49,9 +55,19 @@ final class Failures {
             .map(CommandSpec::name)
             .filter(name -> !name.equals("help"))
             .distinct()
-            .toList();
+            .collect(Collectors.toCollection(ArrayList::new));
+    if (command.parent() == null) {
+      names.addAll(OF_THE_SCRIPT);
+    }
     int last = names.size() - 1;
     return String.join(", ", names.subList(0, last)) + " or " + names.get(last);
+  }
+
+  private static String help(CommandLine command, boolean onlyRemedy) {
+    String name = command.getCommandSpec().qualifiedName();
+    return onlyRemedy
+        ? "  remedy: correct it; '" + name + " --help' lists the options"
+        : "  '" + name + " --help' lists its options";
   }
 
   static int failed(Exception e, CommandLine command, ParseResult parsed) {
@@ -60,6 +76,11 @@ final class Failures {
     if (e instanceof NcclException nccl) {
       err.println(name + ": " + nccl.problem());
       err.println("  remedy: " + nccl.remedy());
+      if (nccl.id() == ErrorId.OPTION || nccl.id() == ErrorId.OPTIONS) {
+        err.println(help(command, false));
+        err.flush();
+        return command.getCommandSpec().exitCodeOnInvalidInput();
+      }
     } else {
       err.println(name + ": a defect; please report it with what follows");
       e.printStackTrace(err);

@@ -16,6 +16,15 @@ import org.nccl4j.device.InvalidArgumentException;
 record ByteSize(long bytes) {
   private static final Pattern FORM = Pattern.compile("(\\d{1,18}(?:\\.\\d{1,9})?)([KMG]?)B?");
 
+  /** Parses the value of an option. */
+  static ByteSize parse(String option, String text) {
+    try {
+      return parse(text);
+    } catch (InvalidArgumentException e) {
+      throw new InvalidArgumentException(ErrorId.OPTION, option + " " + e.problem(), e.remedy(), e);
+    }
+  }
+
   static ByteSize parse(String text) {
     Matcher form = FORM.matcher(text.strip().toUpperCase(Locale.ROOT));
     if (!form.matches()) {

@@ -206,11 +206,10 @@ final class PerfOptions {
   @Option(
       names = {"-T", "--timeout"},
       paramLabel = "SECONDS",
-      defaultValue = "60",
       description =
-          "Longest time that an operation may wait for other ranks (default:"
-              + " ${DEFAULT-VALUE}).")
-  int timeout;
+          "Longest time that an operation may wait for other ranks (default: NCCL4J_TIMEOUT, or 60"
+              + " if that is unset).")
+  Integer timeout;
 
   @Option(
       names = {"--bind-to"},

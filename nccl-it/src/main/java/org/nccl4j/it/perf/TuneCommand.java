@@ -5,7 +5,6 @@ import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -87,12 +86,12 @@ public final class TuneCommand implements Callable<Integer> {
     if (trials != null) {
       return learn();
     }
-    long from = ByteSize.parse(least).bytes();
-    long to = ByteSize.parse(most).bytes();
+    long from = ByteSize.parse("-b", least).bytes();
+    long to = ByteSize.parse("-e", most).bytes();
     if (from < 4 || to < from) {
       throw new InvalidArgumentException(
           ErrorId.OPTION,
-          "sizes from %d to %d bytes".formatted(from, to),
+          "-b %s and -e %s: sizes from %d to %d bytes".formatted(least, most, from, to),
           "begin with 4 or more, end with no less");
     }
     List<Device> devices = devices();
@@ -150,12 +149,8 @@ public final class TuneCommand implements Callable<Integer> {
 
   /** Before anything is measured, which may take minutes; leaves the file as it was. */
   private void checkWritable() {
-    boolean isThere = Files.exists(file);
     try {
-      Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
-      if (!isThere) {
-        Files.delete(file);
-      }
+      Validation.requireWritable(file);
     } catch (IOException e) {
       throw unwritable(e);
     }
@@ -186,7 +181,9 @@ public final class TuneCommand implements Callable<Integer> {
   private static int checked(int n, int most) {
     if (n < 2 || n > most) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "-t %d: times of %d ranks".formatted(n, n), "use 2 to " + most);
+          ErrorId.OPTION,
+          "-t %d is out of range".formatted(n),
+          "use a number from 2 to %d".formatted(most));
     }
     return n;
   }

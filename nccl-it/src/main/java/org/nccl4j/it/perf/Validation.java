@@ -1,7 +1,10 @@
 package org.nccl4j.it.perf;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -14,6 +17,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
@@ -36,6 +40,9 @@ import org.nccl4j.topo.NameLists;
 /** Turns options into settings, or says which option is wrong, why, and what would be right. */
 final class Validation {
   private static final int MOST_RANKS = 256;
+
+  private static final int USUAL_SECONDS = 60;
+  private static final int MOST_SECONDS = 86_400;
 
   private static final int WARMUP = 1_500;
   private static final int CROWDED_WARMUP = 5_000;
@@ -211,7 +218,7 @@ final class Validation {
     if (options.ctaPolicy != null) {
       settings.put(PlanSettings.NCCL_CTA_POLICY.name(), options.ctaPolicy.toString());
     }
-    between("-T", options.timeout, 1, 86_400);
+    int timeout = timeout();
     if (!List.of("core", "none").contains(options.binding)) {
       throw new InvalidArgumentException(
           ErrorId.OPTION,
@@ -226,11 +233,22 @@ final class Validation {
         Placement.of(options.hosts, options.launcher),
         settings,
         List.of(options.transports),
-        options.timeout,
+        timeout,
         RegistrationMode.values()[options.register],
         options.binding.equals("core")
             && kind == Device.Kind.HOST
             && (processes || options.gpus == 1));
+  }
+
+  /** Seconds, at least 1. */
+  private int timeout() {
+    Optional<Duration> set = Settings.ofProcess(Map.of()).find(Settings.NCCL4J_TIMEOUT);
+    if (options.timeout != null) {
+      between("-T", options.timeout, 1, MOST_SECONDS);
+      return options.timeout;
+    }
+    return set.map(time -> (int) Math.max(1, Math.min(MOST_SECONDS, time.toSeconds())))
+        .orElse(USUAL_SECONDS);
   }
 
   private PerfSettings.How how() {
@@ -295,11 +313,7 @@ final class Validation {
   }
 
   private static long size(String option, String text) {
-    try {
-      return ByteSize.parse(text).bytes();
-    } catch (InvalidArgumentException e) {
-      throw new InvalidArgumentException(ErrorId.OPTION, option + " " + e.problem(), e.remedy(), e);
-    }
+    return ByteSize.parse(option, text).bytes();
   }
 
   private List<RedOp> ops() {
@@ -494,13 +508,24 @@ final class Validation {
     if (path == null) {
       return Optional.empty();
     }
-    Path folder = path.toAbsolutePath().getParent();
-    if (Files.isDirectory(path) || folder == null || !Files.isWritable(folder)) {
+    try {
+      requireWritable(path);
+    } catch (IOException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
-          option + " " + path + " cannot be written",
-          "name a file in a folder that exists");
+          "%s %s cannot be written (%s)".formatted(option, path, IoErrorText.of(e)),
+          "name a file in an existing folder that you may write to",
+          e);
     }
     return Optional.of(path);
+  }
+
+  /** Opens a file for writing, and leaves it as it was. */
+  static void requireWritable(Path file) throws IOException {
+    boolean isThere = Files.exists(file);
+    Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
+    if (!isThere) {
+      Files.delete(file);
+    }
   }
 }

@@ -14,9 +14,6 @@ final class LocalLaunch {
   private static final long GRACE_SECONDS = 5;
   private static final int MOST_SIGNALS = 64;
 
-  /** The status of ssh where it is ssh that failed, see ssh(1). */
-  private static final int UNREACHED = 255;
-
   private final int nRanks;
   private final Placement placement;
   private final List<String> program;
@@ -77,10 +74,8 @@ final class LocalLaunch {
       int status = rank.process().exitValue();
       if (status != 0) {
         err.printf("nccl run: %s; ending the other %d%n", ending(rank, status), left - 1);
-        if (isUnreached(status)) {
-          err.println(
-              "  remedy: repair the error above, so that it needs no password and no input, or"
-                  + " choose another with --launcher");
+        if (placement.isUnreached(status)) {
+          err.println("  remedy: " + Placement.UNREACHED_REMEDY);
         }
         err.flush();
         return status;
@@ -89,17 +84,9 @@ final class LocalLaunch {
     return 0;
   }
 
-  /** True if it is ssh that failed, which says so by this status, and not the program. */
-  private boolean isUnreached(int status) {
-    return !placement.isHere() && status == UNREACHED;
-  }
-
   private String ending(RunningRank rank, int status) {
-    if (isUnreached(status)) {
-      List<String> command = placement.command(rank.rank(), nRanks, List.of());
-      return "rank %d: '%s' cannot reach %s, or lost it (exit status %d)"
-          .formatted(
-              rank.rank(), String.join(" ", command), placement.host(rank.rank(), nRanks), status);
+    if (placement.isUnreached(status)) {
+      return "rank %d: %s".formatted(rank.rank(), placement.unreached(rank.rank(), nRanks, status));
     }
     String who = "rank %d (process %d) ".formatted(rank.rank(), rank.process().pid());
     int signal = status - 128;

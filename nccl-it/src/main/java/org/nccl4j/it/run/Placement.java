@@ -2,6 +2,8 @@ package org.nccl4j.it.run;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 
 /**
  * The machine of each rank, and the command that starts a program there.
@@ -16,6 +18,14 @@ public record Placement(List<String> hosts, List<String> launcher) {
   /** Command that starts a command on another machine by default. */
   public static final String SSH = "ssh -o BatchMode=yes {host}";
 
+  /** The remedy where the launcher has not reached a host. */
+  public static final String UNREACHED_REMEDY =
+      "repair the error above, so that it needs no password and no input, or choose another with"
+          + " --launcher";
+
+  /** The status of ssh where it is ssh that failed, see ssh(1). */
+  private static final int UNREACHED = 255;
+
   /** Copies the lists. */
   public Placement {
     hosts = List.copyOf(hosts);
@@ -26,8 +36,15 @@ public record Placement(List<String> hosts, List<String> launcher) {
    * Returns the placement that the options give.
    *
    * @param launcher words with blanks between them
+   * @throws InvalidArgumentException if a name is empty
    */
   public static Placement of(List<String> hosts, String launcher) {
+    if (hosts.stream().anyMatch(String::isBlank)) {
+      throw new InvalidArgumentException(
+          ErrorId.OPTION,
+          "--hosts has an empty name",
+          "name the hosts with commas between them, or leave --hosts out for this host");
+    }
     boolean here = hosts.isEmpty() || hosts.equals(List.of("localhost"));
     return here ? HERE : new Placement(hosts, List.of(launcher.trim().split("\\s+")));
   }
@@ -35,6 +52,17 @@ public record Placement(List<String> hosts, List<String> launcher) {
   /** True if all ranks run on this machine, started without a launcher. */
   public boolean isHere() {
     return hosts.isEmpty();
+  }
+
+  /** True if it is the launcher that failed, and not the program that it started. */
+  public boolean isUnreached(int status) {
+    return !isHere() && status == UNREACHED;
+  }
+
+  /** A clause about a rank whose host the launcher has not reached, or has lost. */
+  public String unreached(int rank, int nRanks, int status) {
+    return "'%s' cannot reach %s, or lost it (exit status %d)"
+        .formatted(String.join(" ", command(rank, nRanks, List.of())), host(rank, nRanks), status);
   }
 
   /** The host of a rank: ranks are spread evenly, neighbours together. */

@@ -5,6 +5,8 @@ import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -66,9 +68,13 @@ final class RunningRank {
     try {
       return builder.start();
     } catch (IOException e) {
+      String program = builder.command().get(0);
+      boolean isThere = Files.isRegularFile(Path.of(program)) && program.indexOf('/') >= 0;
       throw new InvalidArgumentException(
           "rank " + rank + " cannot be started: " + e.getMessage(),
-          "name a program that is in PATH, or give its path",
+          isThere && !Files.isExecutable(Path.of(program))
+              ? "chmod +x " + program
+              : "name a program that is in PATH, or give its path",
           e);
     }
   }

@@ -32,7 +32,7 @@ final class CommandLineTest {
         "'' | no command is given",
         "perv | 'perv'",
         "foo | unknown command 'foo': use perf, tune, run, topo, plan, doctor, diagnose, top,"
-            + " trace or device-headers",
+            + " trace, device-headers, with or dist",
         "topo | no command is given: use detect, show",
         "topo shaw | unknown command 'shaw': use detect, show",
         "topo show x.xml | one argument too many",
@@ -101,11 +101,19 @@ final class CommandLineTest {
         "run -n two -- true | two",
         "perf all_reduce --hosts a,b | add --processes N",
         "doctor --jason | --jason",
+        "run -n 2 --hosts a,,b -- true | --hosts has an empty name",
+        "tune -t 1 FILE | -t 1 is out of range",
+        "tune -b foo FILE | -b 'foo' is not a size",
+        "topo show --set FOO=1 | there is no setting FOO",
+        "topo show --set NCCL_CROSS_NIK=1 | did you mean NCCL_CROSS_NIC?",
+        "perf all_reduce --json /no/such/folder/x.json | there is no folder /no/such/folder",
+        "perf all_reduce --html /proc/x.html | --html /proc/x.html cannot be written",
       })
   void badInputIsExplained(String line, String message) {
     assertEquals(2, run(line), () -> out + "" + err);
     assertTrue(err.toString().contains(message), err::toString);
     assertTrue(err.toString().contains("--help"), err::toString);
+    assertTrue(err.toString().contains("remedy: "), err::toString);
     assertEquals("", out.toString());
   }
 

@@ -151,6 +151,41 @@ final class RunTest {
   }
 
   @Test
+  void aHostThatMeasurementsDoNotReachIsNamed(@TempDir Path folder) throws IOException {
+    Path launcher = folder.resolve("far");
+    Files.writeString(launcher, "#!/bin/sh\necho no such host >&2\nexit 255\n");
+    assertTrue(launcher.toFile().setExecutable(true));
+    int status =
+        Main.run(
+            new PrintWriter(out),
+            new PrintWriter(err),
+            "perf",
+            "all_reduce",
+            "--device",
+            "host",
+            "--processes",
+            "2",
+            "--hosts",
+            "moon",
+            "--launcher",
+            launcher + " {host}");
+    assertEquals(1, status);
+    assertTrue(err.toString().contains("far moon' cannot reach moon"), err::toString);
+    assertTrue(err.toString().contains("no such host"), err::toString);
+    assertTrue(err.toString().contains("another with --launcher"), err::toString);
+  }
+
+  @Test
+  void aProgramThatIsNotExecutable(@TempDir Path folder) throws IOException {
+    Path program = Files.writeString(folder.resolve("program"), "#!/bin/sh\n");
+    int status =
+        Main.run(
+            new PrintWriter(out), new PrintWriter(err), "run", "-n", "2", "--", program.toString());
+    assertEquals(1, status);
+    assertTrue(err.toString().contains("remedy: chmod +x " + program), err::toString);
+  }
+
+  @Test
   void errorOutputIsMarkedToo() {
     assertEquals(0, run(1, "echo oops >&2"));
     assertEquals("[0] oops", err.toString().strip());

@@ -30,6 +30,7 @@ import org.nccl4j.it.run.Placement;
 final class ProcessLink implements RankLink {
   private static final int KEPT_LINES = 20;
 
+  private final Placement placement;
   private final RankSpec spec;
   private final Process process;
   private final ObjectOutputStream orders;
@@ -38,16 +39,27 @@ final class ProcessLink implements RankLink {
   private final Thread errorReader;
   private volatile boolean ended;
 
-  private ProcessLink(RankSpec spec, Process process, PrintWriter err) throws IOException {
+  private ProcessLink(Placement placement, RankSpec spec, Process process, PrintWriter err) {
+    this.placement = placement;
     this.spec = spec;
     this.process = process;
     errorReader = daemon("output of rank ", () -> readErrors(err));
-    orders = new ObjectOutputStream(process.getOutputStream());
-    orders.writeObject(spec);
-    orders.flush();
+    try {
+      orders = new ObjectOutputStream(process.getOutputStream());
+      orders.writeObject(spec);
+      orders.flush();
+    } catch (IOException e) {
+      throw dead();
+    }
     daemon("answers of rank ", this::readAnswers);
   }
 
+  /**
+   * Starts a rank.
+   *
+   * @throws IOException if the command cannot be started
+   * @throws RemoteException if it has ended at once
+   */
   static ProcessLink start(Placement placement, RankSpec spec, PrintWriter err) throws IOException {
     List<String> program = JavaCommand.of("perf-rank");
     Process process =
@@ -55,8 +67,8 @@ final class ProcessLink implements RankLink {
     // A coordinator that is interrupted takes its ranks with it.
     Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
     try {
-      return new ProcessLink(spec, process, err);
-    } catch (IOException e) {
+      return new ProcessLink(placement, spec, process, err);
+    } catch (NcclException e) {
       process.destroyForcibly();
       throw e;
     }
@@ -139,6 +151,17 @@ final class ProcessLink implements RankLink {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+    if (!process.isAlive() && placement.isUnreached(process.exitValue())) {
+      return new RemoteException(
+          ErrorId.RANK_DIED,
+          "rank %d: %s%s"
+              .formatted(
+                  spec.rank(),
+                  placement.unreached(spec.rank(), spec.nRanks(), process.exitValue()),
+                  printed()),
+          Placement.UNREACHED_REMEDY,
+          null);
+    }
     return new RemoteException(
         ErrorId.RANK_DIED,
         "rank " + spec.rank() + " " + lastWords(),
@@ -148,8 +171,15 @@ final class ProcessLink implements RankLink {
 
   @Override
   public String lastWords() {
-    StringBuilder words = new StringBuilder("(process " + process.pid() + ") ");
-    words.append(process.isAlive() ? "is " + state() : "ended with status " + process.exitValue());
+    return "(process "
+        + process.pid()
+        + ") "
+        + (process.isAlive() ? "is " + state() : "ended with status " + process.exitValue())
+        + printed();
+  }
+
+  private String printed() {
+    StringBuilder words = new StringBuilder();
     synchronized (lastLines) {
       words.append(lastLines.isEmpty() ? ", and printed nothing" : "; it printed last:");
       lastLines.forEach(line -> words.append("\n    ").append(line));

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.it.run.Placement;
 
@@ -26,11 +27,17 @@ public final class ProcessRanks {
         links.add(ProcessLink.start(placement, all.at(rank, 1), err));
       }
       return new LinkedRanks("processes", links);
+    } catch (NcclException e) {
+      links.forEach(RankLink::close);
+      throw e;
     } catch (IOException e) {
       links.forEach(RankLink::close);
       throw new SystemErrorException(
           "rank " + links.size() + "'s process cannot be started (" + e.getMessage() + ")",
-          "see that the machine has memory and processes left (ulimit -u)",
+          placement.isHere()
+              ? "see that the machine has memory and processes left (ulimit -u)"
+              : "name a command that is in PATH with --launcher, and see that the machine has"
+                  + " memory and processes left (ulimit -u)",
           e);
     }
   }

@@ -7,6 +7,7 @@ import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
@@ -29,8 +30,8 @@ public final class JsonReport {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.UNWRITABLE,
-          file + " cannot be written (" + e + ")",
-          "name a file that can be",
+          file + " cannot be written (" + IoErrorText.of(e) + ")",
+          "name a file in an existing folder that you may write to, on a disk with room",
           e);
     }
   }
