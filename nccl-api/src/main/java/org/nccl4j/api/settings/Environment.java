@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import java.util.regex.Pattern;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -23,7 +22,6 @@ import org.nccl4j.device.InvalidArgumentException;
  * <p>The only class that reads the environment. Immutable: a snapshot of the moment it was made.
  */
 public final class Environment {
-  private static final Pattern NAME = Pattern.compile("[A-Za-z_][A-Za-z_0-9]*");
   private static final Path SYSTEM_FILE = Path.of("/etc/nccl.conf");
 
   /**
@@ -142,7 +140,7 @@ public final class Environment {
         String name = equals < 0 ? "" : line.substring(0, equals).strip();
         if (line.indexOf('\0') >= 0) {
           throw new FileSystemException(file.toString(), null, "it is not a text file");
-        } else if (NAME.matcher(name).matches()) {
+        } else if (isName(name)) {
           found.put(name, line.substring(equals + 1).strip());
         } else if (!line.isEmpty() && line.charAt(0) != '#') {
           ignored++;
@@ -167,6 +165,18 @@ public final class Environment {
               .formatted(
                   firstIgnored, file, ignored == 1 ? "" : ", and %d more".formatted(ignored - 1)));
     }
+  }
+
+  /** A loop, since a process's first call would wait for regular expressions. */
+  private static boolean isName(String text) {
+    for (int i = 0; i < text.length(); i++) {
+      char each = text.charAt(i);
+      boolean letter = each >= 'A' && each <= 'Z' || each >= 'a' && each <= 'z' || each == '_';
+      if (!letter && (i == 0 || each < '0' || each > '9')) {
+        return false;
+      }
+    }
+    return !text.isEmpty();
   }
 
   private static boolean isSetting(String name) {
