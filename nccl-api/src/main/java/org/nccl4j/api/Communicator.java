@@ -144,9 +144,7 @@ public final class Communicator implements AutoCloseable {
       throw new InvalidArgumentException(
           ErrorId.RANK,
           "rank %d of %d ranks".formatted(rank, nRanks),
-          nRanks < 1
-              ? "pass the number of ranks, at least 1"
-              : "pass a rank from 0 to %d".formatted(nRanks - 1));
+          "pass at least 1 rank, and one from 0 to nRanks - 1");
     }
     return new Communicator(CommunicatorFactory.join(nRanks, ids, rank, device, config), config);
   }
