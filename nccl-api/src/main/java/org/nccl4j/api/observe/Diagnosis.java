@@ -27,7 +27,7 @@ public final class Diagnosis {
    * Operations that have taken less say nothing of a program that runs: its ranks' records are read
    * one after the other.
    */
-  private static final long STILL_MILLIS = 1000;
+  static final long STILL_MILLIS = 1000;
 
   private final Map<Integer, RankReport> ranks = new TreeMap<>();
   private final long stillMillis;

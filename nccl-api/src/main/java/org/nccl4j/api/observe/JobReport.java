@@ -38,9 +38,6 @@ public record JobReport(
     List<Rank> ranks,
     List<Integer> gone,
     List<CommunicatorState> communicators) {
-  /** Ranks that have waited for less count as working. */
-  private static final long STILL_MILLIS = 1000;
-
   private static final Duration LIMIT = Duration.ofSeconds(10);
 
   /**
@@ -91,7 +88,9 @@ public record JobReport(
           current.values().stream().max(Comparator.comparingInt(List::size)).orElse(List.of());
       long furthest =
           sorted.stream()
-              .filter(report -> report.stillMillis() >= STILL_MILLIS && report.current() != null)
+              .filter(
+                  report ->
+                      report.stillMillis() >= Diagnosis.STILL_MILLIS && report.current() != null)
               .mapToLong(report -> report.current().collective())
               .max()
               .orElse(0);
