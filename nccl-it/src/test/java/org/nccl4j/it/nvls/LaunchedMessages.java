@@ -11,6 +11,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import jnr.ffi.LibraryLoader;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.host.HostDevice;
@@ -63,9 +64,9 @@ final class LaunchedMessages {
     DRIVER.fakeAllArguments(arguments.address(), KernelLayout.P2P_BYTES);
   }
 
+  /** Of a layout's bytes, of which the memory has those of the channels in use. */
   private static ByteBuffer view(long address, long size) {
-    return HostDevice.view(HostDevice.instance().wrap(address, size), 0, (int) size)
-        .order(ByteOrder.nativeOrder());
+    return NativeMemory.buffer(address, (int) size).order(ByteOrder.nativeOrder());
   }
 
   /** Begins; the result ends when all blocks have. */
