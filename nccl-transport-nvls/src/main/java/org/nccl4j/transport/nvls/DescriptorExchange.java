@@ -7,8 +7,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.nccl4j.api.spi.PeerInfo;
-import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.FdExchange;
 import org.nccl4j.device.Patience;
@@ -17,10 +15,9 @@ import org.nccl4j.device.kernel.MulticastObject;
 /**
  * Brings file descriptors from those members of a multicast object that have one to those that want
  * it, through mailboxes that exist while it lasts. Ranks of one process use them too: there is one
- * way, and each member's reference is its own.
+ * way, and each member's reference is its own. All members share a host.
  */
 final class DescriptorExchange {
-
   private final TransportContext context;
   private final CollectiveSteps agreement;
 
@@ -45,7 +42,6 @@ final class DescriptorExchange {
           agreement.take(
               "open a mailbox",
               () -> {
-                checkReach();
                 mailbox[0] = FdExchange.open(context.secret());
                 return wants(object) + mailbox[0].path();
               });
@@ -69,17 +65,6 @@ final class DescriptorExchange {
       letters.append(object.wants(other) ? 'y' : 'n');
     }
     return letters.toString();
-  }
-
-  private void checkReach() throws CollectiveSteps.Refused {
-    PeerInfo self = context.peers().get(context.rank());
-    for (int rank : members) {
-      PeerInfo peer = context.peers().get(rank);
-      Support reachable = self.hostSharing(peer);
-      if (!reachable.possible()) {
-        throw new CollectiveSteps.Refused(reachable.reason());
-      }
-    }
   }
 
   /** Gives up in half of the time that is left: the other half is for all to hear of it. */

@@ -174,7 +174,7 @@ class NvlsGroupTest {
   @Test
   void aRankOfAnotherUserRefusesAll() {
     refused(
-        "rank 2 runs as another user or in another container",
+        "the emulation of multicast objects is not shared between hosts",
         rank -> new Facts(rank, true, Map.of()));
   }
 
