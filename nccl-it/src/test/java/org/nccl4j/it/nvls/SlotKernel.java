@@ -12,7 +12,7 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -62,9 +62,10 @@ final class SlotKernel {
     this.over = over;
   }
 
+  /** Of a layout's bytes, of which the memory has those of the channels in use. */
   private static ByteBuffer view(DeviceMemory memory) {
-    DeviceMemory host = HostDevice.instance().wrap(memory.address(), memory.size());
-    return HostDevice.view(host, 0, (int) memory.size());
+    return NativeMemory.buffer(memory.address(), (int) memory.size())
+        .order(ByteOrder.nativeOrder());
   }
 
   private int part() {
