@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.topo.TopologyException;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
@@ -73,7 +74,10 @@ final class Failures {
   static int failed(Exception e, CommandLine command, ParseResult parsed) {
     PrintWriter err = command.getErr();
     String name = command.getCommandSpec().qualifiedName();
-    if (e instanceof NcclException nccl) {
+    if (e instanceof TopologyException topology) {
+      err.println(name + ": " + topology.problem());
+      err.println("  remedy: " + topology.remedy());
+    } else if (e instanceof NcclException nccl) {
       err.println(name + ": " + nccl.problem());
       err.println("  remedy: " + nccl.remedy());
       if (nccl.id() == ErrorId.OPTION || nccl.id() == ErrorId.OPTIONS) {

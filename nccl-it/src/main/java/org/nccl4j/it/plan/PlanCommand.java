@@ -13,7 +13,6 @@ import java.util.stream.Stream;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
-import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
@@ -188,9 +187,6 @@ public final class PlanCommand implements Callable<Integer> {
       }
       print(plan, out);
       return plan.estimates().isEmpty() ? nothing(plan, err) : 0;
-    } catch (TopologyException e) {
-      err.println("nccl plan: " + e.problem());
-      err.println("  remedy: " + e.remedy());
     } catch (IOException e) {
       err.println("The picture %s cannot be written: %s".formatted(svg, IoErrorText.of(e)));
       err.println("  remedy: name a file in a folder that exists and can be written to");

@@ -85,11 +85,6 @@ final class MachineOptions {
     Settings.requireDeclared("--set", set.keySet());
   }
 
-  /** The name of the command, for messages. */
-  String command() {
-    return spec.commandLine().getCommandSpec().qualifiedName();
-  }
-
   boolean json() {
     return json;
   }

@@ -6,7 +6,8 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.settings.IoErrorText;
-import org.nccl4j.topo.TopologyException;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 import picocli.CommandLine.Mixin;
 
 /** The common part of the topology commands: a machine, and errors with a remedy. */
@@ -27,20 +28,15 @@ abstract class TopoAction implements Callable<Integer> {
     machine.check();
     try {
       print(machine, out);
-      out.flush();
       return 0;
-    } catch (TopologyException e) {
-      out.flush();
-      machine.err().println(machine.command() + ": " + e.problem());
-      machine.err().println("  remedy: " + e.remedy());
     } catch (IOException e) {
+      throw new InvalidArgumentException(
+          ErrorId.FILE,
+          "a file cannot be written (%s)".formatted(IoErrorText.of(e)),
+          "name a file in an existing folder that you may write to",
+          e);
+    } finally {
       out.flush();
-      machine
-          .err()
-          .println(machine.command() + ": a file cannot be written (" + IoErrorText.of(e) + ")");
-      machine.err().println("  remedy: name a file in an existing folder that you may write to");
     }
-    machine.err().flush();
-    return 1;
   }
 }

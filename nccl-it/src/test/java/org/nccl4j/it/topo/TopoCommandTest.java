@@ -10,13 +10,14 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import picocli.CommandLine;
+import org.nccl4j.it.cli.Main;
 
 /** The commands print what they say, and refuse bad files with a remedy. */
 class TopoCommandTest {
@@ -47,10 +48,8 @@ class TopoCommandTest {
   }
 
   private int run(String... arguments) {
-    return new CommandLine(new TopoCommand())
-        .setOut(new PrintWriter(out))
-        .setErr(new PrintWriter(err))
-        .execute(arguments);
+    String[] words = Stream.concat(Stream.of("topo"), Stream.of(arguments)).toArray(String[]::new);
+    return Main.run(new PrintWriter(out), new PrintWriter(err), words);
   }
 
   /** Takes minutes if it searches for rings. */
