@@ -97,14 +97,15 @@ public final class Diagnosis {
     String head = "communicator " + ranks.values().iterator().next().name() + ": ";
     boolean isIdle = ranks.values().stream().allMatch(r -> r.current() == null);
     List<RankReport> waiting = waiting();
+    String rest = (isIdle ? "; " + IDLE : waits(waiting)) + unknown();
     String stopped = stopped();
     if (!stopped.isEmpty()) {
-      return head + stopped + (isIdle ? "; " + IDLE : waits(waiting)) + unknown();
+      return head + stopped + rest;
     }
     String disagreement = disagreement();
     if (!disagreement.isEmpty()) {
       // Calls that differ may end nevertheless, with a wrong result.
-      return head + disagreement + (isIdle ? "; " + IDLE : waits(waiting)) + unknown();
+      return head + disagreement + rest;
     }
     if (isIdle) {
       return head + IDLE + unknown();
@@ -127,11 +128,10 @@ public final class Diagnosis {
           + names(behind)
           + " never called collective %d (%s)".formatted(furthest, missed.text())
           + lastOf(behind.get(0))
-          + waits(waiting)
-          + unknown();
+          + rest;
     }
     String perhaps = perhapsBehind(waiting);
-    return head + (perhaps.isEmpty() ? blamed(waiting) : perhaps) + waits(waiting) + unknown();
+    return head + (perhaps.isEmpty() ? blamed(waiting) : perhaps) + rest;
   }
 
   /** The ranks in operations that have taken long enough to count, or have failed. */

@@ -74,7 +74,9 @@ final class JfrRecorder {
       progress.bytes = last == null ? 0 : last.bytes();
       progress.commit();
     }
-    if (report.current() != null && report.stillMillis() >= 1000 && !report.failed()) {
+    if (report.current() != null
+        && report.stillMillis() >= Diagnosis.STILL_MILLIS
+        && !report.failed()) {
       stall.communicator = rank.name();
       stall.rank = rank.rank();
       stall.operation = report.current().text();
