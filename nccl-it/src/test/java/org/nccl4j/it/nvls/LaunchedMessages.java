@@ -65,7 +65,7 @@ final class LaunchedMessages {
   }
 
   /** Of a layout's bytes, of which the memory has those of the channels in use. */
-  private static ByteBuffer view(long address, long size) {
+  static ByteBuffer view(long address, long size) {
     return NativeMemory.buffer(address, (int) size).order(ByteOrder.nativeOrder());
   }
 

@@ -11,8 +11,6 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -55,17 +53,11 @@ final class SlotKernel {
       BooleanSupplier over) {
     this.layout = layout;
     this.lines = connection.lines() && other.lines();
-    this.data = view(connection.data());
-    this.credit = view(connection.credit());
+    this.data = LaunchedMessages.view(connection.data().address(), connection.data().size());
+    this.credit = LaunchedMessages.view(connection.credit().address(), connection.credit().size());
     this.channel = channel;
     this.random = new Random(31L * seed + channel);
     this.over = over;
-  }
-
-  /** Of a layout's bytes, of which the memory has those of the channels in use. */
-  private static ByteBuffer view(DeviceMemory memory) {
-    return NativeMemory.buffer(memory.address(), (int) memory.size())
-        .order(ByteOrder.nativeOrder());
   }
 
   private int part() {
