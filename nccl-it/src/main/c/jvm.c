@@ -280,7 +280,7 @@ static bool start_jvm(const char* root, struct start* start) {
       {OFTEN("device.cuda.CudaKernelCommunicator"), NULL},
       {OFTEN("device.cuda.plan.CudaKernelPlan"), NULL},
       {OFTEN("device.cuda.driver.DriverLibrary"), NULL},
-      // What a launch does every 10 ms, too seldom to be compiled by itself.
+      // The mark that a launch makes every 10 ms, too seldom to be compiled by itself.
       {INLINED("device.cuda.stream.LaunchEvents::markLaunch"), NULL},
       {INLINED("device.cuda.stream.LaunchEvents::record"), NULL},
       {"-XX:-UsePerfData", NULL},

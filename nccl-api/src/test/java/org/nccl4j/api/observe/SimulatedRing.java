@@ -20,7 +20,7 @@ public final class SimulatedRing {
 
   private final int nRanks;
 
-  /** What is known of the link from each rank to the next, at the sender and at the receiver. */
+  /** The link from each rank to the next, as its sender and its receiver know it. */
   private final Recent[] sent;
 
   private final Recent[] received;

@@ -143,7 +143,7 @@ class FlightRecorderTest {
     }
   }
 
-  /** What the file is for: to find the culprit when the processes are gone. */
+  /** The purpose of the file: to find the culprit when the processes are gone. */
   @Test
   void theFileOfADeadlineNamesTheOperationAndTheRankThatIsBehind(@TempDir Path directory)
       throws Exception {

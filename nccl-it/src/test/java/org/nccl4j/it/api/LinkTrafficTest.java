@@ -134,7 +134,7 @@ class LinkTrafficTest {
     }
   }
 
-  /** What this process's recorder has of a parent's link, of all communicators that share it. */
+  /** The entry of a parent's link in this process's recorder, of all that share it. */
   private static Traffic shared(int rank, int peer) {
     return FlightReader.ofProcess(ProcessHandle.current().pid()).stream()
         .filter(each -> each.name().equals("shared") && each.rank() == rank)

@@ -350,7 +350,7 @@ class CliqueTest {
     }
   }
 
-  /** What a rank says about its choices and their costs. */
+  /** The explanation of a rank's choices and their costs. */
   private static List<String> explained(Ran ran) {
     return ran.output()
         .lines()

@@ -90,7 +90,7 @@ class RankCapabilitiesTest {
         said.toString());
   }
 
-  /** What a rank with a table of its own device warns of. */
+  /** Warnings of a rank with a table of its own device. */
   private static List<String> warnings(int self, HostLayout hosts) {
     TunedTable table =
         TunedTable.parse("times", List.of("device host", "3 AllReduce Ring Simple 1024:1.5"));
