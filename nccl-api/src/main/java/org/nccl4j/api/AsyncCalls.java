@@ -54,6 +54,17 @@ final class AsyncCalls {
     return future;
   }
 
+  /** The end of a call without an outcome; cancelling it interrupts the call. */
+  static CompletableFuture<Void> run(String name, Runnable body) {
+    return call(
+        name,
+        () -> {
+          body.run();
+          return null;
+        },
+        nothing -> {});
+  }
+
   private static <T> void run(CompletableFuture<T> future, Callable<T> body, Consumer<T> unwanted) {
     try {
       T result = body.call();

@@ -10,18 +10,17 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import org.nccl4j.api.VectorCollectives.Parts;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -140,12 +139,6 @@ public final class Communicator implements AutoCloseable {
   public static Communicator initRank(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     GroupScope.refuseInGroup("initRank", "initRankAsync");
-    if (nRanks < 1 || rank < 0 || rank >= nRanks) {
-      throw new InvalidArgumentException(
-          ErrorId.RANK,
-          "rank %d of %d ranks".formatted(rank, nRanks),
-          "pass at least 1 rank, and one from 0 to nRanks - 1");
-    }
     return new Communicator(CommunicatorFactory.join(nRanks, ids, rank, device, config), config);
   }
 
@@ -307,12 +300,7 @@ public final class Communicator implements AutoCloseable {
   public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
     GroupScope.refuseInGroup("grow", "growAsync");
     state.checkOpen("grow");
-    if (nRanks <= nRanks()) {
-      throw new InvalidArgumentException(
-          ErrorId.RANK,
-          "communicator %s has %d ranks and cannot grow to %d".formatted(name(), nRanks(), nRanks),
-          "pass the new number of ranks, which must be larger");
-    }
+    CommunicatorFactory.requireGrowth(state, nRanks);
     return initRank(nRanks, id, rank(), device(), changes);
   }
 
@@ -472,7 +460,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       DeviceStream stream) {
     new VectorCollectives(this)
-        .allGatherV(send, recv, parts("counts", counts, offsets), type, stream);
+        .allGatherV(send, recv, Parts.of("counts", counts, offsets), type, stream);
   }
 
   /**
@@ -490,7 +478,7 @@ public final class Communicator implements AutoCloseable {
       RedOp op,
       DeviceStream stream) {
     new VectorCollectives(this)
-        .reduceScatterV(send, recv, parts("counts", counts, null), type, op, stream);
+        .reduceScatterV(send, recv, Parts.of("counts", counts, null), type, op, stream);
   }
 
   /**
@@ -514,17 +502,11 @@ public final class Communicator implements AutoCloseable {
     new VectorCollectives(this)
         .allToAllV(
             send,
-            parts("sendCounts", sendCounts, sendOffsets),
+            Parts.of("sendCounts", sendCounts, sendOffsets),
             recv,
-            parts("recvCounts", recvCounts, recvOffsets),
+            Parts.of("recvCounts", recvCounts, recvOffsets),
             type,
             stream);
-  }
-
-  private static VectorCollectives.Parts parts(String name, long[] counts, long[] offsets) {
-    return offsets == null
-        ? VectorCollectives.Parts.packed(name, counts)
-        : new VectorCollectives.Parts(name, counts, offsets);
   }
 
   /**
@@ -625,7 +607,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void deregisterWindow(Window window) {
     GroupScope.refuseWhereSimulated("deregisterWindow");
-    RegisteredWindow registered = mine(window);
+    RegisteredWindow registered = Arguments.notNull(window, "window").toDeregister(state);
     GroupScope.meet(state.windows(), () -> state.deregister(registered));
   }
 
@@ -639,21 +621,7 @@ public final class Communicator implements AutoCloseable {
    *     communicator, or operations of this rank still use it: then it stays registered
    */
   public void releaseWindow(Window window) {
-    state.release(mine(window));
-  }
-
-  private RegisteredWindow mine(Window window) {
-    RegisteredWindow registered = Arguments.notNull(window, "window").registered();
-    if (!state.windows().has(registered)) {
-      throw new InvalidUsageException(
-          ErrorId.HANDLE,
-          registered.isDropped()
-              ? "rank %d deregisters %s twice".formatted(state.rank(), window)
-              : "rank %d deregisters %s in communicator %s"
-                  .formatted(state.rank(), window, state.name()),
-          "deregister each window once, with the communicator that registered it");
-    }
-    return registered;
+    state.release(Arguments.notNull(window, "window").toDeregister(state));
   }
 
   /**
@@ -821,7 +789,7 @@ public final class Communicator implements AutoCloseable {
    */
   public ChosenAlgorithm chosenAlgorithm(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    return named(
+    return ChosenAlgorithm.of(
         queue
             .planner()
             .choice(OperationDispatcher.operation(operation), Arguments.count(count), type));
@@ -836,7 +804,7 @@ public final class Communicator implements AutoCloseable {
     return queue
         .planner()
         .choiceInWindows(OperationDispatcher.operation(operation), Arguments.count(count), type)
-        .map(Communicator::named)
+        .map(ChosenAlgorithm::of)
         .orElseGet(() -> chosenAlgorithm(operation, count, type));
   }
 
@@ -862,10 +830,6 @@ public final class Communicator implements AutoCloseable {
    */
   public void prepare(String operation, long count, DataType type, ReductionOperator op) {
     queue.prepare(OperationDispatcher.operation(operation), count, type, op);
-  }
-
-  private static ChosenAlgorithm named(AlgorithmChoice choice) {
-    return new ChosenAlgorithm(choice.algorithm().label(), choice.protocol().label());
   }
 
   /**
@@ -957,16 +921,7 @@ public final class Communicator implements AutoCloseable {
    */
   public CompletableFuture<Void> finish() {
     state.finish();
-    return AsyncCalls.<Void>call(
-        "nccl4j-finish-" + rank(),
-        () -> {
-          state.awaitIdle(state.operationDeadline().plusSeconds(1));
-          if (state.failure() != null) {
-            throw state.failure().again();
-          }
-          return null;
-        },
-        nothing -> {});
+    return AsyncCalls.run("nccl4j-finish-" + rank(), state::awaitFinish);
   }
 
   /**

@@ -55,6 +55,12 @@ final class CommunicatorFactory {
 
   static CommunicatorState join(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
+    if (nRanks < 1 || rank < 0 || rank >= nRanks) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "rank %d of %d ranks".formatted(rank, nRanks),
+          "pass at least 1 rank, and one from 0 to nRanks - 1");
+    }
     Arguments.notNull(device, "device");
     Arguments.notNull(ids, "list of unique ids").forEach(id -> Arguments.notNull(id, "unique id"));
     Arguments.notNull(config, "configuration");
@@ -76,6 +82,17 @@ final class CommunicatorFactory {
     JobServer server = rank == 0 ? server(settings, request) : null;
     return serving(server, () -> List.of(join(request, name(config, roots), device, settings)))
         .get(0);
+  }
+
+  /** Refuses a communicator that is to grow and would not. */
+  static void requireGrowth(CommunicatorState state, int nRanks) {
+    if (nRanks <= state.nRanks()) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "communicator %s has %d ranks and cannot grow to %d"
+              .formatted(state.name(), state.nRanks(), nRanks),
+          "pass the new number of ranks, which must be larger");
+    }
   }
 
   /**

@@ -25,8 +25,16 @@ final class VectorCollectives {
 
   /** The number of elements of each rank and the offset of the first one. */
   record Parts(String name, long[] counts, long[] offsets) {
-    /** Contiguous parts. */
-    static Parts packed(String name, long[] counts) {
+    /**
+     * The parts of a call.
+     *
+     * @param offsets null for contiguous parts
+     */
+    static Parts of(String name, long[] counts, long[] offsets) {
+      return offsets == null ? packed(name, counts) : new Parts(name, counts, offsets);
+    }
+
+    private static Parts packed(String name, long[] counts) {
       long[] offsets = new long[counts == null ? 0 : counts.length];
       for (int r = 1; r < offsets.length; r++) {
         offsets[r] = offsets[r - 1] + counts[r - 1];

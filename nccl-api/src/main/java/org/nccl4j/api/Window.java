@@ -3,6 +3,7 @@ package org.nccl4j.api;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.OptionalLong;
+import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
@@ -47,6 +48,25 @@ public final class Window {
           ErrorId.HANDLE,
           "a window of communicator %s is used before its group has ended".formatted(communicator),
           "end the group first");
+    }
+    return window;
+  }
+
+  /**
+   * Returns what a communicator has registered as this window, to end its use.
+   *
+   * @throws InvalidUsageException if it is another communicator's, or not registered any more
+   */
+  RegisteredWindow toDeregister(CommunicatorState state) {
+    RegisteredWindow window = registered();
+    if (!state.windows().has(window)) {
+      throw new InvalidUsageException(
+          ErrorId.HANDLE,
+          window.isDropped()
+              ? "rank %d deregisters %s twice".formatted(state.rank(), this)
+              : "rank %d deregisters %s in communicator %s"
+                  .formatted(state.rank(), this, state.name()),
+          "deregister each window once, with the communicator that registered it");
     }
     return window;
   }

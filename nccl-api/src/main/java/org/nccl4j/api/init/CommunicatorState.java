@@ -468,6 +468,15 @@ public final class CommunicatorState {
     return idleness.await(patience);
   }
 
+  /** Waits until the operations before {@link #finish} have ended; throws the first failure. */
+  public void awaitFinish() {
+    awaitIdle(operationDeadline().plusSeconds(1));
+    NcclException failure = failure();
+    if (failure != null) {
+      throw failure.again();
+    }
+  }
+
   /** Waits as {@link #awaitIdle} does, on a thread that may be interrupted: then it throws. */
   boolean awaitIdleOrInterrupt(Duration patience) {
     return idleness.awaitOrInterrupt(patience);
