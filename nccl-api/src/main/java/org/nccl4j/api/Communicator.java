@@ -510,6 +510,46 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
+   * Gathers as gather does, with a count for each rank.
+   *
+   * @param send this rank's part, counts[rank()] elements
+   * @param recv all parts on the root; may be null on other ranks
+   * @param counts elements of each rank, the same on all ranks
+   * @param offsets the start of each rank's part in recv, in elements; null for contiguous parts
+   */
+  public void gatherV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      long[] offsets,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    new VectorCollectives(this)
+        .gatherV(send, recv, Parts.of("counts", counts, offsets), type, root, stream);
+  }
+
+  /**
+   * Scatters as scatter does, with a count for each rank.
+   *
+   * @param send all parts on the root; may be null on other ranks
+   * @param recv this rank's part, counts[rank()] elements
+   * @param counts elements of each rank, the same on all ranks
+   * @param offsets the start of each rank's part in send, in elements; null for contiguous parts
+   */
+  public void scatterV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      long[] offsets,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    new VectorCollectives(this)
+        .scatterV(send, recv, Parts.of("counts", counts, offsets), type, root, stream);
+  }
+
+  /**
    * Sends part p of every rank's send buffer to rank p, in rank order.
    *
    * @param send nRanks x count elements; must not overlap recv

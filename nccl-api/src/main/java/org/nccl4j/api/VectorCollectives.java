@@ -119,21 +119,85 @@ final class VectorCollectives {
       Parts parts,
       DataType type,
       DeviceStream stream) {
-    long mine = parts.counts[comm.state().rank()];
-    if (mine > 0 && (send == null || send.size() / type.bytes() < mine)) {
-      throw wrong(
-          name,
-          ErrorId.BUFFER,
-          send == null
-              ? "the send buffer is null"
-              : "the send buffer has fewer than the %d elements of %s".formatted(mine, parts.name),
-          "pass a larger buffer or smaller counts");
-    }
+    long mine = ownPart(name, "send", send, parts, type);
     for (int distance = 0; distance < comm.state().nRanks(); distance++) {
       int to = (comm.state().rank() + distance) % comm.state().nRanks();
       int from = (comm.state().rank() - distance + comm.state().nRanks()) % comm.state().nRanks();
       send(send, mine, type, to, stream);
       recv(name, recv, parts, from, type, stream);
+    }
+  }
+
+  /** Returns the elements of this rank's part, which a buffer of this part alone must hold. */
+  private long ownPart(
+      String operation, String buffer, DeviceMemory memory, Parts parts, DataType type) {
+    long mine = parts.counts[comm.state().rank()];
+    if (mine > 0 && (memory == null || memory.size() / type.bytes() < mine)) {
+      throw wrong(
+          operation,
+          ErrorId.BUFFER,
+          memory == null
+              ? "the %s buffer is null".formatted(buffer)
+              : "the %s buffer has fewer than the %d elements of %s"
+                  .formatted(buffer, mine, parts.name),
+          "pass a larger buffer or smaller counts");
+    }
+    return mine;
+  }
+
+  void gatherV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      Parts parts,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    String name = "gather_v";
+    GroupScope.run(
+        () -> {
+          check(name, parts, type);
+          checkRoot(name, root);
+          send(send, ownPart(name, "send", send, parts, type), type, root, stream);
+          for (int from = 0; isRoot(root) && from < comm.state().nRanks(); from++) {
+            recv(name, recv, parts, from, type, stream);
+          }
+        });
+  }
+
+  void scatterV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      Parts parts,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    String name = "scatter_v";
+    GroupScope.run(
+        () -> {
+          check(name, parts, type);
+          checkRoot(name, root);
+          long mine = ownPart(name, "recv", recv, parts, type);
+          for (int to = 0; isRoot(root) && to < comm.state().nRanks(); to++) {
+            send(name, send, parts, to, type, stream);
+          }
+          if (mine > 0) {
+            comm.recv(recv, mine, type, root, stream);
+          }
+        });
+  }
+
+  private boolean isRoot(int root) {
+    return comm.state().rank() == root;
+  }
+
+  private void checkRoot(String operation, int root) {
+    int nRanks = comm.state().nRanks();
+    if (root < 0 || root >= nRanks) {
+      throw wrong(
+          operation,
+          ErrorId.RANK,
+          "root %d is not a rank of %d".formatted(root, nRanks),
+          "pass 0 to " + (nRanks - 1));
     }
   }
 
@@ -173,10 +237,15 @@ final class VectorCollectives {
     for (int distance = 0; distance < comm.state().nRanks(); distance++) {
       int to = (rank + distance) % comm.state().nRanks();
       int from = (rank - distance + comm.state().nRanks()) % comm.state().nRanks();
-      if (sends.counts[to] > 0) {
-        send(part(name, send, sends, to, type), sends.counts[to], type, to, stream);
-      }
+      send(name, send, sends, to, type, stream);
       recv(name, recv, recvs, from, type, stream);
+    }
+  }
+
+  private void send(
+      String name, DeviceMemory buffer, Parts parts, int to, DataType type, DeviceStream stream) {
+    if (parts.counts[to] > 0) {
+      comm.send(part(name, buffer, parts, to, type), parts.counts[to], type, to, stream);
     }
   }
 

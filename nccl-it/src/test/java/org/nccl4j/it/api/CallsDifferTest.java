@@ -399,6 +399,19 @@ class CallsDifferTest {
     }
   }
 
+  @Test
+  void aPartThatIsLongerThanTheRootsCountIsAnError() throws Exception {
+    Pair pair =
+        new Pair(
+            (c, s, r, t) -> c.gatherV(s, r, new long[] {0, 512}, null, F32, 0, t),
+            (c, s, r, t) -> c.gatherV(s, r, new long[] {0, 1024}, null, F32, 0, t),
+            "",
+            "");
+    for (NcclException error : errors(2, CONFIG, pair)) {
+      assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.getMessage());
+    }
+  }
+
   /** Two threads a rank, each with calls of its own: their order differs from rank to rank. */
   @Test
   void callsInAnotherOrderOnAnotherRankAreAnError() throws Exception {
@@ -443,6 +456,8 @@ class CallsDifferTest {
                 comm.allReduce(send, recv, 0, F32, RedOp.SUM, stream);
                 comm.allGatherV(send, recv, counts, new long[] {0, 1, 1}, F32, stream);
                 int rank = comm.rank();
+                comm.gatherV(send, recv, counts, null, F32, 1, stream);
+                comm.scatterV(send, recv, counts, null, F32, 2, stream);
                 comm.gather(send, recv, 7, F32, 2, stream);
                 comm.gather(send, recv, 7, F32, 0, stream);
                 comm.broadcast(send, recv, 9, F32, 1, stream);

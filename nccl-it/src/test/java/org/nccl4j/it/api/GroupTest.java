@@ -112,6 +112,8 @@ final class GroupTest {
               () ->
                   comm.allGatherV(data, data, new long[] {1, 100}, new long[] {0, 1}, F32, stream),
               () -> comm.reduceScatterV(data, data, new long[] {1}, F32, RedOp.SUM, stream),
+              () -> comm.gatherV(data, data, new long[] {1, 100}, null, F32, 0, stream),
+              () -> comm.scatterV(data, data, new long[] {1, 1}, null, F32, -1, stream),
               () -> comm.broadcast(data, data, 1, F32, 7, stream),
               () -> comm.allReduce(data, null, 1, F32, RedOp.SUM, stream));
       for (Runnable call : wrong) {

@@ -141,6 +141,10 @@ class MisuseOfMakingTest {
             "sendCounts: for rank 1, 100 elements at",
             (c, m, s) -> c.allToAllV(m, large, null, m, fine, null, F32, s)),
         new MisuseCase(
+            arg, "gather_v on rank", (c, m, s) -> c.gatherV(m, m, one, null, F32, c.rank(), s)),
+        new MisuseCase(
+            arg, "root 2 is not a rank of 2", (c, m, s) -> c.scatterV(m, m, fine, null, F32, 2, s)),
+        new MisuseCase(
             arg, "type is null", (c, m, s) -> c.reduceScatterV(m, m, fine, null, RedOp.SUM, s)),
         new MisuseCase(
             arg, "recv buffer is null", (c, m, s) -> c.gather(m, null, 1, F32, c.rank(), s)),

@@ -8,7 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.LongStream;
@@ -266,6 +268,41 @@ class OperatorsTest {
     }
   }
 
+  /** One thread drives all ranks: parts of a root's data go out, and come back. */
+  @Test
+  void partsGoOutAndComeBackInGroupsOfOneThread() {
+    long[] counts = {3, 0, 5};
+    try (Ranks ranks = new Ranks(3);
+        DeviceMemory data = Ranks.floats(8, i -> i);
+        DeviceMemory back = Ranks.floats(8, i -> -1)) {
+      List<DeviceMemory> parts = new ArrayList<>();
+      Group.run(
+          () -> {
+            for (int rank = 0; rank < 3; rank++) {
+              DeviceMemory part = Ranks.floats((int) counts[rank], i -> -1);
+              parts.add(part);
+              ranks
+                  .communicators
+                  .get(rank)
+                  .scatterV(data, part, counts, null, F32, 1, ranks.streams.get(rank));
+            }
+          });
+      Group.run(
+          () -> {
+            for (int rank = 0; rank < 3; rank++) {
+              ranks
+                  .communicators
+                  .get(rank)
+                  .gatherV(parts.get(rank), back, counts, null, F32, 2, ranks.streams.get(rank));
+            }
+          });
+      ranks.streams.forEach(DeviceStream::synchronize);
+      assertArrayEquals(new float[] {0, 1, 2}, Ranks.floats(parts.get(0)));
+      assertArrayEquals(new float[] {0, 1, 2, 3, 4, 5, 6, 7}, Ranks.floats(back));
+      parts.forEach(DeviceMemory::close);
+    }
+  }
+
   @Test
   void wrongParts() {
     try (Ranks ranks = new Ranks(2);
@@ -294,6 +331,28 @@ class OperatorsTest {
                   comm.allToAllV(
                       data, new long[] {1, 1}, null, data, new long[] {2, 1}, null, F32, stream));
       assertTrue(e.getMessage().contains("sends 1 elements to itself and receives 2"));
+      e =
+          assertThrows(
+              InvalidArgumentException.class,
+              () -> comm.gatherV(data, data, new long[] {0, 1}, null, F32, 2, stream));
+      assertTrue(e.getMessage().contains("root 2 is not a rank of 2"), e.getMessage());
+      e =
+          assertThrows(
+              InvalidArgumentException.class,
+              () -> comm.gatherV(data, null, new long[] {1, 1}, null, F32, 0, stream));
+      assertTrue(e.getMessage().contains("the buffer of counts is null"), e.getMessage());
+      e =
+          assertThrows(
+              InvalidArgumentException.class,
+              () -> comm.scatterV(null, data, new long[] {11, 1}, null, F32, 1, stream));
+      assertTrue(
+          e.getMessage().contains("the recv buffer has fewer than the 11 elements of counts"),
+          e.getMessage());
+      e =
+          assertThrows(
+              InvalidArgumentException.class,
+              () -> comm.scatterV(data, data, new long[] {1, 10}, null, F32, 0, stream));
+      assertTrue(e.getMessage().contains("for rank 1, 10 elements at offset 1"), e.getMessage());
       assertTrue(stream.isIdle());
     }
   }

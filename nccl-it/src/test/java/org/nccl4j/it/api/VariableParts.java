@@ -22,8 +22,9 @@ import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.workload.Segment;
 
 /**
- * All-gather, reduce-scatter and all-to-all of parts of random sizes, some of them nothing, in
- * poisoned memory of which nothing but the parts may change; compared with what the host computes.
+ * All-gather, reduce-scatter, all-to-all, gather and scatter of parts of random sizes, some of them
+ * nothing, in poisoned memory of which nothing but the parts may change; compared with what the
+ * host computes.
  */
 abstract class VariableParts {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
@@ -200,6 +201,8 @@ abstract class VariableParts {
       gather();
       scatter();
       exchange();
+      gatherAtRoot();
+      scatterFromRoot();
     }
 
     private long[] packed(long[] parts) {
@@ -264,6 +267,45 @@ abstract class VariableParts {
         expected.add(new Segment(offsets[rank], parts[rank], rank, from[rank][me]));
       }
       check("all_to_all_v", out, expected);
+    }
+
+    /** In place at the root in half of the rounds. */
+    private void gatherAtRoot() {
+      long[] parts = counts[0];
+      int root = random.nextInt(n);
+      boolean gaps = random.nextBoolean();
+      boolean inPlace = random.nextBoolean() && me == root && parts[me] > 0;
+      long[] offsets = offsets(parts, gaps);
+      DeviceMemory out = output();
+      DeviceMemory mine = send;
+      if (inPlace) {
+        mine = out.slice(offsets[me] * type.bytes(), parts[me] * type.bytes());
+        data.fillSend(me, mine);
+      }
+      comm.gatherV(mine, me == root ? out : null, parts, gaps ? offsets : null, type, root, stream);
+      List<Segment> expected = new ArrayList<>();
+      for (int rank = 0; me == root && rank < n; rank++) {
+        expected.add(new Segment(offsets[rank], parts[rank], rank, 0));
+      }
+      check("gather_v", out, expected);
+    }
+
+    /** In place at the root in half of the rounds: then its send buffer stays as it is. */
+    private void scatterFromRoot() {
+      long[] parts = counts[n - 1];
+      int root = random.nextInt(n);
+      boolean gaps = random.nextBoolean();
+      boolean inPlace = random.nextBoolean() && me == root && parts[me] > 0;
+      long[] offsets = offsets(parts, gaps);
+      DeviceMemory out = output();
+      DeviceMemory mine =
+          inPlace ? send.slice(offsets[me] * type.bytes(), parts[me] * type.bytes()) : out;
+      comm.scatterV(
+          me == root ? send : null, mine, parts, gaps ? offsets : null, type, root, stream);
+      Segment received = new Segment(0, parts[me], root, offsets[me]);
+      check("scatter_v", out, inPlace ? List.of() : List.of(received));
+      CheckResult sent = data.verify(new Segment(0, offsets[me] + parts[me], me, 0), send);
+      assertEquals(0, sent.wrong(), "scatter_v changed what is sent: " + sent.first());
     }
 
     /** Poisoned, with an edge before and behind. */
