@@ -1,8 +1,13 @@
 package org.nccl4j.it.plan;
 
 import java.io.PrintWriter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
+import java.util.function.ToIntFunction;
+import java.util.stream.Collectors;
 import org.nccl4j.it.plan.Plan.Estimate;
 import org.nccl4j.it.plan.Plan.Timed;
 import org.nccl4j.it.plan.Traffic.Axis;
@@ -12,6 +17,31 @@ final class PlanText {
   private static final double GIB = 1L << 30;
 
   private final PrintWriter out;
+
+  /**
+   * A column of the table.
+   *
+   * @param width negative for text that begins at the left
+   */
+  private record Column(String name, String unit, int width, Function<Estimate, String> value) {
+    static Column number(String name, int width, ToIntFunction<Estimate> value) {
+      return new Column(name, "", width, each -> Integer.toString(value.applyAsInt(each)));
+    }
+
+    static Column figure(
+        String name, String unit, int width, String format, ToDoubleFunction<Estimate> value) {
+      return new Column(
+          name, unit, width, each -> String.format(Locale.ROOT, format, value.applyAsDouble(each)));
+    }
+
+    static Column time(String name, ToDoubleFunction<Estimate> value) {
+      return figure(name, "(ms)", 9, "%.2f", value);
+    }
+
+    String pad(String text) {
+      return String.format(Locale.ROOT, "%" + width + "s", text);
+    }
+  }
 
   PlanText(PrintWriter out) {
     this.out = out;
@@ -26,28 +56,11 @@ final class PlanText {
    */
   void print(Plan plan, String machine, int rows, int details) {
     heading(plan.job(), machine);
-    line(
-        "%6s %7s %6s %8s %-8s %9s %6s %9s %9s %9s %9s %9s %9s %7s%n",
-        "tensor",
-        "context",
-        "data",
-        "pipeline",
-        "sharding",
-        "memory",
-        "micro",
-        "tensor",
-        "context",
-        "pipeline",
-        "data",
-        "total",
-        "exposed",
-        "bubble");
-    line(
-        "%6s %7s %6s %8s %-8s %9s %6s %9s %9s %9s %9s %9s %9s %7s%n",
-        "", "", "", "", "", "(GiB)", "batch", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)",
-        "(%)");
+    List<Column> columns = columns();
+    row(columns, Column::name);
+    row(columns, Column::unit);
     List<Estimate> shown = plan.estimates().stream().limit(rows).toList();
-    shown.forEach(this::row);
+    shown.forEach(each -> row(columns, column -> column.value.apply(each)));
     if (shown.size() < plan.estimates().size()) {
       line("%d more fit; --rows shows them%n", plan.estimates().size() - shown.size());
     }
@@ -71,24 +84,30 @@ final class PlanText {
         job.type().label());
   }
 
-  private void row(Estimate each) {
-    Layout layout = each.layout();
+  private static List<Column> columns() {
+    List<Column> columns = new ArrayList<>();
+    columns.add(Column.number("tensor", 6, each -> each.layout().tensor()));
+    columns.add(Column.number("context", 7, each -> each.layout().context()));
+    columns.add(Column.number("data", 6, each -> each.layout().data()));
+    columns.add(Column.number("pipeline", 8, each -> each.layout().pipeline()));
+    columns.add(new Column("sharding", "", -8, each -> each.layout().sharding().name()));
+    columns.add(Column.figure("memory", "(GiB)", 9, "%.1f", each -> each.memory().bytes() / GIB));
+    columns.add(new Column("micro", "batch", 6, each -> Integer.toString(each.microBatches())));
+    for (Axis axis : Axis.values()) {
+      columns.add(Column.time(axis.name(), each -> each.milliseconds(axis)));
+    }
+    columns.add(Column.time("total", Estimate::milliseconds));
+    columns.add(Column.time("exposed", Estimate::exposed));
+    columns.add(Column.figure("bubble", "(%)", 7, "%.1f", each -> 100 * each.bubble()));
+    return columns;
+  }
+
+  private void row(List<Column> columns, Function<Column, String> text) {
     line(
-        "%6d %7d %6d %8d %-8s %9.1f %6d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %7.1f%n",
-        layout.tensor(),
-        layout.context(),
-        layout.data(),
-        layout.pipeline(),
-        layout.sharding(),
-        each.memory().bytes() / GIB,
-        each.microBatches(),
-        each.milliseconds(Axis.tensor),
-        each.milliseconds(Axis.context),
-        each.milliseconds(Axis.pipeline),
-        each.milliseconds(Axis.data),
-        each.milliseconds(),
-        each.exposed(),
-        100 * each.bubble());
+        "%s%n",
+        columns.stream()
+            .map(column -> column.pad(text.apply(column)))
+            .collect(Collectors.joining(" ")));
   }
 
   private void leftOut(Plan plan) {
