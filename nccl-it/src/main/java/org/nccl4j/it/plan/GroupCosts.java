@@ -6,13 +6,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.RankOrder;
+import org.nccl4j.topo.tuning.CostModel;
 import org.nccl4j.topo.tuning.Selection;
 import org.nccl4j.topo.xml.XmlElement;
 
@@ -32,8 +35,10 @@ final class GroupCosts {
    * A searched communicator.
    *
    * @param slowdown how many times the bytes of all groups exceed what a machine's cards carry
+   * @param crossing how many times the bytes that leave a machine in an all-to-all exceed those in
+   *     a ring
    */
-  private record Group(CommTopology topology, double slowdown) {}
+  private record Group(CommTopology topology, double slowdown, double crossing) {}
 
   /**
    * The costs on machines of a file.
@@ -68,18 +73,43 @@ final class GroupCosts {
    */
   Selection cost(Traffic traffic) {
     Group group = group(traffic.ranks(), traffic.first(), traffic.stride());
+    if (traffic.operation() == Operation.DISPATCH || traffic.operation() == Operation.COMBINE) {
+      return exchange(group, traffic);
+    }
     // Of two ranks, a broadcast is a send.
     Operation modelled =
         traffic.operation() == Operation.SEND ? Operation.BROADCAST : traffic.operation();
     long bytes = Math.round(traffic.bytes() * group.slowdown);
     Optional<Selection> best = group.topology.costs().select(modelled, bytes);
-    return best.orElseThrow(
-        () ->
-            new TopologyException(
-                "No time can be predicted",
-                traffic.operation().label() + " of " + traffic.ranks() + " GPUs",
-                "the settings forbid every algorithm that the model has",
-                "Unset NCCL_ALGO and NCCL_PROTO"));
+    return best.orElseThrow(() -> forbidden(traffic));
+  }
+
+  /**
+   * An all-to-all by sends. It costs what a ring's all-gather does, which has as many steps, and
+   * takes as many bytes over each GPU's links; out of a machine an all-to-all takes more.
+   */
+  private static Selection exchange(Group group, Traffic traffic) {
+    CostModel costs = group.topology.costs();
+    long bytes = Math.round(traffic.bytes() * group.crossing * group.slowdown);
+    Selection best = null;
+    for (Protocol protocol : Protocol.values()) {
+      float time = costs.time(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes);
+      if (time >= 0 && (best == null || time < best.micros())) {
+        best = new Selection(Algorithm.PAIRWISE, protocol, time);
+      }
+    }
+    if (best == null) {
+      throw forbidden(traffic);
+    }
+    return best;
+  }
+
+  private static TopologyException forbidden(Traffic traffic) {
+    return new TopologyException(
+        "No time can be predicted",
+        traffic.operation().label() + " of " + traffic.ranks() + " GPUs",
+        "the settings forbid every algorithm that the model has",
+        "Unset NCCL_ALGO and NCCL_PROTO");
   }
 
   private Group group(int ranks, int first, int stride) {
@@ -110,7 +140,21 @@ final class GroupCosts {
       }
     }
     CommTopology topology = CommTopology.of(hosts, searches);
-    return new Group(topology, hosts.size() == 1 ? 1 : slowdown(topology, stride));
+    return hosts.size() == 1
+        ? new Group(topology, 1, 1)
+        : new Group(topology, slowdown(topology, stride), crossing(hosts, ranks));
+  }
+
+  /**
+   * Of a rank's bytes, a ring takes all parts but one out of a machine. An all-to-all takes, for
+   * each rank there, the parts of all ranks elsewhere.
+   */
+  private static double crossing(List<CommTopology.Host> hosts, int ranks) {
+    return hosts.stream()
+        .mapToDouble(
+            host -> host.ranks().length * (double) (ranks - host.ranks().length) / (ranks - 1))
+        .max()
+        .orElse(1);
   }
 
   /**

@@ -13,6 +13,8 @@ import org.nccl4j.device.DataType;
  * @param type of weights, gradients and activations
  * @param sequenceParallel true if ranks of a tensor-parallel group divide activations by tokens
  *     between the matrices, so that each all-reduce becomes a reduce-scatter and an all-gather
+ * @param dispatchFp8 true if tokens travel to their experts as fp8, with a float32 scale for each
+ *     block; outputs come back in the type of activations
  * @param recompute true if a layer keeps its input alone for the backward pass
  * @param memoryBytes usable memory of a GPU
  */
@@ -24,8 +26,20 @@ record Job(
     int microBatch,
     DataType type,
     boolean sequenceParallel,
+    boolean dispatchFp8,
     boolean recompute,
     double memoryBytes) {
+
+  /** Elements of fp8 that share a scale. */
+  private static final int FP8_BLOCK = 128;
+
+  /** Bytes of a token on its way to an expert. */
+  long dispatchBytes() {
+    long hidden = model.hidden();
+    return dispatchFp8
+        ? hidden + (hidden + FP8_BLOCK - 1) / FP8_BLOCK * DataType.FLOAT32.bytes()
+        : hidden * type.bytes();
+  }
 
   /** Bytes of Adam's state for a parameter: two moments, and a float32 copy of shorter weights. */
   int optimizerBytes() {

@@ -10,6 +10,9 @@ import picocli.CommandLine.Spec;
 final class ModelOptions {
   private static final int VOCABULARY = 50257;
   private static final int SEQUENCE = 2048;
+  private static final String HEADS = "all heads have the same width";
+  private static final int PER_TOKEN = 2;
+  private static final int MOST_EXPERTS = 1 << 16;
   private static final int MOST_LAYERS = 10_000;
   private static final int MOST_WIDTH = 1 << 20;
   private static final int MOST_TOKENS = 1 << 24;
@@ -22,8 +25,8 @@ final class ModelOptions {
       paramLabel = "NAME",
       description =
           "A known model: gpt2-xl, gpt-7b, gpt-13b, gpt-175b, llama-2-7b, llama-2-70b, llama-3-8b,"
-              + " llama-3-70b, llama-3.1-405b or mistral-7b. The options below change its"
-              + " dimensions.")
+              + " llama-3-70b, llama-3.1-405b or mistral-7b; with experts: mixtral-8x7b,"
+              + " mixtral-8x22b, dbrx or olmoe-1b-7b. The options below change its dimensions.")
   private String name;
 
   @Option(names = "--layers", paramLabel = "N", description = "Layers.")
@@ -53,6 +56,30 @@ final class ModelOptions {
       paramLabel = "BOOLEAN",
       description = "true for a feed-forward network of three matrices (SwiGLU).")
   private Boolean gated;
+
+  @Option(
+      names = "--experts",
+      paramLabel = "N",
+      description = "Experts of a layer (mixture of experts); default: 0, one network for all.")
+  private Integer experts;
+
+  @Option(
+      names = "--experts-per-token",
+      paramLabel = "N",
+      description = "Experts that compute each token; default: 2.")
+  private Integer expertsPerToken;
+
+  @Option(
+      names = "--expert-ffn",
+      paramLabel = "N",
+      description = "Width of an expert; default: --ffn.")
+  private Integer expertFfn;
+
+  @Option(
+      names = "--expert-every",
+      paramLabel = "N",
+      description = "Each N-th layer has experts, the others one network; default: 1, all layers.")
+  private Integer expertEvery;
 
   @Option(names = "--vocabulary", paramLabel = "N", description = "Tokens; default: 50257.")
   private Integer vocabulary;
@@ -94,9 +121,32 @@ final class ModelOptions {
             gated != null ? gated : known.map(ModelShape::gated).orElse(false),
             or(vocabulary, known.map(ModelShape::vocabulary).orElse(VOCABULARY)),
             or(sequence, known.map(ModelShape::sequence).orElse(SEQUENCE)),
-            known.map(ModelShape::tied).orElse(false));
+            known.map(ModelShape::tied).orElse(false),
+            experts(known.map(ModelShape::experts).orElse(Experts.NONE), keepsWidth, inner));
     check(shape);
     return shape;
+  }
+
+  private Experts experts(Experts known, boolean keepsWidth, int inner) {
+    int number = or(experts, known.number());
+    if (number == 0) {
+      requireAbsent("--experts-per-token", expertsPerToken);
+      requireAbsent("--expert-ffn", expertFfn);
+      requireAbsent("--expert-every", expertEvery);
+      return Experts.NONE;
+    }
+    boolean keepsExpert = known.number() > 0 && keepsWidth && ffn == null;
+    return new Experts(
+        number,
+        or(expertsPerToken, known.number() > 0 ? known.perToken() : PER_TOKEN),
+        or(expertFfn, keepsExpert ? known.width() : inner),
+        or(expertEvery, known.every()));
+  }
+
+  private void requireAbsent(String option, Integer given) {
+    if (given != null) {
+      throw bad(option + " is given for a model without experts: pass --experts too");
+    }
   }
 
   private ModelShape known() {
@@ -117,8 +167,16 @@ final class ModelOptions {
     range("--ffn", shape.ffn(), 8 * MOST_WIDTH);
     range("--vocabulary", shape.vocabulary(), MOST_TOKENS);
     range("--sequence", shape.sequence(), MOST_TOKENS);
-    divides("--heads", shape.heads(), "--hidden", shape.hidden());
-    divides("--kv-heads", shape.kvHeads(), "--heads", shape.heads());
+    divides("--heads", shape.heads(), "--hidden", shape.hidden(), HEADS);
+    divides("--kv-heads", shape.kvHeads(), "--heads", shape.heads(), HEADS);
+    Experts of = shape.experts();
+    if (!of.equals(Experts.NONE)) {
+      range("--experts", of.number(), MOST_EXPERTS);
+      range("--experts-per-token", of.perToken(), of.number());
+      range("--expert-ffn", of.width(), 8 * MOST_WIDTH);
+      range("--expert-every", of.every(), shape.layers());
+      divides("--expert-every", of.every(), "--layers", shape.layers(), "the last layer has them");
+    }
   }
 
   private void range(String option, int value, int most) {
@@ -127,11 +185,9 @@ final class ModelOptions {
     }
   }
 
-  private void divides(String option, int value, String whole, int of) {
+  private void divides(String option, int value, String whole, int of, String because) {
     if (of % value != 0) {
-      throw bad(
-          "%s %d does not divide %s %d: all heads have the same width"
-              .formatted(option, value, whole, of));
+      throw bad("%s %d does not divide %s %d: %s".formatted(option, value, whole, of, because));
     }
   }
 

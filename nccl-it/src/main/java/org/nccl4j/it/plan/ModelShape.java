@@ -11,11 +11,12 @@ import java.util.Optional;
  * @param hidden width of the residual stream
  * @param heads query heads, which share the hidden width
  * @param kvHeads heads of keys and values
- * @param ffn width between the matrices of the feed-forward network
- * @param gated true for three matrices in the feed-forward network (SwiGLU), false for two
+ * @param ffn width between the matrices of the feed-forward network of a layer without experts
+ * @param gated true for three matrices in each feed-forward network (SwiGLU), false for two
  * @param vocabulary tokens
  * @param sequence tokens of a training sequence
  * @param tied true if the output matrix is the embedding
+ * @param experts of the layers that have them
  */
 record ModelShape(
     String name,
@@ -27,7 +28,8 @@ record ModelShape(
     boolean gated,
     int vocabulary,
     int sequence,
-    boolean tied) {
+    boolean tied,
+    Experts experts) {
 
   /** Shapes as their authors published them. */
   static final List<ModelShape> KNOWN =
@@ -41,7 +43,37 @@ record ModelShape(
           new ModelShape("llama-3-8b", 32, 4096, 32, 8, 14336, true, 128256, 8192, false),
           new ModelShape("llama-3-70b", 80, 8192, 64, 8, 28672, true, 128256, 8192, false),
           new ModelShape("llama-3.1-405b", 126, 16384, 128, 8, 53248, true, 128256, 8192, false),
-          new ModelShape("mistral-7b", 32, 4096, 32, 8, 14336, true, 32000, 8192, false));
+          new ModelShape("mistral-7b", 32, 4096, 32, 8, 14336, true, 32000, 8192, false),
+          new ModelShape("mixtral-8x7b", 32, 4096, 32, 8, 14336, true, 32000, 32768, false)
+              .with(new Experts(8, 2, 14336, 1)),
+          new ModelShape("mixtral-8x22b", 56, 6144, 48, 8, 16384, true, 32000, 65536, false)
+              .with(new Experts(8, 2, 16384, 1)),
+          new ModelShape("dbrx", 40, 6144, 48, 8, 10752, true, 100352, 32768, false)
+              .with(new Experts(16, 4, 10752, 1)),
+          new ModelShape("olmoe-1b-7b", 16, 2048, 16, 16, 1024, true, 50304, 4096, false)
+              .with(new Experts(64, 8, 1024, 1)));
+
+  /** A shape without experts. */
+  ModelShape(
+      String name,
+      int layers,
+      int hidden,
+      int heads,
+      int kvHeads,
+      int ffn,
+      boolean gated,
+      int vocabulary,
+      int sequence,
+      boolean tied) {
+    this(
+        name, layers, hidden, heads, kvHeads, ffn, gated, vocabulary, sequence, tied, Experts.NONE);
+  }
+
+  /** The same shape with experts. */
+  ModelShape with(Experts others) {
+    return new ModelShape(
+        name, layers, hidden, heads, kvHeads, ffn, gated, vocabulary, sequence, tied, others);
+  }
 
   /** The known shape of this name; empty if there is none. */
   static Optional<ModelShape> named(String name) {
@@ -58,10 +90,37 @@ record ModelShape(
     return (long) hidden / heads * kvHeads;
   }
 
-  /** Parameters of a layer: the matrices and two norms; no biases. */
+  /** True if there are layers with experts. */
+  boolean hasExperts() {
+    return experts.number() > 0;
+  }
+
+  /** Layers with experts among some that follow each other. */
+  int expertLayers(int of) {
+    return hasExperts() ? of / experts.every() : 0;
+  }
+
+  /** Parameters of a layer without experts: the matrices and two norms; no biases. */
   long layerParameters() {
-    long attention = 2L * hidden * hidden + 2 * hidden * keyWidth();
-    return attention + (gated ? 3L : 2L) * hidden * ffn + 2L * hidden;
+    return attentionParameters() + matrices() * hidden * ffn;
+  }
+
+  /** Parameters of a layer with experts that all tokens use: attention, norms and the router. */
+  long routedParameters() {
+    return attentionParameters() + (long) hidden * experts.number();
+  }
+
+  /** Parameters of an expert. */
+  long expertParameters() {
+    return matrices() * hidden * experts.width();
+  }
+
+  private long attentionParameters() {
+    return 2L * hidden * hidden + 2 * hidden * keyWidth() + 2L * hidden;
+  }
+
+  private long matrices() {
+    return gated ? 3 : 2;
   }
 
   /** Parameters of the embedding; the output matrix has as many. */
@@ -71,6 +130,19 @@ record ModelShape(
 
   /** All parameters. */
   long parameters() {
-    return layers * layerParameters() + (tied ? 1 : 2) * embeddingParameters() + hidden;
+    return parameters(experts.number());
+  }
+
+  /** Parameters that a token uses: all but those of the experts that are not its own. */
+  long activeParameters() {
+    return parameters(experts.perToken());
+  }
+
+  private long parameters(int expertsOfLayer) {
+    int routed = expertLayers(layers);
+    return (layers - routed) * layerParameters()
+        + routed * (routedParameters() + expertsOfLayer * expertParameters())
+        + (tied ? 1 : 2) * embeddingParameters()
+        + hidden;
   }
 }

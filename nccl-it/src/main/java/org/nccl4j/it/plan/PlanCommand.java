@@ -29,7 +29,7 @@ import picocli.CommandLine.Spec;
     name = "plan",
     description = {
       "Estimates the communication of a transformer's training step for each layout of data,"
-          + " tensor, context and pipeline parallelism, the least time first.",
+          + " tensor, context, expert and pipeline parallelism, the least time first.",
       "Times come from the topology's search and cost model.",
       "docs/guides/plan.md has the formulas, the assumptions and the model's error."
     },
@@ -120,6 +120,21 @@ public final class PlanCommand implements Callable<Integer> {
   private int context;
 
   @Option(
+      names = "--expert",
+      paramLabel = "N",
+      description =
+          "Most data-parallel ranks that divide the experts of a layer (expert parallelism);"
+              + " default: as many as there are experts.")
+  private Integer expert;
+
+  @Option(
+      names = "--dispatch-fp8",
+      description =
+          "Tokens and gradients go to the experts as fp8 with a float32 scale for each 128"
+              + " elements; what comes back keeps --dtype.")
+  private boolean dispatchFp8;
+
+  @Option(
       names = "--sequence-parallel",
       description =
           "Tensor-parallel ranks divide activations by tokens between the matrices (sequence"
@@ -174,14 +189,16 @@ public final class PlanCommand implements Callable<Integer> {
     check(details >= 0, "--details %d must be 0 or more".formatted(details));
     check(memory == null || memory > 0 && memory <= 1e6, "--memory must be above 0, in GiB");
     ModelShape shape = model.shape();
+    checkExperts(shape);
     try {
       XmlElement system = TopologyXml.readSystem(machine);
       ClusterOptions options =
           new ClusterOptions(Settings.ofProcess(set).topology(), PeerStatus.ALLOWED, false);
       GroupCosts costs = new GroupCosts(system, options);
       Job job = job(shape, costs);
-      Plan plan =
-          Plan.of(job, Layout.of(job, shardings.stream().distinct().toList(), context), costs);
+      Layout.Most most =
+          new Layout.Most(context, expert != null ? expert : shape.experts().number());
+      Plan plan = Plan.of(job, Layout.of(job, shardings.stream().distinct().toList(), most), costs);
       if (plan.estimates().isEmpty() && !json) {
         return nothing(plan, err);
       }
@@ -193,6 +210,16 @@ public final class PlanCommand implements Callable<Integer> {
     }
     err.flush();
     return 1;
+  }
+
+  private void checkExperts(ModelShape shape) {
+    if (expert != null) {
+      range("--expert", expert, MOST_GPUS);
+    }
+    check(
+        shape.hasExperts() || expert == null && !dispatchFp8,
+        "%s has no experts for %s: name a model with experts, or pass --experts"
+            .formatted(shape.name(), expert != null ? "--expert" : "--dispatch-fp8"));
   }
 
   private static Stream<DataType> trained() {
@@ -228,6 +255,7 @@ public final class PlanCommand implements Callable<Integer> {
         microBatch,
         type(),
         sequenceParallel,
+        dispatchFp8,
         recompute,
         USABLE * gib * GIB);
   }

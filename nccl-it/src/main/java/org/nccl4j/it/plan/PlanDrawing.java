@@ -8,6 +8,10 @@ import org.nccl4j.it.plan.Traffic.Axis;
 /** Draws a plan as SVG: a bar for each layout, with a part for each axis. */
 final class PlanDrawing {
   private static final int LABEL = 330;
+
+  /** Where the label has a degree more. */
+  private static final int LABEL_WITH_EXPERTS = 400;
+
   private static final int BAR = 560;
   private static final int FIGURE = 110;
   private static final int ROW = 24;
@@ -18,8 +22,15 @@ final class PlanDrawing {
           + " fill=\"#222222\">%s</text>%n";
 
   private final StringBuilder svg = new StringBuilder();
+  private final ModelShape model;
+  private final List<Axis> axes;
+  private final int label;
 
-  private PlanDrawing() {}
+  private PlanDrawing(ModelShape model) {
+    this.model = model;
+    this.axes = Axis.of(model);
+    this.label = model.hasExperts() ? LABEL_WITH_EXPERTS : LABEL;
+  }
 
   /**
    * The picture.
@@ -28,11 +39,12 @@ final class PlanDrawing {
    * @param rows most layouts
    */
   static String of(Plan plan, String machine, int rows) {
-    return new PlanDrawing().draw(plan, machine, plan.estimates().stream().limit(rows).toList());
+    return new PlanDrawing(plan.job().model())
+        .draw(plan, machine, plan.estimates().stream().limit(rows).toList());
   }
 
   private String draw(Plan plan, String machine, List<Estimate> shown) {
-    int width = LABEL + BAR + FIGURE;
+    int width = label + BAR + FIGURE;
     int height = TOP + ROW * Math.max(1, shown.size()) + 16;
     String title =
         "%s on %d GPUs of %s: communication of a step"
@@ -43,8 +55,8 @@ final class PlanDrawing {
             + "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>%n",
         width, height, width, height, escape(title));
     add(TEXT, 16, 26, "start", 16, escape(title));
-    int x = LABEL;
-    for (Axis axis : Axis.values()) {
+    int x = label;
+    for (Axis axis : axes) {
       rectangle(x, 44, 14, axis);
       add(TEXT, x + 20, 56, "start", 12, axis.name());
       x += 110;
@@ -60,18 +72,9 @@ final class PlanDrawing {
   }
 
   private void bar(Estimate each, int y, double most) {
-    Layout layout = each.layout();
-    String name =
-        "tensor %d, context %d, data %d, pipeline %d, %s"
-            .formatted(
-                layout.tensor(),
-                layout.context(),
-                layout.data(),
-                layout.pipeline(),
-                layout.sharding());
-    add(TEXT, LABEL - 10, y + 13, "end", 12, name);
-    double begin = LABEL;
-    for (Axis axis : Axis.values()) {
+    add(TEXT, label - 10, y + 13, "end", 12, each.layout().describe(model));
+    double begin = label;
+    for (Axis axis : axes) {
       double length = most == 0 ? 0 : BAR * each.milliseconds(axis) / most;
       if (length > 0) {
         rectangle(begin, y, length, axis);

@@ -20,6 +20,9 @@ final class PlanJson {
       json.writeStartObject();
       json.writeStringField("model", plan.job().model().name());
       json.writeNumberField("parameters", plan.job().model().parameters());
+      if (plan.job().model().hasExperts()) {
+        json.writeNumberField("activeParameters", plan.job().model().activeParameters());
+      }
       json.writeNumberField("gpus", plan.job().gpus());
       json.writeNumberField("gpusPerMachine", plan.job().gpusPerMachine());
       json.writeNumberField("batch", plan.job().batch());
@@ -28,7 +31,7 @@ final class PlanJson {
       json.writeNumberField("undivided", plan.undivided());
       json.writeArrayFieldStart("layouts");
       for (Estimate each : plan.estimates()) {
-        write(json, each);
+        write(json, plan.job().model(), each);
       }
       json.writeEndArray();
       json.writeEndObject();
@@ -38,11 +41,15 @@ final class PlanJson {
     return text.toString();
   }
 
-  private static void write(JsonGenerator json, Estimate each) throws IOException {
+  private static void write(JsonGenerator json, ModelShape model, Estimate each)
+      throws IOException {
     Layout layout = each.layout();
     json.writeStartObject();
     json.writeNumberField("tensor", layout.tensor());
     json.writeNumberField("context", layout.context());
+    if (model.hasExperts()) {
+      json.writeNumberField("expert", layout.expert());
+    }
     json.writeNumberField("data", layout.data());
     json.writeNumberField("pipeline", layout.pipeline());
     json.writeStringField("sharding", layout.sharding().name());
@@ -52,7 +59,7 @@ final class PlanJson {
     json.writeNumberField("exposedMs", each.exposed());
     json.writeNumberField("bubble", each.bubble());
     json.writeObjectFieldStart("ms");
-    for (Axis axis : Axis.values()) {
+    for (Axis axis : Axis.of(model)) {
       json.writeNumberField(axis.name(), each.milliseconds(axis));
     }
     json.writeEndObject();

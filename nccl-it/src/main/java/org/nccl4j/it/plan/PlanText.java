@@ -55,8 +55,9 @@ final class PlanText {
    * @param details layouts whose calls are printed too
    */
   void print(Plan plan, String machine, int rows, int details) {
+    ModelShape model = plan.job().model();
     heading(plan.job(), machine);
-    List<Column> columns = columns();
+    List<Column> columns = columns(model);
     row(columns, Column::name);
     row(columns, Column::unit);
     List<Estimate> shown = plan.estimates().stream().limit(rows).toList();
@@ -65,14 +66,19 @@ final class PlanText {
       line("%d more fit; --rows shows them%n", plan.estimates().size() - shown.size());
     }
     leftOut(plan);
-    plan.estimates().stream().limit(details).forEach(this::calls);
+    plan.estimates().stream().limit(details).forEach(each -> calls(model, each));
   }
 
   private void heading(Job job, String machine) {
     ModelShape model = job.model();
     line(
-        "%s: %.2f billion parameters, %d layers of %d, sequences of %d tokens%n",
-        model.name(), model.parameters() / 1e9, model.layers(), model.hidden(), model.sequence());
+        "%s: %.2f billion parameters%s, %d layers of %d, sequences of %d tokens%n",
+        model.name(),
+        model.parameters() / 1e9,
+        active(model),
+        model.layers(),
+        model.hidden(),
+        model.sequence());
     line(
         "%d GPUs, %d a machine (%s), %.1f GiB usable each; batch %d in micro-batches of %d, %s%n%n",
         job.gpus(),
@@ -84,16 +90,30 @@ final class PlanText {
         job.type().label());
   }
 
-  private static List<Column> columns() {
+  private static String active(ModelShape model) {
+    return model.hasExperts()
+        ? String.format(
+            Locale.ROOT,
+            " (%.2f of a token, with %d of %d experts)",
+            model.activeParameters() / 1e9,
+            model.experts().perToken(),
+            model.experts().number())
+        : "";
+  }
+
+  private static List<Column> columns(ModelShape model) {
     List<Column> columns = new ArrayList<>();
     columns.add(Column.number("tensor", 6, each -> each.layout().tensor()));
     columns.add(Column.number("context", 7, each -> each.layout().context()));
+    if (model.hasExperts()) {
+      columns.add(Column.number("expert", 6, each -> each.layout().expert()));
+    }
     columns.add(Column.number("data", 6, each -> each.layout().data()));
     columns.add(Column.number("pipeline", 8, each -> each.layout().pipeline()));
     columns.add(new Column("sharding", "", -8, each -> each.layout().sharding().name()));
     columns.add(Column.figure("memory", "(GiB)", 9, "%.1f", each -> each.memory().bytes() / GIB));
     columns.add(new Column("micro", "batch", 6, each -> Integer.toString(each.microBatches())));
-    for (Axis axis : Axis.values()) {
+    for (Axis axis : Axis.of(model)) {
       columns.add(Column.time(axis.name(), each -> each.milliseconds(axis)));
     }
     columns.add(Column.time("total", Estimate::milliseconds));
@@ -123,11 +143,8 @@ final class PlanText {
     }
   }
 
-  private void calls(Estimate each) {
-    Layout layout = each.layout();
-    line(
-        "%ncalls of one GPU in a step: tensor %d, context %d, data %d, pipeline %d, %s%n",
-        layout.tensor(), layout.context(), layout.data(), layout.pipeline(), layout.sharding());
+  private void calls(ModelShape model, Estimate each) {
+    line("%ncalls of one GPU in a step: %s%n", each.layout().describe(model));
     line(
         "%-9s %-14s %6s %7s %12s %8s %11s %9s  %s%n",
         "for", "call", "ranks", "stride", "bytes", "calls", "us each", "ms", "way");

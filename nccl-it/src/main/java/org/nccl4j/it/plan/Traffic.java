@@ -2,13 +2,15 @@ package org.nccl4j.it.plan;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.nccl4j.operation.Operation;
 
 /**
  * The calls of one kind that the busiest GPU makes in a step.
  *
  * @param axis the degree of parallelism that needs them
- * @param operation the collective; SEND between neighbouring stages
+ * @param operation the collective; SEND between neighbouring stages; DISPATCH and COMBINE are
+ *     all-to-alls
  * @param ranks of each group
  * @param first rank of a group, the slowest one
  * @param stride between the ranks of a group
@@ -22,6 +24,7 @@ record Traffic(
   enum Axis {
     tensor("#4878a8"),
     context("#8a6bb1"),
+    expert("#b8596b"),
     pipeline("#d08a2e"),
     data("#5a9a5a");
 
@@ -29,6 +32,11 @@ record Traffic(
 
     Axis(String colour) {
       this.colour = colour;
+    }
+
+    /** The degrees that a model has: experts are divided only where there are some. */
+    static List<Axis> of(ModelShape model) {
+      return Stream.of(values()).filter(axis -> axis != expert || model.hasExperts()).toList();
     }
 
     /** In the picture. */
@@ -55,18 +63,23 @@ record Traffic(
     private final long micro;
     private final long layers;
 
+    /** Layers of a stage with experts. */
+    private final long routed;
+
     /** Bytes of the residual stream of a micro-batch's tokens on a GPU. */
     private final long stream;
 
     private final List<Traffic> all = new ArrayList<>();
 
     Calls(Job job, Layout layout) {
+      ModelShape model = job.model();
       this.job = job;
       this.layout = layout;
       this.size = job.type().bytes();
       this.micro = job.microBatches(layout);
-      this.layers = job.model().layers() / layout.pipeline();
-      this.stream = tokens() / layout.context() * job.model().hidden() * size;
+      this.layers = model.layers() / layout.pipeline();
+      this.routed = model.expertLayers(model.layers() / layout.pipeline());
+      this.stream = tokens() / layout.context() * model.hidden() * size;
     }
 
     /** Tokens of a micro-batch. */
@@ -81,6 +94,9 @@ record Traffic(
       if (layout.context() > 1) {
         context();
       }
+      if (layout.expert() > 1) {
+        expert();
+      }
       if (layout.pipeline() > 1) {
         pipeline();
       }
@@ -92,16 +108,21 @@ record Traffic(
 
     /** Each layer has two blocks, whose sums are needed once forward and once backward. */
     private void tensor() {
-      long passes = micro * layers;
       int ranks = layout.tensor();
       // The embedding's sum is in the first stage, the output matrix's in the last.
       long ends = layout.pipeline() == 1 ? 2 * micro : micro;
       if (job.sequenceParallel()) {
         // Backward gathers each block's input once more, since a rank keeps its own tokens alone.
-        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, stream, 6 * passes + ends);
-        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, stream, 4 * passes + ends);
+        long dispatched = layout.expert() > 1 ? routed : 0;
+        long blocks = micro * (2 * layers - dispatched);
+        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, stream, 3 * blocks + ends);
+        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, stream, 2 * blocks + ends);
+        // After a dispatch, a block has each token as often as the token has experts.
+        long bytes = stream * job.model().experts().perToken();
+        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, bytes, 3 * micro * dispatched);
+        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, bytes, 2 * micro * dispatched);
       } else {
-        add(Axis.tensor, Operation.ALL_REDUCE, ranks, 1, stream, 4 * passes + ends);
+        add(Axis.tensor, Operation.ALL_REDUCE, ranks, 1, stream, 4 * micro * layers + ends);
       }
     }
 
@@ -115,6 +136,22 @@ record Traffic(
       add(Axis.context, Operation.REDUCE_SCATTER, ranks, stride, bytes, passes);
     }
 
+    /**
+     * Tokens go to the ranks of their experts and come back, and the gradients likewise. Ranks of a
+     * tensor-parallel group each send all their group's tokens, or their own alone if they divide
+     * tokens.
+     */
+    private void expert() {
+      long senders = job.sequenceParallel() ? layout.tensor() : 1;
+      long copies = tokens() * job.model().experts().perToken() / (layout.context() * senders);
+      int ranks = layout.expert();
+      int stride = layout.tensor();
+      long calls = 2 * micro * routed;
+      long back = copies * job.model().hidden() * size;
+      add(Axis.expert, Operation.DISPATCH, ranks, stride, copies * job.dispatchBytes(), calls);
+      add(Axis.expert, Operation.COMBINE, ranks, stride, back, calls);
+    }
+
     /** A stage passes each micro-batch on, and its gradient back, at the slowest of its borders. */
     private void pipeline() {
       int stride = layout.tensor() * layout.replicas();
@@ -125,17 +162,28 @@ record Traffic(
       all.add(new Traffic(Axis.pipeline, Operation.SEND, 2, first, stride, bytes, 2 * micro));
     }
 
-    /** One call for each layer, and one for an embedding of the stage. */
+    /**
+     * One call for each layer, one for its experts on the ranks that have the same ones, and one
+     * for an embedding of the stage.
+     */
     private void data() {
       ModelShape model = job.model();
-      data(model.layerParameters(), layers);
+      data(1, model.layerParameters(), layers - routed);
+      data(1, model.routedParameters(), routed);
+      long experts = model.experts().number() / layout.expert();
+      data(layout.expert(), experts * model.expertParameters(), routed);
       boolean both = layout.pipeline() == 1 && !model.tied();
-      data(model.embeddingParameters(), both ? 2 : 1);
+      data(1, model.embeddingParameters(), both ? 2 : 1);
     }
 
-    private void data(long parameters, long number) {
-      int ranks = layout.replicas();
-      int stride = layout.tensor();
+    /**
+     * Adds calls for parameters.
+     *
+     * @param apart neighbouring replicas of which each has others
+     */
+    private void data(int apart, long parameters, long number) {
+      int ranks = layout.replicas() / apart;
+      int stride = layout.tensor() * apart;
       long bytes = parameters / layout.tensor() * size;
       switch (layout.sharding()) {
         case ddp -> add(Axis.data, Operation.ALL_REDUCE, ranks, stride, bytes, number);
@@ -153,6 +201,9 @@ record Traffic(
     /** Calls of the first group, or of the first one that leaves its machine if others do not. */
     private void add(
         Axis axis, Operation operation, int ranks, int stride, long bytes, long calls) {
+      if (ranks == 1 || calls == 0) {
+        return;
+      }
       int machine = job.gpusPerMachine();
       long span = (long) ranks * stride;
       boolean leaves = span < machine && machine % span != 0 && job.gpus() > machine;

@@ -1,6 +1,7 @@
 package org.nccl4j.it.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.core.JsonFactory;
@@ -19,6 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.plan.Traffic.Axis;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.xml.TopologyXml;
@@ -82,6 +84,30 @@ class PlanTest {
     assertEquals(6, text.split("class=\"pipeline\"", -1).length - 1, text);
   }
 
+  /** A mixture of experts has a column and a colour more, which others do not have. */
+  @Test
+  void aModelWithExpertsHasAColumnForThem() throws IOException {
+    Path svg = directory.resolve("plan.svg");
+    String line = "--model mixtral-8x7b --gpus 32 --batch 64 --recompute --sequence 4096";
+    assertEquals(0, run(words(line + " --rows 4 --details 3 --svg " + svg)), err.toString());
+    try (InputStream in = PlanTest.class.getResourceAsStream("mixtral-8x7b-32.txt")) {
+      String golden = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+      assertEquals(golden, out.toString().replace(System.lineSeparator(), "\n"));
+    }
+    String picture = Files.readString(svg);
+    assertTrue(picture.contains("class=\"expert\""), picture);
+    assertTrue(picture.contains(", expert 8, data "), picture);
+    String small = " --json --gpus 2 --batch 2 --memory 1000 --sharding ddp --svg " + svg;
+    out.getBuffer().setLength(0);
+    assertEquals(0, run(words("--model mixtral-8x7b" + small)), err.toString());
+    assertTrue(out.toString().contains("\"expert\":2,"), out.toString());
+    assertTrue(out.toString().contains("\"operation\":\"Dispatch\""), out.toString());
+    out.getBuffer().setLength(0);
+    assertEquals(0, run(words("--model gpt-7b" + small)), err.toString());
+    assertFalse(out.toString().contains("expert"), out.toString());
+    assertFalse(Files.readString(svg).contains("expert"));
+  }
+
   @Test
   void layoutsThatDoNotFitAreCounted() {
     String line = "--model llama-3-70b --gpus 32 --batch 64 --recompute --rows 1 --details 0";
@@ -136,12 +162,37 @@ class PlanTest {
     assertEquals(within, slow.cost(data(8, 1, bytes)).micros(), "cards are not used within");
   }
 
+  /** A machine of 8 of 16 GPUs sends half of their data to the other, over 8 cards of 50 GB/s. */
+  @Test
+  void anExchangeSendsMoreOutOfAMachineThanARing() throws IOException {
+    GroupCosts costs = costs(Files.readString(MACHINE));
+    long bytes = 1L << 30;
+    double least = 8 * bytes / 2.0 / 400e3;
+    float across = costs.cost(exchange(16, 1, bytes)).micros();
+    assertTrue(across > 0.9 * least && across < 2 * least, across + " us, at least " + least);
+    // Eight groups of one GPU a machine share the cards: each has the 50 GB/s of one.
+    double ofOne = bytes * 7.0 / 8 / 50e3;
+    float apart = costs.cost(exchange(8, 8, bytes)).micros();
+    assertTrue(apart > 0.9 * ofOne && apart < 2 * ofOne, apart + " us, at least " + ofOne);
+    float within = costs.cost(exchange(8, 1, bytes)).micros();
+    assertTrue(within < across / 3, within + " us within a machine, " + across + " across");
+    assertEquals(Algorithm.PAIRWISE, costs.cost(exchange(8, 1, bytes)).algorithm());
+  }
+
+  private static Traffic exchange(int ranks, int stride, long bytes) {
+    return new Traffic(Axis.expert, Operation.DISPATCH, ranks, 0, stride, bytes, 1);
+  }
+
   @Test
   void timesGrowWithBytes() throws IOException {
     GroupCosts costs = costs(Files.readString(MACHINE));
     for (Operation operation :
         new Operation[] {
-          Operation.SEND, Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER
+          Operation.SEND,
+          Operation.ALL_REDUCE,
+          Operation.ALL_GATHER,
+          Operation.REDUCE_SCATTER,
+          Operation.COMBINE
         }) {
       for (int[] group : new int[][] {{2, 1}, {2, 8}, {16, 1}, {4, 4}}) {
         float last = 0;
@@ -170,7 +221,14 @@ class PlanTest {
         "--gpus 8 --model gpt-7b --memory -2 | --memory must be above 0, in GiB",
         "--gpus 8 --model gpt-7b --heads 33 | --heads 33 does not divide --hidden 4096",
         "--gpus 8 --model gpt-7b --kv-heads 5 | --kv-heads 5 does not divide --heads 32",
-        "--gpus 8 --layers 2 --hidden 64 | no model is given"
+        "--gpus 8 --layers 2 --hidden 64 | no model is given",
+        "--gpus 8 --model gpt-7b --expert 2 | gpt-7b has no experts for --expert: name a model",
+        "--gpus 8 --model gpt-7b --dispatch-fp8 | gpt-7b has no experts for --dispatch-fp8",
+        "--gpus 8 --model gpt-7b --expert-ffn 8 | --expert-ffn is given for a model without experts",
+        "--gpus 8 --model mixtral-8x7b --experts -1 | --experts -1 must be 1 to 65536",
+        "--gpus 8 --model mixtral-8x7b --expert 0 | --expert 0 must be 1 to",
+        "--gpus 8 --model dbrx --experts-per-token 17 | --experts-per-token 17 must be 1 to 16",
+        "--gpus 8 --model gpt-7b --experts 8 --expert-every 5 | --expert-every 5 does not divide"
       })
   void badOptionsAreRefused(String line, String message) {
     assertEquals(2, run(words(line)), out.toString());

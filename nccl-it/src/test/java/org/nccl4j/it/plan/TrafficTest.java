@@ -21,7 +21,8 @@ class TrafficTest {
   private static final long LAYER = 12L * 1024 * 1024 + 2 * 1024;
 
   private static Job job(ModelShape model, int gpus, int batch, boolean sequenceParallel) {
-    return new Job(model, gpus, 8, batch, 2, DataType.FLOAT16, sequenceParallel, false, 1e15);
+    return new Job(
+        model, gpus, 8, batch, 2, DataType.FLOAT16, sequenceParallel, false, false, 1e15);
   }
 
   private static long bytes(List<Traffic> traffic, Axis axis, Operation operation) {
@@ -56,23 +57,41 @@ class TrafficTest {
     "llama-3-8b, 8.03, 0.01",
     "llama-3-70b, 70.55, 0.05",
     "llama-3.1-405b, 405.9, 0.1",
-    "mistral-7b, 7.24, 0.01"
+    "mistral-7b, 7.24, 0.01",
+    "mixtral-8x7b, 46.7, 0.05",
+    "mixtral-8x22b, 140.6, 0.1",
+    "dbrx, 132, 0.5",
+    "olmoe-1b-7b, 6.92, 0.01"
   })
   void modelsHaveTheirPublishedSize(String name, double billions, double tolerance) {
     assertEquals(billions, ModelShape.named(name).orElseThrow().parameters() / 1e9, tolerance);
   }
 
   @ParameterizedTest
+  @CsvSource({
+    "mixtral-8x7b, 12.9, 0.05",
+    "mixtral-8x22b, 39.1, 0.1",
+    "dbrx, 36, 0.5",
+    "olmoe-1b-7b, 1.28, 0.01",
+    "llama-3-8b, 8.03, 0.01"
+  })
+  void tokensUseThePublishedPartOfAModel(String name, double billions, double tolerance) {
+    ModelShape model = ModelShape.named(name).orElseThrow();
+    assertEquals(billions, model.activeParameters() / 1e9, tolerance);
+  }
+
+  @ParameterizedTest
   @EnumSource(Sharding.class)
   void oneGpuSendsNothing(Sharding sharding) {
-    assertEquals(List.of(), Traffic.of(job(SMALL, 1, 8, false), new Layout(1, 1, 1, 1, sharding)));
+    assertEquals(
+        List.of(), Traffic.of(job(SMALL, 1, 8, false), new Layout(1, 1, 1, 1, 1, sharding)));
   }
 
   /** Four sums of a layer, and one at each end, of batch x sequence x hidden elements. */
   @Test
   void tensorParallelSumsFourTimesALayer() {
     Job job = job(SMALL, 8, 64, false);
-    List<Traffic> traffic = Traffic.of(job, new Layout(4, 1, 2, 1, Sharding.ddp));
+    List<Traffic> traffic = Traffic.of(job, new Layout(4, 1, 2, 1, 1, Sharding.ddp));
     long perReplica = 32L * 512 * 1024 * 2;
     assertEquals((4 * 12 + 2) * perReplica, bytes(traffic, Axis.tensor, Operation.ALL_REDUCE));
   }
@@ -80,7 +99,7 @@ class TrafficTest {
   /** Of each layer one all-gather more: the block's inputs, which a rank did not keep. */
   @Test
   void sequenceParallelGathersTheInputsOnceMore() {
-    Layout layout = new Layout(4, 1, 2, 1, Sharding.ddp);
+    Layout layout = new Layout(4, 1, 2, 1, 1, Sharding.ddp);
     double plain = sent(Traffic.of(job(SMALL, 8, 64, false), layout), Axis.tensor);
     double divided = sent(Traffic.of(job(SMALL, 8, 64, true), layout), Axis.tensor);
     double inputs = 2 * 12 * 0.75 * 32 * 512 * 1024 * 2;
@@ -94,20 +113,20 @@ class TrafficTest {
   void dataParallelSendsTheParameters() {
     Job job = job(SMALL, 8, 16, false);
     long parameters = 12 * LAYER + 32000L * 1024;
-    List<Traffic> ddp = Traffic.of(job, new Layout(1, 1, 8, 1, Sharding.ddp));
+    List<Traffic> ddp = Traffic.of(job, new Layout(1, 1, 8, 1, 1, Sharding.ddp));
     assertEquals(2 * parameters, bytes(ddp, Axis.data, Operation.ALL_REDUCE));
-    List<Traffic> zero = Traffic.of(job, new Layout(1, 1, 8, 1, Sharding.zero1));
+    List<Traffic> zero = Traffic.of(job, new Layout(1, 1, 8, 1, 1, Sharding.zero1));
     assertEquals(2 * parameters, bytes(zero, Axis.data, Operation.REDUCE_SCATTER));
     assertEquals(2 * parameters, bytes(zero, Axis.data, Operation.ALL_GATHER));
     assertEquals(sent(ddp, Axis.data), sent(zero, Axis.data), 1);
-    List<Traffic> fsdp = Traffic.of(job, new Layout(1, 1, 8, 1, Sharding.fsdp));
+    List<Traffic> fsdp = Traffic.of(job, new Layout(1, 1, 8, 1, 1, Sharding.fsdp));
     assertEquals(1.5 * sent(ddp, Axis.data), sent(fsdp, Axis.data), 1);
   }
 
   @Test
   void onlyFsdpPaysForEachMicroBatch() {
     for (Sharding sharding : Sharding.values()) {
-      Layout layout = new Layout(1, 1, 8, 1, sharding);
+      Layout layout = new Layout(1, 1, 8, 1, 1, sharding);
       double one = sent(Traffic.of(job(SMALL, 8, 16, false), layout), Axis.data);
       double four = sent(Traffic.of(job(SMALL, 8, 64, false), layout), Axis.data);
       assertEquals(sharding == Sharding.fsdp ? 4 * one : one, four, 1);
@@ -119,7 +138,7 @@ class TrafficTest {
   void contextParallelGathersKeysAndValues() {
     ModelShape grouped = new ModelShape("g", 12, 1024, 16, 4, 4096, false, 32000, 512, true);
     List<Traffic> traffic =
-        Traffic.of(job(grouped, 8, 16, false), new Layout(2, 4, 1, 1, Sharding.ddp));
+        Traffic.of(job(grouped, 8, 16, false), new Layout(2, 4, 1, 1, 1, Sharding.ddp));
     long keysAndValues = 2L * 16 * 512 * (1024 / 4) * 2 / 2;
     assertEquals(12 * 2 * keysAndValues, bytes(traffic, Axis.context, Operation.ALL_GATHER));
     assertEquals(12 * keysAndValues, bytes(traffic, Axis.context, Operation.REDUCE_SCATTER));
@@ -129,7 +148,7 @@ class TrafficTest {
   @Test
   void stagesPassTheStreamBothWays() {
     Job job = job(SMALL, 8, 16, false);
-    List<Traffic> traffic = Traffic.of(job, new Layout(1, 1, 2, 4, Sharding.ddp));
+    List<Traffic> traffic = Traffic.of(job, new Layout(1, 1, 2, 4, 1, Sharding.ddp));
     Traffic send = traffic.get(0);
     assertEquals(
         new Traffic(Axis.pipeline, Operation.SEND, 2, 0, 2, 2L * 512 * 1024 * 2, 2 * 4), send);
@@ -142,16 +161,16 @@ class TrafficTest {
   @Test
   void groupsThatLeaveAMachineCount() {
     Job job = job(SMALL, 48, 96, false);
-    Traffic stage = Traffic.of(job, new Layout(1, 1, 4, 12, Sharding.ddp)).get(0);
+    Traffic stage = Traffic.of(job, new Layout(1, 1, 4, 12, 1, Sharding.ddp)).get(0);
     assertEquals(4, stage.first(), "from GPU 4 of the first machine to GPU 0 of the next");
-    Traffic gradients = Traffic.of(job, new Layout(1, 1, 3, 4, Sharding.ddp)).get(1);
+    Traffic gradients = Traffic.of(job, new Layout(1, 1, 3, 4, 1, Sharding.ddp)).get(1);
     assertEquals(6, gradients.first(), "GPUs 6 and 7, and the next machine's GPU 0");
   }
 
   @Test
   void layoutsUseAllGpusAndDivideTheModel() {
     Job job = job(ModelShape.named("llama-3-8b").orElseThrow(), 64, 1024, false);
-    List<Layout> layouts = Layout.of(job, List.of(Sharding.values()), 4);
+    List<Layout> layouts = Layout.of(job, List.of(Sharding.values()), new Layout.Most(4, 8));
     assertTrue(layouts.size() > 50);
     assertEquals(layouts.size(), layouts.stream().distinct().count());
     for (Layout layout : layouts) {
@@ -166,13 +185,113 @@ class TrafficTest {
   void memoryFollowsTheFormulas() {
     Job job = job(SMALL, 8, 16, false);
     double parameters = 12.0 * LAYER + 32000 * 1024;
-    MemoryNeed whole = MemoryNeed.of(job, new Layout(1, 1, 8, 1, Sharding.ddp));
+    MemoryNeed whole = MemoryNeed.of(job, new Layout(1, 1, 8, 1, 1, Sharding.ddp));
     assertEquals(16 * parameters, whole.weights() + whole.optimizer(), 1);
     double logits = 8.0 * 2 * 512 * 32000;
     assertEquals(12 * 34.0 * 2 * 512 * 1024 + logits, whole.activations(), 1);
-    MemoryNeed zero = MemoryNeed.of(job, new Layout(1, 1, 8, 1, Sharding.zero1));
+    MemoryNeed zero = MemoryNeed.of(job, new Layout(1, 1, 8, 1, 1, Sharding.zero1));
     assertEquals(4 * parameters + 12 * parameters / 8, zero.weights() + zero.optimizer(), 1);
-    MemoryNeed fsdp = MemoryNeed.of(job, new Layout(1, 1, 8, 1, Sharding.fsdp));
+    MemoryNeed fsdp = MemoryNeed.of(job, new Layout(1, 1, 8, 1, 1, Sharding.fsdp));
     assertTrue(fsdp.bytes() < zero.bytes());
+  }
+
+  /** 64 GPUs: 2 divide matrices, 4 of 8 replicas the experts, 4 are stages of 8 layers. */
+  private static final Layout SHARED_EXPERTS = new Layout(2, 1, 8, 4, 4, Sharding.ddp);
+
+  /** Of one sequence of 32768 tokens at a time, 8 of a replica in a step. */
+  private static Job mixtral(boolean sequenceParallel, boolean fp8) {
+    ModelShape model = ModelShape.named("mixtral-8x7b").orElseThrow();
+    return new Job(model, 64, 8, 64, 1, DataType.FLOAT16, sequenceParallel, fp8, false, 1e15);
+  }
+
+  /** 32768 tokens, two experts each, 4096 elements of 2 bytes; 8 layers and 8 micro-batches. */
+  @Test
+  void tokensGoToTheirExpertsAndComeBack() {
+    List<Traffic> traffic = Traffic.of(mixtral(false, false), SHARED_EXPERTS);
+    assertEquals(
+        List.of(
+            new Traffic(Axis.tensor, Operation.ALL_REDUCE, 2, 0, 1, 268_435_456, 264),
+            new Traffic(Axis.expert, Operation.DISPATCH, 4, 0, 2, 536_870_912, 128),
+            new Traffic(Axis.expert, Operation.COMBINE, 4, 0, 2, 536_870_912, 128),
+            new Traffic(Axis.pipeline, Operation.SEND, 2, 0, 16, 268_435_456, 16),
+            // Attention, norms and the router of a layer, on 8 ranks; two experts, on 2.
+            new Traffic(Axis.data, Operation.ALL_REDUCE, 8, 0, 2, 41_984_000, 8),
+            new Traffic(Axis.data, Operation.ALL_REDUCE, 2, 0, 8, 352_321_536, 8),
+            new Traffic(Axis.data, Operation.ALL_REDUCE, 8, 0, 2, 131_072_000, 1)),
+        traffic);
+  }
+
+  /** A token's 4096 bytes of fp8 have 32 scales of 4 bytes; ranks that divide tokens send half. */
+  @Test
+  void tokensAreSmallerInFp8AndFewerWhereRanksDivideThem() {
+    List<Traffic> fp8 = Traffic.of(mixtral(false, true), SHARED_EXPERTS);
+    assertEquals(128L * 65_536 * 4224, bytes(fp8, Axis.expert, Operation.DISPATCH));
+    assertEquals(128L * 65_536 * 8192, bytes(fp8, Axis.expert, Operation.COMBINE));
+    List<Traffic> divided = Traffic.of(mixtral(true, false), SHARED_EXPERTS);
+    assertEquals(128L * 32_768 * 8192, bytes(divided, Axis.expert, Operation.DISPATCH));
+    // Three of attention's and, with two copies of each token, three of the experts'.
+    long stream = 268_435_456;
+    long gathered = 64 * (3 * stream + 3 * 2 * stream) + 8 * stream;
+    assertEquals(gathered, bytes(divided, Axis.tensor, Operation.ALL_GATHER));
+  }
+
+  @Test
+  void expertsOnEachReplicaAreNotSentTo() {
+    Layout whole = new Layout(2, 1, 8, 4, 1, Sharding.ddp);
+    List<Traffic> traffic = Traffic.of(mixtral(false, false), whole);
+    assertTrue(traffic.stream().noneMatch(each -> each.axis() == Axis.expert), traffic.toString());
+    long layer = 41_984_000 + 8L * 176_160_768;
+    // Gathered once for all experts, so as without experts.
+    List<Traffic> divided = Traffic.of(mixtral(true, false), whole);
+    long gathered = (64 * 6 + 8) * 268_435_456L;
+    assertEquals(gathered, bytes(divided, Axis.tensor, Operation.ALL_GATHER));
+    assertEquals(8 * layer + 131_072_000, bytes(traffic, Axis.data, Operation.ALL_REDUCE));
+  }
+
+  /** Without replicas of an expert, its gradients stay where they are. */
+  @Test
+  void eachExpertOnOneRankIsNotReduced() {
+    Layout each = new Layout(2, 1, 8, 4, 8, Sharding.fsdp);
+    List<Traffic> traffic = Traffic.of(mixtral(false, false), each);
+    long shared = 8 * (8 * 41_984_000L + 131_072_000);
+    assertEquals(shared, bytes(traffic, Axis.data, Operation.REDUCE_SCATTER));
+    assertEquals(2 * shared, bytes(traffic, Axis.data, Operation.ALL_GATHER));
+  }
+
+  /** Every third layer has 4 experts of 512: 2 are routed of a stage's 6 layers. */
+  @Test
+  void layersWithoutExpertsAreAsBefore() {
+    ModelShape model = SMALL.with(new Experts(4, 1, 512, 3));
+    long expert = 2L * 1024 * 512;
+    long routed = LAYER - 8L * 1024 * 1024 + 4 * 1024;
+    assertEquals(8 * LAYER + 4 * (routed + 4 * expert) + 32000L * 1024 + 1024, model.parameters());
+    List<Traffic> traffic =
+        Traffic.of(job(model, 8, 16, false), new Layout(1, 1, 4, 2, 2, Sharding.ddp));
+    long tokens = 2 * 512;
+    assertEquals(2 * 2 * 2 * tokens * 2048, bytes(traffic, Axis.expert, Operation.DISPATCH));
+    assertEquals(
+        2 * (4 * LAYER + 2 * (routed + 2 * expert) + 32000L * 1024),
+        bytes(traffic, Axis.data, Operation.ALL_REDUCE));
+    List<Layout> layouts =
+        Layout.of(job(model, 8, 16, false), List.of(Sharding.ddp), new Layout.Most(1, 2));
+    assertTrue(layouts.stream().allMatch(each -> 12 / each.pipeline() % 3 == 0));
+    assertTrue(layouts.stream().anyMatch(each -> each.expert() == 2));
+    assertTrue(
+        layouts.stream()
+            .allMatch(each -> each.expert() <= 2 && each.replicas() % each.expert() == 0));
+  }
+
+  /** Two of eight experts, whose optimizer's state two ranks divide, and eight that of the rest. */
+  @Test
+  void memoryHoldsTheExpertsOfARank() {
+    MemoryNeed ddp = MemoryNeed.of(mixtral(false, false), SHARED_EXPERTS);
+    assertEquals(6_571_032_576.0, ddp.weights(), 1);
+    assertEquals(19_713_097_728.0, ddp.optimizer(), 1);
+    // 10 + 4 x 2 whole, and 8 + 4 x 2 x 14336 / 4096 halved, in 8 layers of 4 micro-batches.
+    assertEquals(36.0 * 8 * 4 * 32_768 * 4096, ddp.activations(), 1);
+    Layout zero1 = new Layout(2, 1, 8, 4, 4, Sharding.zero1);
+    MemoryNeed zero = MemoryNeed.of(mixtral(false, false), zero1);
+    assertEquals(ddp.weights(), zero.weights(), 1);
+    assertEquals(8_805_924_864.0, zero.optimizer(), 1);
   }
 }
