@@ -1,5 +1,6 @@
 package org.nccl4j.api.group;
 
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -17,12 +18,16 @@ import org.nccl4j.device.PerThread;
 public final class GroupScope {
   private static final PerThread<GroupScope> MINE = new PerThread<>(GroupScope::new);
 
+  /** Stands for more than one thread. */
+  private static final WeakReference<Thread> SEVERAL = new WeakReference<>(null);
+
   /**
-   * True if any thread has begun a group: before that, no thread need look for its own. It is
-   * written once. A count of the open groups would be written by all threads at each group, and
-   * each would wait for the line of it that another processor has.
+   * The only living thread that has begun groups, {@link #SEVERAL}, or null if none has: other
+   * threads need not look for a group of their own. It seldom changes. A count of the open groups
+   * would be written by all threads at each group, and each would wait for the line of it that
+   * another processor has.
    */
-  private static volatile boolean used;
+  private static volatile WeakReference<Thread> user;
 
   private static final System.Logger LOG = DebugLog.of("COLL");
 
@@ -69,11 +74,18 @@ public final class GroupScope {
 
   /** Returns the calling thread's scope; makes one if the thread has none. */
   private static GroupScope mine() {
-    if (!used) {
-      HeldCalls.tell(GroupScope::warnOfHeldCalls);
-      used = true;
+    WeakReference<Thread> known = user;
+    if (known != SEVERAL && (known == null || known.get() != Thread.currentThread())) {
+      addUser(Thread.currentThread());
     }
     return MINE.get();
+  }
+
+  private static synchronized void addUser(Thread thread) {
+    HeldCalls.tell(GroupScope::warnOfHeldCalls);
+    Thread other = user == null ? null : user.get();
+    boolean alone = user != SEVERAL && (other == null || !other.isAlive());
+    user = alone ? new WeakReference<>(thread) : SEVERAL;
   }
 
   private void enter() {
@@ -291,16 +303,19 @@ public final class GroupScope {
     }
   }
 
-  /** True if the calling thread may have a scope open: most programs have no groups. */
+  /** True if any thread may have a scope open: many programs have no groups. */
   @HotPath
   static boolean mayBeOpen() {
-    return used;
+    return user != null;
   }
 
   /** Returns the calling thread's open scope; null if it has none open. */
   @HotPath
+  @SuppressWarnings("ReferenceEquality")
   static GroupScope open() {
-    GroupScope mine = used ? MINE.getIfMade() : null;
+    WeakReference<Thread> known = user;
+    boolean isUser = known != null && (known == SEVERAL || known.get() == Thread.currentThread());
+    GroupScope mine = isUser ? MINE.getIfMade() : null;
     return mine != null && mine.depth > 0 ? mine : null;
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,6 +12,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -57,6 +60,33 @@ final class GroupTest {
       ranks.streams.forEach(stream -> stream.synchronize(Duration.ofSeconds(30)));
       assertEquals(3, Ranks.floats(a)[3]);
       assertEquals(3, Ranks.floats(b)[3]);
+    }
+  }
+
+  /** Runs on a thread of its own, and waits for its end. */
+  private static void elsewhere(Runnable calls) throws Exception {
+    FutureTask<Void> task = new FutureTask<>(calls, null);
+    new Thread(task).start();
+    task.get(60, TimeUnit.SECONDS);
+  }
+
+  @Test
+  void aGroupHoldsTheCallsOfItsThreadAlone() throws Exception {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory a = Ranks.floats(4, i -> 1);
+        DeviceMemory b = Ranks.floats(4, i -> 2)) {
+      for (int round = 0; round < 2; round++) {
+        Group.start();
+        sum(ranks, 0, a);
+        assertTrue(ranks.streams.get(0).isIdle());
+        elsewhere(() -> sum(ranks, 1, b));
+        assertFalse(ranks.streams.get(1).isIdle());
+        Group.end();
+        ranks.streams.forEach(stream -> stream.synchronize(Duration.ofSeconds(30)));
+        assertEquals(3 << round, Ranks.floats(a)[3]);
+        elsewhere(() -> assertNextGroupRuns(ranks)); // now two threads have had groups
+        assertNextGroupRuns(ranks);
+      }
     }
   }
 
