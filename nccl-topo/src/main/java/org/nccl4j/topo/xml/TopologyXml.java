@@ -86,7 +86,7 @@ public final class TopologyXml {
     if (Files.exists(file) && !Files.isRegularFile(file)) {
       throw new TopologyException(
           "XML cannot be read",
-          file + ":0",
+          file.toString(),
           "it is not a regular file, and reading it might never end",
           "Give a topology or graph file");
     }
@@ -102,7 +102,7 @@ public final class TopologyXml {
       return new String(bytes, StandardCharsets.UTF_8);
     } catch (IOException e) {
       throw new TopologyException(
-          "XML cannot be read", file + ":0", why(e), "Name a file that this user can read");
+          "XML cannot be read", file.toString(), why(e), "Name a file that this user can read");
     }
   }
 

@@ -189,7 +189,7 @@ class BadInputTest {
           Assertions.assertTimeoutPreemptively(
               Duration.ofSeconds(60),
               () -> assertThrows(TopologyException.class, () -> TopologyXml.readSystem(file)));
-      assertTrue(e.where().startsWith(file + ":"), e.where());
+      assertTrue(e.where().startsWith(file.toString()), e.where());
       assertFalse(e.remedy().isBlank());
     }
   }
