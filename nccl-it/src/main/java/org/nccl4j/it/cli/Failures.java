@@ -24,8 +24,7 @@ final class Failures {
     CommandLine command = e.getCommandLine();
     PrintWriter err = command.getErr();
     String name = command.getCommandSpec().qualifiedName();
-    err.println(
-        name + ": " + (e instanceof UnmatchedArgumentException u ? unknown(u) : e.getMessage()));
+    err.println(name + ": " + (e instanceof UnmatchedArgumentException u ? unknown(u) : text(e)));
     if (e.getCause() instanceof NcclException nccl) {
       err.println("  remedy: " + nccl.remedy());
     }
@@ -33,6 +32,11 @@ final class Failures {
     err.println(help(command, !(e.getCause() instanceof NcclException)));
     err.flush();
     return command.getCommandSpec().exitCodeOnInvalidInput();
+  }
+
+  /** The message, in which picocli says "option" twice of a value without "=". */
+  private static String text(ParameterException e) {
+    return String.valueOf(e.getMessage()).replace("option option", "option");
   }
 
   /** Names the first word that is too much, and where it stands for a command, the commands. */
