@@ -26,7 +26,8 @@ final class ModelOptions {
       description =
           "A known model: gpt2-xl, gpt-7b, gpt-13b, gpt-175b, llama-2-7b, llama-2-70b, llama-3-8b,"
               + " llama-3-70b, llama-3.1-405b or mistral-7b; with experts: mixtral-8x7b,"
-              + " mixtral-8x22b, dbrx or olmoe-1b-7b. The options below change its dimensions.")
+              + " mixtral-8x22b, dbrx or olmoe-1b-7b. Options such as --layers change its"
+              + " dimensions.")
   private String name;
 
   @Option(names = "--layers", paramLabel = "N", description = "Layers.")
