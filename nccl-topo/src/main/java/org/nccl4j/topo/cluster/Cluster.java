@@ -45,15 +45,40 @@ public final class Cluster {
     this.costs = CostModel.of(comm, options.settings());
   }
 
-  /** The routes of the machine that a file describes, before it is split into domains. */
+  /**
+   * The routes of the machine that a file describes, before it is split into domains.
+   *
+   * @throws TopologyException if it has no GPU with a rank
+   */
   public static Routes routes(XmlElement system, ClusterOptions options) {
+    Machine machine = machine(system, options);
+    if (machine.gpus().isEmpty()) {
+      throw system.error(
+          "has no <gpu> with a rank", "Add a <gpu> with dev, sm and rank to a <pci>");
+    }
+    return Routes.of(machine, options.settings(), options.driver());
+  }
+
+  /**
+   * The routes of a machine that may have no GPU.
+   *
+   * @throws TopologyException if it has neither a GPU nor a network
+   */
+  public static Routes routesOfHost(XmlElement system, ClusterOptions options) {
+    Machine machine = machine(system, options);
+    if (machine.cpus().isEmpty()) {
+      throw system.error("has neither a GPU nor a network", "Add a <cpu> with a <net>");
+    }
+    return Routes.of(machine, options.settings(), options.driver());
+  }
+
+  private static Machine machine(XmlElement system, ClusterOptions options) {
     XmlElement copy = system.copy();
     XmlPruning.prune(copy);
     RankOrder.apply(copy);
     XmlPruning.pruneUnranked(copy);
     Assumptions assumptions = new Assumptions(true, options.collNet());
-    Machine machine = MachineBuilder.build(copy, options.settings(), assumptions);
-    return Routes.of(machine, options.settings(), options.driver());
+    return MachineBuilder.build(copy, options.settings(), assumptions);
   }
 
   /**

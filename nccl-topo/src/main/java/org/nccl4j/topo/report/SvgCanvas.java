@@ -13,9 +13,32 @@ final class SvgCanvas {
   private final StringBuilder body = new StringBuilder();
   private final StringBuilder tags = new StringBuilder();
 
+  /** The part of the picture that the next shapes are of; empty if of none. */
+  private String part = "";
+
+  /**
+   * Begins a part of the picture: a group with a class and an id. Its label is such a group too.
+   *
+   * @param kind of the part, as classes
+   * @param name for people; empty for none
+   */
+  void begin(String kind, String id, String name) {
+    part = id;
+    add("<g class=\"%s\" data-id=\"%s\">", kind, escape(id));
+    if (!name.isEmpty()) {
+      add("<title>%s</title>", escape(name));
+    }
+  }
+
+  /** Ends the part. */
+  void end() {
+    part = "";
+    add("</g>");
+  }
+
   void area(int x, int y, int width, int height) {
     add(
-        "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"10\" fill=\"#fbfbfb\""
+        "<rect class=\"area\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"10\" fill=\"#fbfbfb\""
             + " stroke=\"#bbbbbb\" stroke-dasharray=\"4 3\"/>",
         x, y, width, height);
   }
@@ -68,9 +91,11 @@ final class SvgCanvas {
       tags.append(
           String.format(
               Locale.ROOT,
-              "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"15\" rx=\"3\" fill=\"#ffffff\""
-                  + " fill-opacity=\"0.9\"/><text x=\"%d\" y=\"%d\" text-anchor=\"middle\""
-                  + " font-family=\"sans-serif\" font-size=\"11\" fill=\"#333333\">%s</text>%n",
+              "<g class=\"tag\" data-id=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"15\""
+                  + " rx=\"3\" fill=\"#ffffff\" fill-opacity=\"0.9\"/><text x=\"%d\" y=\"%d\""
+                  + " text-anchor=\"middle\" font-family=\"sans-serif\" font-size=\"11\""
+                  + " fill=\"#333333\">%s</text></g>%n",
+              escape(part),
               x - width / 2,
               y - 8,
               width,
@@ -80,13 +105,23 @@ final class SvgCanvas {
     }
   }
 
+  /** A document that is as wide as its place, and no wider than its shapes. */
   String document(int width, int height, String title) {
+    return document(
+        "width=\"100%%\" style=\"max-width:%dpx\"".formatted(width), width, height, title);
+  }
+
+  /** A document of a fixed size, for pages that set the styles of their parts themselves. */
+  String fixedDocument(int width, int height, String title) {
+    return document("width=\"%d\" height=\"%d\"".formatted(width, height), width, height, title);
+  }
+
+  private String document(String size, int width, int height, String title) {
     return String.format(
         Locale.ROOT,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%%\" style=\"max-width:%dpx\""
-            + " viewBox=\"0 0 %d %d\">%n<title>%s</title>%n"
-            + "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>%n%s%s</svg>%n",
-        width,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" %s viewBox=\"0 0 %d %d\">%n<title>%s</title>%n"
+            + "<rect class=\"paper\" width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>%n%s%s</svg>%n",
+        size,
         width,
         height,
         escape(title),
@@ -99,6 +134,9 @@ final class SvgCanvas {
   }
 
   private static String escape(String text) {
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
+    return text.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace("\"", "&quot;");
   }
 }

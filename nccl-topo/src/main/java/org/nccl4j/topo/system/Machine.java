@@ -90,6 +90,16 @@ public final class Machine {
     return gpus().stream().filter(gpu -> gpu.host() == host && gpu.gpu().dev() == dev).findFirst();
   }
 
+  /**
+   * The device of a bus address of the first host.
+   *
+   * @param busId such as 0000:1b:00.0
+   */
+  public Optional<Node> deviceAt(String busId) {
+    long id = Node.local(PciIds.bus(busId));
+    return devices().stream().filter(dev -> dev.host() == 0 && dev.id() == id).findFirst();
+  }
+
   /** The least compute capability of its devices. */
   public int minSm() {
     return devices().stream().mapToInt(node -> node.device().sm()).min().orElse(0);

@@ -13,7 +13,7 @@ public final class MachineBuilder {
   private MachineBuilder() {}
 
   /**
-   * The graph of a machine.
+   * The graph of a machine, perhaps without GPUs.
    *
    * @param system the top element of a topology file, with ranks on its GPUs
    * @param settings NCCL_TOPO_SPLIT_MLOPART is looked at
@@ -25,10 +25,6 @@ public final class MachineBuilder {
     PciTrees trees = new PciTrees(nodes);
     for (XmlElement cpu : system.children()) {
       trees.addCpu(cpu);
-    }
-    if (nodes.list(NodeType.GPU).isEmpty()) {
-      throw system.error(
-          "has no <gpu> with a rank", "Add a <gpu> with dev, sm and rank to a <pci>");
     }
     new CrossLinks(nodes).add(system);
     new SwitchFlattening(nodes).flatten();
