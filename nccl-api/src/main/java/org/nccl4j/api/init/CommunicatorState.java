@@ -24,6 +24,7 @@ import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
@@ -40,6 +41,7 @@ import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -103,7 +105,8 @@ public final class CommunicatorState {
             members.id(),
             bootstrap.rank(),
             members.peers().size(),
-            Operation.keys());
+            Operation.keys(),
+            deviceOf(request.device()));
     FlightRecorder log = FlightRecorder.open(flight);
     engine.resources().works(members.id(), true);
     engine.launcher().record(log);
@@ -128,6 +131,10 @@ public final class CommunicatorState {
             engine.kernels(),
             engine.launcher());
     return new Running(engine, observer, oneSided);
+  }
+
+  private static String deviceOf(Device device) {
+    return device.kind() == Device.Kind.HOST ? RankReport.HOST : ((CudaDevice) device).pciBusId();
   }
 
   /**

@@ -83,6 +83,7 @@ public final class JobJson {
     field("waitsFor").append(rank.waitsFor());
     field("stillMillis").append(rank.stillMillis());
     field("failed").append(rank.failed());
+    string("device", rank.device());
     if (rank.current() != null) {
       string("operation", rank.current().text());
       field("bytes").append(rank.current().bytes());

@@ -80,9 +80,9 @@ public interface Connector {
   }
 
   /**
-   * The network and the device through which this end sends, such as {@code Socket/eth0}; empty if
-   * it uses none. Reports of a job compare the speeds of links that name the same network. Any
-   * thread, at any time.
+   * The network and the device through which this end sends or receives, such as {@code
+   * Socket/eth0}; empty if it uses none. Reports of a job compare the speeds of links that name the
+   * same network. Any thread, at any time.
    */
   default String via() {
     return "";

@@ -29,7 +29,8 @@ class CallWatchTest {
         new RankReport.Front(0, 0, 0, 0),
         List.of(operations),
         List.of(),
-        RankReport.Links.NONE);
+        RankReport.Links.NONE,
+        "");
   }
 
   private static Operation call(long number, long collective, String label, String text) {

@@ -16,8 +16,10 @@ import org.nccl4j.device.kernel.CallShape;
 /** Operations that a rank has missed by closing, and others. */
 class DeparturesTest {
   private static final List<String> NAMES = List.of("all_reduce", "broadcast", "send", "recv");
-  private static final FlightRecorder.Rank GONE = new FlightRecorder.Rank("words", 77, 1, 3, NAMES);
-  private static final FlightRecorder.Rank HERE = new FlightRecorder.Rank("words", 77, 2, 3, NAMES);
+  private static final FlightRecorder.Rank GONE =
+      new FlightRecorder.Rank("words", 77, 1, 3, NAMES, "");
+  private static final FlightRecorder.Rank HERE =
+      new FlightRecorder.Rank("words", 77, 2, 3, NAMES, "");
 
   private final FlightRecorder gone = FlightRecorder.open(GONE);
   private final FlightRecorder here = FlightRecorder.open(HERE);
@@ -123,7 +125,7 @@ class DeparturesTest {
     all.add(Departure.of(gone, GONE, true));
     all.add(Departure.of(here, HERE, true));
     assertEquals(2, all.of(77).size());
-    all.add(Departure.of(gone, new FlightRecorder.Rank("words", 77, 0, 3, NAMES), true));
+    all.add(Departure.of(gone, new FlightRecorder.Rank("words", 77, 0, 3, NAMES, ""), true));
     assertEquals(List.of(), all.of(77));
   }
 

@@ -45,7 +45,8 @@ class DiagnosisTest {
         new RankReport.Front(0, 0, 0, 0),
         operations,
         List.of(),
-        RankReport.Links.NONE);
+        RankReport.Links.NONE,
+        "");
   }
 
   private static String say(RankReport... reports) {

@@ -96,7 +96,8 @@ class JobServerTest {
         List.of(),
         new RankReport.Links(
             List.of(new Traffic((rank + 1) % RANKS, "NET", 1_000_000L + rank)),
-            rank == 3 ? List.of(new TakeOver(4, new TakeOvers(2, 5, 64, "eth0"))) : List.of()));
+            rank == 3 ? List.of(new TakeOver(4, new TakeOvers(2, 5, 64, "eth0"))) : List.of()),
+        "");
   }
 
   private static JobObserver.States states() {

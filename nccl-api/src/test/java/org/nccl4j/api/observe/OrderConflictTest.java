@@ -47,7 +47,8 @@ class OrderConflictTest {
             front,
             List.of(other, sum),
             List.of(),
-            RankReport.Links.NONE));
+            RankReport.Links.NONE,
+            ""));
   }
 
   /** Communicator 1 before communicator 2, in one stream. */
@@ -151,7 +152,7 @@ class OrderConflictTest {
   }
 
   private static void recorded(Consumer<FlightRecorder> test) {
-    FlightRecorder log = FlightRecorder.open(new FlightRecorder.Rank("r", 1, 0, 2, NAMES));
+    FlightRecorder log = FlightRecorder.open(new FlightRecorder.Rank("r", 1, 0, 2, NAMES, ""));
     try {
       test.accept(log);
     } finally {

@@ -162,7 +162,7 @@ class ProgressMonitorTest {
         };
     Logger logger = Logger.getLogger("org.nccl4j.RAS");
     logger.addHandler(handler);
-    FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", 3, 0, 2, OPERATIONS);
+    FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", 3, 0, 2, OPERATIONS, "");
     FlightRecorder log = FlightRecorder.open(rank);
     ProgressMonitor observer =
         watch(log, rank, kernels(() -> {}, new AtomicReference<>(), 1), new CountDownLatch(1));
@@ -183,7 +183,7 @@ class ProgressMonitorTest {
   }
 
   private static ProgressMonitor watch(KernelCommunicator kernels, long id, CountDownLatch told) {
-    FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", id, 0, 2, OPERATIONS);
+    FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", id, 0, 2, OPERATIONS, "");
     return watch(FlightRecorder.open(rank), rank, kernels, told);
   }
 

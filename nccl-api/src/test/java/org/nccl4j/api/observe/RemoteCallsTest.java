@@ -31,7 +31,8 @@ class RemoteCallsTest {
         new RankReport.Front(0, 0, 0, 0),
         List.of(operations),
         List.of(),
-        RankReport.Links.NONE);
+        RankReport.Links.NONE,
+        "");
   }
 
   private static Operation sum(long number, long collective) {

@@ -97,7 +97,8 @@ public final class SimulatedRing {
         new RankReport.Front(0, 0, 0, 0),
         List.of(new Operation(9, 9, "all_reduce", 0, 1000, 4000, "all_reduce of 1000 float (sum)")),
         List.of(),
-        new RankReport.Links(traffic, List.of()));
+        new RankReport.Links(traffic, List.of()),
+        "");
   }
 
   List<RankReport> reports() {

@@ -87,6 +87,33 @@ class LinkTrafficTest {
     }
   }
 
+  private static Map<Integer, String> ways(int rank) {
+    return FlightReader.ofProcess(ProcessHandle.current().pid()).stream()
+        .filter(each -> each.name().startsWith("cards") && each.rank() == rank)
+        .filter(each -> each.device().equals(RankReport.HOST))
+        .flatMap(each -> each.links().traffic().stream())
+        .collect(Collectors.toMap(Traffic::peer, Traffic::way));
+  }
+
+  /** Also a rank that only receives. */
+  @Test
+  void bothEndsNameTheirCard() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withTransports(List.of("NET"))
+            .withName("cards")
+            .with("NCCL_SOCKET_IFNAME", "lo");
+    try (Ranks ranks = new Ranks(2, config)) {
+      send(ranks);
+      for (int rank = 0; rank < 2; rank++) {
+        int of = rank;
+        Map<Integer, String> expected = Map.of(1 - rank, "NET/Socket/lo");
+        until(() -> ways(of).equals(expected));
+        assertEquals(expected, ways(rank));
+      }
+    }
+  }
+
   /** A ring of three sends each rank's data to the next, 2 * (n - 1) / n times. */
   @Test
   void aRingsRanksSendToTheNext() throws Exception {

@@ -38,7 +38,8 @@ class MeterTest {
         new RankReport.Front(0, 0, 0, 0),
         List.of(last),
         List.of(runs),
-        RankReport.Links.NONE);
+        RankReport.Links.NONE,
+        "");
   }
 
   private static RankReport report(int rank, long ended, int waitsFor, Run... runs) {
@@ -145,7 +146,8 @@ class MeterTest {
         of.front(),
         of.operations(),
         of.runs(),
-        new RankReport.Links(List.of(traffic), List.of()));
+        new RankReport.Links(List.of(traffic), List.of()),
+        of.device());
   }
 
   /** One link has sent before the frame, the other only in it. */

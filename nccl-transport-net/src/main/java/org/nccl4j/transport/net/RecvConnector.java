@@ -22,6 +22,7 @@ final class RecvConnector extends NetEnd {
   private final NetReceiver[] receivers = new NetReceiver[channels()];
 
   private final List<RecvProxy> proxies = new CopyOnWriteArrayList<>();
+  private final String via;
   private boolean done;
 
   /**
@@ -32,6 +33,7 @@ final class RecvConnector extends NetEnd {
    */
   RecvConnector(NicChoice card, TransportContext context, PeerInfo peer, boolean pair, int which) {
     super(context, peer, card, false, which);
+    via = card.via();
     boolean complete = false;
     try {
       for (int number = 0; number < channels(); number++) {
@@ -83,6 +85,11 @@ final class RecvConnector extends NetEnd {
             placedBuffers(channel, receiver).orElse(null));
     proxies.add(proxy);
     return proxy;
+  }
+
+  @Override
+  public String via() {
+    return via;
   }
 
   @Override

@@ -34,7 +34,8 @@ public record ConnectedLink(int peer, String transport, Connector sender, Connec
 
   @Override
   public String via() {
-    return sender.via();
+    String via = sender.via();
+    return via.isEmpty() ? receiver.via() : via;
   }
 
   @Override

@@ -223,7 +223,8 @@ public final class FlightReader {
             page.getLong(FlightRecorder.FRONT_NUMBER)),
         runs.last(ended + 1, upTo),
         runs.runs(),
-        LinkRecord.read(page));
+        LinkRecord.read(page),
+        text(page, FlightRecorder.DEVICE, FlightRecorder.DEVICE_BYTES));
   }
 
   static String text(ByteBuffer bytes, int at, int most) {

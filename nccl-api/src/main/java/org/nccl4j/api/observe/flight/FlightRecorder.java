@@ -46,6 +46,8 @@ public final class FlightRecorder {
   static final int FRONT_NUMBER = 232;
   static final int RING = 256;
   static final int RUNS = 128;
+  static final int DEVICE = 6016;
+  static final int DEVICE_BYTES = 32;
 
   /** Size of a run: its shape, count, and the number of its first operation. */
   static final int RUN_BYTES = 24;
@@ -125,9 +127,15 @@ public final class FlightRecorder {
    *
    * @param communicator a number that its ranks have in common, and no other communicator has
    * @param operations names by number
+   * @param device as in a {@link RankReport}
    */
   public record Rank(
-      String name, long communicator, int rank, int nRanks, List<String> operations) {}
+      String name,
+      long communicator,
+      int rank,
+      int nRanks,
+      List<String> operations,
+      String device) {}
 
   /** A new recorder. */
   public static FlightRecorder open(Rank rank) {
@@ -141,6 +149,8 @@ public final class FlightRecorder {
     byte[] letters = rank.name().getBytes(StandardCharsets.UTF_8);
     letters = Arrays.copyOfRange(letters, Math.max(0, letters.length - NAME_BYTES), letters.length);
     bytes.putInt(NAME, letters.length).put(NAME + 4, letters);
+    byte[] device = rank.device().getBytes(StandardCharsets.UTF_8);
+    bytes.put(DEVICE, Arrays.copyOf(device, DEVICE_BYTES));
     bytes.putInt(IN_USE, 1);
     return log;
   }

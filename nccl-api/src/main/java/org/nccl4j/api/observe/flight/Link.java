@@ -28,7 +28,10 @@ public interface Link {
     return false;
   }
 
-  /** The network and the device that it sends through; empty if it uses none. */
+  /**
+   * The network and the device that it sends through, before it can send the one that it receives
+   * by; empty if it uses none.
+   */
   default String via() {
     return "";
   }

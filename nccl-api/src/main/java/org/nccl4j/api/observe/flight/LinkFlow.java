@@ -14,10 +14,12 @@ final class LinkFlow {
 
   private final int peer;
   private final String transport;
-  private final String via;
 
   /** The connections: one, but for a moment when it was made anew. */
   private final List<Link> links = new ArrayList<>(1);
+
+  /** Another one when the rank, which has only received so far, sends. */
+  private String via;
 
   /** Bytes sent and received so far. */
   private long sent;
@@ -71,6 +73,7 @@ final class LinkFlow {
    */
   void add(Link link, long bytes) {
     links.add(link);
+    via = link.via();
     sent += bytes;
     received += link.bytesReceived();
   }

@@ -122,9 +122,12 @@ final class LinkRecord {
   /** A reader takes an entry for empty until its transport is there. No sum falls. */
   private void put(int entry, int peer, String transport, String via, long sent, long received) {
     int at = SENT + entry * SENT_BYTES;
-    if (bytes.get(at + TRANSPORT) == 0) {
-      bytes.putInt(at, peer);
+    boolean isNew = bytes.get(at + TRANSPORT) == 0;
+    if (isNew || sent > 0 && bytes.getLong(at + SUM) == 0) {
       putText(at + VIA, via, VIA_BYTES);
+    }
+    if (isNew) {
+      bytes.putInt(at, peer);
       putText(at + TRANSPORT, transport, TRANSPORT_BYTES);
     }
     bytes.putLong(at + SUM, Math.max(sent, bytes.getLong(at + SUM)));

@@ -22,6 +22,7 @@ import org.nccl4j.api.spi.TakeOvers;
  * @param operations the last ones, oldest first
  * @param runs on record, oldest first
  * @param links its connections with other ranks
+ * @param device {@link #HOST}, or the PCI address of the rank's GPU; empty if it is not known
  */
 public record RankReport(
     ProcessReport process,
@@ -39,10 +40,15 @@ public record RankReport(
     Front front,
     List<Operation> operations,
     List<Run> runs,
-    Links links) {
-  /** A report; control characters in the name are question marks, since terminals obey them. */
+    Links links,
+    String device) {
+  /** The device of ranks that use the host's memory and processors. */
+  public static final String HOST = "host";
+
+  /** A report; control characters in texts are question marks, since terminals obey them. */
   public RankReport {
     name = printable(name);
+    device = printable(device);
   }
 
   private static String printable(String text) {
@@ -66,8 +72,9 @@ public record RankReport(
    *
    * @param peer the rank; -1 for the sum of ranks for which there was no room
    * @param transport its name, of which the first 12 bytes are kept
-   * @param via the network and the device that this rank sends through, such as "Socket/eth0", of
-   *     which the first 24 bytes are kept; empty if it uses none
+   * @param via the network and the device that this rank sends through, or if it only receives, the
+   *     one that it receives by, such as "Socket/eth0", of which the first 24 bytes are kept; empty
+   *     if it uses none
    * @param bytes sent so far
    * @param received bytes received so far, if they are counted
    * @param underWayMillis time in which data were under way to the rank, during operations

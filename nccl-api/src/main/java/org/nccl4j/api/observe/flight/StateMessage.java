@@ -89,6 +89,7 @@ public final class StateMessage {
         out.writeLong(run.last());
       }
       write(report.links(), out);
+      out.writeUTF(report.device());
     } catch (IOException e) {
       throw new UncheckedIOException(e); // of memory: there is none
     }
@@ -156,7 +157,8 @@ public final class StateMessage {
         new RankReport.Front(0, 0, 0, 0),
         operations(in),
         runs(in),
-        new Links(traffic(in), takeOvers(in)));
+        new Links(traffic(in), takeOvers(in)),
+        in.readUTF());
   }
 
   private static List<Traffic> traffic(DataInputStream in) throws IOException {

@@ -37,6 +37,7 @@
  *   5728 replaced paths, 4 entries of 72 bytes: rank or -1 (i32), number of paths (u32; 0: unused),
  *        when the last was replaced (u64, ms since 1970), bytes sent again (u64), path of the last
  *        (48 bytes); the last entry is the sum of ranks without their own
+ *   6016 device: "host" or the GPU's PCI address (32 bytes, empty: not known)
  * </pre>
  *
  * <p>This is version 5; those before it were before the first release, and are not read.

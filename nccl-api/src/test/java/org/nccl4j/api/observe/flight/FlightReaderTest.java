@@ -44,7 +44,8 @@ class FlightReaderTest {
             new RankReport.Front(0, 0, 0, 0),
             List.of(),
             List.of(),
-            RankReport.Links.NONE);
+            RankReport.Links.NONE,
+            "");
     assertEquals("dé?[2J?b", report.name());
     assertEquals("process 7 on h?2J", report.process().toString());
   }

@@ -23,7 +23,7 @@ class FlightRecorderTest {
   private static final int ROOTS = 1 << 20;
 
   private final FlightRecorder log =
-      FlightRecorder.open(new FlightRecorder.Rank("words", System.nanoTime(), 3, ROOTS, NAMES));
+      FlightRecorder.open(new FlightRecorder.Rank("words", System.nanoTime(), 3, ROOTS, NAMES, ""));
 
   @AfterEach
   void close() {

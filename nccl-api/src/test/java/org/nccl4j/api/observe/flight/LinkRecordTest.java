@@ -22,7 +22,8 @@ class LinkRecordTest {
   private static final int RANKS = 64;
 
   private final FlightRecorder log =
-      FlightRecorder.open(new FlightRecorder.Rank("links", System.nanoTime(), 3, RANKS, NAMES));
+      FlightRecorder.open(
+          new FlightRecorder.Rank("links", System.nanoTime(), 3, RANKS, NAMES, "0000:1b:00.0"));
 
   private record Fixed(int peer, String transport, long bytesSent, TakeOvers takeOvers)
       implements Link {
@@ -143,6 +144,7 @@ class LinkRecordTest {
     private long delivered;
     private long received;
     private boolean room;
+    private String via = "Socket/eth0";
 
     @Override
     public int peer() {
@@ -156,7 +158,7 @@ class LinkRecordTest {
 
     @Override
     public String via() {
-      return "Socket/eth0";
+      return via;
     }
 
     @Override
@@ -265,6 +267,17 @@ class LinkRecordTest {
     assertEquals(new Recent(50, 1000, 0, 0, 0, 0), read().traffic().get(0).recent());
   }
 
+  /** Before it sends, the card that it receives by is there. */
+  @Test
+  void theCardIsTheOneThatTheRankSendsBy() {
+    Wire wire = new Wire();
+    wire.received = 5;
+    assertEquals("NET/Socket/eth0", look(wire, 50, true).way());
+    wire.via = "Socket/eth1";
+    wire.sent = 7;
+    assertEquals("NET/Socket/eth1", look(wire, 50, true).way());
+  }
+
   @Test
   void anObserverOfTheJobGetsFlows() throws IOException {
     Wire wire = new Wire();
@@ -285,6 +298,8 @@ class LinkRecordTest {
     RankReport report = log.report(NAMES);
     byte[] message = StateMessage.encode(List.of(report));
     assertEquals(report.links(), StateMessage.decode(message, report.process()).get(0).links());
+    assertEquals("0000:1b:00.0", report.device());
+    assertEquals(report.device(), StateMessage.decode(message, report.process()).get(0).device());
     assertEquals(1, ByteBuffer.wrap(message).getInt());
   }
 
