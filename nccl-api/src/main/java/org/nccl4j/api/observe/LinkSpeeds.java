@@ -82,7 +82,8 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
       return isStalled() ? 0 : speed.bytesPerSecond / median;
     }
 
-    private String text() {
+    /** The link and its speed in one line. */
+    public String text() {
       double seconds = speed.link.recent().millis() / MILLIS;
       String what =
           isStalled()
@@ -97,7 +98,7 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
                   links);
       return String.format(
           Locale.ROOT,
-          "  %s, with data under way in %.0f %% of the last %.1f s",
+          "%s, with data under way in %.0f %% of the last %.1f s",
           what,
           100 * speed.share,
           seconds);
@@ -176,7 +177,7 @@ public record LinkSpeeds(List<Speed> all, List<Slow> slow) {
   /** Readable lines: the slow links, or that there is none; empty if none was compared. */
   public List<String> text() {
     List<String> lines = new ArrayList<>();
-    slow.stream().limit(SHOWN).map(Slow::text).forEach(lines::add);
+    slow.stream().limit(SHOWN).map(each -> "  " + each.text()).forEach(lines::add);
     if (slow.size() > SHOWN) {
       lines.add("  and %d more slow links".formatted(slow.size() - SHOWN));
     }

@@ -1,6 +1,7 @@
 package org.nccl4j.it.top;
 
 import java.util.List;
+import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 
@@ -20,9 +21,15 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
    * @param nRanks of the communicator, of which some may be unknown
    * @param ranks that are known, by rank
    * @param waits pairs of ranks that waited in most looks, the longest waits first
+   * @param speeds of its links over networks in the last 5 to 10 seconds
    */
   record CommunicatorRates(
-      String name, long id, int nRanks, List<RankRates> ranks, List<Wait> waits) {
+      String name,
+      long id,
+      int nRanks,
+      List<RankRates> ranks,
+      List<Wait> waits,
+      LinkSpeeds speeds) {
     /** Mean of the ranks' operations a second. */
     double operations() {
       return ranks.stream().mapToDouble(RankRates::operations).average().orElse(0);
@@ -47,6 +54,7 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
    * @param state in one word: runs, idle, waits, stopped, failed
    * @param links over which it has sent data
    * @param takeOvers replaced paths to other ranks, of the communicator's whole life
+   * @param device as in a {@link org.nccl4j.api.observe.flight.RankReport}
    */
   record RankRates(
       int rank,
@@ -60,17 +68,31 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
       String operation,
       String state,
       List<LinkRates> links,
-      List<TakeOver> takeOvers) {}
+      List<TakeOver> takeOvers,
+      String device) {}
 
   /**
-   * The connection by which a rank sends to another.
+   * A rank's connection with another.
    *
    * @param peer that rank; -1 for all ranks without an entry of their own
    * @param transport of the connection
+   * @param via the network and the device; empty if it uses none
    * @param bytes sent since the communicator's creation
    * @param gigabytes sent in GB/s
+   * @param receivedGigabytes received in GB/s, where that is counted
    */
-  record LinkRates(int peer, String transport, long bytes, double gigabytes) {}
+  record LinkRates(
+      int peer,
+      String transport,
+      String via,
+      long bytes,
+      double gigabytes,
+      double receivedGigabytes) {
+    /** The transport, the network and the device, such as "NET/Socket/eth0". */
+    String way() {
+      return via.isEmpty() ? transport : transport + "/" + via;
+    }
+  }
 
   /**
    * The counters of a rank in a communicator. None is less than in the frame before.

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.LinkRates;
@@ -55,6 +56,26 @@ final class FrameJson {
       out.writeEndObject();
     }
     out.writeEndArray();
+    out.writeArrayFieldStart("slowLinks");
+    for (LinkSpeeds.Slow slow : each.speeds().slow()) {
+      write(slow, out);
+    }
+    out.writeEndArray();
+    out.writeNumberField("comparedLinks", each.speeds().all().size());
+    out.writeEndObject();
+  }
+
+  /** With the names that the state of a job has for it. */
+  private static void write(LinkSpeeds.Slow slow, JsonGenerator out) throws IOException {
+    out.writeStartObject();
+    out.writeNumberField("rank", slow.speed().rank());
+    out.writeNumberField("peer", slow.speed().link().peer());
+    out.writeStringField("link", slow.speed().link().way());
+    out.writeBooleanField("stalled", slow.isStalled());
+    out.writeNumberField("bytesPerSecond", Math.round(slow.speed().bytesPerSecond()));
+    out.writeNumberField("median", Math.round(slow.median()));
+    out.writeNumberField("links", slow.links());
+    out.writeStringField("text", slow.text());
     out.writeEndObject();
   }
 
@@ -63,6 +84,7 @@ final class FrameJson {
     out.writeNumberField("rank", rank.rank());
     out.writeStringField("host", rank.process().host());
     out.writeNumberField("pid", rank.process().pid());
+    out.writeStringField("device", rank.device());
     out.writeObjectFieldStart("counts");
     out.writeNumberField("operations", rank.counts().operations());
     out.writeNumberField("bytes", rank.counts().bytes());
@@ -81,8 +103,10 @@ final class FrameJson {
       out.writeStartObject();
       out.writeNumberField("peer", link.peer());
       out.writeStringField("transport", link.transport());
+      out.writeStringField("via", link.via());
       out.writeNumberField("bytes", link.bytes());
       out.writeNumberField("rate", link.gigabytes());
+      out.writeNumberField("receivedRate", link.receivedGigabytes());
       out.writeEndObject();
     }
     out.writeEndArray();

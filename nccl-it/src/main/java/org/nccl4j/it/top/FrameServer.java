@@ -14,36 +14,42 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
- * Serves a page that draws the frames, the last frame as JSON, and their sums to Prometheus, on
- * this machine alone. Its one thread is a daemon of the JDK's server.
+ * Serves a page that draws the frames, the last frame and its hosts as JSON, and their sums to
+ * Prometheus, on this machine alone. Its one thread is a daemon of the JDK's server.
  */
 final class FrameServer implements AutoCloseable {
   /** Paths with the resource and its media type. */
   private static final Map<String, String[]> RESOURCES =
       Map.of(
           "/", new String[] {"top.html", "text/html; charset=utf-8"},
+          "/hosts.js", new String[] {"hosts.js", "text/javascript; charset=utf-8"},
+          "/top.svg", new String[] {"top.svg", "image/svg+xml"},
           "/top.js", new String[] {"top.js", "text/javascript; charset=utf-8"},
           "/top.css", new String[] {"top.css", "text/css; charset=utf-8"});
 
   private final HttpServer server;
   private final PrometheusText sums = new PrometheusText();
   private volatile byte[] metrics = sums.toString().getBytes(StandardCharsets.UTF_8);
+  private final TrafficMap map;
   private volatile byte[] frame = "{}".getBytes(StandardCharsets.UTF_8);
+  private volatile byte[] hosts = "[]".getBytes(StandardCharsets.UTF_8);
 
-  private FrameServer(HttpServer server) {
+  private FrameServer(HttpServer server, TrafficMap map) {
     this.server = server;
+    this.map = map;
   }
 
   /**
    * Begins to serve.
    *
    * @param port 0 for any that is free
+   * @param map of the traffic of each frame
    * @throws SystemErrorException if the port is taken
    */
-  static FrameServer open(int port) {
+  static FrameServer open(int port, TrafficMap map) {
     try {
       InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
-      FrameServer frames = new FrameServer(HttpServers.open(address));
+      FrameServer frames = new FrameServer(HttpServers.open(address), map);
       frames.server.createContext("/", frames::answer);
       frames.server.start();
       return frames;
@@ -65,6 +71,8 @@ final class FrameServer implements AutoCloseable {
   void show(Frame next) {
     sums.add(next);
     metrics = sums.toString().getBytes(StandardCharsets.UTF_8);
+    // The page asks for the hosts when it sees a new frame.
+    hosts = HostsJson.of(map.of(next)).getBytes(StandardCharsets.UTF_8);
     frame = FrameJson.of(next).getBytes(StandardCharsets.UTF_8);
   }
 
@@ -76,6 +84,8 @@ final class FrameServer implements AutoCloseable {
         send(exchange, 405, "text/plain", "GET only\n".getBytes(StandardCharsets.UTF_8));
       } else if (path.equals("/frame.json")) {
         send(exchange, 200, "application/json", frame);
+      } else if (path.equals("/hosts.json")) {
+        send(exchange, 200, "application/json", hosts);
       } else if (path.equals("/metrics")) {
         send(exchange, 200, PrometheusWriter.MEDIA_TYPE, metrics);
       } else if (resource != null) {

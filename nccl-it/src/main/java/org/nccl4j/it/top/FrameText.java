@@ -67,6 +67,7 @@ final class FrameText {
     if (!busiest.isEmpty()) {
       out.printf("  busiest links: %s%n", busiest);
     }
+    each.speeds().text().forEach(out::println);
     TakeOverLines replaced = new TakeOverLines();
     each.ranks().forEach(rank -> replaced.add(rank.rank(), rank.takeOvers()));
     replaced.text(millis).forEach(out::println);

@@ -6,6 +6,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.ToLongFunction;
+import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.RankReport.Run;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
@@ -137,7 +139,8 @@ final class Meter {
             .map(rank -> rates(rank, seconds))
             .sorted(Comparator.comparingInt(RankRates::rank))
             .toList(),
-        List.copyOf(waits.subList(0, Math.min(MOST_WAITS, waits.size()))));
+        List.copyOf(waits.subList(0, Math.min(MOST_WAITS, waits.size()))),
+        LinkSpeeds.of(ranks.stream().map(rank -> rank.last).toList()));
   }
 
   private static RankRates rates(Seen rank, double seconds) {
@@ -181,27 +184,35 @@ final class Meter {
         now.current() != null ? now.current().text() : now.last() == null ? "" : now.last().text(),
         state(now, ended),
         links(rank, seconds),
-        now.links().takeOvers());
+        now.links().takeOvers(),
+        now.device());
   }
 
   private static List<LinkRates> links(Seen rank, double seconds) {
     List<LinkRates> rates = new ArrayList<>();
     for (Traffic now : rank.last.links().traffic()) {
-      long before =
-          rank.first.links().traffic().stream()
-              .filter(each -> each.peer() == now.peer())
-              .filter(each -> each.transport().equals(now.transport()))
-              .mapToLong(Traffic::bytes)
-              .sum();
-      long sent = Math.max(0, now.bytes() - before);
       rates.add(
           new LinkRates(
               now.peer(),
               now.transport(),
+              now.via(),
               now.bytes(),
-              seconds <= 0 ? 0 : sent / seconds / GIGABYTE));
+              rate(rank.first, now, Traffic::bytes, seconds),
+              rate(rank.first, now, Traffic::received, seconds)));
     }
     return rates;
+  }
+
+  private static double rate(
+      RankReport first, Traffic now, ToLongFunction<Traffic> bytes, double seconds) {
+    long before =
+        first.links().traffic().stream()
+            .filter(each -> each.peer() == now.peer())
+            .filter(each -> each.transport().equals(now.transport()))
+            .mapToLong(bytes)
+            .sum();
+    long moved = Math.max(0, bytes.applyAsLong(now) - before);
+    return seconds <= 0 ? 0 : moved / seconds / GIGABYTE;
   }
 
   private static String state(RankReport now, long ended) {

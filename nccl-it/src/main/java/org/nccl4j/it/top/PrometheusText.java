@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.http.PrometheusWriter;
 import org.nccl4j.api.observe.http.PrometheusWriter.Family;
@@ -59,7 +60,14 @@ final class PrometheusText {
   /** Takes a frame. Communicators of one name in one process have their sum. */
   void add(Frame frame) {
     gauges = new LinkedHashMap<>();
-    for (Family family : List.of(RankFamilies.FAILED, STOPPED, WAIT_RATIO, RANKS)) {
+    for (Family family :
+        List.of(
+            RankFamilies.FAILED,
+            STOPPED,
+            WAIT_RATIO,
+            RANKS,
+            RankFamilies.LINK_SPEED,
+            RankFamilies.SLOW_LINK)) {
       gauges.put(family, new LinkedHashMap<>());
     }
     Set<String> processes = new HashSet<>();
@@ -87,8 +95,22 @@ final class PrometheusText {
             place + "," + label("waits_for", String.valueOf(wait.waitsFor())),
             wait.share());
       }
+      for (LinkSpeeds.Speed speed : communicator.speeds().all()) {
+        gauge(RankFamilies.LINK_SPEED, labels(speed, places), speed.bytesPerSecond());
+      }
+      for (LinkSpeeds.Slow slow : communicator.speeds().slow()) {
+        gauge(RankFamilies.SLOW_LINK, labels(slow.speed(), places), slow.ratio());
+      }
     }
     counters.values().forEach(each -> each.keep(processes));
+  }
+
+  private static String labels(LinkSpeeds.Speed speed, Map<Integer, String> places) {
+    return places.get(speed.rank()) + to(speed.link().peer(), speed.link().transport());
+  }
+
+  private static String to(int peer, String transport) {
+    return "," + RankFamilies.peer(peer) + "," + label("transport", transport);
   }
 
   private void gauge(Family family, String labels, double value) {
@@ -113,9 +135,7 @@ final class PrometheusText {
       take(BUS_BYTES, "", rank.counts().busBytes());
       take(WAIT_SECONDS, "", rank.counts().waitSeconds());
       for (LinkRates link : rank.links()) {
-        String to =
-            "," + RankFamilies.peer(link.peer()) + "," + label("transport", link.transport());
-        take(RankFamilies.LINK_BYTES, to, link.bytes());
+        take(RankFamilies.LINK_BYTES, to(link.peer(), link.transport()), link.bytes());
       }
       for (TakeOver each : rank.takeOvers()) {
         String peer = "," + RankFamilies.peer(each.peer());

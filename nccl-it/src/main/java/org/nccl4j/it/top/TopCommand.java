@@ -23,7 +23,7 @@ import picocli.CommandLine.Spec;
     name = "top",
     description = {
       "Shows operations a second, bandwidths and waits of each rank of running communicators, and"
-          + " which ranks wait longest for which.",
+          + " which ranks wait longest for which; and slow links over networks.",
       "Reads the flight recorders of processes of this host and user, which costs the processes"
           + " nothing; with --job it queries a job's ranks on all hosts.",
       "Bandwidths are nccl-tests' algorithm and bus bandwidth, over the whole time between two"
@@ -78,9 +78,18 @@ public final class TopCommand implements Callable<Integer> {
       names = "--web",
       paramLabel = "PORT",
       description =
-          "Serve a page, and /metrics for Prometheus, at this port of the loopback address"
-              + " instead of printing; 0: any port.")
+          "Serve a page that also draws the hosts' machines with their traffic, and /metrics for"
+              + " Prometheus, at this port of the loopback address instead of printing; 0: any port.")
   private Integer port;
+
+  @Option(
+      names = "--machine",
+      paramLabel = "[HOST=]FILE",
+      description =
+          "With --web: the topology file of a host, as nccl topo detect --dump writes it there;"
+              + " without HOST=, of all hosts that have none. Default: this host's machine is"
+              + " detected.")
+  private final List<String> machines = new ArrayList<>();
 
   /** Called by picocli. */
   public TopCommand() {}
@@ -91,15 +100,21 @@ public final class TopCommand implements Callable<Integer> {
     check(frames >= 0, "--frames", "0 or more");
     check(port == null || port >= 0 && port <= 65535, "--web", "0 to 65535");
     check(port == null || !json, "--web", "used without --json");
+    check(machines.isEmpty() || port != null, "--machine", "used with --web");
     check(jobs.isEmpty() || pids.isEmpty(), "--job", "used without processes");
     PrintWriter out = spec.commandLine().getOut();
-    try (FrameServer server = port == null ? null : FrameServer.open(port)) {
+    try (FrameServer server = port == null ? null : serve()) {
       if (server != null) {
         out.println("open " + server.address());
         out.flush();
       }
       return run(source(), out, server);
     }
+  }
+
+  private FrameServer serve() {
+    HostMachines known = new HostMachines(machines);
+    return FrameServer.open(port, new TrafficMap(known::of));
   }
 
   private void check(boolean right, String option, String range) {

@@ -199,13 +199,21 @@ final class MachineOptions {
   }
 
   private Path given() {
-    return file != null
-        ? file
-        : find(Settings.NCCL_TOPO_FILE).map(Path::of).orElse(VIRTUAL_TOPOLOGY);
+    return file != null ? file : given(values());
+  }
+
+  /** Returns the file that describes this machine; the last one may be absent. */
+  static Path given(Settings settings) {
+    return settings.find(Settings.NCCL_TOPO_FILE).map(Path::of).orElse(VIRTUAL_TOPOLOGY);
   }
 
   private boolean isLive() {
-    return given() == VIRTUAL_TOPOLOGY && !Files.isReadable(VIRTUAL_TOPOLOGY);
+    return isLive(given());
+  }
+
+  /** True if this file is absent, so that the machine has to be detected. */
+  static boolean isLive(Path given) {
+    return given == VIRTUAL_TOPOLOGY && !Files.isReadable(VIRTUAL_TOPOLOGY);
   }
 
   private LiveMachine live() {

@@ -123,28 +123,45 @@ function replaced(ranks, now) {
     + `the last ${Math.max(0, (now - each.lastMillis) / 1000).toFixed(0)} s ago by ${each.path}, ${each.bytesAgain} bytes sent again`))));
 }
 
-function show(frame) {
+// Links over networks that are much slower than others, as nccl diagnose names them.
+function slow(communicator) {
+  const items = communicator.slowLinks.map(each => element('li', {}, each.text));
+  if (items.length === 0 && communicator.comparedLinks > 0) {
+    items.push(element('li', { class: 'fine' }, `no slow link among ${communicator.comparedLinks} over networks`));
+  }
+  return element('ul', { class: 'slow' }, ...items);
+}
+
+function show(frame, hosts) {
   const many = frame.communicators.length;
   document.getElementById('status').textContent =
     `${new Date(frame.millis).toLocaleTimeString()}, over ${frame.seconds.toFixed(1)} s: ${many} communicator${many === 1 ? '' : 's'}`;
-  document.getElementById('communicators').replaceChildren(...frame.communicators.map(each => element('section', {},
+  showHosts(hosts, new Set(frame.communicators.flatMap(each => each.ranks.map(rank => rank.host))).size);
+  const place = document.getElementById('communicators');
+  const scrolled = [...place.querySelectorAll('.table')].map(each => each.scrollLeft);
+  place.replaceChildren(...frame.communicators.map(each => element('section', {},
     element('h2', {}, `${each.name}, ${each.nRanks} ranks: ${each.operations.toFixed(0)} operations/s, bus bandwidth ${each.busbw.toFixed(2)} GB/s a rank`),
     bandwidths(each.name, each.busbw),
     element('div', { class: 'figures' }, graph(each), table(each.ranks)),
+    slow(each),
     replaced(each.ranks, frame.millis))));
+  place.querySelectorAll('.table').forEach((each, n) => { each.scrollLeft = scrolled[n] || 0; });
 }
 
 async function look() {
   try {
     const frame = await (await fetch('frame.json')).json();
     if (frame.millis && frame.millis !== lastMillis) {
+      const hosts = await (await fetch('hosts.json')).json();
       lastMillis = frame.millis;
-      show(frame);
+      show(frame, hosts);
     }
   } catch (error) {
+    if (!(error instanceof TypeError && /fetch/i.test(error.message))) console.error(error);
     document.getElementById('status').textContent = 'nccl top has ended';
   }
   setTimeout(look, 250);
 }
 
+legend();
 look();

@@ -162,7 +162,8 @@ class MeterTest {
             2 * SECOND,
             0);
     assertEquals(
-        List.of(new LinkRates(1, "SHM", 7 * giga, 1), new LinkRates(3, "NET", giga, 0.5)),
+        List.of(
+            new LinkRates(1, "SHM", "", 7 * giga, 1, 0), new LinkRates(3, "NET", "", giga, 0.5, 0)),
         only(frame).ranks().get(0).links());
   }
 

@@ -14,12 +14,17 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.observe.LinkSpeeds;
+import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
+import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.Counts;
@@ -40,6 +45,8 @@ class PrometheusTextTest {
   private static final String TRAINING =
       "communicator=\"training\",rank=\"%d\",host=\"h\",pid=\"%d\"";
 
+  private static final LinkSpeeds NO_SPEEDS = new LinkSpeeds(List.of(), List.of());
+
   private static RankRates rank(int rank, long operations, String state, TakeOver... takeOvers) {
     ProcessReport process = new ProcessReport("h", 41 + rank, "S");
     Counts counts = new Counts(operations, 10 * operations, 20 * operations, operations / 4.0);
@@ -54,8 +61,9 @@ class PrometheusTextTest {
         1 - rank,
         "all_reduce",
         state,
-        List.of(new LinkRates(1 - rank, "NET", 3 * operations, 0)),
-        List.of(takeOvers));
+        List.of(new LinkRates(1 - rank, "NET", "Socket/eth0", 3 * operations, 0, 0)),
+        List.of(takeOvers),
+        RankReport.HOST);
   }
 
   private static Frame frame(CommunicatorRates... communicators) {
@@ -69,7 +77,8 @@ class PrometheusTextTest {
         id,
         2,
         List.of(rank(0, operations, "waits"), rank(1, 7, "failed")),
-        List.of(new Wait(0, 1, 0.9)));
+        List.of(new Wait(0, 1, 0.9)),
+        NO_SPEEDS);
   }
 
   private static CommunicatorRates pair(String name) {
@@ -120,7 +129,7 @@ class PrometheusTextTest {
 
   @Test
   void aScrapeHasTheCountsOfTheLastFrame() throws IOException {
-    try (FrameServer server = FrameServer.open(0)) {
+    try (FrameServer server = FrameServer.open(0, new TrafficMap(host -> Optional.empty()))) {
       assertEquals(Map.of(), parse(scrape(server)), "before the first frame");
       server.show(frame(pair("training", 1, 5)));
       server.show(frame(pair("training", 1, 15)));
@@ -187,7 +196,9 @@ class PrometheusTextTest {
     PrometheusText text = new PrometheusText();
     CommunicatorRates whole = pair("x");
     text.add(frame(whole));
-    text.add(frame(new CommunicatorRates("x", 1, 2, List.of(whole.ranks().get(1)), List.of())));
+    text.add(
+        frame(
+            new CommunicatorRates("x", 1, 2, List.of(whole.ranks().get(1)), List.of(), NO_SPEEDS)));
     assertFalse(text.toString().contains("pid=\"41\""), text.toString());
     assertTrue(text.toString().contains("pid=\"42\""), text.toString());
   }
@@ -203,6 +214,22 @@ class PrometheusTextTest {
     assertFalse(left.contains("nccl4j_communicator_ranks{communicator=\"x\""), left);
   }
 
+  /** As the server of a job's state names them. */
+  @Test
+  void slowLinksHaveTheirSpeedAndRatio() {
+    Recent recent = new Recent(8000, 4_000_000, 7000, 0, 0, 0);
+    Traffic link = new Traffic(1, "NET", "Socket/eth0", 5, 0, 0, 0, recent);
+    LinkSpeeds.Speed speed = new LinkSpeeds.Speed(0, link, 5e5, 0.9);
+    PrometheusText text = new PrometheusText();
+    CommunicatorRates pair = pair("training");
+    LinkSpeeds speeds = new LinkSpeeds(List.of(speed), List.of(new LinkSpeeds.Slow(speed, 2e6, 3)));
+    text.add(frame(new CommunicatorRates("training", 1, 2, pair.ranks(), pair.waits(), speeds)));
+    Map<String, Double> samples = parse(text.toString());
+    String labels = TRAINING.formatted(0, 41) + ",peer=\"1\",transport=\"NET\"";
+    assertEquals(5e5, samples.get("nccl4j_link_bytes_per_second{" + labels + "}"));
+    assertEquals(0.25, samples.get("nccl4j_slow_link_ratio{" + labels + "}"));
+  }
+
   @Test
   void replacedPathsAreCountedByRank() {
     PrometheusText text = new PrometheusText();
@@ -211,7 +238,7 @@ class PrometheusTextTest {
     text.add(
         frame(
             new CommunicatorRates(
-                "training", 1, 2, List.of(rank(0, 5, "runs", one, others)), List.of())));
+                "training", 1, 2, List.of(rank(0, 5, "runs", one, others)), List.of(), NO_SPEEDS)));
     Map<String, Double> samples = parse(text.toString());
     String labels = TRAINING.formatted(0, 41);
     assertEquals(3, samples.get("nccl4j_path_takeovers_total{" + labels + ",peer=\"1\"}"));

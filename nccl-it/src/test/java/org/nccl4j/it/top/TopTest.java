@@ -5,19 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.nccl4j.api.Communicator;
-import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.Devices;
-import org.nccl4j.api.Group;
-import org.nccl4j.device.DataType;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.it.cli.Main;
 
 /** The output of {@code nccl top} on this process's communicators. */
@@ -44,33 +35,7 @@ class TopTest {
   /** Two ranks of this process all-reduce until a frame shows their bandwidth. */
   @Test
   void operationsOfThisProcess() throws Exception {
-    List<Communicator> ranks =
-        Communicator.initAll(
-            List.of(Devices.host(), Devices.host()),
-            CommunicatorConfig.defaults().withName("watched"));
-    List<DeviceStream> streams = ranks.stream().map(rank -> rank.device().createStream()).toList();
-    Thread worker =
-        new Thread(
-            () -> {
-              try (DeviceMemory a = Devices.host().allocate(4096);
-                  DeviceMemory b = Devices.host().allocate(4096)) {
-                List<DeviceMemory> data = List.of(a, b);
-                while (!Thread.currentThread().isInterrupted()) {
-                  Group.run(
-                      () -> {
-                        for (int r = 0; r < 2; r++) {
-                          DeviceMemory mine = data.get(r);
-                          ranks
-                              .get(r)
-                              .allReduce(
-                                  mine, mine, 1024, DataType.INT32, RedOp.MAX, streams.get(r));
-                        }
-                      });
-                  streams.forEach(DeviceStream::synchronize);
-                }
-              }
-            });
-    worker.start();
+    WorkingRanks ranks = new WorkingRanks("watched");
     try {
       long end = System.nanoTime() + PATIENCE_NANOS;
       Said said;
@@ -86,10 +51,7 @@ class TopTest {
       assertTrue(json.text().contains("\"name\":\"watched\",\"nRanks\":2"), json.text());
       assertTrue(json.text().contains("\"links\":[{\"peer\":1,\"transport\":\"P2P\""), json.text());
     } finally {
-      worker.interrupt();
-      worker.join();
-      streams.forEach(DeviceStream::close);
-      ranks.forEach(Communicator::close);
+      ranks.close();
     }
   }
 
@@ -100,6 +62,8 @@ class TopTest {
     "-n -1, --frames must be 0 or more",
     "--web 70000, --web must be 0 to 65535",
     "--web 0 --json, --web must be used without --json",
+    "--machine m.xml, --machine must be used with --web",
+    "--web 0 --machine /absent.xml -n 1, /absent.xml",
     "--job x 1, --job must be used without processes",
     "-n 1 2147483647, process 2147483647 has no flight recorder that can be read",
     "one, is one argument too many"

@@ -34,16 +34,6 @@ final class JobMetrics {
   private static final Family WAITS =
       Family.gauge("nccl4j_waits_for_seconds", "Time for which a rank waits for another.");
 
-  private static final Family LINK_SPEED =
-      Family.gauge(
-          "nccl4j_link_bytes_per_second",
-          "Speed of a link over a network while both of its ends waited for it, in the last 5 to 10"
-              + " seconds.");
-  private static final Family SLOW_LINK =
-      Family.gauge(
-          "nccl4j_slow_link_ratio",
-          "Speed of a slow link relative to the median of others of its kind; 0 if it is stalled.");
-
   /** The samples of each family by labels; equal labels are one sample. */
   private final Map<Family, Map<String, Double>> families = new LinkedHashMap<>();
 
@@ -61,8 +51,8 @@ final class JobMetrics {
             RankFamilies.LINK_RECEIVED,
             RankFamilies.LINK_UNDER_WAY,
             RankFamilies.LINK_STALLED,
-            LINK_SPEED,
-            SLOW_LINK,
+            RankFamilies.LINK_SPEED,
+            RankFamilies.SLOW_LINK,
             RankFamilies.TAKE_OVERS,
             RankFamilies.BYTES_AGAIN)
         .forEach(family -> families.put(family, new LinkedHashMap<>()));
@@ -86,11 +76,14 @@ final class JobMetrics {
       labels.put(rank.rank(), labels(rank));
     }
     for (LinkSpeeds.Speed each : state.speeds().all()) {
-      put(LINK_SPEED, labels(labels.get(each.rank()), each.link()), each.bytesPerSecond());
+      put(
+          RankFamilies.LINK_SPEED,
+          labels(labels.get(each.rank()), each.link()),
+          each.bytesPerSecond());
     }
     for (LinkSpeeds.Slow each : state.speeds().slow()) {
       LinkSpeeds.Speed speed = each.speed();
-      put(SLOW_LINK, labels(labels.get(speed.rank()), speed.link()), each.ratio());
+      put(RankFamilies.SLOW_LINK, labels(labels.get(speed.rank()), speed.link()), each.ratio());
     }
     for (Behind each : state.behind()) {
       put(BEHIND, labels(each.report()), each.collectives());

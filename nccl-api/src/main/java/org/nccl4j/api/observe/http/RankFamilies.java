@@ -29,6 +29,15 @@ public final class RankFamilies {
           "Network paths of connections that broke and were replaced.");
   public static final Family BYTES_AGAIN =
       Family.counter("nccl4j_bytes_sent_again_total", "Bytes sent again after a path had broken.");
+  public static final Family LINK_SPEED =
+      Family.gauge(
+          "nccl4j_link_bytes_per_second",
+          "Speed of a link over a network while both of its ends waited for it, in the last 5 to 10"
+              + " seconds.");
+  public static final Family SLOW_LINK =
+      Family.gauge(
+          "nccl4j_slow_link_ratio",
+          "Speed of a slow link relative to the median of others of its kind; 0 if it is stalled.");
 
   private RankFamilies() {}
 
