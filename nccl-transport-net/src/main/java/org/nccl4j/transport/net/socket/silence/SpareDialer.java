@@ -72,7 +72,7 @@ public final class SpareDialer {
   /** Takes the next step towards another address than that of the silent socket; true if there. */
   public boolean prepare(DataChannel silent) {
     if (returns) {
-      drop();
+      close();
     }
     if (dialer == null && ready == null) {
       dialer = dialers.apply(from(silent));

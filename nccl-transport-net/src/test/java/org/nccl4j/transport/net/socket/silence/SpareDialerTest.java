@@ -11,11 +11,15 @@ import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.wire.DataChannel;
+import org.nccl4j.api.wire.Dialer;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.PendingHandshake;
 
 /** When a connection that has moved returns, and what it costs to see that it has not moved. */
 class SpareDialerTest {
@@ -87,6 +91,36 @@ class SpareDialerTest {
     now++;
     Dials dials = assertThrows(Dials.class, () -> spare.prepareReturn(socket, other));
     assertEquals(List.of(other), dials.addresses);
+  }
+
+  /** The socket falls silent, too, and nobody answers at the connection's own address. */
+  @Test
+  void aReturnThatIsUnderWayMakesWayForAllAddresses() throws Exception {
+    List<List<InetSocketAddress>> dialled = new ArrayList<>();
+    spare =
+        new SpareDialer(
+            List.of(other, reached),
+            addresses -> {
+              dialled.add(addresses);
+              return new Dialer(addresses, PendingHandshake.Channels.PLAIN, () -> now);
+            },
+            () -> Handshake.client(new byte[16], Handshake.Service.SOCKET, new byte[16]),
+            proved -> {
+              throw new AssertionError("nobody answers");
+            },
+            SILENCE,
+            () -> now);
+    try (ServerSocketChannel silent = ServerSocketChannel.open().bind(other)) {
+      spare.prepareReturn(socket, other);
+      now = SILENCE.toNanos();
+      assertFalse(spare.prepareReturn(socket, other));
+      assertFalse(spare.prepare(socket));
+      assertFalse(spare.prepare(socket));
+      assertEquals(List.of(List.of(other), List.of(other, reached)), dialled);
+      assertTrue(silent.isOpen());
+    } finally {
+      spare.close();
+    }
   }
 
   /** The watch looks at each socket again and again, also between warm operations. */
