@@ -113,7 +113,7 @@ final class DataSocket {
       if (done != doneBefore || moved != movedBefore || found instanceof MovedException) {
         brokenSince = System.nanoTime();
       }
-      resumption = new Resumption(spare, index);
+      resumption = new Resumption(spare, index, bound, System::nanoTime);
     }
     return !replace(link, bound);
   }

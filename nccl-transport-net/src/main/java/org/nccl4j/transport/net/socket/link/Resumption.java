@@ -4,10 +4,13 @@ import java.io.IOException;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
+import java.time.Duration;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import java.util.zip.CRC32C;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
+import org.nccl4j.device.Patience;
 
 /**
  * Puts another socket in the place of a broken one. Both ends first tell each other what they have
@@ -23,15 +26,29 @@ final class Resumption {
 
   private static final int BYTES = 3 * Long.BYTES + Integer.BYTES;
 
+  /** Part of the time for a replacement that one socket may take of it. */
+  private static final int TRIALS = 4;
+
   private final SpareSockets source;
   private final int index;
+  private final long patience;
+  private final LongSupplier clock;
   private final ByteBuffer out = ByteBuffer.allocate(BYTES);
   private final ByteBuffer in = ByteBuffer.allocate(BYTES);
   private DataChannel fresh;
+  private long begin;
 
-  Resumption(SpareSockets source, int index) {
+  /**
+   * Of one place of a connection.
+   *
+   * @param bound longest time for a replacement
+   * @param clock in nanoseconds
+   */
+  Resumption(SpareSockets source, int index, Duration bound, LongSupplier clock) {
     this.source = source;
     this.index = index;
+    this.patience = Patience.nanos(bound) / TRIALS;
+    this.clock = clock;
   }
 
   /**
@@ -49,6 +66,7 @@ final class Resumption {
       }
       Sockets.close(fresh);
       fresh = next;
+      begin = clock.getAsLong();
       in.clear();
       put(here.get());
     }
@@ -58,6 +76,9 @@ final class Resumption {
         throw new ClosedChannelException();
       }
       if (out.hasRemaining() || in.hasRemaining()) {
+        if (source.dials() && clock.getAsLong() - begin > patience) {
+          close(); // its path may have died since it was dialled; the other end takes the next
+        }
         return null;
       }
       Resumed resumed = new Resumed(fresh, take());

@@ -173,7 +173,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     this.watch = watch;
     this.sums = sums ? new MessageSum() : null;
     this.headerBytes = HEADER_BYTES + (sums ? MessageSum.BYTES : 0);
-    this.resumption = new Resumption(spare, 0);
+    this.resumption = new Resumption(spare, 0, watch.bound(), System::nanoTime);
     this.silence = new Silence(watch.silence(), spare.dials(), System.nanoTime());
     this.ack = ByteBuffer.allocateDirect(headerBytes).limit(0);
     this.acks = ByteBuffer.allocateDirect(ACKS_AT_ONCE * headerBytes);
