@@ -154,9 +154,12 @@ final class DataSocket {
     return LaneSilence.place(done, moved);
   }
 
-  /** True if the receiver is to report that nothing comes. */
+  /**
+   * True if the receiver is to report that nothing comes. Also if its socket is broken: the sender
+   * may not hear of that over the path that died, and it is the one to dial.
+   */
   boolean owesReport(long now) {
-    return silence.owesReport(now, place(), !isIdle() && resumption == null);
+    return silence.owesReport(now, place(), isBusy());
   }
 
   /** Takes the receiver's report. */
