@@ -6,9 +6,11 @@ import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import org.nccl4j.device.Patience;
 
 /**
  * The addresses at which another rank can be dialled, with the time and duration of each attempt.
@@ -19,7 +21,7 @@ import java.util.concurrent.ThreadLocalRandom;
  */
 final class AddressTrials {
   /** Enough for two lost packets. */
-  private static final long FIRST_PATIENCE = 5_000_000_000L;
+  static final long FIRST_PATIENCE = 5_000_000_000L;
 
   private static final long MOST_PATIENCE = 80_000_000_000L;
   private static final long FIRST_PAUSE = 5_000_000L;
@@ -33,7 +35,7 @@ final class AddressTrials {
   private final boolean[] forGood;
   private int at;
   private int rounds;
-  private long patience = FIRST_PATIENCE;
+  private long patience;
   private long pause = FIRST_PAUSE;
   private boolean pausing;
   private long pauseEnd;
@@ -41,9 +43,14 @@ final class AddressTrials {
   private long firstAttempt;
   private long lateFrom;
 
-  /** None has been tried. */
-  AddressTrials(List<InetSocketAddress> addresses) {
+  /**
+   * None has been tried.
+   *
+   * @param patience time for the first answer of each address in the first round
+   */
+  AddressTrials(List<InetSocketAddress> addresses, long patience) {
     this.addresses = List.copyOf(addresses);
+    this.patience = patience;
     this.reasons = new String[addresses.size()];
     this.forGood = new boolean[addresses.size()];
   }
@@ -90,7 +97,7 @@ final class AddressTrials {
 
   /** Returns the error of an attempt that takes too long. */
   IOException late() {
-    return new IOException("no answer within %d s".formatted(patience / 1_000_000_000));
+    return new IOException("no answer within " + Patience.text(Duration.ofNanos(patience)));
   }
 
   /**

@@ -3,9 +3,11 @@ package org.nccl4j.api.wire;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import java.util.List;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
+import org.nccl4j.device.Patience;
 
 /**
  * Connects sockets to a listener that has several addresses, one socket at a time, each with its
@@ -29,9 +31,32 @@ public final class Dialer {
    */
   public Dialer(
       List<InetSocketAddress> addresses, PendingHandshake.Channels channels, LongSupplier clock) {
-    this.trials = new AddressTrials(addresses);
+    this(addresses, channels, clock, AddressTrials.FIRST_PATIENCE);
+  }
+
+  private Dialer(
+      List<InetSocketAddress> addresses,
+      PendingHandshake.Channels channels,
+      LongSupplier clock,
+      long patience) {
+    this.trials = new AddressTrials(addresses, patience);
     this.channels = channels;
     this.clock = clock;
+  }
+
+  /**
+   * Creates a dialer that tries all addresses in half of some time, also if none answers.
+   *
+   * @param bound the time; an address does not get more of it than usual
+   * @param clock in nanoseconds
+   */
+  public static Dialer within(
+      Duration bound,
+      List<InetSocketAddress> addresses,
+      PendingHandshake.Channels channels,
+      LongSupplier clock) {
+    long each = Patience.nanos(bound) / 2 / addresses.size();
+    return new Dialer(addresses, channels, clock, Math.min(each, AddressTrials.FIRST_PATIENCE));
   }
 
   /**

@@ -27,7 +27,8 @@ class AddressTrialsTest {
 
   private final AddressTrials two =
       new AddressTrials(
-          List.of(new InetSocketAddress("127.0.0.1", 1), new InetSocketAddress("127.0.0.2", 1)));
+          List.of(new InetSocketAddress("127.0.0.1", 1), new InetSocketAddress("127.0.0.2", 1)),
+          AddressTrials.FIRST_PATIENCE);
 
   private boolean fails(IOException why) {
     for (int millis = 0; !two.mayBegin(now); millis++) {

@@ -94,7 +94,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
   private SpareDialer spare(int place) {
     return new SpareDialer(
         handle.where(),
-        this::dialer,
+        this::replacing,
         () -> handshake(place, true),
         Protection::bytes,
         watch.silence(),
@@ -104,6 +104,15 @@ final class SocketDialer implements SocketSource, SpareSockets {
   private Dialer dialer(List<InetSocketAddress> addresses) {
     return new Dialer(
         addresses, protection.channels(handle.encrypted(), /* dialed= */ true), clock);
+  }
+
+  /** A dialer for sockets in place of others; of many addresses, all but one may be dead. */
+  private Dialer replacing(List<InetSocketAddress> addresses) {
+    return Dialer.within(
+        watch.bound(),
+        addresses,
+        protection.channels(handle.encrypted(), /* dialed= */ true),
+        clock);
   }
 
   @Override
@@ -174,7 +183,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
       return prepared;
     }
     if (further[place] == null) {
-      further[place] = dialer(fromBroken(place));
+      further[place] = replacing(fromBroken(place));
     }
     Dialer current = further[place];
     try {
