@@ -140,7 +140,7 @@ public final class ChaosRank {
   }
 
   /** Descriptors, threads, and mappings of shared memory, which has no name outside processes. */
-  private static String footprint() throws IOException {
+  public static String footprint() throws IOException {
     long threads =
         Thread.getAllStackTraces().keySet().stream()
             .filter(thread -> thread.getName().startsWith("nccl4j-"))
