@@ -22,6 +22,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.testkit.faults.FaultyNetProvider;
+import org.nccl4j.testkit.faults.FaultySockets;
 import org.nccl4j.testkit.faults.NetFaults;
 import org.nccl4j.transport.net.NetTransportProvider;
 import org.nccl4j.transport.net.ib.IbProvider;
@@ -47,17 +48,24 @@ final class CarriedSlots {
 
   /** Connects the two ranks, both ways. */
   private CarriedSlots(String network) {
-    String name = network.equals("cards") ? "IB" : "Socket";
+    NetProvider provider = provider(network);
     List<PeerInfo> peers = new ArrayList<>();
     List<? extends Device> devices = Devices.cuda().list();
     for (int rank = 0; rank < 2; rank++) {
       peers.add(
           new PeerInfo(
-              rank, "host" + rank, "", "", 0, Device.Kind.CUDA, "gpu" + rank, List.of(name)));
+              rank,
+              "host" + rank,
+              "",
+              "",
+              0,
+              Device.Kind.CUDA,
+              "gpu" + rank,
+              List.of(provider.name())));
     }
     for (int rank = 0; rank < 2; rank++) {
       TransportContext context =
-          new SlotContext(rank, peers, devices.get(rank), provider(network), Map.of());
+          new SlotContext(rank, peers, devices.get(rank), provider, Map.of());
       transports.add(new NetTransportProvider().open(context));
       Support support = transports.get(rank).canConnect(peers.get(1 - rank));
       SlotKernel.require(support.possible(), "no transport: %s", support.reason());
@@ -89,6 +97,7 @@ final class CarriedSlots {
     return switch (network) {
       case "slow" -> new FaultyNetProvider(sockets, NetFaults.slow(7));
       case "cards" -> new IbProvider();
+      case "resets" -> new FaultySockets();
       default -> sockets;
     };
   }
@@ -132,9 +141,9 @@ final class CarriedSlots {
   }
 
   /**
-   * Arguments: "exchange", over a "slow" network too or by "cards" that access the GPUs' memory, or
-   * "death". Of cards: how many dma-bufs they take, the two that ask whether they take any
-   * included.
+   * Arguments: "exchange", over a "slow" network too, over sockets that break as the environment
+   * says ("resets"), or by "cards" that access the GPUs' memory, or "death". Of cards: how many
+   * dma-bufs they take, the two that ask whether they take any included.
    */
   public static void main(String[] arguments) throws Exception {
     FakeCards cards = arguments[0].equals("cards") ? FakeCards.load() : null;

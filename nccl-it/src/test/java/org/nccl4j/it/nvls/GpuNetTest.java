@@ -74,6 +74,22 @@ class GpuNetTest {
     assertNothingIsLeft(ran);
   }
 
+  /** Slots that a proxy has sent, or received in part, when the socket breaks. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 2})
+  void slotsArriveAlthoughSocketsAreResetAgainAndAgain(int threads) throws Exception {
+    Map<String, String> settings =
+        Map.of(
+            "NCCL4J_FAULTS",
+            "resetsAfter=500000",
+            "NCCL_SOCKET_NTHREADS",
+            Integer.toString(threads));
+    Ran ran = program.run(settings, CarriedSlots.class, "resets");
+    assertContains(ran, "carried 2 channels");
+    assertContains(ran, "has taken over after");
+    assertNothingIsLeft(ran);
+  }
+
   private Ran byCards(int channels, Map<String, String> more, String... arguments)
       throws Exception {
     Map<String, String> settings = new HashMap<>(more);
