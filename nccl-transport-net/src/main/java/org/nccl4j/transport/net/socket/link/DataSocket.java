@@ -162,9 +162,12 @@ final class DataSocket {
     return silence.owesReport(now, place(), isBusy());
   }
 
-  /** Takes the receiver's report. */
+  /**
+   * Takes the receiver's report. Where all has come that was written, and the socket takes no more,
+   * it is TCP's acknowledgements that are lost.
+   */
   void takeReport(long reported, long now) {
-    silence.report(now, reported, place());
+    silence.report(now, reported, isBusy() ? LaneSilence.BEYOND : place());
   }
 
   /** True if another socket has taken over. */

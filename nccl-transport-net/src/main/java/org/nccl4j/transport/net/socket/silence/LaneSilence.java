@@ -3,13 +3,16 @@ package org.nccl4j.transport.net.socket.silence;
 /**
  * The place at which a lane has stopped. The receiving end reports a place at which it waits for
  * bytes that do not come. The sending end doubts the lane if it had written more by the first
- * report, and the reports of the same place go on. A place is the low bits of a part's number and
- * bytes of it (32). Time is an argument, in nanoseconds. Owned by the thread that has the link's
- * turn.
+ * report, or has more to write, and the reports of the same place go on. A place is the low bits of
+ * a part's number and bytes of it (32). Time is an argument, in nanoseconds. Owned by the thread
+ * that has the link's turn.
  */
 public final class LaneSilence {
   /** Bits of a part's number that a report has. */
   public static final int PART_BITS = 24;
+
+  /** The place of a sending end that has more to write. */
+  public static final long BEYOND = -2;
 
   private static final long NOWHERE = -1;
 
@@ -55,7 +58,7 @@ public final class LaneSilence {
   /**
    * On the sending end: the receiver reports a place.
    *
-   * @param written the place up to which this end has written
+   * @param written the place up to which this end has written; {@link #BEYOND} if it has more
    */
   public void report(long now, long reported, long written) {
     if (reported == written) {

@@ -16,12 +16,15 @@ import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
 
-/** A lane that breaks at the receiver alone: its sender, which is to dial another, hears of it. */
+/** Lanes whose packets are lost one way: the sender, which is to dial another, hears of it. */
 @Timeout(60)
 class BrokenLaneTest {
   private static final Duration SILENCE = Duration.ofSeconds(8);
   private static final Duration BOUND = Duration.ofSeconds(10);
   private static final int BYTES = 100;
+
+  /** More than a socket holds of which nobody reads. */
+  private static final int MUCH = 64 << 20;
 
   /** A link whose lanes are neither given up nor replaced. */
   private static final class Link implements DataSocket.Owner {
@@ -55,6 +58,55 @@ class BrokenLaneTest {
         assertFalse(lane.owesReport(SILENCE.toNanos() / 2));
         assertTrue(lane.owesReport(SILENCE.toNanos() * 3 / 4));
         assertEquals(0, lane.place());
+      }
+    }
+  }
+
+  /** Says that another socket is prepared. */
+  private static final class Prepared implements SpareSockets {
+    private int asked;
+
+    @Override
+    public boolean isOffered(int index) {
+      return false;
+    }
+
+    @Override
+    public boolean prepare(int index) {
+      asked++;
+      return true;
+    }
+
+    @Override
+    public DataChannel next(int index) {
+      return null;
+    }
+  }
+
+  /** The receiver has all that the socket has taken, and no acknowledgement of TCP makes room. */
+  @Test
+  void aSenderWithoutRoomDoubtsALaneOfWhichAllHasCome() throws IOException {
+    try (ServerSocketChannel server = ServerSocketChannel.open();
+        DeviceMemory memory = HostDevice.instance().allocate(MUCH)) {
+      server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+      SocketChannel from = SocketChannel.open(server.getLocalAddress());
+      try (SocketChannel to = server.accept()) {
+        from.configureBlocking(false);
+        DataSocket lane = new DataSocket(1, DataChannel.plain(from), true, SILENCE);
+        lane.post(new SocketMemory(memory, 2), 0, MUCH);
+        while (lane.progress() > 0) {
+          assertTrue(to.isOpen());
+        }
+        Prepared spare = new Prepared();
+        long now = System.nanoTime();
+        lane.takeReport(lane.place(), now - SILENCE.toNanos() / 2);
+        assertFalse(lane.look(new Link(), spare, false, BOUND), "one report");
+        assertEquals(0, spare.asked);
+        lane.takeReport(lane.place(), now);
+        lane.look(new Link(), spare, false, BOUND);
+        assertEquals(1, spare.asked);
+      } finally {
+        from.close();
       }
     }
   }
