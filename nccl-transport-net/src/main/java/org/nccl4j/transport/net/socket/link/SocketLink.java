@@ -540,7 +540,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   @Override
   public void rested(long now) {
     if (enter()) {
-      silence.rested(now);
+      silence.rested(now, moved);
       leave();
     }
   }

@@ -20,6 +20,10 @@ public final class Silence {
 
   private long heard;
   private long heardBytes;
+
+  /** At the end of the last rest; -1 before the first. */
+  private long restedBytes = -1;
+
   private long asked;
   private boolean asking;
   private long signed;
@@ -50,11 +54,20 @@ public final class Silence {
     looked = now;
   }
 
-  /** The watch has not come because nothing was under way: what has come may now be read. */
-  public void rested(long now) {
+  /**
+   * The watch has not come because nothing was under way: what has come may now be read. Rests
+   * between which nothing comes are one silence, else a rank that waits and ends each rest would
+   * never ask.
+   *
+   * @param bytes that have come
+   */
+  public void rested(long now, long bytes) {
     looked = now;
     stoodStill = false;
-    begin(now - bound / 4);
+    if (bytes != restedBytes) {
+      restedBytes = bytes;
+      begin(now - bound / 4);
+    }
   }
 
   /** Begins anew: with another socket, or because this side cannot know. */
