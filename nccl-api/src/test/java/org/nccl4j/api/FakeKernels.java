@@ -45,6 +45,12 @@ public class FakeKernels implements KernelCommunicator {
       return (List<P2pWork>) work;
     }
 
+    /** Returns the sends and receives of each step. */
+    @SuppressWarnings("unchecked")
+    public List<List<P2pWork>> steps() {
+      return (List<List<P2pWork>>) work;
+    }
+
     /** Returns the operation between windows. */
     public WindowWork direct() {
       return (WindowWork) work;
@@ -125,6 +131,11 @@ public class FakeKernels implements KernelCommunicator {
   @Override
   public KernelPlan prepare(List<P2pWork> works) {
     return plan(List.copyOf(works), null);
+  }
+
+  @Override
+  public KernelPlan prepareInSteps(List<List<P2pWork>> steps) {
+    return plan(steps.stream().map(List::copyOf).toList(), null);
   }
 
   @Override

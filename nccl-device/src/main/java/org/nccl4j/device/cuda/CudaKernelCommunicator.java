@@ -264,6 +264,11 @@ final class CudaKernelCommunicator
   }
 
   @Override
+  public KernelPlan prepareInSteps(List<List<P2pWork>> steps) {
+    return p2p.inTurn(steps.stream().map(works -> own(prepare(works))).toList());
+  }
+
+  @Override
   public void attach(SymmetricSpace given) {
     direct = new DirectPlans(context, given);
     p2p.attach(given);

@@ -47,6 +47,14 @@ public interface KernelCommunicator extends AutoCloseable {
   KernelPlan prepare(List<P2pWork> works);
 
   /**
+   * Prepares sends and receives in steps, as one launch. Those of a step progress together, and
+   * begin once this rank's of the step before have ended.
+   *
+   * @param steps each with a work of more than 0 bytes
+   */
+  KernelPlan prepareInSteps(List<List<P2pWork>> steps);
+
+  /**
    * Tells of the team's space, once, before any work on windows is prepared; by the thread that
    * registers the first window, while others may launch.
    */

@@ -5,16 +5,26 @@ import java.util.stream.Collectors;
 import org.nccl4j.device.cuda.stream.GpuStream;
 
 /**
- * Sends and receives that do not fit the GPU at once: kernels one after the other, those of the
- * nearest ranks first. Each fits the GPU as a whole. Of all messages that are not done, the one of
- * the least distance is thus in the running kernel at both ends, at whatever distance each rank
- * begins its next kernel.
+ * Sends and receives in several plans, one after the other.
  *
- * @param kernels at least one
+ * <p>Those that do not fit the GPU at once are kernels that each fit it as a whole, of the nearest
+ * ranks first. Of all messages that are not done, the one of the least distance is thus in the
+ * running kernel at both ends, at whatever distance each rank begins its next kernel.
+ *
+ * <p>Those in steps are a plan for each step.
+ *
+ * @param plans at least one
  * @param needs of the launch's own buffers
  */
-record P2pLaunches(PlanContext owner, List<CudaKernelPlan> kernels, CudaKernelPlan.Needs needs)
+record P2pLaunches(PlanContext owner, List<? extends CudaPlan> plans, CudaKernelPlan.Needs needs)
     implements CudaPlan {
+  /** The most that one of some plans needs. */
+  static CudaKernelPlan.Needs needs(List<CudaPlan> plans) {
+    return new CudaKernelPlan.Needs(
+        plans.stream().mapToLong(CudaPlan::sendBytes).max().orElse(0),
+        plans.stream().mapToLong(CudaPlan::recvBytes).max().orElse(0));
+  }
+
   @Override
   public long sendBytes() {
     return needs.sendBytes();
@@ -27,23 +37,23 @@ record P2pLaunches(PlanContext owner, List<CudaKernelPlan> kernels, CudaKernelPl
 
   @Override
   public int blocks() {
-    return kernels.stream().mapToInt(CudaKernelPlan::blocks).max().orElse(0);
+    return plans.stream().mapToInt(CudaPlan::blocks).max().orElse(0);
   }
 
   @Override
   public void launch(long send, long recv, GpuStream stream) {
-    for (CudaKernelPlan kernel : kernels) {
-      kernel.launch(send, recv, stream);
+    for (CudaPlan plan : plans) {
+      plan.launch(send, recv, stream);
     }
   }
 
   @Override
   public void discard() {
-    kernels.forEach(CudaKernelPlan::discard);
+    plans.forEach(CudaPlan::discard);
   }
 
   @Override
   public String toString() {
-    return kernels.stream().map(CudaKernelPlan::toString).collect(Collectors.joining(", then "));
+    return plans.stream().map(CudaPlan::toString).collect(Collectors.joining(", then "));
   }
 }

@@ -161,6 +161,11 @@ public final class P2pPlans {
         : new P2pLaunches(context, List.copyOf(kernels), needs);
   }
 
+  /** Plans of sends and receives one after the other, in one launch. */
+  public CudaPlan inTurn(List<CudaPlan> plans) {
+    return new P2pLaunches(context, plans, P2pLaunches.needs(plans));
+  }
+
   /** The sends and the receives of each distance, in order. */
   private List<NavigableMap<Key, List<Transfer>>> byDistance(
       NavigableMap<Key, List<Transfer>> groups) {

@@ -19,6 +19,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.kernel.algorithm.KernelContext;
 import org.nccl4j.device.host.kernel.algorithm.SendRecv;
+import org.nccl4j.device.host.kernel.algorithm.SendRecvSteps;
 import org.nccl4j.device.host.kernel.nvls.NvlsInPlace;
 import org.nccl4j.device.host.kernel.nvls.NvlsLines;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
@@ -188,6 +189,15 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(List<P2pWork> works) {
+    return connected(messages(works));
+  }
+
+  @Override
+  public KernelPlan prepareInSteps(List<List<P2pWork>> steps) {
+    return connected(new SendRecvSteps(steps.stream().map(this::messages).toList()));
+  }
+
+  private SendRecv messages(List<P2pWork> works) {
     Map<Integer, List<P2pWork>> sends = new LinkedHashMap<>();
     Map<Integer, List<P2pWork>> recvs = new LinkedHashMap<>();
     for (P2pWork work : works) {
@@ -202,7 +212,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     long received = recvs.values().stream().flatMap(List::stream).mapToLong(P2pWork::bytes).sum();
     boolean leaves = Copies.leave(received, spec.localRanks());
     recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, leaves, waiter)));
-    return connected(new SendRecv(outs, ins, own, waiter));
+    return new SendRecv(outs, ins, own, waiter);
   }
 
   /** The plan of a kernel, once the ends that it uses have their connections. */

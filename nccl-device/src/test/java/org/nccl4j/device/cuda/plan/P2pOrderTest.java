@@ -125,7 +125,9 @@ class P2pOrderTest extends AgainstFakeCuda {
   }
 
   private static List<CudaKernelPlan> kernels(KernelPlan plan) {
-    return plan instanceof P2pLaunches several ? several.kernels() : List.of((CudaKernelPlan) plan);
+    List<? extends CudaPlan> plans =
+        plan instanceof P2pLaunches several ? several.plans() : List.of((CudaPlan) plan);
+    return plans.stream().map(CudaKernelPlan.class::cast).toList();
   }
 
   private static List<Block> fitting(CudaKernelPlan kernel, int room) {
