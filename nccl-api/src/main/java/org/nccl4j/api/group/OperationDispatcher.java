@@ -126,8 +126,17 @@ public final class OperationDispatcher {
     return made == null ? 0 : made.bytes();
   }
 
-  /** Frees the memory of operations in steps, none of which runs. Later ones allocate it anew. */
+  /** Bytes of the device's memory that all-to-alls by rails hold. Any thread. */
+  public long railBytes() {
+    return planner.memoryBytes();
+  }
+
+  /**
+   * Frees the memory of operations in steps, none of which runs. Those of a later planner allocate
+   * it anew.
+   */
   public void freeSteps() {
+    planner.freeMemory();
     if (quantised != null) {
       quantised.close();
     }

@@ -274,7 +274,12 @@ public final class ChildCommunicators {
             rank,
             old.place()
                 .facts()
-                .of(ranks.size(), hosts.count(), hosts.mostRanks(), made.graphs.topology()),
+                .of(
+                    ranks.size(),
+                    hosts.count(),
+                    hosts.mostRanks(),
+                    hosts.isInOrder(),
+                    made.graphs.topology()),
             old.place().layout(),
             Engine.windows(
                 made.request,

@@ -388,7 +388,10 @@ public final class CommunicatorState {
     long functions =
         queue().functionBytes()
             + others.keySet().stream().mapToLong(OperationDispatcher::functionBytes).sum();
-    return MemoryUsage.of(suspended ? null : engine(), quantised, functions);
+    long rails =
+        queue().railBytes()
+            + others.keySet().stream().mapToLong(OperationDispatcher::railBytes).sum();
+    return MemoryUsage.of(suspended ? null : engine(), quantised, functions, rails);
   }
 
   /** Ends this rank's operations with an error and tells the others. */

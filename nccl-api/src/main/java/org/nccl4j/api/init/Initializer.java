@@ -446,7 +446,9 @@ public final class Initializer {
         "ALLOC",
         () ->
             "holds %s bytes"
-                .formatted(MemoryUsage.of(engine, /* quantised= */ 0, /* functions= */ 0)));
+                .formatted(
+                    MemoryUsage.of(
+                        engine, /* quantised= */ 0, /* functions= */ 0, /* rails= */ 0)));
     info.tellAll("INIT", ((KernelDevice) request.device())::slowerWays);
     plugins
         .tuned()

@@ -2,11 +2,14 @@ package org.nccl4j.api.plan;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.algorithm.AlgorithmSelector;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
@@ -37,7 +40,11 @@ final class P2pPlanner {
   private final int nRanks;
   private final CostModel costs;
   private final CtaLimits ctas;
+  private final AlgorithmSelector selector;
   private final boolean copies;
+
+  /** Null where no all-to-all goes by rails. */
+  private final RailExchange rails;
 
   /** Plans of groups of sends and receives. */
   private final Map<List<P2pTask>, KernelPlan> groups = new LastUsedPlans<>(MOST_GROUPS);
@@ -53,18 +60,40 @@ final class P2pPlanner {
       int nRanks,
       CostModel costs,
       AlgorithmFilter filter,
-      CtaLimits ctas) {
+      CtaLimits ctas,
+      RailExchange rails) {
     this.kernels = kernels;
     this.rank = rank;
     this.nRanks = nRanks;
     this.costs = costs;
     this.ctas = ctas;
+    this.rails = rails;
+    this.selector = new AlgorithmSelector(costs, filter);
     this.copies = kernels.hasCopyEngines() && filter.demands(Operation.SEND, Algorithm.COPY_ENGINE);
   }
 
-  /** The plan of an operation that consists of sends and receives, on the launch's own buffers. */
-  KernelPlan plan(long shape, long count) {
-    return kernels.prepare(works(shape, CallShape.bytes(shape, count)));
+  /**
+   * The plan of an operation that consists of sends and receives, on the launch's own buffers.
+   *
+   * @param algorithm of a {@link #choice}
+   */
+  KernelPlan plan(long shape, long count, Algorithm algorithm) {
+    long bytes = CallShape.bytes(shape, count);
+    return algorithm == Algorithm.RAILS
+        ? kernels.prepareInSteps(railSteps(shape, bytes))
+        : kernels.prepare(works(shape, bytes));
+  }
+
+  /** Bytes of the device's memory that it holds. Any thread. */
+  long memoryBytes() {
+    return rails == null ? 0 : rails.bytes();
+  }
+
+  /** Frees that memory. Nothing is planned or launched afterwards. */
+  void freeMemory() {
+    if (rails != null) {
+      rails.close();
+    }
   }
 
   /** The plan of sends and receives that progress together, each with its own buffer. */
@@ -119,6 +148,16 @@ final class P2pPlanner {
 
   /** Predicted microseconds of an operation that consists of sends and receives. */
   double predict(Operation operation, long bytes) {
+    return hasRails(operation)
+        ? choice(operation, bytes).microseconds()
+        : predictPairwise(operation, bytes);
+  }
+
+  private boolean hasRails(Operation operation) {
+    return rails != null && Algorithm.RAILS.has(operation);
+  }
+
+  private double predictPairwise(Operation operation, long bytes) {
     Protocol protocol = sendProtocol(operation, bytes);
     // A send is a step of a ring. An exchange with all ranks sends one message after the other.
     double step =
@@ -127,16 +166,54 @@ final class P2pPlanner {
     return operation.isP2p() ? step : step * Math.max(1, nRanks - 1);
   }
 
-  /** The protocol of an operation's messages, and the copy engines where they carry them. */
+  /**
+   * The algorithm of an operation, and the protocol of its messages, those to other hosts by rails;
+   * the copy engines where they carry the messages.
+   */
   AlgorithmChoice choice(Operation operation, long bytes) {
+    Algorithm without = isCopied(bytes) ? Algorithm.COPY_ENGINE : Algorithm.PAIRWISE;
+    if (!hasRails(operation)) {
+      return new AlgorithmChoice(
+          without, sendProtocol(operation, bytes), predictPairwise(operation, bytes));
+    }
+    AlgorithmChoice choice = selector.chooseExchange(operation, bytes * nRanks);
+    boolean byRails = choice.algorithm() == Algorithm.RAILS;
     return new AlgorithmChoice(
-        isCopied(bytes) ? Algorithm.COPY_ENGINE : Algorithm.PAIRWISE,
-        sendProtocol(operation, bytes),
-        predict(operation, bytes));
+        byRails ? Algorithm.RAILS : without,
+        sendProtocol(operation, byRails ? rails.messageBytes(bytes) : bytes),
+        choice.microseconds() < CostModel.ONLY_WHERE_ASKED
+            ? choice.microseconds()
+            : predictPairwise(operation, bytes));
   }
 
-  /** Returns the limits of protocols, as a line to read. */
-  String explain(Operation operation) {
+  /** Returns the limits of protocols, and the choice where there are rails, as lines to read. */
+  String explain(Operation operation, long bytes) {
+    return explain(operation) + (hasRails(operation) ? explainRails(operation, bytes) : "");
+  }
+
+  private String explainRails(Operation operation, long bytes) {
+    StringBuilder text = new StringBuilder();
+    for (Algorithm algorithm : List.of(Algorithm.PAIRWISE, Algorithm.RAILS)) {
+      boolean byRails = algorithm == Algorithm.RAILS;
+      double time = costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes * nRanks);
+      text.append(
+          String.format(
+              Locale.ROOT,
+              "  %-8s %s, messages from each rank to other hosts: %d of %d bytes%n",
+              algorithm.label(),
+              time < CostModel.ONLY_WHERE_ASKED
+                  ? String.format(Locale.ROOT, "%12.2f us", time)
+                  : "not measured: used only if NCCL_ALGO names it",
+              rails.farMessages(byRails),
+              byRails ? rails.messageBytes(bytes) : bytes));
+    }
+    return text.append(
+            "  chosen: %s, the cheapest that is allowed%n"
+                .formatted(choice(operation, bytes).algorithm().label()))
+        .toString();
+  }
+
+  private String explain(Operation operation) {
     return "%s consists of sends and receives: %s up to %d bytes each, else Simple%s%n"
         .formatted(
             operation.key(),
@@ -174,13 +251,36 @@ final class P2pPlanner {
       }
       default -> throw new IllegalArgumentException(operation.key());
     }
+    complete(works, shape, bytes, messages(operation));
+    return works;
+  }
+
+  private List<List<P2pWork>> railSteps(long shape, long bytes) {
+    Operation operation = CallShape.operation(shape);
+    List<List<P2pWork>> steps =
+        rails.steps(
+            bytes,
+            (sends, peer, buffer, offset, size) ->
+                work(operation, sends, peer, buffer, offset, size));
+    steps.forEach(works -> complete(works, shape, bytes, BOTH_WAYS * rails.peers() + 1));
+    return steps;
+  }
+
+  /**
+   * Gives the messages of an operation its signature, and the channels that it may have.
+   *
+   * @param bytes of a part
+   * @param messages that are under way at once, at most of all ranks
+   */
+  private void complete(List<P2pWork> works, long shape, long bytes, int messages) {
+    Operation operation = CallShape.operation(shape);
     if (operation.isOfAllRanks()) {
-      int signature = CallSignature.ofPart(operation, root, bytes, CallShape.function(shape));
+      int signature =
+          CallSignature.ofPart(operation, CallShape.root(shape), bytes, CallShape.function(shape));
       works.replaceAll(work -> work.signed(signature));
     }
-    int channels = ctas.channels(messages(operation));
+    int channels = ctas.channels(messages);
     works.replaceAll(work -> work.onAtMost(channels));
-    return works;
   }
 
   /** To and from other ranks, and the copy of a rank's own part; at most of all ranks. */
@@ -194,9 +294,14 @@ final class P2pPlanner {
   }
 
   private P2pWork work(Operation operation, boolean sends, int peer, long offset, long bytes) {
+    return work(operation, sends, peer, /* buffer= */ null, offset, bytes);
+  }
+
+  private P2pWork work(
+      Operation operation, boolean sends, int peer, DeviceMemory buffer, long offset, long bytes) {
     Protocol protocol = sendProtocol(operation, bytes);
     P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
-    return new P2pWork(kind, peer, null, offset, bytes, protocol, null, isCopied(bytes));
+    return new P2pWork(kind, peer, buffer, offset, bytes, protocol, null, isCopied(bytes));
   }
 
   /** True if copy engines do a message; the same at both ends. */

@@ -13,6 +13,7 @@ import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.plan.algorithm.NvlsCostModel;
+import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.plan.algorithm.TunerHook;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.InfoLog;
@@ -110,8 +111,27 @@ public final class Planner {
     this.selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     this.nvlsIsSettled = given == null || given.isMade();
     this.messages =
-        new P2pPlanner(kernels, place.rank, ranks.nRanks(), costs, rules.filter, rules.ctas);
+        new P2pPlanner(
+            kernels, place.rank, ranks.nRanks(), costs, rules.filter, rules.ctas, rails(place));
     this.windows = new BufferWindows(kernels, place.windows, ranks);
+  }
+
+  /** Null where no all-to-all goes by rails. */
+  private static RailExchange rails(Place place) {
+    RankPlacement spread = place.ranks.spread();
+    return spread.hasRails(place.ranks.nRanks())
+        ? new RailExchange(place.rank, spread.hosts(), spread.mostRanks(), place.windows.device())
+        : null;
+  }
+
+  /** Bytes of the device's memory that its plans hold. Any thread. */
+  public long memoryBytes() {
+    return messages.memoryBytes();
+  }
+
+  /** Frees that memory, once no plan runs. None is made or launched afterwards. */
+  public void freeMemory() {
+    messages.freeMemory();
   }
 
   /** The windows that buffers lie in. */
@@ -223,7 +243,19 @@ public final class Planner {
   private KernelPlan make(long shape, long count) {
     return CallShape.operation(shape).isCollective()
         ? kernels.prepare(work(shape, count, CallShape.op(shape), algorithm -> true))
-        : messages.plan(shape, count);
+        : exchange(shape, count);
+  }
+
+  private KernelPlan exchange(long shape, long count) {
+    Operation operation = CallShape.operation(shape);
+    AlgorithmChoice choice = messages.choice(operation, CallShape.bytes(shape, count));
+    if (choice.algorithm() == Algorithm.RAILS) {
+      tell(
+          operation.label(),
+          CallShape.bytes(shape, count) * operation.wholes(ranks.nRanks()),
+          String.format(Locale.ROOT, "%s, predicted %.2f us", choice, choice.microseconds()));
+    }
+    return messages.plan(shape, count, choice.algorithm());
   }
 
   /** The plan of an operation that reduces by an operator of its own. */
@@ -365,8 +397,8 @@ public final class Planner {
    */
   public KernelPlan planBy(
       AlgorithmChoice choice, long shape, DeviceMemory send, DeviceMemory recv, long count) {
-    if (choice.algorithm() == Algorithm.PAIRWISE) {
-      return messages.plan(shape, count);
+    if (choice.algorithm() == Algorithm.PAIRWISE || choice.algorithm() == Algorithm.RAILS) {
+      return messages.plan(shape, count, choice.algorithm());
     }
     return choice.algorithm().isBetweenWindows()
         ? kernels.prepare(work(shape, count, choice, windows.find(shape, send, recv, count)))
@@ -532,7 +564,7 @@ public final class Planner {
         operation.isCollective()
             ? selector.explain(operation, whole, type)
                 + blocks(operation, choice(operation, count, type), whole)
-            : messages.explain(operation);
+            : messages.explain(operation, whole / operation.wholes(ranks.nRanks()));
     if (!windows.arePossible(operation)) {
       return text;
     }

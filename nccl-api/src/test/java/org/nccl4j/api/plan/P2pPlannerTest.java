@@ -18,6 +18,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
@@ -25,7 +26,7 @@ import org.nccl4j.operation.Protocol;
 class P2pPlannerTest {
   private static Protocol protocol(CtaLimits ctas, Operation operation, long bytes) {
     var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
-    return new P2pPlanner(new FakeKernels(), 0, 2, costs, AlgorithmFilter.ALL, ctas)
+    return new P2pPlanner(new FakeKernels(), 0, 2, costs, AlgorithmFilter.ALL, ctas, null)
         .choice(operation, bytes)
         .protocol();
   }
@@ -54,7 +55,8 @@ class P2pPlannerTest {
           new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
       CtaLimits limits = new CtaLimits(1, 24, 64);
       long shape = CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
-      new P2pPlanner(kernels, 0, nRanks, costs, AlgorithmFilter.ALL, limits).plan(shape, 1 << 20);
+      new P2pPlanner(kernels, 0, nRanks, costs, AlgorithmFilter.ALL, limits, null)
+          .plan(shape, 1 << 20, Algorithm.PAIRWISE);
       List<P2pWork> works = kernels.last().messages();
       int own = works.stream().filter(w -> w.peer() == 0).findAny().orElseThrow().mostChannels();
       int others = works.stream().filter(w -> w.peer() != 0).mapToInt(P2pWork::mostChannels).sum();
@@ -73,7 +75,7 @@ class P2pPlannerTest {
     FakeKernels kernels = new FakeKernels();
     var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
     CtaLimits limits = new CtaLimits(1, 64, 64);
-    P2pPlanner planner = new P2pPlanner(kernels, 0, 2, costs, AlgorithmFilter.ALL, limits);
+    P2pPlanner planner = new P2pPlanner(kernels, 0, 2, costs, AlgorithmFilter.ALL, limits, null);
     List<P2pTask> first = exchange(8);
     FakeKernels.Plan made = (FakeKernels.Plan) planner.plan(first);
     assertSame(made, planner.plan(first));

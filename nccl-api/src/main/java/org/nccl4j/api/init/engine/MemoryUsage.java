@@ -13,14 +13,18 @@ public final class MemoryUsage {
    * @param engine null while the communicator is suspended
    * @param quantised of quantised operations
    * @param functions of reductions by functions
+   * @param rails of all-to-alls by rails
    */
-  public static Map<String, Long> of(Engine engine, long quantised, long functions) {
+  public static Map<String, Long> of(Engine engine, long quantised, long functions, long rails) {
     Map<String, Long> items = new LinkedHashMap<>();
     if (functions > 0) {
       items.put("reductions by functions", functions);
     }
     if (quantised > 0) {
       items.put("quantised sums", quantised);
+    }
+    if (rails > 0) {
+      items.put("all-to-all by rails", rails);
     }
     if (engine == null) {
       return items;

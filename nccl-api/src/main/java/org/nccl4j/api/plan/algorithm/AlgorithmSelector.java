@@ -131,10 +131,7 @@ public final class AlgorithmSelector {
   /** The cheapest over connections. */
   public AlgorithmChoice choose(Operation operation, long bytes, DataType type, RedOp op) {
     if (!operation.isCollective()) {
-      return new AlgorithmChoice(
-          Algorithm.PAIRWISE,
-          Protocol.SIMPLE,
-          costs.microseconds(operation, Algorithm.PAIRWISE, Protocol.SIMPLE, bytes));
+      return chooseExchange(operation, bytes);
     }
     AlgorithmChoice best = choose(operation, bytes, type, op, algorithm -> true);
     // Where there is one algorithm alone, a list is meant for other operations; why there is no
@@ -154,6 +151,24 @@ public final class AlgorithmSelector {
           best.protocol().label());
     }
     return best;
+  }
+
+  /**
+   * The cheapest for an operation that consists of sends and receives, whose protocols depend on
+   * their sizes. A tuner has no say in it.
+   */
+  public AlgorithmChoice chooseExchange(Operation operation, long bytes) {
+    List<Algorithm> able = new ArrayList<>(List.of(Algorithm.PAIRWISE));
+    able.addAll(costs.overConnections(operation));
+    return filter.algorithms(operation, able).stream()
+        .map(
+            algorithm ->
+                new AlgorithmChoice(
+                    algorithm,
+                    Protocol.SIMPLE,
+                    costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes)))
+        .min(Comparator.comparingDouble(AlgorithmChoice::microseconds))
+        .orElseThrow();
   }
 
   private boolean isAllowed(Operation operation, AlgorithmChoice choice) {

@@ -122,7 +122,9 @@ public record CommunicatorProfile(
    * @param speed of the switch that NVLS goes by, where it was measured
    */
   public CostModel costs(Nvls nvls, Optional<SwitchSpeed> speed) {
-    CostModel base = betweenWindows(overConnections());
+    CostModel windows = betweenWindows(overConnections());
+    CostModel base =
+        spread.hasRails(nRanks) ? new RailCosts(windows, nRanks, spread, kind) : windows;
     return nvls == null
         ? base
         : new NvlsCostModel(
@@ -137,11 +139,16 @@ public record CommunicatorProfile(
             speed);
   }
 
-  /** The same of some of the ranks, which are spread over some of the hosts. */
+  /**
+   * The same of some of the ranks, which are spread over some of the hosts.
+   *
+   * @param inOrder whether they are numbered host after host
+   */
   public CommunicatorProfile of(
-      int some, int hosts, int mostRanks, Optional<CommTopology> theirTopology) {
+      int some, int hosts, int mostRanks, boolean inOrder, Optional<CommTopology> theirTopology) {
     RankPlacement theirs =
-        new RankPlacement(hosts, mostRanks, spread.carried(), spread.channels(), spread.lines());
+        new RankPlacement(
+            hosts, mostRanks, spread.carried(), spread.channels(), spread.lines(), inOrder);
     return new CommunicatorProfile(
         some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
   }

@@ -42,7 +42,9 @@ record FewBlocksCosts(CostModel base, int nRanks, int blocks, int channels) impl
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     double least = base.microseconds(operation, algorithm, protocol, bytes);
-    if (algorithm.isMulticast() || algorithm.isNvls() || algorithm == Algorithm.PAIRWISE) {
+    if (algorithm.isMulticast()
+        || algorithm.isNvls()
+        || !operation.isCollective() && !algorithm.isBetweenWindows()) {
       return least;
     }
     return algorithm.isBetweenWindows()

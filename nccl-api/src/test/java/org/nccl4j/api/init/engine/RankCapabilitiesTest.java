@@ -139,7 +139,8 @@ class RankCapabilitiesTest {
             facts(8, new BlockRoom(132, 264)));
     CommunicatorProfile common = RankCapabilities.common(0, facts, hosts(), Optional.empty());
     assertEquals(new BlockRoom(28, 40), common.room());
-    assertEquals(new BlockRoom(28, 40), common.of(2, 1, 2, Optional.empty()).room(), "of a split");
+    CommunicatorProfile split = common.of(2, 1, 2, /* inOrder= */ true, Optional.empty());
+    assertEquals(new BlockRoom(28, 40), split.room(), "of a split");
   }
 
   /** Its name is of no matter. */

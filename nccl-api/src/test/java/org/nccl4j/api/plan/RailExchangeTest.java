@@ -1,0 +1,174 @@
+package org.nccl4j.api.plan;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.operation.Protocol;
+
+/** The messages of all-to-alls by rails, carried out by hand. */
+class RailExchangeTest {
+  private static P2pWork work(
+      boolean sends, int peer, DeviceMemory buffer, long offset, long bytes) {
+    P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
+    return new P2pWork(kind, peer, buffer, offset, bytes, Protocol.SIMPLE);
+  }
+
+  /** A rank that carries out its steps, one after the other. */
+  private static final class Rank {
+    final int rank;
+    final List<List<P2pWork>> steps;
+    final byte[] send;
+    final byte[] recv;
+    final byte[] between;
+    int step;
+    List<P2pWork> open = List.of();
+
+    Rank(int rank, RailExchange exchange, int nRanks, int part) {
+      this.rank = rank;
+      steps = exchange.steps(part, RailExchangeTest::work);
+      send = new byte[nRanks * part];
+      recv = new byte[nRanks * part];
+      between = new byte[(int) exchange.bytes()];
+      for (int to = 0; to < nRanks; to++) {
+        for (int i = 0; i < part; i++) {
+          send[to * part + i] = value(rank, to, i);
+        }
+      }
+      Arrays.fill(recv, (byte) 0x77);
+    }
+
+    byte[] buffer(P2pWork work) {
+      return work.buffer() != null ? between : work.kind() == P2pWork.Kind.SEND ? send : recv;
+    }
+  }
+
+  private static byte value(int from, int to, int i) {
+    return (byte) (31 * from + 7 * to + i);
+  }
+
+  /** Messages by sender and receiver, in order. */
+  private final Map<List<Integer>, Queue<byte[]>> onTheWay = new HashMap<>();
+
+  private Queue<byte[]> way(int from, int to) {
+    return onTheWay.computeIfAbsent(List.of(from, to), none -> new ArrayDeque<>());
+  }
+
+  /** Does what a rank can do now; true if it did something. */
+  private boolean progress(Rank rank) {
+    if (rank.open.isEmpty() && rank.step < rank.steps.size()) {
+      rank.open = new ArrayList<>(rank.steps.get(rank.step++));
+      for (P2pWork work : rank.open) {
+        if (work.kind() == P2pWork.Kind.SEND) {
+          int at = (int) work.offset();
+          way(rank.rank, work.peer())
+              .add(Arrays.copyOfRange(rank.buffer(work), at, at + (int) work.bytes()));
+        }
+      }
+      rank.open.removeIf(work -> work.kind() == P2pWork.Kind.SEND);
+      return true;
+    }
+    return rank.open.removeIf(work -> isReceived(rank, work));
+  }
+
+  private boolean isReceived(Rank rank, P2pWork work) {
+    byte[] message = way(work.peer(), rank.rank).poll();
+    if (message == null) {
+      return false;
+    }
+    assertEquals(work.bytes(), message.length);
+    System.arraycopy(message, 0, rank.buffer(work), (int) work.offset(), message.length);
+    return true;
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 2, 1", "2, 3, 5", "3, 2, 1000", "4, 2, 33", "5, 4, 3", "2, 8, 16"})
+  void everyPartComesToItsRankInFewMessagesBetweenHosts(int hosts, int ranksAHost, int part) {
+    int n = hosts * ranksAHost;
+    List<RailExchange> exchanges = new ArrayList<>();
+    List<Rank> ranks = new ArrayList<>();
+    for (int rank = 0; rank < n; rank++) {
+      exchanges.add(new RailExchange(rank, hosts, ranksAHost, HostDevice.instance()));
+      ranks.add(new Rank(rank, exchanges.get(rank), n, part));
+    }
+    boolean moved = true;
+    while (moved) {
+      moved = false;
+      for (Rank rank : ranks) {
+        moved |= progress(rank);
+      }
+    }
+    for (Rank rank : ranks) {
+      assertTrue(rank.step == 2 && rank.open.isEmpty(), "a receive without a send: " + rank.open);
+      byte[] expected = new byte[n * part];
+      for (int from = 0; from < n; from++) {
+        for (int i = 0; i < part; i++) {
+          expected[from * part + i] = value(from, rank.rank, i);
+        }
+      }
+      assertArrayEquals(expected, rank.recv, "rank " + rank.rank);
+      assertFewMessages(rank, exchanges.get(rank.rank), hosts, ranksAHost);
+    }
+    assertTrue(onTheWay.values().stream().allMatch(Queue::isEmpty), "a send without a receive");
+    exchanges.forEach(RailExchange::close);
+  }
+
+  /** One to each other host, to the rank with the same number there. */
+  private static void assertFewMessages(
+      Rank rank, RailExchange exchange, int hosts, int ranksAHost) {
+    int far = 0;
+    Set<Integer> peers = new HashSet<>();
+    for (List<P2pWork> step : rank.steps) {
+      for (P2pWork work : step) {
+        boolean near = work.peer() / ranksAHost == rank.rank / ranksAHost;
+        far += !near && work.kind() == P2pWork.Kind.SEND ? 1 : 0;
+        assertTrue(near || work.peer() % ranksAHost == rank.rank % ranksAHost, work.toString());
+        peers.add(work.peer());
+      }
+    }
+    assertEquals(hosts - 1, far);
+    assertEquals(far, exchange.farMessages(/* byRails= */ true));
+    assertEquals(far * ranksAHost, exchange.farMessages(/* byRails= */ false));
+    assertEquals(peers.size() - 1, exchange.peers(), "itself is no peer");
+  }
+
+  /** Plans of earlier sizes keep naming their memory. */
+  @Test
+  void memoryGrowsByDoublingAndIsKeptUntilTheEnd() {
+    RailExchange exchange = new RailExchange(0, 2, 2, HostDevice.instance());
+    assertEquals(0, exchange.bytes());
+    exchange.steps(1, RailExchangeTest::work);
+    assertEquals(64 << 10, exchange.bytes());
+    DeviceMemory small = memory(exchange.steps(32 << 10, RailExchangeTest::work));
+    assertEquals(64 << 10, exchange.bytes());
+    DeviceMemory large = memory(exchange.steps((32 << 10) + 1, RailExchangeTest::work));
+    assertEquals((64 << 10) + (128 << 10), exchange.bytes());
+    assertTrue(small.isOpen() && large.size() == 128 << 10);
+    exchange.close();
+    assertTrue(!small.isOpen() && !large.isOpen());
+    assertEquals(0, exchange.bytes());
+  }
+
+  private static DeviceMemory memory(List<List<P2pWork>> steps) {
+    return steps.get(0).stream()
+        .map(P2pWork::buffer)
+        .filter(buffer -> buffer != null)
+        .findFirst()
+        .orElseThrow();
+  }
+}
