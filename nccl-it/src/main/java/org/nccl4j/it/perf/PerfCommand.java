@@ -25,8 +25,13 @@ import picocli.CommandLine.Spec;
     description =
         "Measures collectives by nccl-tests' rules, and checks every result against an independent "
             + "reference. Exit status 0 only if all results were right.",
+    footer = PerfCommand.CLASS_PATH,
     sortOptions = false)
 public final class PerfCommand implements Callable<Integer> {
+  /** An option that the launcher takes for itself. */
+  static final String CLASS_PATH =
+      "--class-path JAR:... finds plug-ins in jars (docs/guides/tutorial/11-writing-a-transport.md).";
+
   /** Set to true by the launcher when standard output or standard error is a terminal. */
   private static final String OUT_WATCHED = "nccl4j.stdout.terminal";
 

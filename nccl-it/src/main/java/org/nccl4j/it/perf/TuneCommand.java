@@ -38,6 +38,7 @@ import picocli.CommandLine.Spec;
       "With NCCL4J_COSTS_FILE=FILE the planner chooses by these times: ./nccl perf ... --explain"
           + " shows them."
     },
+    footer = PerfCommand.CLASS_PATH,
     mixinStandardHelpOptions = true)
 public final class TuneCommand implements Callable<Integer> {
   @Spec private CommandSpec spec;
