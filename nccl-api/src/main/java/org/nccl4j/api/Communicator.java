@@ -678,8 +678,8 @@ public final class Communicator implements AutoCloseable {
    * <p>Between machines, networks send whole steps of the host device from registered memory, and
    * InfiniBand receives there what is only copied. Ranks need not register alike, and none waits.
    *
-   * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is accepted
-   *     without effect
+   * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is used by
+   *     networks alone
    * @throws InvalidArgumentException for null, no bytes, or memory of another device
    * @throws InvalidUsageException for closed memory
    */

@@ -279,7 +279,7 @@ public enum ErrorId {
   PLUGIN(
       Code.INVALID_USAGE,
       "A transport, network, tuner or profiler violates its interface",
-      "report it to the author of the plug-in, or remove the plug-in from the module path"),
+      "report it to the author of the plug-in, or remove the plug-in's jar"),
   /** An interrupted thread. */
   INTERRUPTED(
       Code.INVALID_USAGE,

@@ -57,7 +57,7 @@ public final class PlanSettings {
       Setting.text(
           "NCCL_TUNER_PLUGIN",
           "",
-          "the name of a tuner on the module path, or none",
+          "the name of a tuner on the class path or module path, or none",
           "The tuner that edits the predicted times; if unset, the first by name.");
 
   public static final Setting<String> NCCL4J_DETERMINISM =

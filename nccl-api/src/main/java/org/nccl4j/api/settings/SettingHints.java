@@ -15,6 +15,7 @@ final class SettingHints {
   /** Declared for the model of a machine alone. */
   private static final Set<String> OF_MODELS =
       Set.of(
+          TopoSettings.NCCL_COLLNET_NODE_THRESHOLD.name(),
           TopoSettings.NCCL_MIN_P2P_NCHANNELS.name(),
           TopoSettings.NCCL_P2P_PER_CHANNEL_NET_BW.name(),
           TopoSettings.NCCL_P2P_MAX_PEERS.name());

@@ -336,7 +336,7 @@ public final class Settings implements SettingValues {
       Setting.text(
           "NCCL_PROFILER_PLUGIN",
           "",
-          "the name of a profiler on the module path, or none",
+          "the name of a profiler on the class path or module path, or none",
           "The profiler that receives operations; if unset, all profilers that are found.");
 
   public static final Setting<Duration> NCCL4J_HEARTBEAT_TIMEOUT =

@@ -62,7 +62,8 @@ public final class TopologySettings {
                   + " driver is not asked."),
           level(
               TopoSettings.NCCL_NET_GDR_LEVEL,
-              "The longest path between a GPU and a NIC for GPUDirect."),
+              "The longest path between a GPU and a NIC for GPUDirect; unset: P2C, and PXB with"
+                  + " NCCL_NET_GDR_C2C=0."),
           flag(
                   TopoSettings.NCCL_NET_GDR_READ,
                   "Allows NICs to read GPU memory too; if unset, where NVLink makes it worthwhile.")
@@ -92,7 +93,7 @@ public final class TopologySettings {
           of(
               TopoSettings.NCCL_NET_MERGE_POLICY,
               "RAIL, or nothing",
-              "With RAIL, only NICs of one rail count as one NIC."),
+              "In ./nccl topo alone: with RAIL, only NICs of one rail count as one NIC."),
           NCCL_NET_FORCE_MERGE);
 
   private static final List<Setting<?>> SEARCH =

@@ -80,6 +80,12 @@ class ReferencePagesTest {
             3. the environment variable of that name,
             4. the file in `NCCL_CONF_FILE`, or `~/.nccl.conf` if that is unset,
             5. `/etc/nccl.conf`.
+
+            Not settings: NCCL4J_RANK, NCCL4J_NRANKS, NCCL4J_LOCAL_RANK and NCCL4J_UNIQUE_ID
+            ([launchers](../guides/launchers.md)), NCCL_JAVA_OPTIONS (options of the JVM of
+            `./nccl` and libnccl.so.2), NCCL4J_FAULTS
+            ([failures](../guides/networks.md#failures)), and the Java property `nccl4j.native`
+            ([embedding](../guides/embedding.md)).
             """);
     Map<String, List<Setting<?>>> sections =
         Settings.declared().stream().collect(Collectors.groupingBy(ReferencePagesTest::section));
