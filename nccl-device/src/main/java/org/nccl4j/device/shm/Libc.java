@@ -17,15 +17,12 @@ import org.nccl4j.device.os.ThisProcess;
  * on x86-64 and on 64-bit Arm, which agree in them.
  */
 final class Libc {
-  static final int EPERM = 1;
-  static final int ENOENT = 2;
   static final int EINTR = 4;
   static final int EAGAIN = 11;
   static final int EFAULT = 14;
   static final int ENOMEM = 12;
   static final int ENFILE = 23;
   static final int EMFILE = 24;
-  static final int ENOSPC = 28;
   static final int ENOBUFS = 105;
   static final int ETOOMANYREFS = 109;
   static final int ECONNREFUSED = 111;

@@ -67,10 +67,6 @@ public final class CompletionQueue implements AutoCloseable {
     return Integer.reverseBytes(completions.getInt(i * WC_BYTES + WC_IMM_DATA));
   }
 
-  int queuePair(int i) {
-    return completions.getInt(i * WC_BYTES + WC_QP_NUM);
-  }
-
   @Override
   public void close() {
     if (!closed) {

@@ -15,17 +15,10 @@ public final class VerbsLayout {
   public static final int DEVICE_IBDEV_PATH = 408;
 
   public static final int DEVICE_ATTR_BYTES = 232;
-  public static final int DEVICE_ATTR_MAX_MR_SIZE = 80;
-  public static final int DEVICE_ATTR_VENDOR_ID = 96;
-  public static final int DEVICE_ATTR_VENDOR_PART_ID = 100;
-  public static final int DEVICE_ATTR_MAX_QP = 108;
-  public static final int DEVICE_ATTR_MAX_QP_WR = 112;
-  public static final int DEVICE_ATTR_MAX_CQE = 132;
   public static final int DEVICE_ATTR_PHYS_PORT_CNT = 227;
 
   public static final int PORT_ATTR_BYTES = 52;
   public static final int PORT_ATTR_STATE = 0;
-  public static final int PORT_ATTR_MAX_MTU = 4;
   public static final int PORT_ATTR_ACTIVE_MTU = 8;
   public static final int PORT_ATTR_GID_TBL_LEN = 12;
   public static final int PORT_ATTR_MAX_MSG_SZ = 20;
@@ -93,9 +86,6 @@ public final class VerbsLayout {
 
   public static final int RECV_WR_BYTES = 32;
   public static final int RECV_WR_WR_ID = 0;
-  public static final int RECV_WR_NEXT = 8;
-  public static final int RECV_WR_SG_LIST = 16;
-  public static final int RECV_WR_NUM_SGE = 24;
 
   public static final int SGE_BYTES = 16;
   public static final int SGE_ADDR = 0;
@@ -107,9 +97,7 @@ public final class VerbsLayout {
   public static final int WC_STATUS = 8;
   public static final int WC_OPCODE = 12;
   public static final int WC_VENDOR_ERR = 16;
-  public static final int WC_BYTE_LEN = 20;
   public static final int WC_IMM_DATA = 24;
-  public static final int WC_QP_NUM = 28;
 
   public static final int ASYNC_EVENT_BYTES = 16;
   public static final int ASYNC_EVENT_TYPE = 8;
@@ -119,7 +107,6 @@ public final class VerbsLayout {
   public static final int PORT_ACTIVE = 4;
   public static final int LINK_LAYER_INFINIBAND = 1;
   public static final int LINK_LAYER_ETHERNET = 2;
-  public static final int GID_TYPE_IB = 0;
   public static final int GID_TYPE_ROCE_V1 = 1;
   public static final int GID_TYPE_ROCE_V2 = 2;
 
@@ -127,7 +114,6 @@ public final class VerbsLayout {
   public static final int QPS_INIT = 1;
   public static final int QPS_RTR = 2;
   public static final int QPS_RTS = 3;
-  public static final int QPS_ERR = 6;
 
   public static final int QP_STATE = 1;
   public static final int QP_ACCESS_FLAGS = 8;
@@ -162,8 +148,6 @@ public final class VerbsLayout {
   public static final int WC_REM_ACCESS_ERR = 10;
   public static final int WC_REM_OP_ERR = 11;
   public static final int WC_RETRY_EXC_ERR = 12;
-  public static final int WC_RNR_RETRY_EXC_ERR = 13;
-  public static final int WC_RDMA_WRITE = 1;
   public static final int WC_RDMA_READ = 2;
   public static final int WC_RECV_RDMA_WITH_IMM = 129;
 
