@@ -233,7 +233,6 @@ public final class WindowRegistry implements AutoCloseable {
               team.first(),
               team.size(),
               team.place(),
-              setup.peers().size(),
               window.view(),
               mapped.range().address(),
               mapped.range().stride()));

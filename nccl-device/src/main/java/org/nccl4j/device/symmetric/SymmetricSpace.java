@@ -6,11 +6,10 @@ package org.nccl4j.device.symmetric;
  * @param first the team's lowest rank; the others follow
  * @param size how many they are
  * @param place which of them this rank is
- * @param nRanks all ranks of the communicator
  * @param resources the library's own window, of {@link SymmetricDevice#resourceBytes} bytes on each
  *     rank, zeroed when new: flags, signals, staging
  * @param address the first address of the flat range
  * @param stride bytes from one rank's stretch of the flat range to the next
  */
 public record SymmetricSpace(
-    int first, int size, int place, int nRanks, WindowView resources, long address, long stride) {}
+    int first, int size, int place, WindowView resources, long address, long stride) {}

@@ -38,9 +38,7 @@ public final class DirectRanks implements AutoCloseable {
       ranks
           .communicators
           .get(rank)
-          .attach(
-              new SymmetricSpace(
-                  0, ranks.n, rank, ranks.n, library, range.address(), range.stride()));
+          .attach(new SymmetricSpace(0, ranks.n, rank, library, range.address(), range.stride()));
     }
   }
 

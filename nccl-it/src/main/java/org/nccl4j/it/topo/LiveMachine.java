@@ -25,16 +25,10 @@ import org.nccl4j.topo.xml.XmlElement;
  * @param gpusFrom where the GPUs come from, as a sentence
  * @param doubt what is not known of the GPUs and why; empty where all is
  * @param gpus how many GPUs there are
- * @param networks how many networks there are
  * @param fusible whether their plug-in can send over several as one
  */
 record LiveMachine(
-    XmlElement system,
-    String gpusFrom,
-    Optional<String> doubt,
-    int gpus,
-    int networks,
-    boolean fusible) {
+    XmlElement system, String gpusFrom, Optional<String> doubt, int gpus, boolean fusible) {
   private static final Path HERE = Path.of("/");
   private static final long LOCAL_HOST = 1;
 
@@ -47,7 +41,7 @@ record LiveMachine(
       List<GpuFacts> gpus = GpuScan.of(files);
       XmlElement system = Detection.of(files, new HostFacts(LOCAL_HOST, gpus, nets));
       String from = "PCI, without NVLinks (recorded)";
-      return new LiveMachine(system, from, Optional.empty(), gpus.size(), nets.size(), fusible);
+      return new LiveMachine(system, from, Optional.empty(), gpus.size(), fusible);
     }
     Optional<String> absence = Nvml.probe().absence();
     List<GpuFacts> gpus = absence.isPresent() ? withoutNvml(GpuScan.of(files)) : byNvml();
@@ -59,7 +53,6 @@ record LiveMachine(
             .orElse("the driver's management library (NVML)"),
         gpus.isEmpty() ? Optional.empty() : absence.map(LiveMachine::doubt),
         gpus.size(),
-        nets.size(),
         fusible);
   }
 

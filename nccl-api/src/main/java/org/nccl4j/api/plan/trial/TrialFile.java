@@ -177,7 +177,6 @@ public final class TrialFile {
       }
       return new TrialTimes(
           Long.parseUnsignedLong(whose[1], 16),
-          Integer.parseInt(whose[3]),
           Integer.parseInt(whose[5]),
           device,
           predictions,

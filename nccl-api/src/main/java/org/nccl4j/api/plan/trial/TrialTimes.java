@@ -11,7 +11,6 @@ import org.nccl4j.operation.Protocol;
  * The times that one rank of a communicator has kept of its trials.
  *
  * @param communicator its number, the same in the files of all its ranks
- * @param rank whose
  * @param nRanks of the communicator
  * @param device the name of the ranks' devices, as in a table of {@code ./nccl tune}
  * @param predictions microseconds by bytes of the whole data; rank 0's, empty of others
@@ -19,7 +18,6 @@ import org.nccl4j.operation.Protocol;
  */
 public record TrialTimes(
     long communicator,
-    int rank,
     int nRanks,
     String device,
     Map<Way, TreeMap<Long, Double>> predictions,

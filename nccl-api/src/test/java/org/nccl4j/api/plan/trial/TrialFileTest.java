@@ -74,7 +74,6 @@ class TrialFileTest {
     assertEquals(
         new TrialTimes(
             -2,
-            1,
             4,
             "NVIDIA H200",
             Map.of(WAY, new TreeMap<>(Map.of(128L, 7.2, 512L, 7.21))),

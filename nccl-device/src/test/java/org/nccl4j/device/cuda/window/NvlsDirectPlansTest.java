@@ -145,7 +145,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
     WindowView recv = window(device, 2, 0x20_0000, 0x6000_0000);
     WindowView library = window(device, 0, 0x30_0000, 0x5000_0000);
     Nvls nvls = new Nvls(LAYOUT, List.of(1), -1, some, send.multicast());
-    SymmetricSpace space = new SymmetricSpace(0, 2, 0, 2, library, 1 << 20, 1L << 32);
+    SymmetricSpace space = new SymmetricSpace(0, 2, 0, library, 1 << 20, 1L << 32);
     NvlsDirectPlans plans = new NvlsDirectPlans(kernels(device), nvls, space);
     Offheap arguments = new Offheap(NvlsDirectArguments.SIZE);
     plans.put(arguments, work(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, send, recv));

@@ -68,7 +68,7 @@ class LateWindowsTest {
     ResourceLayout layout = new ResourceLayout(N);
     for (int rank = 0; rank < N; rank++) {
       KernelCommunicator communicator = ranks.communicators.get(rank);
-      communicator.attach(new SymmetricSpace(0, N, rank, N, window(0, resources, rank), 0, 0));
+      communicator.attach(new SymmetricSpace(0, N, rank, window(0, resources, rank), 0, 0));
       HostMemory words = HostMemory.of(resources.get(rank));
       for (int place = 0; place < N; place++) {
         AtomicWords.storeRelease(words, layout.arrival(place), step);

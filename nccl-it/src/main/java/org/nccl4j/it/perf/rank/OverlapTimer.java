@@ -18,7 +18,6 @@ final class OverlapTimer implements AutoCloseable {
   private static final int ROUNDS = 5;
   private static final int CALIBRATION_WAVES = 40;
 
-  private final RankLane lane;
   private final Runnable awaitOthers;
   private final ComputingKernel kernel;
   private final CudaStream stream;
@@ -63,7 +62,6 @@ final class OverlapTimer implements AutoCloseable {
    * @param awaitOthers returns once every rank has called it
    */
   OverlapTimer(RankLane lane, Runnable awaitOthers) {
-    this.lane = lane;
     this.awaitOthers = awaitOthers;
     CudaDevice device = (CudaDevice) lane.device();
     kernel = new ComputingKernel(device);
