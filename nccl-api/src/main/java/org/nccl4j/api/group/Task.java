@@ -1,6 +1,5 @@
 package org.nccl4j.api.group;
 
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
@@ -121,10 +120,6 @@ final class Task {
 
   long count() {
     return count;
-  }
-
-  DataType type() {
-    return CallShape.type(shape);
   }
 
   ReductionOperator operator() {

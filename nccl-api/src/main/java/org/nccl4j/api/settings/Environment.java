@@ -37,11 +37,6 @@ public final class Environment {
 
   private Environment() {}
 
-  /** Returns the environment of this process. */
-  public static Environment ofProcess() {
-    return ofProcess(Map.of());
-  }
-
   /**
    * Returns the environment of this process under a communicator's own settings.
    *

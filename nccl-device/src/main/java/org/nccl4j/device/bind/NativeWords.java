@@ -12,10 +12,6 @@ public final class NativeWords {
     this.address = address;
   }
 
-  public long address() {
-    return address;
-  }
-
   public int getInt(long offset) {
     return NativeMemory.getInt(address + offset);
   }

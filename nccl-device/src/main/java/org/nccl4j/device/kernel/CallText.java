@@ -9,18 +9,10 @@ public final class CallText {
   private CallText() {}
 
   /**
-   * A call.
+   * A call, which may be a step of a reduction by a user's function.
    *
    * @param op the operator; looked at where the operation has one
    * @param root or peer; likewise
-   */
-  public static String of(Operation operation, long count, DataType type, String op, int root) {
-    return of(operation, count, type, op, root, 0);
-  }
-
-  /**
-   * A call, which may be a step of a reduction by a user's function.
-   *
    * @param function its mark; 0 for another call
    */
   public static String of(

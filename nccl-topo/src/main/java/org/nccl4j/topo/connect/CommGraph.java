@@ -8,7 +8,6 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.TopoSettings;
-import org.nccl4j.topo.search.Channel;
 import org.nccl4j.topo.search.ChannelGraph;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.search.MachineGraphs;
@@ -168,11 +167,5 @@ public record CommGraph(
    */
   public Optional<Node> egress(int rank, int peer) {
     return rings.egress(rank, peer).or(() -> trees.egress(rank, peer));
-  }
-
-  /** A node's chain in a searched channel, as the communicator's ranks. */
-  public List<Integer> chain(NodeGraphs node, GraphKind kind, int channel) {
-    Channel found = node.graphs().of(kind).channels().get(channel);
-    return found.ranks().stream().map(node::rank).toList();
   }
 }

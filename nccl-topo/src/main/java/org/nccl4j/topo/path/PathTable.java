@@ -54,11 +54,6 @@ public final class PathTable {
     return farthest;
   }
 
-  /** True if all GPUs reach each other over NVLink or C2C. */
-  public boolean allNvLink() {
-    return !PathType.PIX.within(farthest(NodeType.GPU));
-  }
-
   /** Changes whenever a path from a node does, so that what was derived from them can be kept. */
   int version(Node from) {
     return versions[from.ordinal()];

@@ -20,9 +20,4 @@ public record Channel(List<Integer> ranks, List<Node> nets) {
   public int first() {
     return ranks.get(0);
   }
-
-  /** The last rank. */
-  public int last() {
-    return ranks.get(ranks.size() - 1);
-  }
 }

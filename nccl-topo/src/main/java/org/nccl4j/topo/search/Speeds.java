@@ -31,10 +31,6 @@ final class Speeds {
     }
   }
 
-  float current() {
-    return speeds[at];
-  }
-
   /** The fastest that is not above a limit, or the slowest. */
   float startAtMost(float limit) {
     at = 0;

@@ -20,7 +20,6 @@ import org.nccl4j.topo.tuning.TunerConstants.Hardware;
 public final class CostModel {
   private static final int MAX_COLLNET_RANKS = 8;
   private static final int MAX_NVLS_RANKS = 32;
-  private static final int OPS_PER_BATCH = 8;
   private static final int PLATEAU_BYTES = 64;
   private static final int AMPERE = 80;
   private static final int BLACKWELL = 100;
@@ -119,19 +118,12 @@ public final class CostModel {
     return TunerConstants.nvlsEfficiency(TunerConstants.Generation.of(comm.shape().minSm()));
   }
 
-  /** Microseconds for one operation; negative if not available. */
-  public float time(Operation collective, Algorithm algorithm, Protocol protocol, long bytes) {
-    return time(collective, algorithm, protocol, bytes, 1);
-  }
-
   /**
-   * Microseconds; negative if not available.
+   * Microseconds for one operation; negative if not available.
    *
    * @param bytes the largest of what a rank sends and receives
-   * @param operations how many operations of this size are launched as one
    */
-  public float time(
-      Operation collective, Algorithm algorithm, Protocol protocol, long bytes, int operations) {
+  public float time(Operation collective, Algorithm algorithm, Protocol protocol, long bytes) {
     Cost cost = cost(collective, algorithm, protocol);
     if (!cost.available()) {
       return -1;
@@ -145,10 +137,7 @@ public final class CostModel {
         && bytes / ((long) comm.nChannels() * comm.shape().nRanks()) >= PLATEAU_BYTES) {
       latency = (float) (latency * (comm.shape().minSm() < AMPERE ? 1.9 : 1.4));
     }
-    // Only rings pay their latency again for every operation of a launch.
-    int times =
-        algorithm == Algorithm.RING ? operations : (operations + OPS_PER_BATCH - 1) / OPS_PER_BATCH;
-    return latency * times + bytes / (1000 * bandwidth);
+    return latency + bytes / (1000 * bandwidth);
   }
 
   private float correction(

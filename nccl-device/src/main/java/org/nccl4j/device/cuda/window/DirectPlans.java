@@ -80,10 +80,6 @@ public final class DirectPlans implements AutoCloseable {
     this.group = new LineGroup(context, layout.lineBytes(), this::arguments);
   }
 
-  SymmetricSpace space() {
-    return space;
-  }
-
   public CudaPlan prepare(WindowWork work) {
     check(work);
     return switch (work.algorithm()) {

@@ -23,7 +23,6 @@ public final class Libnccl {
 
   private static final int ID_BYTES = 128;
   private static final int SYMMETRIC = 1; // NCCL_WIN_COLL_SYMMETRIC
-  private static final int HAS_WINDOWS = 22700;
   private static final int HAS_ALL_TO_ALL = 22800;
 
   private final NcclFunctions nccl;
@@ -50,11 +49,6 @@ public final class Libnccl {
   /** Such as "2.28.9". */
   public String version() {
     return "%d.%d.%d".formatted(version / 10_000, version / 100 % 100, version % 100);
-  }
-
-  /** True if buffers can be registered as symmetric windows. */
-  public boolean hasWindows() {
-    return version >= HAS_WINDOWS;
   }
 
   /** A new unique id, as text. */

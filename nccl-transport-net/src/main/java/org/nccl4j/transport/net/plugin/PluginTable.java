@@ -96,10 +96,6 @@ final class PluginTable {
     return name;
   }
 
-  int version() {
-    return version;
-  }
-
   /** True if each communicator initialises the plug-in for itself. */
   boolean hasContexts() {
     return version >= 11;

@@ -123,12 +123,6 @@ public final class StepEvents {
     }
   }
 
-  /** A receiver has a step's data. */
-  @HotPath
-  void received(long step, int bytes) {
-    received(step, bytes, false);
-  }
-
   /**
    * A receiver has a step's data.
    *

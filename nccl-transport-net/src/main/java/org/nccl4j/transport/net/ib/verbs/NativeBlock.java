@@ -86,10 +86,4 @@ public final class NativeBlock {
   public long getLongAcquire(int offset) {
     return (long) LONGS.getAcquire(bytes, offset);
   }
-
-  void clear() {
-    for (int i = 0; i < bytes.capacity(); i++) {
-      bytes.put(i, (byte) 0);
-    }
-  }
 }

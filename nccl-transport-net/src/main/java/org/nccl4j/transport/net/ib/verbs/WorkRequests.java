@@ -81,14 +81,6 @@ public final class WorkRequests {
     return at;
   }
 
-  int count() {
-    return count;
-  }
-
-  int most() {
-    return most;
-  }
-
   public long address() {
     return block.address();
   }
