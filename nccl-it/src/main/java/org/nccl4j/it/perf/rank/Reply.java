@@ -81,11 +81,16 @@ public sealed interface Reply extends Serializable {
   /** The end. */
   record Left() implements Reply {}
 
-  /** The order failed. */
+  /**
+   * The order failed.
+   *
+   * @param trace the stack trace
+   */
   record Failed(ErrorId id, String problem, String remedy, String trace) implements Reply {
-    /** The failure as an exception, with the rank's name in it. */
+    /** The failure as an exception, with the rank's name in it; a defect has its stack trace. */
     public NcclException at(int rank) {
-      return ReceivedError.of(id, "rank " + rank + ": " + problem, remedy);
+      String where = id == ErrorId.INTERNAL ? "\n" + trace.stripTrailing() : "";
+      return ReceivedError.of(id, "rank " + rank + ": " + problem + where, remedy);
     }
   }
 }

@@ -10,6 +10,7 @@ import java.util.Deque;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
@@ -21,7 +22,7 @@ final class LinkedRanksTest {
 
   private static final Duration SHORT = Duration.ofSeconds(1);
 
-  private static final class Fake implements RankLink {
+  private static class Fake implements RankLink {
     final Deque<Reply> answers = new ArrayDeque<>();
     NcclException death;
     boolean takesNoOrder;
@@ -95,6 +96,30 @@ final class LinkedRanksTest {
             () -> ranks.all(new Command.CreateId(Library.OURS), PATIENCE));
     assertEquals("rank 1: the buffer is too small", e.problem());
     assertEquals("mend it", e.remedy());
+  }
+
+  @Test
+  void aDefectIsShownWithItsStackTrace() {
+    RankLink broken =
+        new Fake() {
+          @Override
+          public void give(Command newOrder) {
+            answers.add(new RankWorker(null, null).obey(newOrder));
+          }
+        };
+    LinkedRanks one = new LinkedRanks("threads", List.of(broken));
+    NcclException e =
+        assertThrows(
+            InternalErrorException.class, () -> one.all(new Command.Explain(null), PATIENCE));
+    assertTrue(e.problem().startsWith("rank 0: java.lang."), e.problem());
+    assertTrue(e.problem().contains("\tat org.nccl4j.it"), e.problem());
+    assertEquals("report this as a defect", e.remedy());
+  }
+
+  @Test
+  void otherErrorsAreShownWithout() {
+    Reply.Failed failed = new Reply.Failed(ErrorId.ARGUMENT, "too small", "mend it", "\tat X");
+    assertEquals("rank 3: too small", failed.at(3).problem());
   }
 
   @Test
