@@ -6,10 +6,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
+import java.util.OptionalLong;
 import java.util.stream.Stream;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
+import org.nccl4j.device.shm.ProcessLimits;
 import org.nccl4j.it.doctor.bind.CProbe;
 
 /** Java, processor, memory, shared memory, and calls of native libraries. */
@@ -120,18 +123,17 @@ final class SystemExaminations {
           ? Finding.ok("/dev/shm", detail)
           : Finding.warn("/dev/shm", detail + ": too little where memfd cannot be used", fix);
     } catch (IOException e) {
-      return Finding.warn("/dev/shm", "is missing (" + e.getMessage() + ")", fix);
+      return Finding.warn("/dev/shm", "cannot be used (" + IoErrorText.of(e) + ")", fix);
     }
   }
 
   private static Finding lockedMemory() {
-    String limit = field("/proc/self/limits", "Max locked memory");
-    String soft = limit.split("\\s+")[0];
-    return soft.equals("unlimited")
+    OptionalLong limit = ProcessLimits.soft(ProcessLimits.LOCKED_MEMORY);
+    return limit.isEmpty()
         ? Finding.ok("locked memory", "unlimited")
         : Finding.warn(
             "locked memory",
-            "limited to %s bytes: InfiniBand needs more".formatted(soft),
+            "limited to %d bytes: InfiniBand needs more".formatted(limit.getAsLong()),
             "ulimit -l unlimited, or docker run --ulimit memlock=-1; not needed on one machine");
   }
 
