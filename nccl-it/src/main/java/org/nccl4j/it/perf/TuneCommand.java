@@ -18,6 +18,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.it.file.OutputFile;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -151,7 +152,7 @@ public final class TuneCommand implements Callable<Integer> {
   /** Before anything is measured, which may take minutes; leaves the file as it was. */
   private void checkWritable() {
     try {
-      Validation.requireWritable(file);
+      OutputFile.requireWritable(file);
     } catch (IOException e) {
       throw unwritable(e);
     }

@@ -1,9 +1,7 @@
 package org.nccl4j.it.perf;
 
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -26,6 +24,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
 import org.nccl4j.it.perf.peer.QuantisedPeer;
@@ -509,7 +508,7 @@ final class Validation {
       return Optional.empty();
     }
     try {
-      requireWritable(path);
+      OutputFile.requireWritable(path);
     } catch (IOException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
@@ -518,14 +517,5 @@ final class Validation {
           e);
     }
     return Optional.of(path);
-  }
-
-  /** Opens a file for writing, and leaves it as it was. */
-  static void requireWritable(Path file) throws IOException {
-    boolean isThere = Files.exists(file);
-    Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
-    if (!isThere) {
-      Files.delete(file);
-    }
   }
 }

@@ -5,7 +5,6 @@ import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -18,6 +17,7 @@ import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.trace.Span.RecordedProcess;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -149,12 +149,8 @@ public final class TraceCommand implements Callable<Integer> {
 
   /** Before anything is recorded, which takes a while; leaves the file as it was. */
   private void checkWritable() {
-    boolean isThere = Files.exists(output);
     try {
-      Files.newOutputStream(output, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
-      if (!isThere) {
-        Files.delete(output);
-      }
+      OutputFile.requireWritable(output);
     } catch (IOException e) {
       throw unwritable(e);
     }
