@@ -7,11 +7,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.OptionalLong;
-import java.util.stream.Stream;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
+import org.nccl4j.device.os.ProcFile;
 import org.nccl4j.device.shm.ProcessLimits;
 import org.nccl4j.it.doctor.bind.CProbe;
 
@@ -74,8 +74,8 @@ final class SystemExaminations {
   }
 
   private static Finding memory() {
-    String total = field("/proc/meminfo", "MemTotal");
-    String free = field("/proc/meminfo", "MemAvailable");
+    String total = ProcFile.field(ProcFile.MEMORY, "MemTotal").orElse("unknown");
+    String free = ProcFile.field(ProcFile.MEMORY, "MemAvailable").orElse("unknown");
     return Finding.ok("memory", "total %s, available %s".formatted(total, free));
   }
 
@@ -135,18 +135,6 @@ final class SystemExaminations {
             "locked memory",
             "limited to %d bytes: InfiniBand needs more".formatted(limit.getAsLong()),
             "ulimit -l unlimited, or docker run --ulimit memlock=-1; not needed on one machine");
-  }
-
-  private static String field(String file, String name) {
-    try (Stream<String> lines = Files.lines(Path.of(file))) {
-      return lines
-          .filter(line -> line.startsWith(name))
-          .map(line -> line.substring(name.length()).replaceFirst("^:", "").strip())
-          .findFirst()
-          .orElse("unknown");
-    } catch (IOException e) {
-      return "unknown";
-    }
   }
 
   private static String size(long bytes) {

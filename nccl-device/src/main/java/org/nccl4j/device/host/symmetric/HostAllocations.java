@@ -1,20 +1,17 @@
 package org.nccl4j.device.host.symmetric;
 
-import java.io.IOException;
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
-import java.util.stream.Stream;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.MappableSegment;
+import org.nccl4j.device.os.ProcFile;
 import org.nccl4j.device.shm.SharedSegment;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
@@ -46,7 +43,7 @@ public final class HostAllocations {
 
   /** Twice a rank's share of this machine's memory, where a process has the addresses for that. */
   public static long stride(int team) {
-    return stride(team, memory());
+    return stride(team, ProcFile.bytes(ProcFile.MEMORY, "MemTotal"));
   }
 
   /** Returns the stride between ranks of one machine, which all register equally much. */
@@ -54,19 +51,6 @@ public final class HostAllocations {
     long share = 2 * memory / team / STRIDE_UNIT + 1;
     long most = MOST_RESERVED / team / team / STRIDE_UNIT;
     return Math.max(1, Math.min(share, most)) * STRIDE_UNIT;
-  }
-
-  /** Bytes of this machine; 0 if they are not known. */
-  private static long memory() {
-    try (Stream<String> lines = Files.lines(Path.of("/proc/meminfo"))) {
-      return lines
-          .filter(line -> line.startsWith("MemTotal:"))
-          .mapToLong(line -> 1024 * Long.parseLong(line.replaceAll("[^0-9]", "")))
-          .findFirst()
-          .orElse(0);
-    } catch (IOException | NumberFormatException e) {
-      return 0;
-    }
   }
 
   /** Does not keep memory that its user drops, which is then unmapped. */

@@ -1,17 +1,15 @@
 package org.nccl4j.it.perf.rank;
 
-import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Stream;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
+import org.nccl4j.device.os.ProcFile;
 import org.nccl4j.it.perf.rank.bind.Scheduling;
 
 /**
@@ -52,16 +50,9 @@ public final class CoreBinding {
 
   /** The cores that this process may use, ascending; none if that cannot be found out. */
   private static List<Integer> allowed() {
-    String name = "Cpus_allowed_list:";
-    try (Stream<String> lines = Files.lines(Path.of("/proc/self/status"))) {
-      return lines
-          .filter(line -> line.startsWith(name))
-          .findFirst()
-          .map(line -> numbers(line.substring(name.length()).strip()))
-          .orElse(List.of());
-    } catch (IOException e) {
-      return List.of();
-    }
+    return ProcFile.field(Path.of("/proc/self/status"), "Cpus_allowed_list")
+        .map(CoreBinding::numbers)
+        .orElse(List.of());
   }
 
   /** The numbers of a list such as "0-3,8". */

@@ -7,7 +7,6 @@ import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -16,10 +15,10 @@ import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.os.ProcFile;
 import org.nccl4j.it.run.Placement;
 
 /**
@@ -189,15 +188,9 @@ final class ProcessLink implements RankLink {
 
   /** Returns the process state that the operating system shows, such as "T (stopped)". */
   private String state() {
-    try (Stream<String> lines = Files.lines(Path.of("/proc/" + process.pid() + "/status"))) {
-      return lines
-          .filter(line -> line.startsWith("State:"))
-          .map(line -> "in state " + line.substring("State:".length()).strip())
-          .findFirst()
-          .orElse("alive");
-    } catch (IOException e) {
-      return "alive";
-    }
+    return ProcFile.field(Path.of("/proc/" + process.pid() + "/status"), "State")
+        .map(state -> "in state " + state)
+        .orElse("alive");
   }
 
   @Override

@@ -1,11 +1,8 @@
 package org.nccl4j.it.perf.report;
 
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.stream.Stream;
+import org.nccl4j.device.os.ProcFile;
+import org.nccl4j.device.os.ThisProcess;
 
 /**
  * The machine of a measurement.
@@ -19,44 +16,26 @@ import java.util.stream.Stream;
  */
 public record Machine(
     String host, String processor, int cores, long memoryBytes, String os, String java) {
+  private static final Path PROCESSORS = Path.of("/proc/cpuinfo");
+
   /** This machine. */
   public static Machine local() {
     return new Machine(
         hostName(),
-        field("/proc/cpuinfo", "model name", System.getProperty("os.arch")),
+        ProcFile.field(PROCESSORS, "model name").orElse(System.getProperty("os.arch")),
         Runtime.getRuntime().availableProcessors(),
-        kilobytes(field("/proc/meminfo", "MemTotal", "0")) * 1024,
+        ProcFile.bytes(ProcFile.MEMORY, "MemTotal"),
         System.getProperty("os.name") + " " + System.getProperty("os.version"),
         Runtime.version() + " " + System.getProperty("java.vendor"));
   }
 
   /** Bytes that programs can still have without swapping; 0 if unknown. */
   public static long availableMemory() {
-    return kilobytes(field("/proc/meminfo", "MemAvailable", "0")) * 1024;
+    return ProcFile.bytes(ProcFile.MEMORY, "MemAvailable");
   }
 
   private static String hostName() {
-    try {
-      return InetAddress.getLocalHost().getHostName();
-    } catch (UnknownHostException e) {
-      return "localhost";
-    }
-  }
-
-  private static String field(String file, String name, String otherwise) {
-    try (Stream<String> lines = Files.lines(Path.of(file))) {
-      return lines
-          .filter(line -> line.startsWith(name))
-          .map(line -> line.substring(line.indexOf(':') + 1).strip())
-          .findFirst()
-          .orElse(otherwise);
-    } catch (IOException e) {
-      return otherwise;
-    }
-  }
-
-  private static long kilobytes(String text) {
-    String digits = text.replaceAll("\\D", "");
-    return digits.isEmpty() ? 0 : Long.parseLong(digits);
+    String name = ThisProcess.hostName();
+    return name.isEmpty() ? "localhost" : name;
   }
 }
