@@ -25,7 +25,7 @@ import org.nccl4j.operation.Protocol;
 /** Protocols of sends between two GPUs. */
 class P2pPlannerTest {
   private static Protocol protocol(CtaLimits ctas, Operation operation, long bytes) {
-    var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
+    var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
     return new P2pPlanner(new FakeKernels(), 0, 2, costs, AlgorithmFilter.ALL, ctas, null)
         .choice(operation, bytes)
         .protocol();
@@ -52,7 +52,7 @@ class P2pPlannerTest {
     for (int nRanks : new int[] {1, 2, 3, 4, 8}) {
       FakeKernels kernels = new FakeKernels();
       var costs =
-          new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
+          new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
       CtaLimits limits = new CtaLimits(1, 24, 64);
       long shape = CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
       new P2pPlanner(kernels, 0, nRanks, costs, AlgorithmFilter.ALL, limits, null)
@@ -73,7 +73,7 @@ class P2pPlannerTest {
   @Test
   void groupsHaveTheirPlansUntilManyOthersHaveComeSince() {
     FakeKernels kernels = new FakeKernels();
-    var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
+    var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
     CtaLimits limits = new CtaLimits(1, 64, 64);
     P2pPlanner planner = new P2pPlanner(kernels, 0, 2, costs, AlgorithmFilter.ALL, limits, null);
     List<P2pTask> first = exchange(8);

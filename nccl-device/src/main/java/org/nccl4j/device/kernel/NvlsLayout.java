@@ -48,14 +48,14 @@ public record NvlsLayout(int nHeads, int nChannels, int chunkBytes) {
     }
   }
 
-  /** Offset of the connection on which a head's parts are combined. */
-  public long reduce(int head, int channel) {
-    return (2L * head * nChannels + channel) * connectionBytes();
+  /** Offset of the first channel's connection on which a head's parts are combined. */
+  public long reduce(int head) {
+    return 2L * head * nChannels * connectionBytes();
   }
 
-  /** Offset of the connection on which a head's results come back. */
-  public long broadcast(int head, int channel) {
-    return ((2L * head + 1) * nChannels + channel) * connectionBytes();
+  /** Offset of the first channel's connection on which a head's results come back. */
+  public long broadcast(int head) {
+    return (2L * head + 1) * nChannels * connectionBytes();
   }
 
   /** Offset of a step's slot in a connection. */

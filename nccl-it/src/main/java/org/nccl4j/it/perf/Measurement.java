@@ -51,21 +51,21 @@ final class Measurement {
       List<Reply.Joined> joined = join(ranks);
       CellTimer timer = new CellTimer(ranks, settings.how(), settings.ranks().deadlineSeconds());
       return switch (settings.outputs().comparison().with()) {
-        case NOTHING -> run(ranks, joined, timer, List.of());
+        case NOTHING -> run(joined, timer, List.of());
         case MPI -> {
           try (Peer mpi =
               MpiPeer.start(settings.ranks().count(), bytes, settings.ranks().placement())) {
-            yield run(ranks, joined, timer, List.of(mpi));
+            yield run(joined, timer, List.of(mpi));
           }
         }
-        case QUANTISED -> run(ranks, joined, timer, List.of(quantised(ranks, timer)));
+        case QUANTISED -> run(joined, timer, List.of(quantised(ranks, timer)));
         case LIBNCCL -> {
           LibncclRanks libnccl = new LibncclRanks(ranks, settings.ranks().processes());
           if (settings.ranks().drives() == 1) {
             costs.addAll(libnccl.costs(version));
             Costs.print(costs, out);
           }
-          yield run(ranks, joined, timer, libnccl.join(timer));
+          yield run(joined, timer, libnccl.join(timer));
         }
       };
     }
@@ -85,8 +85,7 @@ final class Measurement {
     return List.copyOf(costs);
   }
 
-  private List<Result> run(
-      Ranks ranks, List<Reply.Joined> joined, CellTimer timer, List<Peer> peers) {
+  private List<Result> run(List<Reply.Joined> joined, CellTimer timer, List<Peer> peers) {
     TableHeader heading = new TableHeader(settings, version, machine, out);
     String transport = String.join(",", new TreeSet<>(joined.get(0).transports().values()));
     List<Result> results = new ArrayList<>();

@@ -42,6 +42,8 @@ import picocli.CommandLine.Spec;
     footer = PerfCommand.CLASS_PATH,
     mixinStandardHelpOptions = true)
 public final class TuneCommand implements Callable<Integer> {
+  private static final int MOST_RANKS = 64;
+
   @Spec private CommandSpec spec;
 
   @Parameters(paramLabel = "FILE", description = "Output file; an existing file is replaced.")
@@ -170,9 +172,9 @@ public final class TuneCommand implements Callable<Integer> {
     CudaDevices gpus = Devices.cuda();
     boolean cuda = kind == null ? gpus.absence().isEmpty() : kind == Device.Kind.CUDA;
     if (!cuda) {
-      return Collections.nCopies(checked(ranks == null ? 2 : ranks, 64), Devices.host());
+      return Collections.nCopies(checked(ranks == null ? 2 : ranks), Devices.host());
     }
-    int n = ranks == null ? Math.max(2, gpus.list().size()) : checked(ranks, 64);
+    int n = ranks == null ? Math.max(2, gpus.list().size()) : checked(ranks);
     List<Device> chosen = new ArrayList<>();
     for (int rank = 0; rank < n; rank++) {
       chosen.add(gpus.device(rank));
@@ -180,12 +182,12 @@ public final class TuneCommand implements Callable<Integer> {
     return chosen;
   }
 
-  private static int checked(int n, int most) {
-    if (n < 2 || n > most) {
+  private static int checked(int n) {
+    if (n < 2 || n > MOST_RANKS) {
       throw new InvalidArgumentException(
           ErrorId.OPTION,
           "-t %d is out of range".formatted(n),
-          "use a number from 2 to %d".formatted(most));
+          "use a number from 2 to %d".formatted(MOST_RANKS));
     }
     return n;
   }

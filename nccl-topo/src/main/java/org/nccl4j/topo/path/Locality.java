@@ -131,18 +131,8 @@ public final class Locality {
     return null;
   }
 
-  /**
-   * The most networks a search may use for one GPU: NCCL_NETDEVS_POLICY=MAX:n, else no limit.
-   *
-   * @param unlimited what to return for no limit
-   */
-  public int maxNets(int unlimited) {
-    int max = policyMax();
-    return max > 0 ? max : unlimited;
-  }
-
   private int netsPerGpu(int nets, int sharers) {
-    int max = policyMax();
+    int max = maxNets();
     if (max > 0) {
       return Math.min(max, nets);
     }
@@ -150,7 +140,8 @@ public final class Locality {
     return all ? nets : (nets + sharers - 1) / sharers;
   }
 
-  private int policyMax() {
+  /** The most networks that one GPU may use: NCCL_NETDEVS_POLICY=MAX:n; 0 for no limit. */
+  public int maxNets() {
     String policy = settings.get(TopoSettings.NCCL_NETDEVS_POLICY).toUpperCase(Locale.ROOT);
     return policy.matches("MAX:[0-9]{1,6}") ? Integer.parseInt(policy.substring(4)) : 0;
   }

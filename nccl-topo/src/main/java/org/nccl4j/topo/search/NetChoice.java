@@ -59,7 +59,7 @@ final class NetChoice {
     List<Node> gpus = gpu == ALL_GPUS ? machine.gpus() : List.of(machine.gpus().get(gpu));
     boolean scatter = settings.get(TopoSettings.NCCL_MNNVL_SCATTER_NETS_ENABLE);
     Set<Node> chosen = machine.hosts() > 1 && scatter ? roundRobin(gpus) : oneByOne(gpus);
-    int perGpu = routes.locality().maxNets(0);
+    int perGpu = routes.locality().maxNets();
     int max = perGpu == 0 ? Integer.MAX_VALUE : perGpu * gpus.size();
     if (chosen.size() < max) {
       addWithin(limit, gpus, chosen, max);

@@ -183,7 +183,7 @@ final class NvlsGroup {
     return new ObjectCheck(
         (KernelDevice) context.device(),
         object.unicast(),
-        object.unicast().slice(layout.broadcast(0, 0), ObjectCheck.BYTES),
+        object.unicast().slice(layout.broadcast(0), ObjectCheck.BYTES),
         object.multicast(),
         team.members().indexOf(context.rank()),
         team.members().size(),

@@ -49,8 +49,8 @@ record SwitchTiming(KernelDevice device, MulticastMemory all, NvlsLayout layout,
 
   private MulticastRanges ranges(int of) {
     return new MulticastRanges(
-        layout.reduce(of, 0),
-        layout.broadcast(of, 0),
+        layout.reduce(of),
+        layout.broadcast(of),
         layout.nChannels(),
         layout.connectionBytes(),
         ConnectionLayout.STEPS * layout.chunkBytes());

@@ -59,7 +59,7 @@ class SwitchTimingTest {
     double gigabytes = timing(10, 1).run(new CollectiveSteps(with("+100")));
     String ranges =
         " rounds of MulticastRanges[from=%d, to=%d, blocks=3, stride=12288, bytes=8192]"
-            .formatted(LAYOUT.reduce(1, 0), LAYOUT.broadcast(1, 0));
+            .formatted(LAYOUT.reduce(1), LAYOUT.broadcast(1));
     assertEquals(List.of(1 + ranges, 50 + ranges), moved);
     // Two heads' operands and one part of the sums, in 50 rounds of 3 x 8 KiB and 500 us.
     assertEquals(3 * 50 * 3 * 8192 / 500e3, gigabytes, 1e-6);

@@ -108,17 +108,18 @@ public record CommunicatorProfile(
         new CommunicatorProfile(
                 nRanks, Device.Kind.CUDA, model, /* reach= */ true, /* nvlink= */ true)
             .with(Optional.of(topology));
-    facts.costs(null);
+    facts.costs();
   }
 
-  /** The costs of all algorithms; with NVLS, unless that is null. */
-  public CostModel costs(Nvls nvls) {
-    return costs(nvls, Optional.empty());
+  /** The costs of all algorithms but NVLS. */
+  public CostModel costs() {
+    return costs(null, Optional.empty());
   }
 
   /**
-   * The same.
+   * The costs of all algorithms.
    *
+   * @param nvls null for none
    * @param speed of the switch that NVLS goes by, where it was measured
    */
   public CostModel costs(Nvls nvls, Optional<SwitchSpeed> speed) {

@@ -112,7 +112,7 @@ final class Certificates {
     while (pem.find()) {
       found = pem.group(1);
       if (found.equals("PRIVATE KEY")) {
-        return key(pem.group(2).replaceAll("\\s", ""), text);
+        return decoded(pem.group(2).replaceAll("\\s", ""));
       }
     }
     throw new InvalidArgumentException(
@@ -124,7 +124,7 @@ final class Certificates {
             + " key8.pem");
   }
 
-  private PrivateKey key(String base64, String text) {
+  private PrivateKey decoded(String base64) {
     byte[] bytes;
     try {
       bytes = Base64.getDecoder().decode(base64);

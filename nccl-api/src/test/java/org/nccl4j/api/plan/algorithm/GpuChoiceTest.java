@@ -19,7 +19,7 @@ import org.nccl4j.operation.Protocol;
 
 class GpuChoiceTest {
   private static CostModel costs(int nRanks, String model, boolean reach, boolean nvlink) {
-    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs(null);
+    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs();
   }
 
   private static String choice(CostModel costs, Operation operation, long bytes) {

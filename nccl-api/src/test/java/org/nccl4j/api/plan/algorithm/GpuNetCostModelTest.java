@@ -29,7 +29,7 @@ class GpuNetCostModelTest {
             new RankPlacement(hosts, ranksAHost, /* carried= */ true, channels, lines),
             Optional.empty(),
             Optional.empty())
-        .costs(null);
+        .costs();
   }
 
   private static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {
@@ -102,7 +102,7 @@ class GpuNetCostModelTest {
                   new RankPlacement(4, 1, /* carried= */ true, 2, /* lines= */ false),
                   Optional.of(TopologyCostModelTest.topology(4, 1, 90, 0, settings)),
                   Optional.empty())
-              .costs(null);
+              .costs();
       List<Algorithm> algorithms = costs.algorithms(Operation.ALL_GATHER);
       assertEquals(!value.equals("0"), algorithms.contains(Algorithm.PAT), value);
     }

@@ -43,7 +43,7 @@ class NvlsCostModelTest {
   }
 
   private static CostModel costs(boolean emulated) {
-    return FACTS.costs(nvls(emulated));
+    return FACTS.costs(nvls(emulated), Optional.empty());
   }
 
   private static Algorithm cheapest(CostModel costs, Operation operation, long bytes) {
@@ -61,8 +61,8 @@ class NvlsCostModelTest {
    */
   @Test
   void onWindowsTheSwitchIsTheCheapestAndItsEmulationNever() {
-    CostModel bySwitch = FACTS.costs(nvls(false));
-    CostModel emulated = FACTS.costs(nvls(true));
+    CostModel bySwitch = FACTS.costs(nvls(false), Optional.empty());
+    CostModel emulated = FACTS.costs(nvls(true), Optional.empty());
     for (Operation operation : Operation.ofAllRanks()) {
       boolean reduces = operation == Operation.ALL_REDUCE;
       boolean lines = reduces || operation == Operation.ALL_GATHER;
@@ -120,7 +120,7 @@ class NvlsCostModelTest {
               List.of(),
               1,
               bytes);
-      CostModel costs = FACTS.costs(place);
+      CostModel costs = FACTS.costs(place, Optional.empty());
       for (DataType type : List.of(DataType.FLOAT8_E4M3, DataType.FLOAT8_E5M2)) {
         for (RedOp op : RedOp.values()) {
           boolean has = bytes && op != RedOp.PROD && op != RedOp.AVG;
@@ -151,7 +151,7 @@ class NvlsCostModelTest {
 
   private static double largeByNvls(int n, int sm, int links) {
     return searched("some GPU", n, sm, links)
-        .costs(among(n))
+        .costs(among(n), Optional.empty())
         .microseconds(Operation.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, 1 << 30);
   }
 
@@ -176,7 +176,8 @@ class NvlsCostModelTest {
   })
   void largeAllReducesTakeItOnEachArchitecture(String model, int n, int sm) {
     AlgorithmSelector selector =
-        new AlgorithmSelector(searched(model, n, sm, 18).costs(among(n)), AlgorithmFilter.ALL);
+        new AlgorithmSelector(
+            searched(model, n, sm, 18).costs(among(n), Optional.empty()), AlgorithmFilter.ALL);
     for (long bytes : new long[] {256 << 20, 1 << 30}) {
       assertEquals(
           "NVLS",
@@ -213,7 +214,7 @@ class NvlsCostModelTest {
             RankPlacement.together(N),
             Optional.empty(),
             TunedTable.read(file.toString()));
-    CostModel costs = tuned.costs(nvls(false));
+    CostModel costs = tuned.costs(nvls(false), Optional.empty());
     long bytes = 256 << 20;
     assertEquals(
         5000, costs.microseconds(Operation.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, bytes));
@@ -243,7 +244,7 @@ class NvlsCostModelTest {
             new RankPlacement(2, N, true, 4, false),
             topology,
             Optional.empty());
-    return facts.costs(nvls(emulated).among(2, List.of()));
+    return facts.costs(nvls(emulated).among(2, List.of()), Optional.empty());
   }
 
   private static double tree(CostModel costs, long bytes) {

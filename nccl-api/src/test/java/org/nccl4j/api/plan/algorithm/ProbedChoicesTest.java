@@ -42,9 +42,9 @@ class ProbedChoicesTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 4, 8})
   void choicesAreNearlyAsFastAsByTheWholeTable(int nRanks) {
-    CostModel measured = ChosenTimes.profile(H200, nRanks).costs(null);
+    CostModel measured = ChosenTimes.profile(H200, nRanks).costs();
     CostModel probed =
-        ChosenTimes.profile(OTHER, nRanks).with(probe(measured, nRanks, 1000)).costs(null);
+        ChosenTimes.profile(OTHER, nRanks).with(probe(measured, nRanks, 1000)).costs();
     assertTrue(probed.source().contains("probe"), probed.source());
     double mean = ChosenTimes.meanOfLeast(probed, measured, OPERATIONS, 1.5);
     assertTrue(mean < 1.03, "chosen times are " + mean + " of the least");
@@ -53,12 +53,12 @@ class ProbedChoicesTest {
   /** Space for lines is made ahead, so that operations outside windows have them. */
   @Test
   void linesAreChosenBeforeTheFirstWindow() {
-    CostModel without = ChosenTimes.profile(OTHER, 2).costs(null);
+    CostModel without = ChosenTimes.profile(OTHER, 2).costs();
     assertFalse(without.makesSpaceAhead());
     CostModel probed =
         ChosenTimes.profile(OTHER, 2)
-            .with(probe(ChosenTimes.profile(H200, 2).costs(null), 2, 1000))
-            .costs(null);
+            .with(probe(ChosenTimes.profile(H200, 2).costs(), 2, 1000))
+            .costs();
     assertTrue(probed.makesSpaceAhead());
     BufferReach outside = new BufferReach(BufferReach.By.OWN, BufferReach.By.OWN, false, false);
     AlgorithmChoice choice =
@@ -71,8 +71,8 @@ class ProbedChoicesTest {
   @ParameterizedTest
   @ValueSource(ints = {4, 5, 20, 40, 70})
   void aPartOfTheTimesGivesChoicesToo(int most) {
-    CostModel measured = ChosenTimes.profile(H200, 2).costs(null);
-    CostModel probed = ChosenTimes.profile(OTHER, 2).with(probe(measured, 2, most)).costs(null);
+    CostModel measured = ChosenTimes.profile(H200, 2).costs();
+    CostModel probed = ChosenTimes.profile(OTHER, 2).with(probe(measured, 2, most)).costs();
     ChosenTimes.meanOfLeast(probed, measured, OPERATIONS, 4);
   }
 }

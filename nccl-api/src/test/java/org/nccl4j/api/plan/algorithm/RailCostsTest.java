@@ -23,7 +23,7 @@ class RailCostsTest {
   }
 
   private static Algorithm choice(CommunicatorProfile ranks, String algorithms, long part) {
-    return new AlgorithmSelector(ranks.costs(null), AlgorithmFilter.parse(algorithms, ""))
+    return new AlgorithmSelector(ranks.costs(), AlgorithmFilter.parse(algorithms, ""))
         .chooseExchange(Operation.ALL_TO_ALL, part * ranks.nRanks())
         .algorithm();
   }
@@ -76,7 +76,7 @@ class RailCostsTest {
       int nRanks, int hosts, int mostRanks, boolean carried, boolean inOrder, boolean rails) {
     CommunicatorProfile ranks =
         profile(Device.Kind.HOST, nRanks, hosts, mostRanks, carried, inOrder);
-    CostModel costs = ranks.costs(null);
+    CostModel costs = ranks.costs();
     assertEquals(rails, costs.algorithms(Operation.ALL_TO_ALL).contains(Algorithm.RAILS));
     for (Operation operation : Operation.collectives()) {
       assertTrue(!costs.algorithms(operation).contains(Algorithm.RAILS));

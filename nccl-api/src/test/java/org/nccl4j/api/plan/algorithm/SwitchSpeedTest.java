@@ -42,7 +42,7 @@ class SwitchSpeedTest {
   /** A measurement after the first choice may only lower what that choice counted with. */
   @Test
   void aLateMeasurementOnlyLowersTheSpeed() {
-    double predicted = micros(FACTS.costs(NVLS));
+    double predicted = micros(FACTS.costs(NVLS, Optional.empty()));
     assertEquals(predicted, micros(costs(new SwitchSpeed(5000, /* isEarly= */ false))));
     assertTrue(micros(costs(new SwitchSpeed(5000, /* isEarly= */ true))) < predicted);
     double slow = micros(costs(new SwitchSpeed(50, /* isEarly= */ false)));
@@ -55,7 +55,8 @@ class SwitchSpeedTest {
   @ParameterizedTest
   @CsvSource({"50", "200", "300", "5000"})
   void choicesBeforeAndAfterAreAlike(double gigabytes) {
-    AlgorithmSelector before = new AlgorithmSelector(FACTS.costs(NVLS), AlgorithmFilter.ALL);
+    AlgorithmSelector before =
+        new AlgorithmSelector(FACTS.costs(NVLS, Optional.empty()), AlgorithmFilter.ALL);
     AlgorithmSelector after =
         new AlgorithmSelector(
             costs(new SwitchSpeed(gigabytes, /* isEarly= */ false)), AlgorithmFilter.ALL);

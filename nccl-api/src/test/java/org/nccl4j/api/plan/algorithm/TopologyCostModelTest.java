@@ -77,7 +77,7 @@ class TopologyCostModelTest {
   private static CostModel costs(String model, int nRanks, boolean nvlink, CommTopology topology) {
     return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, true, nvlink)
         .with(Optional.of(topology))
-        .costs(null);
+        .costs();
   }
 
   private static AlgorithmChoice choice(CostModel costs, Operation operation, long bytes) {
@@ -109,7 +109,7 @@ class TopologyCostModelTest {
   void whatWasMeasuredIsNotTouched(int nRanks) {
     CostModel with = costs("NVIDIA H200", nRanks, true, topology(1, nRanks, 90, 18));
     CostModel without =
-        new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
+        new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
     assertEquals(without.source(), with.source());
     for (Operation operation : Operation.collectives()) {
       for (long bytes = 8; bytes <= 1L << 33; bytes += Math.max(8, bytes / 5)) {
@@ -136,7 +136,7 @@ class TopologyCostModelTest {
             new RankPlacement(2, 8, true),
             Optional.of(topology),
             Optional.empty());
-    CostModel costs = facts.costs(null);
+    CostModel costs = facts.costs();
     for (long bytes = 8; bytes <= 1L << 32; bytes *= 8) {
       float time =
           topology.costs().time(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes);

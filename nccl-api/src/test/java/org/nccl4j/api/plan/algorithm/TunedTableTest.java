@@ -42,7 +42,7 @@ class TunedTableTest {
             new RankPlacement(hosts, 2 / hosts, hosts > 1),
             Optional.empty(),
             Optional.ofNullable(table))
-        .costs(null);
+        .costs();
   }
 
   private static String choice(CostModel costs, long bytes) {
@@ -119,7 +119,7 @@ class TunedTableTest {
             RankPlacement.together(2),
             Optional.empty(),
             Optional.of(table))
-        .costs(null);
+        .costs();
   }
 
   private static double time(

@@ -24,13 +24,13 @@ class UnmeasuredWindowCostsTest {
       List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER);
 
   private static CostModel measured(int nRanks) {
-    return ChosenTimes.profile(H200, nRanks).costs(null);
+    return ChosenTimes.profile(H200, nRanks).costs();
   }
 
   private static CostModel unmeasured(int nRanks, boolean nvlink, CommTopology topology) {
     return new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA X", true, nvlink)
         .with(Optional.ofNullable(topology))
-        .costs(null);
+        .costs();
   }
 
   /** The costs over connections that a GPU without a table of its own may have. */

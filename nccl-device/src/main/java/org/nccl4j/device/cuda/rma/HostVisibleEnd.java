@@ -18,11 +18,11 @@ final class HostVisibleEnd {
 
   HostVisibleEnd(Gpu gpu, Connection connection, ConnectionLayout layout) {
     this.layout = layout;
-    data = view(gpu, connection.data().address(), layout.dataBytes());
-    credit = view(gpu, connection.credit().address(), ConnectionLayout.CREDIT_BYTES);
+    data = view(gpu, connection.data().address());
+    credit = view(gpu, connection.credit().address());
   }
 
-  private static NativeWords view(Gpu gpu, long address, long bytes) {
+  private static NativeWords view(Gpu gpu, long address) {
     long host = gpu.context().get(() -> DriverLibrary.hostAddress(address, gpu));
     return new NativeWords(host);
   }

@@ -138,9 +138,9 @@ final class ClearToSend {
   }
 
   /** Tells in the image that an entry of other memory follows where the sender waits for it. */
-  void putFollowed(boolean followed) {
+  void putFollowed() {
     for (int slot = 0; slot < SLOTS; slot++) {
-      block.putInt(entry(slot, 0) + FOLLOWED, followed ? 1 : 0);
+      block.putInt(entry(slot, 0) + FOLLOWED, 1);
     }
   }
 

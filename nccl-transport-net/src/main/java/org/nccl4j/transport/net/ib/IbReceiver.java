@@ -244,7 +244,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
 
   @Override
   public void tellPlaces() {
-    table.putFollowed(true);
+    table.putFollowed();
   }
 
   @Override

@@ -43,12 +43,12 @@ public final class NvlsConnection {
 
   /** On which a head's part is combined. */
   static NvlsConnection reduce(Nvls nvls, MulticastAccess all, int head) {
-    return new NvlsConnection(nvls, all, head, nvls.layout().reduce(head, 0));
+    return new NvlsConnection(nvls, all, head, nvls.layout().reduce(head));
   }
 
   /** On which a head's results come back. */
   static NvlsConnection broadcast(Nvls nvls, MulticastAccess all, int head) {
-    return new NvlsConnection(nvls, all, head, nvls.layout().broadcast(head, 0));
+    return new NvlsConnection(nvls, all, head, nvls.layout().broadcast(head));
   }
 
   /** Waits until this rank's slot of the next step is free, and returns its offset. */

@@ -84,10 +84,10 @@ public final class WindowKernels implements Kernel {
     arrivals.begin(signature(work, sendAt, recvAt), call);
     switch (work.operation()) {
       case ALL_REDUCE -> allReduce(sendAt, recv, recvAt);
-      case REDUCE_SCATTER -> combine(sendAt + self * bytes, 0, bytes, recv, 0, -1);
+      case REDUCE_SCATTER -> combine(sendAt + self * bytes, 0, bytes, recv, -1);
       case REDUCE -> {
         if (self == work.root()) {
-          combine(sendAt, 0, bytes, recv, 0, -1);
+          combine(sendAt, 0, bytes, recv, -1);
         }
       }
       case BROADCAST -> {
@@ -95,11 +95,11 @@ public final class WindowKernels implements Kernel {
           Copies.copyAll(recvs[work.root()], recvAt, recv, 0, bytes);
         }
       }
-      case ALL_GATHER -> give(send, 0, 0, recvAt + self * bytes);
-      case ALL_TO_ALL -> give(send, 0, bytes, recvAt + self * bytes);
+      case ALL_GATHER -> give(send, 0, recvAt + self * bytes);
+      case ALL_TO_ALL -> give(send, bytes, recvAt + self * bytes);
       case SCATTER -> {
         if (self == work.root()) {
-          give(send, 0, bytes, recvAt);
+          give(send, bytes, recvAt);
         }
       }
       case GATHER -> gather(sendAt, recv);
@@ -122,28 +122,27 @@ public final class WindowKernels implements Kernel {
 
   private void allReduce(long sendAt, HostMemory recv, long recvAt) {
     if (work.algorithm() == Algorithm.DIRECT_ONE_SHOT) {
-      combine(sendAt, 0, bytes, recv, 0, -1);
+      combine(sendAt, 0, bytes, recv, -1);
       return;
     }
     long part = (work.count() + n - 1) / n * element;
     long begin = Math.min(bytes, self * part);
-    combine(sendAt, begin, Math.min(bytes, begin + part), null, 0, recvAt);
+    combine(sendAt, begin, Math.min(bytes, begin + part), null, recvAt);
   }
 
   /**
    * Combines everybody's bytes from begin to end.
    *
    * @param sendAt where byte 0 is in the send windows
-   * @param target where they go to, or null
+   * @param target where they go to, from its beginning, or null
    * @param recvAt where byte 0 is in the receive windows of all, or -1
    */
-  private void combine(
-      long sendAt, long begin, long end, HostMemory target, long targetAt, long recvAt) {
+  private void combine(long sendAt, long begin, long end, HostMemory target, long recvAt) {
     for (long at = begin; at < end; at += PIECE) {
       int piece = (int) Math.min(PIECE, end - at);
       combinePiece(sendAt + at, piece);
       if (target != null) {
-        Copies.copy(sum, 0, target, targetAt + at, piece);
+        Copies.copy(sum, 0, target, at, piece);
       }
       for (int distance = 0; recvAt >= 0 && distance < n; distance++) {
         Copies.copy(sum, 0, recvs[(self + distance) % n], recvAt + at, piece);
@@ -184,14 +183,14 @@ public final class WindowKernels implements Kernel {
    * Writes a part of this rank's data for each rank, or the same for all, to the same place of
    * each.
    */
-  private void give(HostMemory send, long sendAt, long step, long recvAt) {
+  private void give(HostMemory send, long step, long recvAt) {
     for (int distance = 0; distance < n; distance++) {
       int place = (self + distance) % n;
       HostMemory target = recvs[place];
-      if (place == self && isSame(send, sendAt + place * step, recvAt)) {
+      if (place == self && isSame(send, place * step, recvAt)) {
         continue;
       }
-      Copies.copyAll(send, sendAt + place * step, target, recvAt, bytes);
+      Copies.copyAll(send, place * step, target, recvAt, bytes);
     }
   }
 
