@@ -17,8 +17,6 @@ final class ExpertLayout {
   /** Bytes of nccl4jExpertState. */
   static final int STATE_BYTES = 96;
 
-  private static final int ALIGNMENT = 128;
-
   /** Bytes of a line of a message, those that are data, and its places of entries. */
   private static final int LINE_BYTES = 16;
 
@@ -63,7 +61,7 @@ final class ExpertLayout {
     countsOfLine = LINE_WORD / (sizes.entries() < 1 << Short.SIZE ? Short.BYTES : Integer.BYTES);
     int countLines = ceiling(sizes.localExperts(), countsOfLine);
     long placeLines = (long) blockTokens * ceiling(sizes.topK(), LINE_PLACES);
-    messageBytes = aligned(LINE_BYTES * (1 + countLines + placeLines));
+    messageBytes = PartAlignment.aligned(LINE_BYTES * (1 + countLines + placeLines));
     stagedRow = (sizes.wireBytes() + LINE_DATA - 1) / LINE_DATA * TOKEN_LINE;
     dispatchFlags = take(flags);
     combineFlags = take(flags);
@@ -86,15 +84,11 @@ final class ExpertLayout {
 
   private long take(long bytes) {
     long at = next;
-    next = aligned(at + bytes);
+    next = PartAlignment.aligned(at + bytes);
     return at;
   }
 
   private static int ceiling(int dividend, int divisor) {
     return (dividend + divisor - 1) / divisor;
-  }
-
-  private static long aligned(long bytes) {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 }

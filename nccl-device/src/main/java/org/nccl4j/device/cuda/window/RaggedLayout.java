@@ -18,7 +18,6 @@ record RaggedLayout(long counted, long flags, long lines, long lineBytes, long b
 
   private static final int LINE_BYTES = 16;
   private static final int LINE_DATA = 8;
-  private static final int ALIGNMENT = 128;
 
   /** Bytes of all ranks for each other in lines, beyond which these are slower than stores. */
   private static final long ALL_LINES = 1 << 20;
@@ -27,10 +26,10 @@ record RaggedLayout(long counted, long flags, long lines, long lineBytes, long b
 
   static RaggedLayout of(Sizes sizes, Form form) {
     int n = sizes.nRanks();
-    long flags = aligned(2L * n * (n + 1) * LINE_BYTES);
-    long lines = flags + aligned((long) Long.BYTES * RANKS * form.blocks());
+    long flags = PartAlignment.aligned(2L * n * (n + 1) * LINE_BYTES);
+    long lines = flags + PartAlignment.aligned((long) Long.BYTES * RANKS * form.blocks());
     long lineBytes = form.wholeLines() ? lineBytes(sizes) : 0;
-    long bytes = lines + aligned(2 * n * lineBytes / LINE_DATA * LINE_BYTES);
+    long bytes = lines + PartAlignment.aligned(2 * n * lineBytes / LINE_DATA * LINE_BYTES);
     return new RaggedLayout(0, flags, lines, lineBytes, bytes);
   }
 
@@ -42,9 +41,5 @@ record RaggedLayout(long counted, long flags, long lines, long lineBytes, long b
     }
     long all = sizes.maxCount() * sizes.elementBytes();
     return (Math.min(most, all) + LINE_DATA - 1) / LINE_DATA * LINE_DATA;
-  }
-
-  private static long aligned(long bytes) {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 }
