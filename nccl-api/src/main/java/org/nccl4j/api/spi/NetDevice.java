@@ -37,9 +37,14 @@ public record NetDevice(
     DMA_BUF
   }
 
+  /** The names of the ports that are merged into it; its own name where none are. */
+  public List<String> names() {
+    return List.of(name.split("\\+"));
+  }
+
   /** True if a name is that of the device, or of a port that is merged into it. */
   public boolean includes(String port) {
-    return name.equals(port) || List.of(name.split("\\+")).contains(port);
+    return name.equals(port) || names().contains(port);
   }
 
   /** Copies the set. */

@@ -88,7 +88,7 @@ public record NetDiscovery(List<NetProvider> providers, String asked, Set<String
       try (Net net = provider.open(context)) {
         for (NetDevice device : net.devices()) {
           if (device.pointers().size() > 1) {
-            names.addAll(List.of(device.name().split("\\+")));
+            names.addAll(device.names());
           }
         }
       } catch (NcclException e) {
