@@ -10,6 +10,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.nccl4j.api.bootstrap.connection.Deadline;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
@@ -36,18 +37,15 @@ final class HostResolver {
   /** A resolver may hang for longer than anybody wants to wait, hence the thread. */
   private static InetAddress[] lookUp(String name, Deadline deadline) {
     CompletableFuture<InetAddress[]> answer = new CompletableFuture<>();
-    Thread thread =
-        new Thread(
-            () -> {
-              try {
-                answer.complete(InetAddress.getAllByName(name));
-              } catch (UnknownHostException e) {
-                answer.completeExceptionally(e);
-              }
-            },
-            "nccl4j-resolver");
-    thread.setDaemon(true);
-    thread.start();
+    Runnable asking =
+        () -> {
+          try {
+            answer.complete(InetAddress.getAllByName(name));
+          } catch (UnknownHostException e) {
+            answer.completeExceptionally(e);
+          }
+        };
+    DaemonThread.of(asking, "nccl4j-resolver").start();
     try {
       return answer.get(Math.max(1, deadline.leftNanos()), TimeUnit.NANOSECONDS);
     } catch (InterruptedException e) {

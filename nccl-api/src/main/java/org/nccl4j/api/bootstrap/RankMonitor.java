@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.connection.Deadline;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -163,8 +164,6 @@ final class RankMonitor {
       to.accept(told);
       return;
     }
-    Thread thread = new Thread(() -> to.accept(told), "nccl4j-failure-of-rank-" + rank);
-    thread.setDaemon(true);
-    thread.start();
+    DaemonThread.of(() -> to.accept(told), "nccl4j-failure-of-rank-" + rank).start();
   }
 }

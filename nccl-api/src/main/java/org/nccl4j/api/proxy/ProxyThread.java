@@ -10,6 +10,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
@@ -82,8 +83,7 @@ public final class ProxyThread implements Progress {
     this.longestTurn = longestTurn;
     this.handlers = handlers.toArray(ProxyHandler[]::new);
     this.polled = handlers.stream().anyMatch(ProxyHandler::isPolled);
-    this.thread = new Thread(this::run, "nccl4j-proxy-" + name);
-    this.thread.setDaemon(true);
+    this.thread = DaemonThread.of(this::run, "nccl4j-proxy-" + name);
   }
 
   /**

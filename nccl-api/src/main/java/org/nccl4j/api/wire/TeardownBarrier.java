@@ -1,6 +1,7 @@
 package org.nccl4j.api.wire;
 
 import java.time.Duration;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.Patience;
 
 /**
@@ -55,9 +56,7 @@ public final class TeardownBarrier {
     }
     shared.late();
     long end = start + Patience.nanos(patience);
-    Thread background = new Thread(() -> shared.free(isOver(shared, end)), thread);
-    background.setDaemon(true);
-    background.start();
+    DaemonThread.of(() -> shared.free(isOver(shared, end)), thread).start();
   }
 
   private static boolean isOver(Shared shared, long endNanos) {

@@ -4,11 +4,16 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 
 /** A library that is in no system class loader: of a web application, or of Spark's --jars. */
 @Timeout(120)
@@ -49,6 +54,36 @@ class ClassLoaderTest {
             "of a loader");
     thread.start();
     return sum;
+  }
+
+  /** A web application that shares nccl4j with others can be unloaded while these use it. */
+  @Test
+  void threadsKeepNoLoaderOfWhoStartsThem() throws Exception {
+    try (URLClassLoader application = new URLClassLoader(new URL[0])) {
+      Thread thread = Thread.currentThread();
+      ClassLoader before = thread.getContextClassLoader();
+      thread.setContextClassLoader(application);
+      List<Communicator> ranks =
+          Communicator.initAll(
+              List.of(Devices.host(), Devices.host()),
+              CommunicatorConfig.defaults()
+                  .withName("shared")
+                  .with("NCCL4J_TRANSPORTS", "NET")
+                  .with("NCCL_NET", "Socket"));
+      thread.setContextClassLoader(before);
+      List<Thread> threads =
+          Thread.getAllStackTraces().keySet().stream()
+              .filter(each -> each.getName().matches("nccl4j-(proxy|socket)-.*"))
+              .toList();
+      List<String> keeping =
+          threads.stream()
+              .filter(each -> each.getContextClassLoader() == application)
+              .map(Thread::getName)
+              .toList();
+      ranks.forEach(Communicator::close);
+      assertTrue(threads.size() > 1, threads::toString);
+      assertEquals(List.of(), keeping);
+    }
   }
 
   /**

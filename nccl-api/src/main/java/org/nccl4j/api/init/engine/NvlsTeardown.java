@@ -14,6 +14,7 @@ import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.wire.TeardownBarrier;
 import org.nccl4j.device.CloseAll;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
@@ -134,8 +135,7 @@ final class NvlsTeardown {
   }
 
   private static Thread thread(int rank, Runnable task) {
-    Thread thread = new Thread(task, "nccl4j-close-" + rank);
-    thread.setDaemon(true);
+    Thread thread = DaemonThread.of(task, "nccl4j-close-" + rank);
     thread.start();
     return thread;
   }

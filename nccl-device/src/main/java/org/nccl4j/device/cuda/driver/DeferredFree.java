@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda.driver;
 
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Leases;
 
@@ -68,8 +69,7 @@ public final class DeferredFree extends Leases {
 
   /** Runs what may wait for operations of a GPU. */
   public static Thread later(Runnable release, Object place) {
-    Thread thread = new Thread(() -> run(release, place), "nccl4j-free");
-    thread.setDaemon(true);
+    Thread thread = DaemonThread.of(() -> run(release, place), "nccl4j-free");
     thread.start();
     return thread;
   }

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
@@ -80,24 +81,21 @@ public final class Nvml {
    * @param first what is asked before
    */
   public static void askAhead(List<String> busIds, Runnable first) {
-    Thread asking =
-        new Thread(
-            () -> {
-              Nvml nvml = probe();
-              first.run();
-              for (String one : busIds) {
-                for (String other : busIds) {
-                  nvml.gpu(one)
-                      .ifPresent(
-                          gpu ->
-                              nvml.gpu(other)
-                                  .ifPresent(to -> nvml.allowsPeers(gpu.index(), to.index())));
-                }
-              }
-            },
-            "nccl4j-nvml");
-    asking.setDaemon(true);
-    asking.start();
+    Runnable asking =
+        () -> {
+          Nvml nvml = probe();
+          first.run();
+          for (String one : busIds) {
+            for (String other : busIds) {
+              nvml.gpu(one)
+                  .ifPresent(
+                      gpu ->
+                          nvml.gpu(other)
+                              .ifPresent(to -> nvml.allowsPeers(gpu.index(), to.index())));
+            }
+          }
+        };
+    DaemonThread.of(asking, "nccl4j-nvml").start();
   }
 
   private static Nvml look() {

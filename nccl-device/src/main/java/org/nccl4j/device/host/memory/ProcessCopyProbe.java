@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.os.ThisProcess;
 
 /**
@@ -103,9 +104,7 @@ public final class ProcessCopyProbe {
 
   private Times measure() {
     int here = Processors.current();
-    Thread sender = new Thread(() -> sendFromElsewhere(here), "nccl4j copy probe");
-    sender.setDaemon(true);
-    sender.start();
+    DaemonThread.of(() -> sendFromElsewhere(here), "nccl4j copy probe").start();
     Times times = receive();
     turn = Integer.MAX_VALUE; // ends the sender
     return times;

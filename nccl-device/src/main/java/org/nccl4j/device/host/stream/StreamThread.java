@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.stream;
 
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.Patience;
 
 /**
@@ -25,8 +26,7 @@ final class StreamThread {
     if (thread != null) {
       LockSupport.unpark(thread);
     } else if (!stopped) {
-      thread = new Thread(this::runQueue, "nccl4j-stream");
-      thread.setDaemon(true);
+      thread = DaemonThread.of(this::runQueue, "nccl4j-stream");
       thread.start();
     }
   }

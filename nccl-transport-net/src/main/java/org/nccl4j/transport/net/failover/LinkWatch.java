@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
@@ -110,8 +111,7 @@ public class LinkWatch implements Runnable {
     all.add(link);
     links = all.toArray(Watched[]::new);
     if (thread == null && !stopped) {
-      Thread started = new Thread(this, name);
-      started.setDaemon(true);
+      Thread started = DaemonThread.of(this, name);
       thread = started;
       started.start();
     }

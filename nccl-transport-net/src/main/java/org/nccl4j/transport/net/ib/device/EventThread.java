@@ -4,6 +4,7 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
@@ -31,8 +32,7 @@ final class EventThread implements Runnable {
   EventThread(AsyncEvents events, String device, DescriptorWait wait) {
     this.events = events;
     this.wait = wait;
-    thread = new Thread(this, "nccl4j-ib-events-" + device);
-    thread.setDaemon(true);
+    thread = DaemonThread.of(this, "nccl4j-ib-events-" + device);
     thread.start();
   }
 

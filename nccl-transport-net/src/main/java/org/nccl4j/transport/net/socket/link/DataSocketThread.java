@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
@@ -37,8 +38,7 @@ final class DataSocketThread implements Runnable {
 
   /** A running thread. */
   DataSocketThread(String name) {
-    this.thread = new Thread(this, "nccl4j-socket-" + name);
-    thread.setDaemon(true);
+    this.thread = DaemonThread.of(this, "nccl4j-socket-" + name);
     thread.start();
   }
 
