@@ -221,7 +221,7 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * How operations share a GPU with the program's own kernels; {@link CtaPolicy#DEFAULT} by
+   * Sets the policy for sharing a GPU with the program's own kernels; {@link CtaPolicy#DEFAULT} by
    * default.
    */
   public CommunicatorConfig withCtaPolicy(CtaPolicy policy) {

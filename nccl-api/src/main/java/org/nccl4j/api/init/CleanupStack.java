@@ -24,7 +24,7 @@ final class CleanupStack {
     return steps.size();
   }
 
-  /** One step frees from now on what all did that were added after the first so many. */
+  /** Keeps the first steps, and replaces all later ones by one step that frees the same. */
   void replace(int first, Runnable step) {
     while (steps.size() > first) {
       steps.pop();

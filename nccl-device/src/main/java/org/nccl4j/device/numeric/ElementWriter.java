@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ReductionOperator;
 
-/** Writes one number as an element of a type, and reads it. */
+/** Writes one number as an element of a type, and makes the operator of a scalar. */
 public final class ElementWriter {
   private static final double TWO_TO_63 = 0x1p63;
 

@@ -32,7 +32,7 @@ final class NvlsMaking implements NvlsAccess {
   private static final int STEP = -3;
   private static final int VERDICT = -4;
 
-  /** How long a rank may take for a step; a kernel that waits for another may hold it up. */
+  /** Longest time of a rank's step; a kernel that waits for another rank may hold it up. */
   private static final Duration STEP_PATIENCE = Duration.ofSeconds(20);
 
   /** Time between two questions whether the making is over. */
@@ -41,7 +41,7 @@ final class NvlsMaking implements NvlsAccess {
   /** Longest time between two looks at whether another rank or the user ends the communicator. */
   private static final long LOOK_MILLIS = 20;
 
-  /** How long the end of the thread is waited for. */
+  /** Longest wait for the thread's end. */
   private static final Duration LONGEST_STEP = Duration.ofSeconds(5);
 
   private final String name;

@@ -120,7 +120,7 @@ public record CommunicatorProfile(
    * The costs of all algorithms.
    *
    * @param nvls null for none
-   * @param speed of the switch that NVLS goes by, where it was measured
+   * @param speed of the switch's multicast, if it was measured
    */
   public CostModel costs(Nvls nvls, Optional<SwitchSpeed> speed) {
     CostModel windows = betweenWindows(overConnections());

@@ -52,7 +52,7 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
         : new FewBlocksCosts(model, nRanks, Math.max(fewest, blocks), Math.max(fewest, channels));
   }
 
-  /** Most blocks of operations that have so many at most where they are sparing. */
+  /** Most blocks of an operation, given the most that the sparing policy allows it. */
   private int most(int ofSparing) {
     return sparing ? Math.min(most, ofSparing) : most;
   }

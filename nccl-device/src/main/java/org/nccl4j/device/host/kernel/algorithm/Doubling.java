@@ -17,12 +17,12 @@ import org.nccl4j.device.host.reduce.Reduction;
  * @param nRanks all ranks, at least 2
  */
 public record Doubling(int rank, int nRanks) {
-  /** How many take part. */
+  /** The number of ranks that take part. */
   int members() {
     return Integer.highestOneBit(nRanks);
   }
 
-  /** How many leave their work to another. */
+  /** The number of ranks that leave their work to another. */
   private int spares() {
     return nRanks - members();
   }

@@ -50,7 +50,8 @@ public final class AsyncEvents {
   }
 
   /**
-   * Has events wake somebody who does not call {@link #check} for a while, until {@link #leave}.
+   * Calls a function at each event until {@link #leave}, to wake a thread that does not call {@link
+   * #check} for a while.
    *
    * @throws SystemErrorException if there is no descriptor for that
    */
@@ -61,7 +62,7 @@ public final class AsyncEvents {
     waiting.wake(whom);
   }
 
-  /** Has events wake somebody no longer. */
+  /** Ends the calls of a function. */
   public synchronized void leave(Runnable whom) {
     if (waiting != null) {
       waiting.leave(whom);

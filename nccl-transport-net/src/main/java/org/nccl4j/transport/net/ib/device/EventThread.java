@@ -36,12 +36,12 @@ final class EventThread implements Runnable {
     thread.start();
   }
 
-  /** Has events wake somebody too. */
+  /** Calls a function after each event from now on. */
   void wake(Runnable whom) {
     woken.add(whom);
   }
 
-  /** Has events wake somebody no longer. */
+  /** Ends the calls of a function. */
   void leave(Runnable whom) {
     woken.remove(whom);
   }
