@@ -60,6 +60,8 @@ public final class SharingRank {
     try {
       for (int rank = 0; rank < EveryCall.RANKS; rank++) {
         List<String> command = RankJvm.command();
+        // Calls by java.lang.foreign allocate until the optimizing compiler has compiled them.
+        command.add("-Dnccl4j.native=jnr");
         command.addAll(List.of(SharingRank.class.getName(), test, Integer.toString(rank)));
         command.addAll(ids);
         processes.add(new ProcessBuilder(command).inheritIO().start());
