@@ -15,7 +15,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -26,7 +25,7 @@ import org.nccl4j.device.RedOp;
 @Timeout(240)
 class AllToAllByRailsTest {
   private static final CommunicatorConfig PLAIN = CommunicatorConfig.defaults();
-  private static final CommunicatorConfig RAILS = PLAIN.with("NCCL_ALGO", "alltoall:rails");
+  static final CommunicatorConfig RAILS = PLAIN.with("NCCL_ALGO", "alltoall:rails");
   private static final String MEMORY = "all-to-all by rails";
 
   /** Bytes behind a buffer's end that nothing may write. */
@@ -45,14 +44,14 @@ class AllToAllByRailsTest {
   }
 
   /** A rank's buffers at odd addresses. */
-  private record Buffers(DeviceMemory allSend, DeviceMemory allRecv, int bytes, int n)
+  record Buffers(DeviceMemory allSend, DeviceMemory allRecv, int bytes, int n)
       implements AutoCloseable {
     static Buffers of(Communicator comm, int bytes) {
       int n = comm.nRanks();
       Buffers made =
           new Buffers(
-              Devices.host().allocate((long) n * bytes + MARGIN),
-              Devices.host().allocate((long) n * bytes + MARGIN),
+              comm.device().allocate((long) n * bytes + MARGIN),
+              comm.device().allocate((long) n * bytes + MARGIN),
               bytes,
               n);
       for (int to = 0; to < n; to++) {
