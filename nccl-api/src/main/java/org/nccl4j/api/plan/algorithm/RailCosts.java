@@ -33,7 +33,7 @@ record RailCosts(CostModel base, int nRanks, RankPlacement spread, Device.Kind k
    */
   private record Figures(
       double flight, double message, double hop, double step, double network, double memory) {
-    static final Figures HOST = new Figures(15, 6, 0.5, 20, 1.2, 6);
+    static final Figures HOST = new Figures(15, 6, 0.5, 15, 1.2, 6);
 
     /** Estimated, as those of {@link GpuNetCostModel}. */
     static final Figures GPU = new Figures(35, 4, 1, GpuCostModel.LAUNCH, 2.5, 8);
