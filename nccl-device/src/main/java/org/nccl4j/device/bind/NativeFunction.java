@@ -127,6 +127,35 @@ public final class NativeFunction {
     }
   }
 
+  /**
+   * A function of three words whose address stays. Unlike {@link #call(long, long, long, long)}
+   * with java.lang.foreign, its calls make no object of the address, also before they are compiled.
+   */
+  public static final class OfThree {
+    private final long address;
+    private final MethodHandle handle; // null with jffi
+
+    /** The function at an address. */
+    public OfThree(long address) {
+      MethodType type = MethodType.methodType(int.class, long.class, long.class, long.class);
+      this.address = address;
+      this.handle = FOREIGN ? ForeignAccess.downcall(address, type, /* errno= */ false) : null;
+    }
+
+    /** Calls it. */
+    @HotPath
+    public int call(long first, long second, long third) {
+      if (!FOREIGN) {
+        return Jffi.call(address, first, second, third);
+      }
+      try {
+        return (int) handle.invokeExact(first, second, third);
+      } catch (Throwable e) {
+        throw ForeignAccess.unexpected(e);
+      }
+    }
+  }
+
   /** A C function of five words or fewer, for as long as the process lives. */
   public static long callback(NativeCallback target) {
     if (!FOREIGN) {

@@ -44,15 +44,15 @@ public final class StreamingCopy {
   /** Its users keep it, so that its class can be unloaded after the last of them. */
   private static WeakReference<StreamingCopy> shared = new WeakReference<>(null);
 
-  /** Kept mapped; null where the code cannot run. */
+  /** Kept mapped. */
   private final MappedRegion region;
 
-  private final long function;
+  private final NativeFunction.OfThree function; // null where the code cannot run
   private final String obstacle;
 
   private StreamingCopy(MappedRegion region, String obstacle) {
     this.region = region;
-    this.function = region == null ? 0 : region.address();
+    this.function = region == null ? null : new NativeFunction.OfThree(region.address());
     this.obstacle = obstacle;
   }
 
@@ -86,7 +86,7 @@ public final class StreamingCopy {
 
   /** True if this machine can copy so. */
   public boolean isAvailable() {
-    return function != 0;
+    return function != null;
   }
 
   /**
@@ -100,7 +100,7 @@ public final class StreamingCopy {
   /** Copies bytes from address to address; the ranges must not overlap. */
   @HotPath
   public void copy(long from, long to, long bytes) {
-    NativeFunction.call(function, from, to, bytes);
+    function.call(from, to, bytes);
     Reference.reachabilityFence(region);
   }
 }
