@@ -148,9 +148,7 @@ final class P2pPlanner {
 
   /** Predicted microseconds of an operation that consists of sends and receives. */
   double predict(Operation operation, long bytes) {
-    return hasRails(operation)
-        ? choice(operation, bytes).microseconds()
-        : predictPairwise(operation, bytes);
+    return choice(operation, bytes).microseconds();
   }
 
   private boolean hasRails(Operation operation) {
