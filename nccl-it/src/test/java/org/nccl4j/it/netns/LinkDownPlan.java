@@ -50,9 +50,9 @@ public record LinkDownPlan(
     NO_CARRIER,
     /** The switch passes nothing on, both ways, and the link stays up. */
     SILENT,
-    /** What the host sends is lost. */
+    /** Loses all packets that the host sends. */
     MUTE,
-    /** What is sent to the host is lost. */
+    /** Loses all packets that are sent to the host. */
     DEAF
   }
 

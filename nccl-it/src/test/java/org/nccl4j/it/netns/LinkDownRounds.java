@@ -100,7 +100,7 @@ public final class LinkDownRounds {
     }
   }
 
-  /** What the ranks have logged last. */
+  /** The last lines of the ranks' logs. */
   private String logged() {
     StringBuilder all = new StringBuilder();
     for (Path log : logs) {
