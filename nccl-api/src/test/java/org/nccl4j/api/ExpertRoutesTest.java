@@ -18,7 +18,7 @@ import org.nccl4j.device.kernel.ExpertSizes;
 
 /** Routes of random tables, along which a token's number travels instead of the token. */
 class ExpertRoutesTest {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
 
   @Test
   void everyTokenTravelsOnceToAHostAndEveryOutputBack() {

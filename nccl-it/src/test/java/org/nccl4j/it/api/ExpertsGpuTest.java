@@ -32,7 +32,7 @@ import org.nccl4j.device.cuda.CudaStream;
 @Tag("gpu")
 @Timeout(120)
 class ExpertsGpuTest {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
 
   private static Ranks ranks(List<? extends Device> devices) {
     CommunicatorConfig config =

@@ -34,7 +34,7 @@ import org.nccl4j.device.RemoteException;
 /** Dispatch to experts and combine on the host device. */
 @Timeout(120)
 class ExpertsTest {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int ROUNDS = 6;
 
   private static void rounds(Ranks ranks, ExpertConfig config) throws Exception {

@@ -39,7 +39,7 @@ import org.nccl4j.it.perf.workload.Segment;
 @Tag("two-gpus")
 @Timeout(300)
 class FusedGroupGpuTest {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int GUARD = 64;
   private static final String FUSE = "NCCL4J_GROUP_FUSE";
 

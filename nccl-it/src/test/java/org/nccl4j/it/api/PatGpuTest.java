@@ -45,7 +45,7 @@ import org.nccl4j.it.perf.workload.Segment;
 class PatGpuTest {
   private static final int MOST_BYTES = 2 << 20;
   private static final int GUARD = 256;
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final CallOptions PAT = CallOptions.defaults().withAlgorithm("PAT");
   private static final CallOptions RING = CallOptions.defaults().withAlgorithm("Ring");
 

@@ -31,7 +31,7 @@ import org.nccl4j.operation.Operation;
 /** Quantised all-reduces and reduce-scatters on the host device. */
 @Timeout(120)
 class QuantisedSumsTest {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
 
   /**
    * Every type, format, block, operator and operation; counts that fill blocks and parts or not.

@@ -32,7 +32,7 @@ import org.nccl4j.device.RedOp;
  * bits: the same again and again, and, where that is asked for, whatever the size.
  */
 abstract class ReductionBits {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int ROOT = 1;
 
   private static final List<DataType> TYPES =

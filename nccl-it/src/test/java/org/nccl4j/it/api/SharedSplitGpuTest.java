@@ -32,7 +32,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 @Tag("gpu")
 @Tag("two-gpus")
 class SharedSplitGpuTest {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int MOST_COUNT = 40_000;
   private static final int COUNT = 1 << 20;
 

@@ -113,7 +113,7 @@ class StrangersTest {
 
   @Test
   void thousandsDisturbNobodyAndAreLoggedOnce() throws Exception {
-    long seed = Long.getLong("nccl4j.seed", System.nanoTime());
+    long seed = Long.getLong("nccl4j.seed", 1);
     System.out.println("-Dnccl4j.seed=" + seed);
     Stranger stranger = new Stranger(OwnPorts.listening(), seed);
     FutureTask<Integer> attack = new FutureTask<>(stranger::attack);

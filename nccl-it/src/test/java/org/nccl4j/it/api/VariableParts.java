@@ -27,7 +27,7 @@ import org.nccl4j.it.perf.workload.Segment;
  * host computes.
  */
 abstract class VariableParts {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
   private static final int EDGE_BYTES = 4096;
 
   private static final int MOST_LAUNCHED = 64;

@@ -25,7 +25,7 @@ import org.nccl4j.device.kernel.RaggedKernels.Sizes;
  */
 @Timeout(180)
 class RaggedRanksTest {
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
 
   @TempDir static Path folder;
   private static HostKernels kernels;

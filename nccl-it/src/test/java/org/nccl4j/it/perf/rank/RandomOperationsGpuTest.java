@@ -30,7 +30,7 @@ import org.nccl4j.it.run.Placement;
 @Timeout(300)
 class RandomOperationsGpuTest {
   private static final int MOST_BYTES = 1 << 20;
-  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final long SEED = Long.getLong("nccl4j.seed", 1);
 
   private final int gpus = Devices.cuda().list().size();
 
