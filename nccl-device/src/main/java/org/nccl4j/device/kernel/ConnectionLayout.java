@@ -7,8 +7,11 @@ package org.nccl4j.device.kernel;
  * @param ll128SlotBytes bytes of one LL128 slot, flags included; a multiple of 128, or 0 where the
  *     device does not use LL128
  * @param simpleSlotBytes bytes of one Simple slot; a multiple of 128
+ * @param smallBytes bytes behind all slots, for small steps of the host device: {@link
+ *     #SMALL_BYTES}, or 0 where GPUs use the connection
  */
-public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSlotBytes) {
+public record ConnectionLayout(
+    int llSlotBytes, int ll128SlotBytes, int simpleSlotBytes, int smallBytes) {
   /** Slots of each protocol, and steps that a sender may be ahead of the receiver. */
   public static final int STEPS = 8;
 
@@ -68,6 +71,9 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Bytes of the credit side. */
   public static final long CREDIT_BYTES = (long) CHANNELS * WORD_STRIDE;
 
+  /** Bytes of the host device's slots for small steps that have no room among the words. */
+  public static final int SMALL_BYTES = 46 << 10;
+
   private static final long SLOTS = CREDIT_BYTES;
 
   /** Checks the multiples. */
@@ -76,6 +82,11 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
       throw new IllegalArgumentException(
           "slot sizes %d, %d, %d".formatted(llSlotBytes, ll128SlotBytes, simpleSlotBytes));
     }
+  }
+
+  /** A layout with room for small steps of the host device. */
+  public ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSlotBytes) {
+    this(llSlotBytes, ll128SlotBytes, simpleSlotBytes, SMALL_BYTES);
   }
 
   /** Offset in the data side of the size of a step of channel 0. */
@@ -138,8 +149,13 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
         + (step & (STEPS - 1)) * simpleSlotBytes;
   }
 
+  /** Offset in the data side of the host device's slots for small steps. */
+  public long small() {
+    return simple(0) + (long) STEPS * simpleSlotBytes;
+  }
+
   /** Bytes of the data side. */
   public long dataBytes() {
-    return simple(0) + (long) STEPS * simpleSlotBytes;
+    return small() + smallBytes;
   }
 }

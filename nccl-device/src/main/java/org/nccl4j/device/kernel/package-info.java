@@ -13,6 +13,7 @@
  *   8192  LL slots     8 x llSlotBytes
  *         LL128 slots  8 x ll128SlotBytes
  *         Simple slots 8 x simpleSlotBytes
+ *         small steps  of the host device alone
  * </pre>
  *
  * <p>Step s uses slot s mod 8. In Simple the sender fills the slot, then stores tail = s + 1. The
@@ -28,10 +29,11 @@
  * fills step s only when head is greater than s - 8. Both sides count the steps of a connection on
  * from one operation to the next.
  *
- * <p>The host device has other slots for LL128 steps of up to 184 bytes, among the words of the
- * channels that it does not use: at 3072 of the data side 64 slots of 16 bytes, for up to 8 bytes,
- * at 4096 64 slots of 64 bytes, for up to 56 bytes, and at 512 12 slots of 192 bytes, for more.
- * Step s uses slot s mod 64 or s mod 12 of these, when head is greater than s - 64 or s - 12.
+ * <p>The host device has other slots for LL128 steps of up to 1080 bytes. Among the words of the
+ * channels that it does not use are 64 slots of 16 bytes at 3072 of the data side, for up to 8
+ * bytes, and 64 slots of 64 bytes at 4096, for up to 56 bytes. Behind all slots are 64 of 192
+ * bytes, for up to 184 bytes, then 32 of 1088 bytes. Step s uses slot s mod 64 or s mod 32 of
+ * these, when head is greater than s - 64 or s - 32.
  *
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.

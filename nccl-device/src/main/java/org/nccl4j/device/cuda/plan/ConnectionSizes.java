@@ -33,7 +33,8 @@ public final class ConnectionSizes {
     return new ConnectionLayout(
         CHANNELS * Math.max(LEAST, grow * LL / shrink),
         CHANNELS * Math.max(LEAST, grow * LL128 / shrink / 128 * 128), // lines must not straddle
-        CHANNELS * Math.max(LEAST, grow * SIMPLE / shrinkSimple));
+        CHANNELS * Math.max(LEAST, grow * SIMPLE / shrinkSimple),
+        /* smallBytes= */ 0);
   }
 
   /** Most bytes of data of one step of one channel. */

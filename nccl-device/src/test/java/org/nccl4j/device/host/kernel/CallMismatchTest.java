@@ -31,7 +31,7 @@ import org.nccl4j.operation.Protocol;
 /** Ranks whose calls differ: data of another call are an error, never a result. */
 @Timeout(120)
 class CallMismatchTest {
-  private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 7 * 128, 1024);
+  private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 11 * 128, 1024);
   private static final Duration PATIENCE = Duration.ofSeconds(2);
   private static final int BYTES = 64 << 10;
   private static final CollectiveWork PLAIN =
@@ -181,7 +181,12 @@ class CallMismatchTest {
 
   @TestFactory
   Stream<DynamicTest> messagesOfDifferentSizeAreNamed() {
-    return Stream.of(List.of(4096, 2048), List.of(2048, 4096), List.of(48, 100), List.of(8, 4))
+    return Stream.of(
+            List.of(4096, 2048),
+            List.of(2048, 4096),
+            List.of(400, 100),
+            List.of(48, 100),
+            List.of(8, 4))
         .flatMap(
             sizes ->
                 Stream.of(Protocol.values())

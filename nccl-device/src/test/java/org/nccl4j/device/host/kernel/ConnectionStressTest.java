@@ -41,8 +41,8 @@ import org.nccl4j.operation.Protocol;
 @Timeout(600)
 class ConnectionStressTest {
   private static final int STEPS = 150_000;
-  private static final int MOST = 256;
-  private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, 256);
+  private static final int MOST = 1400;
+  private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 1536, 256);
 
   private final HostDevice device = HostDevice.instance();
 
@@ -66,7 +66,16 @@ class ConnectionStressTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"LL,256", "LL128,256", "LL128,184", "LL128,56", "SIMPLE,256", "all,256", "all,56"})
+  @CsvSource({
+    "LL,256",
+    "LL128,1400",
+    "LL128,256",
+    "LL128,184",
+    "LL128,56",
+    "SIMPLE,256",
+    "all,256",
+    "all,56"
+  })
   void stepsArriveWhole(String which, int most) throws Exception {
     Protocol only = which.equals("all") ? null : Protocol.valueOf(which);
     long seed = 7;

@@ -8,9 +8,9 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  * own, more than the others: a sender that is ahead, as the root of a broadcast is, would otherwise
  * stand still for a flight each way every eight steps, which are over sooner than that. The
  * smallest steps share cache lines, four of them in one, so that a receiver which is behind gets
- * four steps for one flight. They lie in the first 8 KiB of the data side, among the words of
- * channels that the host device does not use. Both ends know the bytes of a step, and so where it
- * is.
+ * four steps for one flight. Steps of up to a line lie in the first 8 KiB of the data side, among
+ * the words of channels that the host device does not use, the others behind all slots. Both ends
+ * know the bytes of a step, and so where it is.
  */
 final class Ll128Slots {
   /** Most bytes of a step that shares its cache line with other steps. */
@@ -42,12 +42,17 @@ final class Ll128Slots {
    * Slots of three lines. None shares a line with another: where two ranks exchange steps, each
    * would take the line that the other is writing away.
    */
-  static final int TRIPLES = 12;
-
-  /** Offset of the slots of three lines. */
-  static final int TRIPLES_AT = 512;
+  static final int TRIPLES = 64;
 
   private static final int TRIPLE_BYTES = 3 * 64;
+
+  /** Most bytes of a step that takes up to 17 cache lines, its flag included. */
+  static final int SHORT_DATA = 17 * 64 - ConnectionEnd.LL128_DATA;
+
+  /** Slots of 17 lines. */
+  static final int SHORTS = 32;
+
+  private static final int SHORT_BYTES = 17 * 64;
 
   private Ll128Slots() {}
 
@@ -56,9 +61,10 @@ final class Ll128Slots {
    */
   @HotPath
   static int count(int bytes) {
-    return bytes <= WORD_DATA
-        ? WORDS
-        : bytes <= LINE_DATA ? LINES : bytes <= TRIPLE_DATA ? TRIPLES : ConnectionLayout.STEPS;
+    if (bytes <= LINE_DATA) {
+      return bytes <= WORD_DATA ? WORDS : LINES;
+    }
+    return bytes <= TRIPLE_DATA ? TRIPLES : bytes <= SHORT_DATA ? SHORTS : ConnectionLayout.STEPS;
   }
 
   /** Offset in the data side of a step's slot, which begins with its flag. */
@@ -71,8 +77,12 @@ final class Ll128Slots {
     if (bytes <= LINE_DATA) {
       return LINES_AT + (number & (LINES - 1)) * LINE_BYTES;
     }
+    if (bytes > SHORT_DATA) {
+      return (int) layout.ll128(step);
+    }
+    int small = (int) layout.small();
     return bytes <= TRIPLE_DATA
-        ? TRIPLES_AT + (int) (step % TRIPLES) * TRIPLE_BYTES
-        : (int) layout.ll128(step);
+        ? small + (number & (TRIPLES - 1)) * TRIPLE_BYTES
+        : small + TRIPLES * TRIPLE_BYTES + (number & (SHORTS - 1)) * SHORT_BYTES;
   }
 }

@@ -268,6 +268,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
         || Call.isOther(ll128Flag(Ll128Slots.WORD_DATA), flag)
         || Call.isOther(ll128Flag(Ll128Slots.LINE_DATA), flag)
         || Call.isOther(ll128Flag(Ll128Slots.TRIPLE_DATA), flag)
+        || Call.isOther(ll128Flag(Ll128Slots.SHORT_DATA), flag)
         || layout.ll128SlotBytes() > 0 && Call.isOther(ll128Flag(Integer.MAX_VALUE), flag)
         || AtomicWords.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
   }

@@ -1,14 +1,15 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /** The places of LL128 slots: no byte is of two slots, or of a slot and something else. */
 class Ll128SlotsTest {
-  private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 1024, 256);
-  private static final int LARGEST = 1024 - ConnectionEnd.LL128_DATA;
+  private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 2048, 256);
+  private static final int LARGEST = 2048 - ConnectionEnd.LL128_DATA;
 
   @Test
   void slotsAreApart() {
@@ -19,7 +20,11 @@ class Ll128SlotsTest {
       take(owner, LAYOUT.simple(step), 256, -1);
     }
     int[] most = {
-      Ll128Slots.WORD_DATA, Ll128Slots.LINE_DATA, Ll128Slots.TRIPLE_DATA, LARGEST,
+      Ll128Slots.WORD_DATA,
+      Ll128Slots.LINE_DATA,
+      Ll128Slots.TRIPLE_DATA,
+      Ll128Slots.SHORT_DATA,
+      LARGEST,
     };
     for (int kind = 0; kind < most.length; kind++) {
       int bytes = most[kind];
@@ -35,6 +40,11 @@ class Ll128SlotsTest {
       assertEquals(0, owner[at], "byte " + at + " is of " + who + " too");
       owner[at] = who;
     }
+  }
+
+  @Test
+  void stepsOfTheShortWayAreAheadByMoreThanLargeOnes() {
+    assertTrue(Ll128Slots.count(SlotPrimitives.SHORT) > ConnectionLayout.STEPS);
   }
 
   @Test
@@ -60,7 +70,7 @@ class Ll128SlotsTest {
 
   @Test
   void slotsOfWholeLinesShareNoLine() {
-    for (int bytes = Ll128Slots.WORD_DATA + 1; bytes <= Ll128Slots.TRIPLE_DATA; bytes++) {
+    for (int bytes = Ll128Slots.WORD_DATA + 1; bytes <= Ll128Slots.SHORT_DATA; bytes++) {
       for (int step = 0; step < Ll128Slots.count(bytes); step++) {
         assertEquals(0, Ll128Slots.slot(LAYOUT, step, bytes) % 64);
       }
