@@ -266,9 +266,10 @@ public final class Settings implements SettingValues {
               + " not from slots that the senders copy into. threads: ranks of one process;"
               + " auto, all: also ranks of several processes of a machine; off: none. Between"
               + " processes, memory that the device allocated is mapped; other memory is read"
-              + " if process_vm_readv works (all) or if a measurement of some milliseconds"
-              + " finds it faster than two copies (auto). An operation then ends on a sender"
-              + " only when the receivers have read its data.");
+              + " if process_vm_readv works (all) or if a measurement"
+              + " finds it faster than two copies (auto), whose times are kept in nccl4j/ in"
+              + " $XDG_CACHE_HOME or ~/.cache unless NCCL4J_PROBE is 0. An operation then ends on a"
+              + " sender only when the receivers have read its data.");
 
   public static final Setting<Long> NCCL_WIN_STRIDE =
       Setting.bytes(

@@ -3,6 +3,8 @@ package org.nccl4j.device.kernel;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
 
 /**
  * A communicator's facts for its kernels.
@@ -113,8 +115,10 @@ public record KernelCommunicatorSpec(
    * @param mapped the same for ranks of two processes and memory that the device allocated, which
    *     the receiver maps
    * @param level level at which receivers log the ways that they have agreed to
+   * @param times keeps what the receiver has measured
    */
-  public record SingleCopy(int inProcess, int betweenProcesses, int mapped, Level level) {
+  public record SingleCopy(
+      int inProcess, int betweenProcesses, int mapped, Level level, CopyTimes.Store times) {
     /** A size that no step has. */
     public static final int NEVER = Integer.MAX_VALUE;
 
@@ -130,9 +134,93 @@ public record KernelCommunicatorSpec(
     /** All data go through slots. */
     public static final SingleCopy OFF = new SingleCopy(NEVER, NEVER, Level.DEBUG);
 
+    /** Sizes of a receiver that keeps no times. */
+    public SingleCopy(int inProcess, int betweenProcesses, int mapped, Level level) {
+      this(inProcess, betweenProcesses, mapped, level, CopyTimes.Store.NONE);
+    }
+
     /** Without memory that the receiver maps. */
     public SingleCopy(int inProcess, int betweenProcesses, Level level) {
       this(inProcess, betweenProcesses, NEVER, level);
+    }
+  }
+
+  /**
+   * The least times that copies between two ranks of the host device took, for ranks of several
+   * processes.
+   *
+   * @param single nanoseconds of process_vm_readv for each of {@link #SIZES}; empty where it does
+   *     not work or was not measured
+   * @param twice nanoseconds of the two copies that take data through a slot, likewise
+   */
+  public record CopyTimes(List<Long> single, List<Long> twice) {
+    /** The sizes that are measured, in bytes. The largest is about a slot of Simple. */
+    public static final List<Integer> SIZES = List.of(32 << 10, 64 << 10, 128 << 10, 256 << 10);
+
+    /** Nothing was measured. */
+    public static final CopyTimes NONE = new CopyTimes(List.of(), List.of());
+
+    /**
+     * A single copy may take so many times two copies' time and still be worth it: with slots the
+     * ranks also wait for each other's words. Where both took the same time here, on a Xeon, ranks
+     * gained up to 2.2 times by single copies; on an EPYC they take 1.5 to 2 times, and ranks lose.
+     */
+    private static final double WORTH = 1.2;
+
+    /** Keeps the times of a machine for later processes. Any thread. */
+    public interface Store {
+      /** Keeps nothing. */
+      Store NONE =
+          new Store() {
+            @Override
+            public Optional<CopyTimes> find() {
+              return Optional.empty();
+            }
+
+            @Override
+            public void keep(CopyTimes times) {}
+          };
+
+      /** The times that an earlier process has kept; empty if there are none for this machine. */
+      Optional<CopyTimes> find();
+
+      /** Keeps times that were measured; one that cannot keep them logs the reason. */
+      void keep(CopyTimes times);
+    }
+
+    /** True if both ways were measured. */
+    public boolean isMeasured() {
+      return !single.isEmpty();
+    }
+
+    /**
+     * The least size from which on process_vm_readv is faster.
+     *
+     * @return bytes; {@link Integer#MAX_VALUE} where it is slower at the largest size
+     */
+    public int leastBytes() {
+      int least = Integer.MAX_VALUE;
+      for (int s = single.size() - 1; s >= 0; s--) {
+        if (single.get(s) > WORTH * twice.get(s)) {
+          break;
+        }
+        least = SIZES.get(s);
+      }
+      return least;
+    }
+
+    /** Both times of the largest size, for a log. */
+    @Override
+    public String toString() {
+      int last = SIZES.size() - 1;
+      return !isMeasured()
+          ? "process_vm_readv does not work, or there is no second core to measure it with"
+          : String.format(
+              Locale.ROOT,
+              "%d bytes take %.1f us by process_vm_readv and %.1f us by two copies",
+              SIZES.get(last),
+              single.get(last) / 1e3,
+              twice.get(last) / 1e3);
     }
   }
 }

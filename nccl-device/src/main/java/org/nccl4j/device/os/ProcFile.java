@@ -1,7 +1,10 @@
 package org.nccl4j.device.os;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.BufferedReader;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -19,13 +22,15 @@ public final class ProcFile {
    * @return empty if there is no such line, or if the file cannot be read
    */
   public static Optional<String> field(Path file, String name) {
-    try {
-      String text = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
-      return text.lines()
-          .map(line -> line.split(":", 2))
-          .filter(parts -> parts.length == 2 && parts[0].strip().equals(name))
-          .map(parts -> parts[1].strip())
-          .findFirst();
+    try (BufferedReader lines =
+        new BufferedReader(new InputStreamReader(Files.newInputStream(file), UTF_8))) {
+      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        int colon = line.indexOf(':');
+        if (colon >= 0 && line.substring(0, colon).strip().equals(name)) {
+          return Optional.of(line.substring(colon + 1).strip());
+        }
+      }
+      return Optional.empty();
     } catch (IOException e) {
       return Optional.empty();
     }

@@ -4,6 +4,7 @@ import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.probe.KeptCopyTimes;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.GpuSettings;
@@ -71,10 +72,10 @@ public final class KernelSpecs {
         ends.nvls(),
         options(request, room),
         ends.connector(),
-        singleCopy(request));
+        singleCopy(request, rank));
   }
 
-  private static SingleCopy singleCopy(InitRequest request) {
+  private static SingleCopy singleCopy(InitRequest request, int rank) {
     Level level = request.logLevel("P2P");
     return switch (request.settings().get(Settings.NCCL4J_SINGLE_COPY)) {
       case "all" ->
@@ -82,7 +83,11 @@ public final class KernelSpecs {
               SingleCopy.LEAST_BYTES, BETWEEN_PROCESSES_BYTES, SingleCopy.LEAST_BYTES, level);
       case "auto" ->
           new SingleCopy(
-              SingleCopy.LEAST_BYTES, SingleCopy.MEASURED, SingleCopy.LEAST_BYTES, level);
+              SingleCopy.LEAST_BYTES,
+              SingleCopy.MEASURED,
+              SingleCopy.LEAST_BYTES,
+              level,
+              KeptCopyTimes.of(request, rank));
       case "threads" -> new SingleCopy(SingleCopy.LEAST_BYTES, SingleCopy.NEVER, level);
       default -> SingleCopy.OFF;
     };

@@ -163,8 +163,18 @@ record ProbeCache(Optional<Path> folder) {
     }
   }
 
-  /** A word for a file's name. */
+  /**
+   * A word for a file's name. A loop, since regular expressions take a process's first call long.
+   */
   static String word(String text) {
-    return text.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", "-");
+    StringBuilder word = new StringBuilder();
+    for (char each : text.toLowerCase(Locale.ROOT).toCharArray()) {
+      if (each >= 'a' && each <= 'z' || each >= '0' && each <= '9') {
+        word.append(each);
+      } else if (word.length() == 0 || word.charAt(word.length() - 1) != '-') {
+        word.append('-');
+      }
+    }
+    return word.toString();
   }
 }

@@ -3,16 +3,18 @@ package org.nccl4j.api.init.probe;
 import java.io.IOException;
 import java.lang.module.ModuleDescriptor;
 import java.nio.file.Path;
+import java.util.HexFormat;
 import java.util.Optional;
 import org.nccl4j.api.settings.SettingFile;
+import org.nccl4j.device.os.ProcFile;
 import org.nccl4j.topo.cluster.CommTopology;
 
 /**
  * The machine that a result is for, and the conditions under which it was measured.
  *
- * @param model of all GPUs
- * @param conditions as one line of text: driver, this library's version, settings, topology and
- *     transports
+ * @param model of all GPUs, or of the processors
+ * @param conditions as one line of text: of GPUs the driver, this library's version, settings,
+ *     topology and transports
  */
 record ProbeKey(String model, int nRanks, String conditions) {
   /** Counts changes of what a probe measures. */
@@ -49,13 +51,32 @@ record ProbeKey(String model, int nRanks, String conditions) {
    * The begin of a key, as far as it is known without a communicator. Its text begins the key's.
    */
   static ProbeKey begin(String model, int nRanks, String driver, String settings) {
-    ModuleDescriptor own = ProbeKey.class.getModule().getDescriptor();
-    String version = own == null ? "" : own.rawVersion().orElse("");
     return new ProbeKey(
         model,
         nRanks,
         "driver %s%s, nccl4j %s, settings %s, topology "
-            .formatted(driver, module(), version.isEmpty() ? "development" : version, settings));
+            .formatted(driver, module(), version(), settings));
+  }
+
+  /**
+   * The key of copies between two ranks on a machine's processors.
+   *
+   * @param processors the file that describes them, as /proc/cpuinfo
+   * @param kernel the operating system's version
+   * @param java the version of Java
+   */
+  static ProbeKey ofCopies(Path processors, String kernel, String java) {
+    String model =
+        ProcFile.field(processors, "model name").orElse(System.getProperty("os.arch"))
+            + (" (family " + ProcFile.field(processors, "cpu family").orElse("unknown"))
+            + (", model " + ProcFile.field(processors, "model").orElse("unknown") + ")");
+    return new ProbeKey(model, 2, "kernel " + kernel + ", Java " + java + ", nccl4j " + version());
+  }
+
+  private static String version() {
+    ModuleDescriptor own = ProbeKey.class.getModule().getDescriptor();
+    String version = own == null ? "" : own.rawVersion().orElse("");
+    return version.isEmpty() ? "development" : version;
   }
 
   /** The version of the driver's kernel module, where it can be read. */
@@ -73,7 +94,7 @@ record ProbeKey(String model, int nRanks, String conditions) {
   }
 
   String fileName() {
-    return "%s%08x".formatted(filePrefix(), text().hashCode());
+    return filePrefix() + HexFormat.of().toHexDigits(text().hashCode());
   }
 
   /** The begin of the names of files for these GPUs. */

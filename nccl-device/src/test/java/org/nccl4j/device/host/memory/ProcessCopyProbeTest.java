@@ -1,34 +1,57 @@
 package org.nccl4j.device.host.memory;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.device.host.memory.ProcessCopyProbe.Times;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 
 class ProcessCopyProbeTest {
   private static final int NEVER = Integer.MAX_VALUE;
+  private static final CopyTimes TIMES =
+      new CopyTimes(List.of(1L, 2L, 3L, 4L), List.of(5L, 6L, 7L, 8L));
 
-  private static int least(List<Long> single, List<Long> twice) {
-    return new Times(single, twice).leastBytes();
-  }
+  /** Remembers what it is to keep. */
+  private static final class Kept implements CopyTimes.Store {
+    final List<CopyTimes> kept = new ArrayList<>();
 
-  @Test
-  void theLeastSizeIsTheOneFromWhichOnASingleCopyIsFaster() {
-    List<Long> twice = List.of(100L, 200L, 400L, 800L);
-    assertEquals(32 << 10, least(List.of(80L, 150L, 300L, 600L), twice));
-    assertEquals(128 << 10, least(List.of(80L, 250L, 300L, 600L), twice), "a slow size below");
-    assertEquals(256 << 10, least(List.of(300L, 350L, 490L, 950L), twice), "nearly as fast");
-    assertEquals(NEVER, least(List.of(10L, 20L, 40L, 970L), twice), "slower at the largest");
-    assertEquals(NEVER, least(List.of(), List.of()), "not allowed");
+    @Override
+    public Optional<CopyTimes> find() {
+      return kept.stream().findFirst();
+    }
+
+    @Override
+    public void keep(CopyTimes times) {
+      kept.add(times);
+    }
   }
 
   @Test
   void thisMachineIsMeasuredOnce() {
-    Times times = ProcessCopyProbe.times();
-    assertEquals(times, ProcessCopyProbe.times());
+    CopyTimes times = ProcessCopyProbe.times(CopyTimes.Store.NONE);
+    assertSame(times, ProcessCopyProbe.times(CopyTimes.Store.NONE));
     int least = times.leastBytes();
-    assertTrue(least == NEVER || ProcessCopyProbe.SIZES.contains(least), times.toString());
+    assertTrue(least == NEVER || CopyTimes.SIZES.contains(least), times.toString());
+  }
+
+  @Test
+  void whatWasKeptIsNotMeasuredAgain() {
+    Kept store = new Kept();
+    assertEquals(TIMES, ProcessCopyProbe.find(store, () -> TIMES));
+    assertEquals(List.of(TIMES), store.kept);
+    CopyTimes others = new CopyTimes(TIMES.twice(), TIMES.single());
+    assertEquals(TIMES, ProcessCopyProbe.find(store, () -> others));
+    assertEquals(List.of(TIMES), store.kept);
+  }
+
+  @Test
+  void aMeasurementThatFailedIsNotKept() {
+    Kept store = new Kept();
+    assertEquals(CopyTimes.NONE, ProcessCopyProbe.find(store, () -> CopyTimes.NONE));
+    assertEquals(List.of(), store.kept);
   }
 }

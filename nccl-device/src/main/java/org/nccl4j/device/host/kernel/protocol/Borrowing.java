@@ -15,6 +15,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.host.memory.ProcessMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
@@ -117,7 +118,7 @@ final class Borrowing {
           + " in another process: from "
           + least
           + " bytes a step on, data are read from the sender's buffer by process_vm_readv"
-          + (isMeasured() ? "; " + ProcessCopyProbe.times() : "");
+          + (isMeasured() ? "; " + copyTimes() : "");
     }
     return ranks + ": data go through slots" + (obstacle == null ? "" : "; " + obstacle);
   }
@@ -172,12 +173,16 @@ final class Borrowing {
         || seen.getLong(Long.BYTES) != offered(Lending.PATTERN + Long.BYTES)) {
       return "process %d is another one here than the sender's".formatted(pid);
     }
-    least = isMeasured() ? ProcessCopyProbe.times().leastBytes() : sizes.betweenProcesses();
+    least = isMeasured() ? copyTimes().leastBytes() : sizes.betweenProcesses();
     if (least == SingleCopy.NEVER) {
-      return ProcessCopyProbe.times().toString();
+      return copyTimes().toString();
     }
     process = sender;
     return null;
+  }
+
+  private CopyTimes copyTimes() {
+    return ProcessCopyProbe.times(sizes.times());
   }
 
   private boolean isMeasured() {

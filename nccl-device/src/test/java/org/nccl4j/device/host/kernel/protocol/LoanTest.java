@@ -33,6 +33,7 @@ import org.nccl4j.device.host.memory.ProcessCopyProbe;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.Progress;
 
@@ -134,13 +135,13 @@ class LoanTest {
   @Test
   void theReceiversMeasurementDecidesBetweenProcesses() {
     connect(new SingleCopy(SingleCopy.NEVER, SingleCopy.MEASURED, Level.DEBUG));
-    int least = ProcessCopyProbe.times().leastBytes();
+    int least = ProcessCopyProbe.times(CopyTimes.Store.NONE).leastBytes();
     long answer = AtomicWords.loadAcquire(HostMemory.of(credit), Lending.ANSWER);
     long expected =
         least == SingleCopy.NEVER
             ? Lending.BY_SLOTS
             : Lending.answer(Lending.BETWEEN_PROCESSES, least, /* maps= */ false);
-    assertEquals(expected, answer, ProcessCopyProbe.times().toString());
+    assertEquals(expected, answer, ProcessCopyProbe.times(CopyTimes.Store.NONE).toString());
     assertEquals(1, arrivesAfterChange(BYTES), "smaller than any size that is measured");
   }
 
