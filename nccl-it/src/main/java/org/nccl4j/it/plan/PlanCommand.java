@@ -144,7 +144,8 @@ public final class PlanCommand implements Callable<Integer> {
   @Option(
       names = "--recompute",
       description =
-          "A layer keeps only its input, and computes the rest again in the backward" + " pass.")
+          "A layer keeps only its input, and computes the rest again in the backward pass, with the"
+              + " calls of its forward pass.")
   private boolean recompute;
 
   @Option(

@@ -66,6 +66,9 @@ record Traffic(
     /** Layers of a stage with experts. */
     private final long routed;
 
+    /** Times that a layer's forward pass runs. */
+    private final long forward;
+
     /** Bytes of the residual stream of a micro-batch's tokens on a GPU. */
     private final long stream;
 
@@ -79,6 +82,7 @@ record Traffic(
       this.micro = job.microBatches(layout);
       this.layers = model.layers() / layout.pipeline();
       this.routed = model.expertLayers(model.layers() / layout.pipeline());
+      this.forward = job.recompute() ? 2 : 1;
       this.stream = tokens() / layout.context() * model.hidden() * size;
     }
 
@@ -106,7 +110,7 @@ record Traffic(
       return all;
     }
 
-    /** Each layer has two blocks, whose sums are needed once forward and once backward. */
+    /** Each layer has two blocks, whose sums are needed in each forward pass and once backward. */
     private void tensor() {
       int ranks = layout.tensor();
       // The embedding's sum is in the first stage, the output matrix's in the last.
@@ -115,14 +119,17 @@ record Traffic(
         // Backward gathers each block's input once more, since a rank keeps its own tokens alone.
         long dispatched = layout.expert() > 1 ? routed : 0;
         long blocks = micro * (2 * layers - dispatched);
-        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, stream, 3 * blocks + ends);
-        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, stream, 2 * blocks + ends);
+        long gathers = forward + 2;
+        long scatters = forward + 1;
+        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, stream, gathers * blocks + ends);
+        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, stream, scatters * blocks + ends);
         // After a dispatch, a block has each token as often as the token has experts.
         long bytes = stream * job.model().experts().perToken();
-        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, bytes, 3 * micro * dispatched);
-        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, bytes, 2 * micro * dispatched);
+        add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, bytes, gathers * micro * dispatched);
+        add(Axis.tensor, Operation.REDUCE_SCATTER, ranks, 1, bytes, scatters * micro * dispatched);
       } else {
-        add(Axis.tensor, Operation.ALL_REDUCE, ranks, 1, stream, 4 * micro * layers + ends);
+        long sums = 2 * (forward + 1) * micro * layers;
+        add(Axis.tensor, Operation.ALL_REDUCE, ranks, 1, stream, sums + ends);
       }
     }
 
@@ -132,7 +139,7 @@ record Traffic(
       int ranks = layout.context();
       int stride = layout.tensor();
       long passes = micro * layers;
-      add(Axis.context, Operation.ALL_GATHER, ranks, stride, bytes, 2 * passes);
+      add(Axis.context, Operation.ALL_GATHER, ranks, stride, bytes, (forward + 1) * passes);
       add(Axis.context, Operation.REDUCE_SCATTER, ranks, stride, bytes, passes);
     }
 
@@ -146,7 +153,7 @@ record Traffic(
       long copies = tokens() * job.model().experts().perToken() / (layout.context() * senders);
       int ranks = layout.expert();
       int stride = layout.tensor();
-      long calls = 2 * micro * routed;
+      long calls = (forward + 1) * micro * routed;
       long back = copies * job.model().hidden() * size;
       add(Axis.expert, Operation.DISPATCH, ranks, stride, copies * job.dispatchBytes(), calls);
       add(Axis.expert, Operation.COMBINE, ranks, stride, back, calls);

@@ -89,7 +89,8 @@ class PlanTest {
   void aModelWithExpertsHasAColumnForThem() throws IOException {
     Path svg = directory.resolve("plan.svg");
     String line = "--model mixtral-8x7b --gpus 32 --batch 64 --recompute --sequence 4096";
-    assertEquals(0, run(words(line + " --rows 4 --details 3 --svg " + svg)), err.toString());
+    String shown = " --sharding ddp --rows 5 --details 3 --svg " + svg;
+    assertEquals(0, run(words(line + shown)), err.toString());
     try (InputStream in = PlanTest.class.getResourceAsStream("mixtral-8x7b-32.txt")) {
       String golden = new String(in.readAllBytes(), StandardCharsets.UTF_8);
       assertEquals(golden, out.toString().replace(System.lineSeparator(), "\n"));

@@ -25,6 +25,21 @@ class TrafficTest {
         model, gpus, 8, batch, 2, DataType.FLOAT16, sequenceParallel, false, false, 1e15);
   }
 
+  /** The same job, of which a layer keeps its input alone. */
+  private static Job recomputing(Job job) {
+    return new Job(
+        job.model(),
+        job.gpus(),
+        job.gpusPerMachine(),
+        job.batch(),
+        job.microBatch(),
+        job.type(),
+        job.sequenceParallel(),
+        job.dispatchFp8(),
+        true,
+        job.memoryBytes());
+  }
+
   private static long bytes(List<Traffic> traffic, Axis axis, Operation operation) {
     return traffic.stream()
         .filter(each -> each.axis() == axis && each.operation() == operation)
@@ -131,6 +146,32 @@ class TrafficTest {
       double four = sent(Traffic.of(job(SMALL, 8, 64, false), layout), Axis.data);
       assertEquals(sharding == Sharding.fsdp ? 4 * one : one, four, 1);
     }
+  }
+
+  /** The calls of a layer's forward pass come twice, those of its ends and its gradients once. */
+  @Test
+  void recomputationRepeatsTheForwardCalls() {
+    Layout layout = new Layout(4, 1, 2, 1, 1, Sharding.ddp);
+    long perReplica = 32L * 512 * 1024 * 2;
+    List<Traffic> summed = Traffic.of(recomputing(job(SMALL, 8, 64, false)), layout);
+    assertEquals((6 * 12 + 2) * perReplica, bytes(summed, Axis.tensor, Operation.ALL_REDUCE));
+    List<Traffic> divided = Traffic.of(recomputing(job(SMALL, 8, 64, true)), layout);
+    assertEquals((4 * 2 * 12 + 2) * perReplica, bytes(divided, Axis.tensor, Operation.ALL_GATHER));
+    assertEquals(
+        (3 * 2 * 12 + 2) * perReplica, bytes(divided, Axis.tensor, Operation.REDUCE_SCATTER));
+    assertEquals(
+        bytes(Traffic.of(job(SMALL, 8, 64, true), layout), Axis.data, Operation.ALL_REDUCE),
+        bytes(divided, Axis.data, Operation.ALL_REDUCE));
+    Layout sequences = new Layout(1, 4, 2, 1, 1, Sharding.ddp);
+    List<Traffic> context = Traffic.of(recomputing(job(SMALL, 8, 16, false)), sequences);
+    long keysAndValues = 2L * 2 * 512 * 1024 * 2;
+    assertEquals(3 * 12 * 4 * keysAndValues, bytes(context, Axis.context, Operation.ALL_GATHER));
+    assertEquals(12 * 4 * keysAndValues, bytes(context, Axis.context, Operation.REDUCE_SCATTER));
+    List<Traffic> experts = Traffic.of(recomputing(mixtral(false, false)), SHARED_EXPERTS);
+    long dispatched = 536_870_912L * 8 * 8 * 3;
+    assertEquals(dispatched, bytes(experts, Axis.expert, Operation.DISPATCH));
+    assertEquals(dispatched, bytes(experts, Axis.expert, Operation.COMBINE));
+    assertEquals(16 * 268_435_456L, bytes(experts, Axis.pipeline, Operation.SEND));
   }
 
   /** Keys and values of a sequence: gathered forward and backward, their gradients scattered. */
