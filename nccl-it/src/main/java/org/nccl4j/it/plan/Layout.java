@@ -45,7 +45,8 @@ record Layout(int tensor, int context, int data, int pipeline, int expert, Shard
   /**
    * All layouts of a job whose degrees divide what they divide: heads, keys, widths and a machine's
    * GPUs by tensor; a sequence by twice context, for equal work under a causal mask; layers by
-   * pipeline; experts and replicas by expert. Stages have equally many layers with experts.
+   * pipeline; experts and replicas by expert. Stages have equally many layers with experts, but for
+   * the model's first layers without them.
    *
    * @param shardings to be tried
    */

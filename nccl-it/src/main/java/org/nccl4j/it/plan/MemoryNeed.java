@@ -1,5 +1,8 @@
 package org.nccl4j.it.plan;
 
+import java.util.Comparator;
+import java.util.stream.IntStream;
+
 /**
  * The memory that a layout needs on its fullest GPU, in bytes.
  *
@@ -8,12 +11,10 @@ package org.nccl4j.it.plan;
  * @param activations kept for the backward pass, with the logits
  */
 record MemoryNeed(double weights, double optimizer, double activations) {
-  /** Bytes that a layer keeps of a token for each unit of width: whole, and divided by tensor. */
+  /** Bytes that a layer keeps of a token for each unit of width, whole. */
   private static final double WHOLE = 10;
 
-  private static final double DIVIDED = 24;
-
-  /** Of the divided ones, those between the matrices of a feed-forward network of 4 widths. */
+  /** The same between the matrices of a feed-forward network of 4 widths, divided by tensor. */
   private static final double INNER = 16;
 
   /** Bytes that a layer keeps of a token for each of its experts, whole: input and output. */
@@ -27,18 +28,21 @@ record MemoryNeed(double weights, double optimizer, double activations) {
     return weights + optimizer + activations;
   }
 
-  /** The need of the first or the last stage, whichever is larger. */
+  /** The need of the fullest stage. */
   static MemoryNeed of(Job job, Layout layout) {
-    MemoryNeed first = of(job, layout, true, layout.pipeline() == 1);
-    MemoryNeed last = of(job, layout, layout.pipeline() == 1, true);
-    return first.bytes() > last.bytes() ? first : last;
+    return IntStream.range(0, layout.pipeline())
+        .mapToObj(stage -> of(job, layout, stage))
+        .max(Comparator.comparingDouble(MemoryNeed::bytes))
+        .orElseThrow();
   }
 
-  private static MemoryNeed of(Job job, Layout layout, boolean first, boolean last) {
+  private static MemoryNeed of(Job job, Layout layout, int stage) {
     ModelShape model = job.model();
+    boolean first = stage == 0;
+    boolean last = stage == layout.pipeline() - 1;
     int layers = model.layers() / layout.pipeline();
-    int routed = model.expertLayers(layers);
-    int matrices = first && last && !model.tied() ? 2 : 1;
+    int routed = model.expertLayers(stage, layout.pipeline());
+    int matrices = first && last && !model.tied() ? 2 : first || last ? 1 : 0;
     double shared =
         ((double) (layers - routed) * model.layerParameters()
                 + (double) routed * model.routedParameters()
@@ -53,10 +57,11 @@ record MemoryNeed(double weights, double optimizer, double activations) {
             * (layout.sharding() == Sharding.fsdp ? 2 * divided + gathered : 2 * whole);
     double optimizer = job.optimizerBytes() * (layout.sharding() == Sharding.ddp ? whole : divided);
     double tokens = (double) job.microBatch() * model.sequence() / layout.context();
-    // The first stage has begun so many micro-batches before the first one comes back.
-    int begun = first ? Math.min(job.microBatches(layout), layout.pipeline()) : 1;
+    // A stage has begun so many micro-batches before the first one comes back to it.
+    int begun = Math.min(job.microBatches(layout), layout.pipeline() - stage);
     double logits = last ? LOGITS * tokens * model.vocabulary() / layout.tensor() : 0;
-    return new MemoryNeed(weights, optimizer, activations(job, layout, tokens, begun) + logits);
+    return new MemoryNeed(
+        weights, optimizer, activations(job, layout, tokens, begun, routed) + logits);
   }
 
   /** Parameters of the experts of a layer that a replica has. */
@@ -67,22 +72,31 @@ record MemoryNeed(double weights, double optimizer, double activations) {
   /** Parameters of the largest layer or embedding of a replica. */
   private static long largest(ModelShape model, Layout layout) {
     long routed = model.hasExperts() ? model.routedParameters() + experts(model, layout) : 0;
-    boolean plain = model.expertLayers(model.layers()) < model.layers();
+    boolean plain = model.experts().layersOf(model.layers()) < model.layers();
     long layer = plain ? Math.max(routed, model.layerParameters()) : routed;
     return Math.max(layer, model.embeddingParameters());
   }
 
-  private static double activations(Job job, Layout layout, double tokens, int begun) {
+  /**
+   * Activations of a stage.
+   *
+   * @param begun micro-batches
+   * @param routed layers with experts
+   */
+  private static double activations(Job job, Layout layout, double tokens, int begun, int routed) {
     ModelShape model = job.model();
     double scale = job.type().bytes() / 2.0 * tokens * model.hidden();
     double tensor = layout.tensor();
     double owners = job.sequenceParallel() ? tensor : 1;
     int layers = model.layers() / layout.pipeline();
-    int routed = model.expertLayers(layers);
-    double plain = WHOLE / owners + DIVIDED / tensor;
+    double hidden = model.hidden();
+    double attention = 2 * model.keptWidth() / hidden;
+    double whole = WHOLE + 2 * model.keptLatent() / hidden;
+    double plain = whole / owners + (attention + INNER) / tensor;
     double perToken = model.experts().perToken();
-    double inner = INNER * perToken * model.experts().width() / (4.0 * model.hidden());
-    double withExperts = (WHOLE + ROUTED * perToken) / owners + (DIVIDED - INNER + inner) / tensor;
+    double computing = perToken + model.experts().shared();
+    double inner = INNER * computing * model.experts().width() / (4 * hidden);
+    double withExperts = (whole + ROUTED * perToken) / owners + (attention + inner) / tensor;
     if (job.recompute()) {
       double largest = Math.max(routed < layers ? plain : 0, routed > 0 ? withExperts : 0);
       return scale * (begun * layers * 2 / owners + largest);

@@ -12,6 +12,10 @@ final class ModelOptions {
   private static final int SEQUENCE = 2048;
   private static final String HEADS = "all heads have the same width";
   private static final int PER_TOKEN = 2;
+
+  /** Heads of the published models with latent attention. */
+  private static final Latent LATENT = new Latent(0, 0, 128, 64, 128);
+
   private static final int MOST_EXPERTS = 1 << 16;
   private static final int MOST_LAYERS = 10_000;
   private static final int MOST_WIDTH = 1 << 20;
@@ -26,8 +30,8 @@ final class ModelOptions {
       description =
           "A known model: gpt2-xl, gpt-7b, gpt-13b, gpt-175b, llama-2-7b, llama-2-70b, llama-3-8b,"
               + " llama-3-70b, llama-3.1-405b or mistral-7b; with experts: mixtral-8x7b,"
-              + " mixtral-8x22b, dbrx or olmoe-1b-7b. Options such as --layers change its"
-              + " dimensions.")
+              + " mixtral-8x22b, dbrx or olmoe-1b-7b; with latent attention too: deepseek-v2-lite,"
+              + " deepseek-v2 or deepseek-v3. Options such as --layers change its dimensions.")
   private String name;
 
   @Option(names = "--layers", paramLabel = "N", description = "Layers.")
@@ -82,6 +86,50 @@ final class ModelOptions {
       description = "Each N-th layer has experts, the others one network; default: 1, all layers.")
   private Integer expertEvery;
 
+  @Option(
+      names = "--shared-experts",
+      paramLabel = "N",
+      description = "Experts of a layer that compute every token, beside --experts; default: 0.")
+  private Integer sharedExperts;
+
+  @Option(
+      names = "--dense-layers",
+      paramLabel = "N",
+      description = "First layers without experts, one network of --ffn each; default: 0.")
+  private Integer denseLayers;
+
+  @Option(
+      names = "--kv-lora-rank",
+      paramLabel = "N",
+      description =
+          "Latent attention (MLA): elements of the vector that a token's keys and values are"
+              + " computed from; default: 0, other attention.")
+  private Integer latentRank;
+
+  @Option(
+      names = "--q-lora-rank",
+      paramLabel = "N",
+      description = "The same of queries; default: 0, they are computed from the stream.")
+  private Integer latentQueryRank;
+
+  @Option(
+      names = "--qk-nope-head-dim",
+      paramLabel = "N",
+      description = "Elements of a head's query and key without a position; default: 128.")
+  private Integer latentPlain;
+
+  @Option(
+      names = "--qk-rope-head-dim",
+      paramLabel = "N",
+      description = "Elements of a head's query with its position; default: 64.")
+  private Integer latentRotary;
+
+  @Option(
+      names = "--v-head-dim",
+      paramLabel = "N",
+      description = "Elements of a head's value; default: 128.")
+  private Integer latentValue;
+
   @Option(names = "--vocabulary", paramLabel = "N", description = "Tokens; default: 50257.")
   private Integer vocabulary;
 
@@ -123,7 +171,8 @@ final class ModelOptions {
             or(vocabulary, known.map(ModelShape::vocabulary).orElse(VOCABULARY)),
             or(sequence, known.map(ModelShape::sequence).orElse(SEQUENCE)),
             known.map(ModelShape::tied).orElse(false),
-            experts(known.map(ModelShape::experts).orElse(Experts.NONE), keepsWidth, inner));
+            experts(known.map(ModelShape::experts).orElse(Experts.NONE), keepsWidth, inner),
+            latent(known.map(ModelShape::latent).orElse(Latent.NONE)));
     check(shape);
     return shape;
   }
@@ -131,22 +180,45 @@ final class ModelOptions {
   private Experts experts(Experts known, boolean keepsWidth, int inner) {
     int number = or(experts, known.number());
     if (number == 0) {
-      requireAbsent("--experts-per-token", expertsPerToken);
-      requireAbsent("--expert-ffn", expertFfn);
-      requireAbsent("--expert-every", expertEvery);
+      requireAbsent("--experts-per-token", expertsPerToken, "experts", "--experts");
+      requireAbsent("--expert-ffn", expertFfn, "experts", "--experts");
+      requireAbsent("--expert-every", expertEvery, "experts", "--experts");
+      requireAbsent("--shared-experts", sharedExperts, "experts", "--experts");
+      requireAbsent("--dense-layers", denseLayers, "experts", "--experts");
       return Experts.NONE;
     }
     boolean keepsExpert = known.number() > 0 && keepsWidth && ffn == null;
     return new Experts(
         number,
         or(expertsPerToken, known.number() > 0 ? known.perToken() : PER_TOKEN),
+        or(sharedExperts, known.shared()),
         or(expertFfn, keepsExpert ? known.width() : inner),
-        or(expertEvery, known.every()));
+        or(expertEvery, known.every()),
+        or(denseLayers, known.dense()));
   }
 
-  private void requireAbsent(String option, Integer given) {
+  private Latent latent(Latent known) {
+    int rank = or(latentRank, known.rank());
+    if (rank == 0) {
+      String what = "latent attention";
+      requireAbsent("--q-lora-rank", latentQueryRank, what, "--kv-lora-rank");
+      requireAbsent("--qk-nope-head-dim", latentPlain, what, "--kv-lora-rank");
+      requireAbsent("--qk-rope-head-dim", latentRotary, what, "--kv-lora-rank");
+      requireAbsent("--v-head-dim", latentValue, what, "--kv-lora-rank");
+      return Latent.NONE;
+    }
+    Latent base = known.rank() > 0 ? known : LATENT;
+    return new Latent(
+        rank,
+        or(latentQueryRank, base.queryRank()),
+        or(latentPlain, base.plain()),
+        or(latentRotary, base.rotary()),
+        or(latentValue, base.value()));
+  }
+
+  private void requireAbsent(String option, Integer given, String what, String other) {
     if (given != null) {
-      throw bad(option + " is given for a model without experts: pass --experts too");
+      throw bad("%s is given for a model without %s: pass %s too".formatted(option, what, other));
     }
   }
 
@@ -168,7 +240,9 @@ final class ModelOptions {
     range("--ffn", shape.ffn(), 8 * MOST_WIDTH);
     range("--vocabulary", shape.vocabulary(), MOST_TOKENS);
     range("--sequence", shape.sequence(), MOST_TOKENS);
-    divides("--heads", shape.heads(), "--hidden", shape.hidden(), HEADS);
+    if (!shape.isLatent()) {
+      divides("--heads", shape.heads(), "--hidden", shape.hidden(), HEADS);
+    }
     divides("--kv-heads", shape.kvHeads(), "--heads", shape.heads(), HEADS);
     Experts of = shape.experts();
     if (!of.equals(Experts.NONE)) {
@@ -177,12 +251,26 @@ final class ModelOptions {
       range("--expert-ffn", of.width(), 8 * MOST_WIDTH);
       range("--expert-every", of.every(), shape.layers());
       divides("--expert-every", of.every(), "--layers", shape.layers(), "the last layer has them");
+      range("--shared-experts", of.shared(), 0, MOST_EXPERTS);
+      range("--dense-layers", of.dense(), 0, shape.layers() - 1);
+    }
+    Latent latent = shape.latent();
+    if (!latent.equals(Latent.NONE)) {
+      range("--kv-lora-rank", latent.rank(), MOST_WIDTH);
+      range("--q-lora-rank", latent.queryRank(), 0, MOST_WIDTH);
+      range("--qk-nope-head-dim", latent.plain(), MOST_WIDTH);
+      range("--qk-rope-head-dim", latent.rotary(), 0, MOST_WIDTH);
+      range("--v-head-dim", latent.value(), MOST_WIDTH);
     }
   }
 
   private void range(String option, int value, int most) {
-    if (value < 1 || value > most) {
-      throw bad("%s %d must be 1 to %d".formatted(option, value, most));
+    range(option, value, 1, most);
+  }
+
+  private void range(String option, int value, int least, int most) {
+    if (value < least || value > most) {
+      throw bad("%s %d must be %d to %d".formatted(option, value, least, most));
     }
   }
 

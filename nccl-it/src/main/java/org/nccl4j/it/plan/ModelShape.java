@@ -7,9 +7,9 @@ import java.util.Optional;
  * The dimensions of a decoder-only transformer.
  *
  * @param name of the model
- * @param layers all of equal size
+ * @param layers all with the same attention
  * @param hidden width of the residual stream
- * @param heads query heads, which share the hidden width
+ * @param heads query heads, which share the hidden width without latent attention
  * @param kvHeads heads of keys and values
  * @param ffn width between the matrices of the feed-forward network of a layer without experts
  * @param gated true for three matrices in each feed-forward network (SwiGLU), false for two
@@ -17,6 +17,7 @@ import java.util.Optional;
  * @param sequence tokens of a training sequence
  * @param tied true if the output matrix is the embedding
  * @param experts of the layers that have them
+ * @param latent attention of all layers
  */
 record ModelShape(
     String name,
@@ -29,7 +30,8 @@ record ModelShape(
     int vocabulary,
     int sequence,
     boolean tied,
-    Experts experts) {
+    Experts experts,
+    Latent latent) {
 
   /** Shapes as their authors published them. */
   static final List<ModelShape> KNOWN =
@@ -45,15 +47,24 @@ record ModelShape(
           new ModelShape("llama-3.1-405b", 126, 16384, 128, 8, 53248, true, 128256, 8192, false),
           new ModelShape("mistral-7b", 32, 4096, 32, 8, 14336, true, 32000, 8192, false),
           new ModelShape("mixtral-8x7b", 32, 4096, 32, 8, 14336, true, 32000, 32768, false)
-              .with(new Experts(8, 2, 14336, 1)),
+              .with(new Experts(8, 2, 0, 14336, 1, 0)),
           new ModelShape("mixtral-8x22b", 56, 6144, 48, 8, 16384, true, 32000, 65536, false)
-              .with(new Experts(8, 2, 16384, 1)),
+              .with(new Experts(8, 2, 0, 16384, 1, 0)),
           new ModelShape("dbrx", 40, 6144, 48, 8, 10752, true, 100352, 32768, false)
-              .with(new Experts(16, 4, 10752, 1)),
+              .with(new Experts(16, 4, 0, 10752, 1, 0)),
           new ModelShape("olmoe-1b-7b", 16, 2048, 16, 16, 1024, true, 50304, 4096, false)
-              .with(new Experts(64, 8, 1024, 1)));
+              .with(new Experts(64, 8, 0, 1024, 1, 0)),
+          new ModelShape("deepseek-v2-lite", 27, 2048, 16, 16, 10944, true, 102400, 4096, false)
+              .with(new Experts(64, 6, 2, 1408, 1, 1))
+              .with(new Latent(512, 0, 128, 64, 128)),
+          new ModelShape("deepseek-v2", 60, 5120, 128, 128, 12288, true, 102400, 4096, false)
+              .with(new Experts(160, 6, 2, 1536, 1, 1))
+              .with(new Latent(512, 1536, 128, 64, 128)),
+          new ModelShape("deepseek-v3", 61, 7168, 128, 128, 18432, true, 129280, 4096, false)
+              .with(new Experts(256, 8, 1, 2048, 1, 3))
+              .with(new Latent(512, 1536, 128, 64, 128)));
 
-  /** A shape without experts. */
+  /** A shape without experts and latent attention. */
   ModelShape(
       String name,
       int layers,
@@ -66,13 +77,44 @@ record ModelShape(
       int sequence,
       boolean tied) {
     this(
-        name, layers, hidden, heads, kvHeads, ffn, gated, vocabulary, sequence, tied, Experts.NONE);
+        name,
+        layers,
+        hidden,
+        heads,
+        kvHeads,
+        ffn,
+        gated,
+        vocabulary,
+        sequence,
+        tied,
+        Experts.NONE,
+        Latent.NONE);
   }
 
   /** The same shape with experts. */
   ModelShape with(Experts others) {
+    return with(others, latent);
+  }
+
+  /** The same shape with latent attention. */
+  ModelShape with(Latent other) {
+    return with(experts, other);
+  }
+
+  private ModelShape with(Experts others, Latent other) {
     return new ModelShape(
-        name, layers, hidden, heads, kvHeads, ffn, gated, vocabulary, sequence, tied, others);
+        name,
+        layers,
+        hidden,
+        heads,
+        kvHeads,
+        ffn,
+        gated,
+        vocabulary,
+        sequence,
+        tied,
+        others,
+        other);
   }
 
   /** The known shape of this name; empty if there is none. */
@@ -85,9 +127,38 @@ record ModelShape(
     return String.join(", ", KNOWN.stream().map(ModelShape::name).toList());
   }
 
-  /** Width of all keys together, which is that of all values too. */
-  long keyWidth() {
+  /** True for latent attention. */
+  boolean isLatent() {
+    return latent.rank() > 0;
+  }
+
+  /** Width of all keys together, which is that of all values too; without latent attention. */
+  private long keyWidth() {
     return (long) hidden / heads * kvHeads;
+  }
+
+  /**
+   * Elements of a token that ranks which divide a sequence exchange in a layer: its keys and
+   * values, of which a tensor-parallel rank has its part; or the vector that they are computed
+   * from, which each has.
+   */
+  long exchangedWidth(int tensor) {
+    return isLatent() ? latent.shared() : 2 * keyWidth() / tensor;
+  }
+
+  /**
+   * Elements of a token that attention keeps for the backward pass, divided by tensor: queries,
+   * keys, values and outputs. Grouped keys count as if each head had its own.
+   */
+  long keptWidth() {
+    return isLatent()
+        ? 2L * heads * (latent.plain() + latent.rotary() + latent.value())
+        : 4L * hidden;
+  }
+
+  /** Elements of a token that attention keeps on every tensor-parallel rank. */
+  long keptLatent() {
+    return isLatent() ? latent.queryRank() + latent.shared() : 0;
   }
 
   /** True if there are layers with experts. */
@@ -95,9 +166,14 @@ record ModelShape(
     return experts.number() > 0;
   }
 
-  /** Layers with experts among some that follow each other. */
-  int expertLayers(int of) {
-    return hasExperts() ? of / experts.every() : 0;
+  /**
+   * Layers with experts of a stage.
+   *
+   * @param stages of equally many layers
+   */
+  int expertLayers(int stage, int stages) {
+    int each = layers / stages;
+    return experts.layersOf((stage + 1) * each) - experts.layersOf(stage * each);
   }
 
   /** Parameters of a layer without experts: the matrices and two norms; no biases. */
@@ -105,9 +181,14 @@ record ModelShape(
     return attentionParameters() + matrices() * hidden * ffn;
   }
 
-  /** Parameters of a layer with experts that all tokens use: attention, norms and the router. */
+  /**
+   * Parameters of a layer with experts that all tokens use: attention, norms, the router and shared
+   * experts.
+   */
   long routedParameters() {
-    return attentionParameters() + (long) hidden * experts.number();
+    return attentionParameters()
+        + (long) hidden * experts.number()
+        + experts.shared() * expertParameters();
   }
 
   /** Parameters of an expert. */
@@ -116,7 +197,11 @@ record ModelShape(
   }
 
   private long attentionParameters() {
-    return 2L * hidden * hidden + 2 * hidden * keyWidth() + 2L * hidden;
+    long matrices =
+        isLatent()
+            ? latent.parameters(hidden, heads)
+            : 2L * hidden * hidden + 2 * hidden * keyWidth();
+    return matrices + 2L * hidden;
   }
 
   private long matrices() {
@@ -139,7 +224,7 @@ record ModelShape(
   }
 
   private long parameters(int expertsOfLayer) {
-    int routed = expertLayers(layers);
+    int routed = experts.layersOf(layers);
     return (layers - routed) * layerParameters()
         + routed * (routedParameters() + expertsOfLayer * expertParameters())
         + (tied ? 1 : 2) * embeddingParameters()

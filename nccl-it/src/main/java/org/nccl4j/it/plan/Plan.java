@@ -3,6 +3,7 @@ package org.nccl4j.it.plan;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.nccl4j.topo.tuning.Selection;
 
 /**
@@ -91,13 +92,20 @@ record Plan(Job job, List<Estimate> estimates, int tooLarge, int undivided, doub
         least = least == 0 ? memory.bytes() : Math.min(least, memory.bytes());
         continue;
       }
-      List<Timed> calls =
-          Traffic.of(job, layout).stream()
-              .map(traffic -> new Timed(traffic, costs.cost(traffic)))
-              .toList();
-      estimates.add(new Estimate(layout, microBatches, memory, calls));
+      // Stages between the first and the last are like one of them, or between them.
+      estimates.add(
+          IntStream.of(layout.pipeline() - 1, 0)
+              .distinct()
+              .mapToObj(stage -> timed(Traffic.of(job, layout, stage), costs))
+              .map(calls -> new Estimate(layout, microBatches, memory, calls))
+              .max(Comparator.comparingDouble(Estimate::milliseconds))
+              .orElseThrow());
     }
     estimates.sort(Comparator.comparingDouble(Estimate::milliseconds));
     return new Plan(job, estimates, tooLarge, undivided, least);
+  }
+
+  private static List<Timed> timed(List<Traffic> calls, GroupCosts costs) {
+    return calls.stream().map(traffic -> new Timed(traffic, costs.cost(traffic))).toList();
   }
 }

@@ -94,10 +94,13 @@ final class PlanText {
     return model.hasExperts()
         ? String.format(
             Locale.ROOT,
-            " (%.2f of a token, with %d of %d experts)",
+            " (%.2f of a token, with %d of %d experts%s)",
             model.activeParameters() / 1e9,
             model.experts().perToken(),
-            model.experts().number())
+            model.experts().number(),
+            model.experts().shared() > 0
+                ? " and %d shared".formatted(model.experts().shared())
+                : "")
         : "";
   }
 

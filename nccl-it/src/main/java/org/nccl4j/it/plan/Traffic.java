@@ -50,9 +50,17 @@ record Traffic(
     }
   }
 
-  /** The traffic of a layout; empty on one GPU. docs/guides/plan.md has the formulas. */
+  /**
+   * The traffic of a layout's last stage, which has the most layers with experts; empty on one GPU.
+   * docs/guides/plan.md has the formulas.
+   */
   static List<Traffic> of(Job job, Layout layout) {
-    return new Calls(job, layout).all();
+    return of(job, layout, layout.pipeline() - 1);
+  }
+
+  /** The traffic of a stage. */
+  static List<Traffic> of(Job job, Layout layout, int stage) {
+    return new Calls(job, layout, stage).all();
   }
 
   /** Collects the calls of a layout. */
@@ -74,14 +82,14 @@ record Traffic(
 
     private final List<Traffic> all = new ArrayList<>();
 
-    Calls(Job job, Layout layout) {
+    Calls(Job job, Layout layout, int stage) {
       ModelShape model = job.model();
       this.job = job;
       this.layout = layout;
       this.size = job.type().bytes();
       this.micro = job.microBatches(layout);
       this.layers = model.layers() / layout.pipeline();
-      this.routed = model.expertLayers(model.layers() / layout.pipeline());
+      this.routed = model.expertLayers(stage, layout.pipeline());
       this.forward = job.recompute() ? 2 : 1;
       this.stream = tokens() / layout.context() * model.hidden() * size;
     }
@@ -110,7 +118,10 @@ record Traffic(
       return all;
     }
 
-    /** Each layer has two blocks, whose sums are needed in each forward pass and once backward. */
+    /**
+     * Each layer has two blocks, whose sums are needed in each forward pass and once backward.
+     * Shared experts are a part of their layer's block, unless others get its tokens by a dispatch.
+     */
     private void tensor() {
       int ranks = layout.tensor();
       // The embedding's sum is in the first stage, the output matrix's in the last.
@@ -118,7 +129,8 @@ record Traffic(
       if (job.sequenceParallel()) {
         // Backward gathers each block's input once more, since a rank keeps its own tokens alone.
         long dispatched = layout.expert() > 1 ? routed : 0;
-        long blocks = micro * (2 * layers - dispatched);
+        boolean shares = job.model().experts().shared() > 0;
+        long blocks = micro * (2 * layers - (shares ? 0 : dispatched));
         long gathers = forward + 2;
         long scatters = forward + 1;
         add(Axis.tensor, Operation.ALL_GATHER, ranks, 1, stream, gathers * blocks + ends);
@@ -135,7 +147,7 @@ record Traffic(
 
     /** Keys and values are gathered forward and again backward, and their gradients scattered. */
     private void context() {
-      long bytes = 2 * tokens() * job.model().keyWidth() / layout.tensor() * size;
+      long bytes = tokens() * job.model().exchangedWidth(layout.tensor()) * size;
       int ranks = layout.context();
       int stride = layout.tensor();
       long passes = micro * layers;

@@ -109,6 +109,33 @@ class PlanTest {
     assertFalse(Files.readString(svg).contains("expert"));
   }
 
+  /** Stages with unlike layers: the slower one counts. */
+  @Test
+  void aModelWithSharedExpertsAndDenseLayersHasAPlan() {
+    String line = "--model deepseek-v2 --gpus 160 --batch 320 --recompute --sharding fsdp";
+    assertEquals(0, run(words(line + " --rows 1 --details 0")), err.toString());
+    String heading =
+        "deepseek-v2: 235.74 billion parameters (21.38 of a token, with 6 of 160 experts and 2"
+            + " shared), 60 layers of 5120";
+    assertTrue(out.toString().startsWith(heading), out.toString());
+    out.getBuffer().setLength(0);
+    String small = "--layers 4 --hidden 256 --heads 4 --gpus 4 --batch 4 --json --sharding ddp";
+    String latent =
+        " --kv-lora-rank 64 --qk-nope-head-dim 32 --qk-rope-head-dim 16 --v-head-dim 32";
+    String experts =
+        " --ffn 65536 --experts 4 --expert-ffn 16 --shared-experts 1 --dense-layers 2 --expert 1";
+    assertEquals(0, run(words(small + latent + experts)), err.toString());
+    // Of two stages with two replicas each, the first has the wide networks.
+    long attention = 256 * 4 * 48 + 256 * 80 + 64 + 64 * 4 * 64 + 4 * 32 * 256 + 2 * 256;
+    long routed = attention + 4 * 256 + 2 * 256 * 16;
+    String data =
+        "\"operation\":\"AllReduce\",\"ranks\":2,\"first\":0,\"stride\":1,\"bytes\":%d,\"calls\":2,";
+    assertTrue(
+        out.toString().contains(data.formatted(2 * (attention + 2 * 256 * 65_536))),
+        out.toString());
+    assertFalse(out.toString().contains(data.formatted(2 * routed)), out.toString());
+  }
+
   @Test
   void layoutsThatDoNotFitAreCounted() {
     String line = "--model llama-3-70b --gpus 32 --batch 64 --recompute --rows 1 --details 0";
@@ -229,7 +256,14 @@ class PlanTest {
         "--gpus 8 --model mixtral-8x7b --experts -1 | --experts -1 must be 1 to 65536",
         "--gpus 8 --model mixtral-8x7b --expert 0 | --expert 0 must be 1 to",
         "--gpus 8 --model dbrx --experts-per-token 17 | --experts-per-token 17 must be 1 to 16",
-        "--gpus 8 --model gpt-7b --experts 8 --expert-every 5 | --expert-every 5 does not divide"
+        "--gpus 8 --model gpt-7b --experts 8 --expert-every 5 | --expert-every 5 does not divide",
+        "--gpus 8 --model gpt-7b --shared-experts 1 | --shared-experts is given for a model without",
+        "--gpus 8 --model gpt-7b --dense-layers 1 | --dense-layers is given for a model without",
+        "--gpus 8 --model deepseek-v2 --shared-experts -1 | --shared-experts -1 must be 0 to 65536",
+        "--gpus 8 --model deepseek-v2 --dense-layers 60 | --dense-layers 60 must be 0 to 59",
+        "--gpus 8 --model gpt-7b --v-head-dim 64 | without latent attention: pass --kv-lora-rank",
+        "--gpus 8 --model gpt-7b --kv-lora-rank -4 | --kv-lora-rank -4 must be 1 to 1048576",
+        "--gpus 8 --model deepseek-v3 --qk-nope-head-dim 0 | --qk-nope-head-dim 0 must be 1 to"
       })
   void badOptionsAreRefused(String line, String message) {
     assertEquals(2, run(words(line)), out.toString());

@@ -76,7 +76,10 @@ class TrafficTest {
     "mixtral-8x7b, 46.7, 0.05",
     "mixtral-8x22b, 140.6, 0.1",
     "dbrx, 132, 0.5",
-    "olmoe-1b-7b, 6.92, 0.01"
+    "olmoe-1b-7b, 6.92, 0.01",
+    "deepseek-v2-lite, 15.7, 0.05",
+    "deepseek-v2, 236, 0.5",
+    "deepseek-v3, 671, 0.5"
   })
   void modelsHaveTheirPublishedSize(String name, double billions, double tolerance) {
     assertEquals(billions, ModelShape.named(name).orElseThrow().parameters() / 1e9, tolerance);
@@ -88,7 +91,9 @@ class TrafficTest {
     "mixtral-8x22b, 39.1, 0.1",
     "dbrx, 36, 0.5",
     "olmoe-1b-7b, 1.28, 0.01",
-    "llama-3-8b, 8.03, 0.01"
+    "llama-3-8b, 8.03, 0.01",
+    "deepseek-v2, 21, 0.5",
+    "deepseek-v3, 37, 0.6"
   })
   void tokensUseThePublishedPartOfAModel(String name, double billions, double tolerance) {
     ModelShape model = ModelShape.named(name).orElseThrow();
@@ -302,7 +307,7 @@ class TrafficTest {
   /** Every third layer has 4 experts of 512: 2 are routed of a stage's 6 layers. */
   @Test
   void layersWithoutExpertsAreAsBefore() {
-    ModelShape model = SMALL.with(new Experts(4, 1, 512, 3));
+    ModelShape model = SMALL.with(new Experts(4, 1, 0, 512, 3, 0));
     long expert = 2L * 1024 * 512;
     long routed = LAYER - 8L * 1024 * 1024 + 4 * 1024;
     assertEquals(8 * LAYER + 4 * (routed + 4 * expert) + 32000L * 1024 + 1024, model.parameters());
@@ -334,5 +339,129 @@ class TrafficTest {
     MemoryNeed zero = MemoryNeed.of(mixtral(false, false), zero1);
     assertEquals(ddp.weights(), zero.weights(), 1);
     assertEquals(8_805_924_864.0, zero.optimizer(), 1);
+  }
+
+  /**
+   * 4 layers of 256, the first with one network of 1024, the others with 8 experts of 128 and two
+   * shared ones. Latent attention of 8 heads: queries of 96 elements, keys and values of 64 and 8.
+   */
+  private static final ModelShape LATENT =
+      new ModelShape("latent", 4, 256, 8, 8, 1024, true, 1000, 64, false)
+          .with(new Experts(8, 2, 2, 128, 1, 1))
+          .with(new Latent(64, 96, 16, 8, 16));
+
+  /** Queries 96 x (256 + 1 + 8 x 24), keys and values, outputs 128 x 256, and two norms. */
+  private static final long LATENT_ATTENTION =
+      43_104 + (256 * 72 + 64 + 64 * 8 * 32) + 32_768 + 2 * 256;
+
+  private static final long LATENT_EXPERT = 3 * 256 * 128;
+  private static final long LATENT_DENSE = LATENT_ATTENTION + 3 * 256 * 1024;
+
+  /** With the router and two shared experts. */
+  private static final long LATENT_ROUTED = LATENT_ATTENTION + 8 * 256 + 2 * LATENT_EXPERT;
+
+  /** 16 GPUs: 2 divide matrices, 4 replicas the experts, in 2 stages of 2 layers. */
+  private static final Layout LATENT_LAYOUT = new Layout(2, 1, 4, 2, 4, Sharding.ddp);
+
+  @Test
+  void latentAttentionHasThePublishedMatrices() {
+    assertEquals(111_264, LATENT_ATTENTION);
+    long whole = LATENT_DENSE + 3 * (LATENT_ROUTED + 8 * LATENT_EXPERT) + 2 * 256_000 + 256;
+    assertEquals(whole, LATENT.parameters());
+    assertEquals(whole - 3 * 6 * LATENT_EXPERT, LATENT.activeParameters());
+    // Without a vector for queries, they are computed from the stream: 256 x 8 x 24.
+    ModelShape direct = LATENT.with(new Latent(64, 0, 16, 8, 16));
+    assertEquals(whole + 4 * (49_152 - 43_104), direct.parameters());
+  }
+
+  /** 64 elements of keys and values and 8 of positions, on every tensor-parallel rank. */
+  @Test
+  void latentAttentionExchangesTheShortVector() {
+    for (int tensor : new int[] {1, 2}) {
+      Layout layout = new Layout(tensor, 4, 2 / tensor, 1, 1, Sharding.ddp);
+      List<Traffic> traffic = Traffic.of(job(LATENT, 8, 8 / tensor, false), layout);
+      long vectors = 2L * 64 * 72 * 2;
+      assertEquals(2 * 4 * 2 * vectors, bytes(traffic, Axis.context, Operation.ALL_GATHER));
+      assertEquals(4 * 2 * vectors, bytes(traffic, Axis.context, Operation.REDUCE_SCATTER));
+    }
+  }
+
+  /** The last stage has two layers with experts, the first stage one. 2 micro-batches of 128. */
+  @Test
+  void firstLayersWithoutExpertsAreInTheFirstStage() {
+    Job job = job(LATENT, 16, 16, false);
+    Traffic tensor = new Traffic(Axis.tensor, Operation.ALL_REDUCE, 2, 0, 1, 65_536, 18);
+    Traffic pipeline = new Traffic(Axis.pipeline, Operation.SEND, 2, 0, 8, 65_536, 4);
+    Traffic embedding = new Traffic(Axis.data, Operation.ALL_REDUCE, 4, 0, 2, 256_000, 1);
+    assertEquals(
+        List.of(
+            tensor,
+            new Traffic(Axis.expert, Operation.DISPATCH, 4, 0, 2, 131_072, 8),
+            new Traffic(Axis.expert, Operation.COMBINE, 4, 0, 2, 131_072, 8),
+            pipeline,
+            new Traffic(Axis.data, Operation.ALL_REDUCE, 4, 0, 2, LATENT_ROUTED, 2),
+            embedding),
+        Traffic.of(job, LATENT_LAYOUT));
+    assertEquals(
+        List.of(
+            tensor,
+            new Traffic(Axis.expert, Operation.DISPATCH, 4, 0, 2, 131_072, 4),
+            new Traffic(Axis.expert, Operation.COMBINE, 4, 0, 2, 131_072, 4),
+            pipeline,
+            new Traffic(Axis.data, Operation.ALL_REDUCE, 4, 0, 2, LATENT_DENSE, 1),
+            new Traffic(Axis.data, Operation.ALL_REDUCE, 4, 0, 2, LATENT_ROUTED, 1),
+            embedding),
+        Traffic.of(job, LATENT_LAYOUT, 0));
+  }
+
+  /** Where others get a layer's tokens by a dispatch, shared experts need them gathered apart. */
+  @Test
+  void sharedExpertsGatherTheirTokensBesideADispatch() {
+    List<Traffic> shared = Traffic.of(job(LATENT, 16, 16, true), LATENT_LAYOUT);
+    long stream = 65_536;
+    // 8 blocks, one end for each of 2 micro-batches; 4 blocks with two copies of each token.
+    assertEquals(
+        (3 * 8 + 2) * stream + 3 * 4 * 2 * stream,
+        bytes(shared, Axis.tensor, Operation.ALL_GATHER));
+    assertEquals(
+        (2 * 8 + 2) * stream + 2 * 4 * 2 * stream,
+        bytes(shared, Axis.tensor, Operation.REDUCE_SCATTER));
+    ModelShape none = LATENT.with(new Experts(8, 2, 0, 128, 1, 1));
+    List<Traffic> routed = Traffic.of(job(none, 16, 16, true), LATENT_LAYOUT);
+    assertEquals(
+        (3 * 4 + 2) * stream + 3 * 4 * 2 * stream,
+        bytes(routed, Axis.tensor, Operation.ALL_GATHER));
+    List<Traffic> again = Traffic.of(recomputing(job(LATENT, 16, 16, true)), LATENT_LAYOUT);
+    assertEquals(
+        (4 * 8 + 2) * stream + 4 * 4 * 2 * stream, bytes(again, Axis.tensor, Operation.ALL_GATHER));
+    // Without a dispatch, both have the tokens that were gathered once.
+    Layout whole = new Layout(2, 1, 4, 2, 1, Sharding.ddp);
+    assertEquals(
+        bytes(Traffic.of(job(none, 16, 16, true), whole), Axis.tensor, Operation.ALL_GATHER),
+        bytes(Traffic.of(job(LATENT, 16, 16, true), whole), Axis.tensor, Operation.ALL_GATHER));
+  }
+
+  /** Of a token and a unit of width: the short vectors whole, heads and networks halved. */
+  @Test
+  void memoryHoldsLatentAttentionAndSharedExperts() {
+    MemoryNeed first = MemoryNeed.of(job(LATENT, 16, 16, false), LATENT_LAYOUT);
+    long parameters = (LATENT_DENSE + LATENT_ROUTED + 256_000 + 2 * LATENT_EXPERT) / 2;
+    assertEquals(4 * parameters, first.weights(), 1);
+    assertEquals(12 * parameters, first.optimizer(), 1);
+    double whole = 10 + 2.0 * (96 + 64 + 8) / 256;
+    double heads = 2.0 * 8 * (24 + 24 + 16 + 16) / 256;
+    double plain = whole + (heads + 16) / 2;
+    double routed = whole + 4 * 2 + (heads + 4 * (2 + 2) * 128.0 / 256) / 2;
+    assertEquals(2 * 128 * 256 * (plain + routed), first.activations(), 1);
+  }
+
+  /** The second of four stages has experts, and begins almost as many micro-batches. */
+  @Test
+  void theFullestStageMayFollowTheFirst() {
+    ModelShape few = new ModelShape("few", 4, 256, 8, 8, 1024, true, 10, 64, false);
+    ModelShape model = few.with(LATENT.experts()).with(LATENT.latent());
+    Layout stages = new Layout(1, 1, 1, 4, 1, Sharding.ddp);
+    MemoryNeed fullest = MemoryNeed.of(job(model, 4, 16, false), stages);
+    assertEquals(4 * (LATENT_ROUTED + 8 * LATENT_EXPERT), fullest.weights(), 1);
   }
 }
