@@ -10,7 +10,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
-import org.nccl4j.api.VectorCollectives.Parts;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
@@ -459,15 +458,14 @@ public final class Communicator implements AutoCloseable {
       long[] offsets,
       DataType type,
       DeviceStream stream) {
-    new VectorCollectives(this)
-        .allGatherV(send, recv, Parts.of("counts", counts, offsets), type, stream);
+    new VectorCollectives(this).allGatherV(send, recv, counts, offsets, type, stream);
   }
 
   /**
    * Reduces and scatters as reduce-scatter does, with a count for each rank.
    *
    * @param send the parts of all ranks, contiguous
-   * @param recv this rank's part of the result, counts[rank()] elements
+   * @param recv this rank's part of the result, counts[rank()] elements; may be its part of send
    * @param counts elements of each rank, the same on all ranks
    */
   public void reduceScatterV(
@@ -477,8 +475,18 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    new VectorCollectives(this)
-        .reduceScatterV(send, recv, Parts.of("counts", counts, null), type, op, stream);
+    new VectorCollectives(this).reduceScatterV(send, recv, counts, type, op, stream);
+  }
+
+  /** Reduces and scatters as the other reduceScatterV, with an operator as in all-reduce. */
+  public void reduceScatterV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      DataType type,
+      ReductionOperator op,
+      DeviceStream stream) {
+    new VectorCollectives(this).reduceScatterV(send, recv, counts, type, op, stream);
   }
 
   /**
@@ -500,13 +508,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       DeviceStream stream) {
     new VectorCollectives(this)
-        .allToAllV(
-            send,
-            Parts.of("sendCounts", sendCounts, sendOffsets),
-            recv,
-            Parts.of("recvCounts", recvCounts, recvOffsets),
-            type,
-            stream);
+        .allToAllV(send, sendCounts, sendOffsets, recv, recvCounts, recvOffsets, type, stream);
   }
 
   /**
@@ -525,8 +527,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    new VectorCollectives(this)
-        .gatherV(send, recv, Parts.of("counts", counts, offsets), type, root, stream);
+    new VectorCollectives(this).gatherV(send, recv, counts, offsets, type, root, stream);
   }
 
   /**
@@ -545,8 +546,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    new VectorCollectives(this)
-        .scatterV(send, recv, Parts.of("counts", counts, offsets), type, root, stream);
+    new VectorCollectives(this).scatterV(send, recv, counts, offsets, type, root, stream);
   }
 
   /**

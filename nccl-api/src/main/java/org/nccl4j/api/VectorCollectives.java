@@ -1,6 +1,7 @@
 package org.nccl4j.api;
 
 import java.util.Arrays;
+import java.util.function.LongConsumer;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -8,6 +9,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 
 /**
  * Operations in which every rank's part has its own size, as groups of sends and receives or of
@@ -24,7 +26,7 @@ final class VectorCollectives {
   }
 
   /** The number of elements of each rank and the offset of the first one. */
-  record Parts(String name, long[] counts, long[] offsets) {
+  private record Parts(String name, long[] counts, long[] offsets) {
     /**
      * The parts of a call.
      *
@@ -32,6 +34,10 @@ final class VectorCollectives {
      */
     static Parts of(String name, long[] counts, long[] offsets) {
       return offsets == null ? packed(name, counts) : new Parts(name, counts, offsets);
+    }
+
+    static Parts of(long[] counts, long[] offsets) {
+      return of("counts", counts, offsets);
     }
 
     private static Parts packed(String name, long[] counts) {
@@ -103,8 +109,14 @@ final class VectorCollectives {
   }
 
   void allGatherV(
-      DeviceMemory send, DeviceMemory recv, Parts parts, DataType type, DeviceStream stream) {
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      long[] offsets,
+      DataType type,
+      DeviceStream stream) {
     String name = "all_gather_v";
+    Parts parts = Parts.of(counts, offsets);
     GroupScope.run(
         () -> {
           check(name, parts, type);
@@ -148,11 +160,13 @@ final class VectorCollectives {
   void gatherV(
       DeviceMemory send,
       DeviceMemory recv,
-      Parts parts,
+      long[] counts,
+      long[] offsets,
       DataType type,
       int root,
       DeviceStream stream) {
     String name = "gather_v";
+    Parts parts = Parts.of(counts, offsets);
     GroupScope.run(
         () -> {
           check(name, parts, type);
@@ -167,11 +181,13 @@ final class VectorCollectives {
   void scatterV(
       DeviceMemory send,
       DeviceMemory recv,
-      Parts parts,
+      long[] counts,
+      long[] offsets,
       DataType type,
       int root,
       DeviceStream stream) {
     String name = "scatter_v";
+    Parts parts = Parts.of(counts, offsets);
     GroupScope.run(
         () -> {
           check(name, parts, type);
@@ -203,12 +219,16 @@ final class VectorCollectives {
 
   void allToAllV(
       DeviceMemory send,
-      Parts sends,
+      long[] sendCounts,
+      long[] sendOffsets,
       DeviceMemory recv,
-      Parts recvs,
+      long[] recvCounts,
+      long[] recvOffsets,
       DataType type,
       DeviceStream stream) {
     String name = "all_to_all_v";
+    Parts sends = Parts.of("sendCounts", sendCounts, sendOffsets);
+    Parts recvs = Parts.of("recvCounts", recvCounts, recvOffsets);
     GroupScope.run(
         () -> {
           check(name, sends, type);
@@ -262,38 +282,66 @@ final class VectorCollectives {
     }
   }
 
+  /** A reduction to a root of its part. */
+  private interface RootedReduction {
+    void call(DeviceMemory part, long count, int root);
+  }
+
   void reduceScatterV(
       DeviceMemory send,
       DeviceMemory recv,
-      Parts parts,
+      long[] counts,
       DataType type,
       RedOp op,
       DeviceStream stream) {
+    scatter(
+        send,
+        recv,
+        counts,
+        type,
+        count -> comm.reduceScatter(send, recv, count, type, op, stream),
+        (part, count, root) -> comm.reduce(part, recv, count, type, op, root, stream));
+  }
+
+  void reduceScatterV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      DataType type,
+      ReductionOperator op,
+      DeviceStream stream) {
+    scatter(
+        send,
+        recv,
+        counts,
+        type,
+        count -> comm.reduceScatter(send, recv, count, type, op, stream),
+        (part, count, root) -> comm.reduce(part, recv, count, type, op, root, stream));
+  }
+
+  /** Calls one reduce-scatter if all counts are equal, else a reduction for each part. */
+  private void scatter(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      DataType type,
+      LongConsumer equal,
+      RootedReduction each) {
     String name = "reduce_scatter_v";
+    Parts parts = Parts.of(counts, null);
     GroupScope.run(
         () -> {
           check(name, parts, type);
-          scatter(name, send, recv, parts, type, op, stream);
+          ownPart(name, "recv", recv, parts, type);
+          if (Arrays.stream(counts).allMatch(count -> count == counts[0])) {
+            equal.accept(counts[0]);
+            return;
+          }
+          for (int root = 0; root < comm.state().nRanks(); root++) {
+            if (counts[root] > 0) {
+              each.call(part(name, send, parts, root, type), counts[root], root);
+            }
+          }
         });
-  }
-
-  private void scatter(
-      String name,
-      DeviceMemory send,
-      DeviceMemory recv,
-      Parts parts,
-      DataType type,
-      RedOp op,
-      DeviceStream stream) {
-    if (Arrays.stream(parts.counts).allMatch(count -> count == parts.counts[0])) {
-      comm.reduceScatter(send, recv, parts.counts[0], type, op, stream);
-      return;
-    }
-    for (int root = 0; root < comm.state().nRanks(); root++) {
-      if (parts.counts[root] > 0) {
-        DeviceMemory part = part(name, send, parts, root, type);
-        comm.reduce(part, recv, parts.counts[root], type, op, root, stream);
-      }
-    }
   }
 }

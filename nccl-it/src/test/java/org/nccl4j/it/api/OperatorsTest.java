@@ -243,6 +243,18 @@ class OperatorsTest {
         for (int i = 0; i < mine; i++) {
           assertEquals(n * ((begin + i) % 1000) + n * (n - 1) / 2, got[i]);
         }
+        ReductionOperator twice = ReductionOperator.preMulSum(F32, 2);
+        ReductionOperator greatest = ReductionOperator.of("greatest", OperatorsTest::greatest);
+        for (ReductionOperator op : List.of(twice, greatest)) {
+          comm.reduceScatterV(send, recv, counts, F32, op, stream);
+          stream.synchronize();
+          got = Ranks.floats(recv);
+          for (int i = 0; i < mine; i++) {
+            int first = (begin + i) % 1000;
+            int expected = op == twice ? 2 * n * first + n * (n - 1) : first + n - 1;
+            assertEquals(expected, got[i]);
+          }
+        }
       }
     }
 
@@ -303,6 +315,13 @@ class OperatorsTest {
     }
   }
 
+  private static void greatest(
+      ByteBuffer a, ByteBuffer b, ByteBuffer target, int count, DataType type) {
+    for (int i = 0; i < count; i++) {
+      target.putFloat(4 * i, Math.max(a.getFloat(4 * i), b.getFloat(4 * i)));
+    }
+  }
+
   @Test
   void wrongParts() {
     try (Ranks ranks = new Ranks(2);
@@ -324,6 +343,16 @@ class OperatorsTest {
               InvalidArgumentException.class,
               () -> comm.reduceScatterV(data, data, new long[] {-1, 2}, F32, RedOp.SUM, stream));
       assertTrue(e.getMessage().contains("has -1 for rank 0"), e.getMessage());
+      for (long[] counts : new long[][] {{6, 4}, {6, 6}}) {
+        e =
+            assertThrows(
+                InvalidArgumentException.class,
+                () -> comm.reduceScatterV(data, data.slice(0, 20), counts, F32, RedOp.SUM, stream));
+        assertTrue(
+            e.getMessage().contains("reduce_scatter_v on rank 0")
+                && e.getMessage().contains("recv buffer has fewer than the 6 elements"),
+            e.getMessage());
+      }
       e =
           assertThrows(
               InvalidArgumentException.class,

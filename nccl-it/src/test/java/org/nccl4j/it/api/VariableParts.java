@@ -233,12 +233,26 @@ abstract class VariableParts {
       check("all_gather_v", out, expected);
     }
 
+    /** In place on all ranks in half of the rounds: the result is the rank's part of its data. */
     private void scatter() {
       long[] parts = counts[n - 1];
+      long offset = packed(parts)[me];
+      Segment mine = new Segment(0, parts[me], Segment.COMBINED, offset);
       DeviceMemory out = output();
-      comm.reduceScatterV(send, out, parts, type, op, stream);
-      Segment mine = new Segment(0, parts[me], Segment.COMBINED, packed(parts)[me]);
-      check("reduce_scatter_v", out, List.of(mine));
+      if (random.nextBoolean() && parts[me] > 0) {
+        DeviceMemory part = send.slice(offset * type.bytes(), parts[me] * type.bytes());
+        comm.reduceScatterV(send, part, parts, type, op, stream);
+        stream.synchronize();
+        CheckResult verdict = data.verify(mine, part);
+        String where = "reduce_scatter_v in place, round %d, counts %s".formatted(number, rows());
+        assertEquals(0, verdict.wrong(), where + ": " + verdict.first());
+        CheckResult before = data.verify(new Segment(0, offset, me, 0), send);
+        assertEquals(0, before.wrong(), where + " changed what is before: " + before.first());
+        data.fillSend(me, send);
+      } else {
+        comm.reduceScatterV(send, out, parts, type, op, stream);
+        check("reduce_scatter_v", out, List.of(mine));
+      }
     }
 
     private void exchange() {
