@@ -24,6 +24,7 @@ import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.plan.NvlsAccess;
+import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.device.Device;
@@ -293,6 +294,8 @@ public final class ChildCommunicators {
             NvlsAccess.NONE,
             made.members.hosts(),
             made.machines,
+            made.graphs,
+            new PlannedAlgorithms(),
             made.profilers),
         old.resources(),
         kernels,

@@ -117,7 +117,7 @@ public final class CommunicatorState {
             engine.kernels(),
             engine.launcher().hooks(),
             engine.resources(),
-            engine.links(),
+            engine.links(log),
             new ProgressMonitor.Options(
                 request.device().kind() == Device.Kind.HOST,
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),

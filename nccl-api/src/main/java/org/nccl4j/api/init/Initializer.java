@@ -35,6 +35,7 @@ import org.nccl4j.api.init.topology.PeerDistances;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
+import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
@@ -402,6 +403,8 @@ public final class Initializer {
             connected.nvls().access(),
             ranks.members().hosts(),
             ranks.machines(),
+            ranks.graphs(),
+            new PlannedAlgorithms(),
             profilers);
     Launcher launcher = new Launcher(kernels, request.operationDeadline());
     if (connected.probing().isDue(place.facts(), connected.probed())) {

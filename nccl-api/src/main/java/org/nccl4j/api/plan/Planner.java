@@ -64,6 +64,7 @@ public final class Planner {
   private boolean nvlsIsSettled;
 
   private final PlanCache cache = new PlanCache();
+  private PlannedAlgorithms algorithms = new PlannedAlgorithms();
 
   /** Plans with operators that users supply. */
   private final Map<Supplied, KernelPlan> supplied = new LastUsedPlans<>(SUPPLIED);
@@ -132,6 +133,11 @@ public final class Planner {
   /** Frees that memory, once no plan runs. None is made or launched afterwards. */
   public void freeMemory() {
     messages.freeMemory();
+  }
+
+  /** Notes the algorithms of its calls where others note theirs, too; before the first plan. */
+  public void note(PlannedAlgorithms all) {
+    algorithms = all;
   }
 
   /** The windows that buffers lie in. */
@@ -249,6 +255,7 @@ public final class Planner {
   private KernelPlan exchange(long shape, long count) {
     Operation operation = CallShape.operation(shape);
     AlgorithmChoice choice = messages.choice(operation, CallShape.bytes(shape, count));
+    algorithms.put(shape, count, choice.algorithm());
     if (choice.algorithm() == Algorithm.RAILS) {
       tell(
           operation.label(),
@@ -302,6 +309,7 @@ public final class Planner {
     if (!algorithm.isBetweenWindows()) {
       return null;
     }
+    algorithms.put(shape, count, algorithm);
     tell(
         CallShape.operation(shape).key(),
         CallShape.bytes(shape, count),
@@ -411,6 +419,7 @@ public final class Planner {
     long bytes = wholeBytes(shape, count);
     AlgorithmChoice choice = settled(() -> selector.choose(operation, bytes, type, op, among));
     CollectiveWork work = work(shape, count, op, choice);
+    algorithms.put(shape, count, choice.algorithm());
     tell(
         operation.label(),
         bytes,

@@ -33,6 +33,12 @@ import org.nccl4j.topo.system.Node;
 final class HostFlows {
   private static final int MOST_NOTES = 8;
 
+  /** The transport between GPUs that reach each other's memory. */
+  private static final String PEER_TO_PEER = "P2P";
+
+  /** The transport of data that an NVSwitch combines or spreads. */
+  private static final String SWITCH = "NVLS";
+
   private final String host;
   private final Optional<Routes> routes;
   private final HostSites sites;
@@ -138,8 +144,8 @@ final class HostFlows {
     }
     if (HostSites.hasGpu(rank)) {
       notes.add(
-          "data that GPUs send each other over NVLink, PCIe and NVLS are not counted, so their"
-              + " links show data of networks alone");
+          "data that GPUs send each other over NVLink, PCIe and NVLS are estimated from their"
+              + " operations");
       if (routes.isPresent() && site(communicator, rank).gpu() == null) {
         notes.add("GPU %s of rank %d is not in the topology".formatted(rank.device(), rank.rank()));
       }
@@ -154,7 +160,7 @@ final class HostFlows {
     for (LinkRates link : rank.links()) {
       if (!link.via().isEmpty()) {
         addNetwork(site(communicator, rank), rank, link);
-      } else if (link.gigabytes() > 0) {
+      } else if (link.gigabytes() > 0 || link.receivedGigabytes() > 0) {
         addWithinHost(communicator, rank, link);
       }
     }
@@ -189,7 +195,20 @@ final class HostFlows {
   private void addWithinHost(CommunicatorRates communicator, RankRates rank, LinkRates link) {
     Site from = site(communicator, rank);
     Optional<Site> to = sites.find(communicator, link.peer());
-    if (to.isPresent() && from.usesMemory() && to.get().usesMemory()) {
+    if (from.gpu() != null && to.isPresent() && from.gpu() == to.get().gpu()) {
+      return; // ranks on one GPU use no link
+    }
+    List<Step> way = betweenGpus(from, to, link);
+    if (!way.isEmpty()) {
+      count(way, link.gigabytes(), sends(rank, link));
+      if (link.receivedGigabytes() > 0) {
+        count(
+            way.stream().map(Step::back).toList(),
+            link.receivedGigabytes(),
+            "rank %d receives %s by %s"
+                .formatted(rank.rank(), rate(link.receivedGigabytes()), link.way()));
+      }
+    } else if (to.isPresent() && from.usesMemory() && to.get().usesMemory()) {
       count(
           List.of(
               Step.between(from.box(), HostDrawing.MEMORY),
@@ -199,6 +218,29 @@ final class HostFlows {
     } else {
       notes.add("the way is not known: " + sends(rank, link));
     }
+  }
+
+  /** The way to a GPU, or to the NVSwitch; empty if it is not known. */
+  private List<Step> betweenGpus(Site from, Optional<Site> to, LinkRates link) {
+    if (from.gpu() == null) {
+      return List.of();
+    }
+    if (link.transport().equals(SWITCH)) {
+      return toSwitch(from);
+    }
+    boolean direct = link.transport().equals(PEER_TO_PEER);
+    return direct && to.isPresent() && to.get().gpu() != null
+        ? along(from.gpu(), to.get().gpu())
+        : List.of();
+  }
+
+  private List<Step> toSwitch(Site site) {
+    return routes.orElseThrow().machine().nodes().stream()
+        .filter(node -> node.toString().equals(site.box()))
+        .flatMap(node -> node.links().stream())
+        .filter(link -> link.to().type() == NodeType.NVS)
+        .map(link -> Step.between(site.box(), link.to().toString(), link.type()))
+        .toList();
   }
 
   private static String sends(RankRates rank, LinkRates link) {

@@ -114,7 +114,7 @@ class PageTest {
       assertEquals("true", browser.evaluate(link(id) + " !== null"), id);
     }
     assertTrue(
-        browser.evaluate("document.querySelector('ul.notes').innerText").contains("not counted"));
+        browser.evaluate("document.querySelector('ul.notes').innerText").contains("are estimated"));
   }
 
   @Test

@@ -114,6 +114,64 @@ class TrafficMapTest {
         host.notes().get(0).startsWith("data that GPUs send each other"), host.notes()::toString);
   }
 
+  private static LinkRates peer(int rank, double rate) {
+    return new LinkRates(rank, "P2P", "", 9, rate, 0);
+  }
+
+  /** Over the switch, each GPU's NVLinks have what it sends to all others and gets from them. */
+  @Test
+  void gpusSendEachOtherOverNvlink() {
+    HostTraffic host =
+        only(
+            Optional.of(FrameSamples.machine("dgx-h100")),
+            FrameSamples.rank(0, "h", "0000:12:00.0", peer(1, 40), peer(2, 10)),
+            FrameSamples.rank(1, "h", "0000:2a:00.0", peer(0, 30)),
+            FrameSamples.rank(2, "h", "0000:42:00.0"));
+    assertEquals(
+        Map.of(
+            "DEV/0-12000|NVS/0-0|NVL", List.of(50.0, 30.0),
+            "DEV/0-2a000|NVS/0-0|NVL", List.of(30.0, 40.0),
+            "DEV/0-42000|NVS/0-0|NVL", List.of(0.0, 10.0)),
+        busy(host));
+    assertEquals(
+        List.of(
+            "rank 0 sends 40.0 GB/s to rank 1 by P2P", "rank 1 sends 30.0 GB/s to rank 0 by P2P"),
+        host.links().stream()
+            .filter(link -> link.id().startsWith("DEV/0-2a000|NVS"))
+            .flatMap(link -> link.flows().stream())
+            .toList());
+    assertEquals(List.of(), host.notes().stream().filter(note -> note.contains("way")).toList());
+  }
+
+  /** Over the NVLink between them, or over PCIe; ranks on one GPU use none. */
+  @Test
+  void gpusWithoutASwitchUseTheirOwnLinks() {
+    HostTraffic nvlink =
+        only(
+            Optional.of(FrameSamples.machine("dgx1-v100")),
+            FrameSamples.rank(0, "h", "0000:10:00.0", peer(1, 5), peer(2, 7)),
+            FrameSamples.rank(1, "h", "0000:13:00.0"),
+            FrameSamples.rank(2, "h", "0000:10:00.0"));
+    assertEquals(Map.of("DEV/0-10000|DEV/0-13000|NVL", List.of(5.0, 0.0)), busy(nvlink));
+    HostTraffic pcie =
+        only(
+            Optional.of(FrameSamples.machine("pcie-2-intel")),
+            FrameSamples.rank(0, "h", "0000:12:00.0", peer(1, 5)),
+            FrameSamples.rank(1, "h", "0000:1a:00.0"));
+    assertTrue(busy(pcie).size() >= 2, busy(pcie)::toString);
+    assertTrue(
+        busy(pcie).keySet().stream().noneMatch(id -> id.endsWith("NVL")), busy(pcie)::toString);
+  }
+
+  @Test
+  void dataThatTheSwitchCombinesAreOnTheLinkToIt() {
+    HostTraffic host =
+        only(
+            Optional.of(FrameSamples.machine("dgx-h100")),
+            FrameSamples.rank(0, "h", "0000:12:00.0", new LinkRates(-1, "NVLS", "", 9, 100, 90)));
+    assertEquals(Map.of("DEV/0-12000|NVS/0-0|NVL", List.of(100.0, 90.0)), busy(host));
+  }
+
   /** The rank uses the card itself, not through the GPU beside it. */
   @Test
   void aFarCardIsReachedByTheGpuItself() {

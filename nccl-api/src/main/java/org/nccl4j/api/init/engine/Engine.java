@@ -5,8 +5,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.CallConsistencyCheck;
@@ -15,13 +20,17 @@ import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.SharedLink;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
+import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.NvtxRanges;
 import org.nccl4j.api.observe.OperationLines;
+import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.plan.NvlsAccess;
+import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.RankTraffic;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.api.plan.algorithm.TunerHook;
@@ -66,6 +75,9 @@ public record Engine(
   private static final int CTA_POLICY_EFFICIENCY = 1; // a bit, like the next
   private static final int CTA_POLICY_ZERO = 2;
 
+  /** Name of the transport whose proxies count. */
+  private static final String NETWORK = "NET";
+
   private static final System.Logger LOG = DebugLog.of("ENV");
 
   /** True once the process has logged that GPUs lack an algorithm. */
@@ -81,6 +93,8 @@ public record Engine(
    * @param nvls its NVLS
    * @param hosts machines that the ranks are on
    * @param machines those machines, as far as they are known
+   * @param graphs rings and trees of the ranks
+   * @param planned algorithms of its calls
    * @param profilers its own
    */
   public record Place(
@@ -93,11 +107,24 @@ public record Engine(
       NvlsAccess nvls,
       int hosts,
       TopologyExchange machines,
+      ChannelGraphs graphs,
+      PlannedAlgorithms planned,
       Profilers profilers) {
     /** The same with other facts. */
     public Place knowing(CommunicatorProfile others) {
       return new Place(
-          request, communicator, rank, others, layout, windows, nvls, hosts, machines, profilers);
+          request,
+          communicator,
+          rank,
+          others,
+          layout,
+          windows,
+          nvls,
+          hosts,
+          machines,
+          graphs,
+          planned,
+          profilers);
     }
   }
 
@@ -191,6 +218,7 @@ public record Engine(
             kernels,
             new Planner.Place(place.rank, place.facts, place.layout, place.nvls, place.windows),
             rules);
+    planner.note(place.planned);
     ReductionOrder.check(settings, planner, request.name(), nRanks);
     CallConsistencyCheck signatures =
         compares(settings)
@@ -290,8 +318,36 @@ public record Engine(
         (settings.get(PlanSettings.NCCL_CTA_POLICY) & CTA_POLICY_EFFICIENCY) != 0);
   }
 
-  /** Gives the links that are connected, or that belong to another communicator. */
-  public Supplier<List<? extends Link>> links() {
+  /**
+   * Gives the links that are connected, or that belong to another communicator; on GPUs with
+   * estimates of what they move within the machine.
+   *
+   * @param log of the communicator's operations
+   */
+  public Supplier<List<? extends Link>> links(FlightRecorder log) {
+    Set<Integer> machine =
+        place.machines.hosts().stream()
+            .map(host -> IntStream.of(host.ranks()).boxed().collect(Collectors.toSet()))
+            .filter(ranks -> ranks.contains(place.rank))
+            .findFirst()
+            .orElse(Set.of());
+    if (place.request.device().kind() != Device.Kind.CUDA || machine.isEmpty()) {
+      return links();
+    }
+    SortedMap<Integer, String> transports = new TreeMap<>(Routes.names(routes));
+    transports.keySet().retainAll(machine);
+    transports.values().removeAll(List.of(NETWORK));
+    return new EstimatedTraffic(
+        links(),
+        log,
+        place.planned,
+        new RankTraffic(
+            place.rank, place.facts.nRanks(), place.graphs.rings(), place.graphs.trees(), machine),
+        place.facts.nRanks(),
+        transports);
+  }
+
+  private Supplier<List<? extends Link>> links() {
     if (kernels == resources.kernels()) {
       return resources::links;
     }

@@ -220,6 +220,11 @@ public final class FlightRecorder {
     return (shape & OF_SOME) == 0;
   }
 
+  /** The shape of the call that was recorded as this one. */
+  static long ofCall(long recorded) {
+    return recorded & ~OF_SOME;
+  }
+
   /**
    * Takes down how far the kernels are; now and then. After a failure it keeps what was under way:
    * operations that fail count as ended soon after.
@@ -330,6 +335,22 @@ public final class FlightRecorder {
   /** Sends to a rank launched so far, or receives from it. */
   public long singles(boolean sends, int peer) {
     return (long) ELEMENTS.getOpaque(singles, MARGIN + 2 * peer + (sends ? 0 : 1));
+  }
+
+  /** Receives operations of one shape and count. */
+  public interface OperationVisitor {
+    /**
+     * Takes some of them.
+     *
+     * @param number of operations
+     */
+    void visit(long shape, long count, long number);
+  }
+
+  /** Visits the operations on record with numbers above one and up to another. */
+  public void visit(long above, long upTo, OperationVisitor visitor) {
+    new RunReader(bytes, (long) LONGS.getAcquire(bytes, LAUNCHED), new String[0])
+        .visit(above, upTo, visitor);
   }
 
   /** Operations that have ended, as far as was observed last. */

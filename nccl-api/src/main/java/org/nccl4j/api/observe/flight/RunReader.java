@@ -76,6 +76,16 @@ final class RunReader {
         .toList();
   }
 
+  /** Visits the operations on record with numbers above one and up to another, newest first. */
+  void visit(long above, long upTo, FlightRecorder.OperationVisitor visitor) {
+    for (Run run : runs) {
+      long number = Math.min(run.end - 1, upTo) - Math.max(run.first - 1, above);
+      if (number > 0) {
+        visitor.visit(FlightRecorder.ofCall(run.shape), run.count, number);
+      }
+    }
+  }
+
   /** The runs on record, oldest first. */
   List<RankReport.Run> runs() {
     List<RankReport.Run> oldestFirst = new ArrayList<>();

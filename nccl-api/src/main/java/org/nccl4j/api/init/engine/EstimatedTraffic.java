@@ -1,0 +1,168 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.function.Supplier;
+import org.nccl4j.api.observe.flight.FlightRecorder;
+import org.nccl4j.api.observe.flight.Link;
+import org.nccl4j.api.plan.PlannedAlgorithms;
+import org.nccl4j.api.plan.RankTraffic;
+import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+
+/**
+ * A rank's links with estimates for those that nobody counts: what GPUs send each other within a
+ * machine. The estimates follow from the operations that have ended, so an operation does no more
+ * for them. Owned by the thread that holds the observer's look.
+ */
+final class EstimatedTraffic implements Supplier<List<? extends Link>> {
+  /** Transport of what goes through an NVSwitch that combines or spreads data. */
+  static final String SWITCH = "NVLS";
+
+  /** Rank of such data, which go to several. */
+  private static final int SEVERAL = -1;
+
+  private static final int MOST_KNOWN = 256;
+
+  private final Supplier<List<? extends Link>> counted;
+  private final FlightRecorder log;
+  private final PlannedAlgorithms planned;
+  private final RankTraffic traffic;
+  private final int nRanks;
+  private final List<Estimate> links = new ArrayList<>();
+  private final Map<Call, RankTraffic.Bytes> known = new HashMap<>();
+
+  /** Operations that the sums have, and the bytes to each rank, to the switch and from it. */
+  private long seen;
+
+  private final double[] sums;
+
+  private record Call(long shape, long count) {}
+
+  /**
+   * A rank's links.
+   *
+   * @param counted links of connections, whose bytes are counted if a network carries them
+   * @param log of its operations
+   * @param planned algorithms of its calls
+   * @param transports to ranks of this machine that no network carries data to, by rank
+   */
+  EstimatedTraffic(
+      Supplier<List<? extends Link>> counted,
+      FlightRecorder log,
+      PlannedAlgorithms planned,
+      RankTraffic traffic,
+      int nRanks,
+      SortedMap<Integer, String> transports) {
+    this.counted = counted;
+    this.log = log;
+    this.planned = planned;
+    this.traffic = traffic;
+    this.nRanks = nRanks;
+    this.sums = new double[nRanks + 2];
+    transports.forEach((peer, transport) -> links.add(new Estimate(peer, transport)));
+    links.add(new Estimate(SEVERAL, SWITCH));
+  }
+
+  /** A link with its estimate, as far as was looked. */
+  private final class Estimate implements Link {
+    private final int peer;
+    private final String transport;
+
+    Estimate(int peer, String transport) {
+      this.peer = peer;
+      this.transport = transport;
+    }
+
+    @Override
+    public int peer() {
+      return peer;
+    }
+
+    @Override
+    public String transport() {
+      return transport;
+    }
+
+    @Override
+    public long bytesSent() {
+      return (long) sums[peer == SEVERAL ? nRanks : peer];
+    }
+
+    @Override
+    public long bytesReceived() {
+      return peer == SEVERAL ? (long) sums[nRanks + 1] : 0;
+    }
+
+    @Override
+    public TakeOvers takeOvers() {
+      return TakeOvers.NONE;
+    }
+  }
+
+  @Override
+  public List<? extends Link> get() {
+    look();
+    List<Link> all = new ArrayList<>(counted.get());
+    all.addAll(links);
+    return all;
+  }
+
+  private void look() {
+    long ended = log.ended();
+    if (ended <= seen) {
+      return;
+    }
+    double[] some = new double[sums.length];
+    long[] recorded = new long[1];
+    log.visit(
+        seen,
+        ended,
+        (shape, count, number) -> {
+          recorded[0] += number;
+          RankTraffic.Bytes bytes = bytes(shape, count);
+          for (int peer = 0; peer < nRanks; peer++) {
+            some[peer] += number * bytes.toRank()[peer];
+          }
+          some[nRanks] += number * bytes.toSwitch();
+          some[nRanks + 1] += number * bytes.fromSwitch();
+        });
+    // Operations that have been overwritten since count as those on record.
+    double scale = recorded[0] == 0 ? 0 : (double) (ended - seen) / recorded[0];
+    Arrays.setAll(sums, i -> sums[i] + some[i] * scale);
+    seen = ended;
+  }
+
+  private RankTraffic.Bytes bytes(long shape, long count) {
+    if (known.size() >= MOST_KNOWN) {
+      known.clear();
+    }
+    return known.computeIfAbsent(new Call(shape, count), call -> estimate(shape, count));
+  }
+
+  /** Bytes of a call; none if its size is not known. */
+  private RankTraffic.Bytes estimate(long shape, long count) {
+    Operation operation = CallShape.operation(shape);
+    DataType type = CallShape.type(shape);
+    boolean sized =
+        operation != null
+            && type != null
+            && (operation.isOfAllRanks() || operation == Operation.SEND);
+    int root = CallShape.root(shape);
+    if (!sized || root < 0 || root >= nRanks) {
+      return new RankTraffic.Bytes(new double[nRanks], 0, 0);
+    }
+    Optional<Algorithm> algorithm = planned.of(shape, count);
+    Algorithm usual = operation.isCollective() ? Algorithm.RING : Algorithm.PAIRWISE;
+    double whole = (double) count * type.bytes() * operation.wholes(nRanks);
+    return traffic.of(operation, algorithm.orElse(usual), root, whole);
+  }
+}
