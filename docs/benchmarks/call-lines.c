@@ -3,7 +3,7 @@
 // method.
 //
 //     gcc -O2 -shared -fPIC call-lines.c -o call-lines.so -ldl
-//     LD_PRELOAD=$PWD/call-lines.so STEPPED_CALLS=2,7,40 nccl4j/nccl with -- ./calls 1
+//     STEPPED_CALLS=2,7,40 nccl4j/nccl with -- env LD_PRELOAD=$PWD/call-lines.so ./calls 1
 //
 // Names of methods need the JDK's jcmd on the PATH (17 or newer).
 #define _GNU_SOURCE

@@ -4,7 +4,6 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Arrays;
@@ -81,9 +80,6 @@ public final class FlightRecorder {
   private final FlightFile.Slot slot;
   private final ByteBuffer bytes;
 
-  /** The same: with fewer checks at each access. */
-  private final LongBuffer words;
-
   /**
    * Sends to each rank and receives from each, in turn, with room around them, so that no cache
    * line has a rank's and another's.
@@ -112,9 +108,8 @@ public final class FlightRecorder {
     this.file = file;
     this.slot = slot;
     this.bytes = slot.bytes();
-    this.words = bytes.asLongBuffer();
     this.links = new LinkRecord(bytes);
-    words.put(RING / 8, NO_SHAPE);
+    bytes.putLong(RING, NO_SHAPE);
   }
 
   /** A recorder that is never read, for launches before there is another. */
@@ -164,7 +159,7 @@ public final class FlightRecorder {
   /** Anything else has been launched. */
   @HotPath
   public void other(long shape, long count) {
-    words.put(OTHERS / 8, words.get(OTHERS / 8) + 1);
+    bytes.putLong(OTHERS, bytes.getLong(OTHERS) + 1);
     // A reader of the launch sees that it is not a collective.
     VarHandle.storeStoreFence();
     record(shape | OF_SOME, count);
@@ -185,10 +180,10 @@ public final class FlightRecorder {
    */
   @HotPath
   private void record(long shape, long count) {
-    long before = words.get(LAUNCHED / 8);
+    long before = bytes.getLong(LAUNCHED);
     int run = run(before);
-    if (words.get(run) == shape && words.get(run + 1) == count) {
-      words.put(LAUNCHED / 8, before + RUNS);
+    if (bytes.getLong(run) == shape && bytes.getLong(run + 8) == count) {
+      bytes.putLong(LAUNCHED, before + RUNS);
     } else {
       begin(before, shape, count);
     }
@@ -199,16 +194,16 @@ public final class FlightRecorder {
   private void begin(long before, long shape, long count) {
     long after = before + RUNS & -RUNS | before + 1 & RUNS - 1;
     int run = run(after);
-    words.put(run, shape);
-    words.put(run + 1, count);
-    words.put(run + 2, launched(after));
+    bytes.putLong(run, shape);
+    bytes.putLong(run + 8, count);
+    bytes.putLong(run + 16, launched(after));
     VarHandle.releaseFence();
-    words.put(LAUNCHED / 8, after);
+    bytes.putLong(LAUNCHED, after);
   }
 
-  /** Returns the position of the last run, in words, from the word at LAUNCHED. */
+  /** Returns the offset of the last run, from the word at LAUNCHED. */
   private static int run(long launchedAndRun) {
-    return RING / 8 + ((int) launchedAndRun & RUNS - 1) * (RUN_BYTES / 8);
+    return RING + ((int) launchedAndRun & RUNS - 1) * RUN_BYTES;
   }
 
   /** Returns the number of operations, from the word at LAUNCHED. */
@@ -329,7 +324,7 @@ public final class FlightRecorder {
   /** Collectives launched so far, as far as the caller can see. */
   public long collectives() {
     long launched = launchedSoFar();
-    return launched - words.get(OTHERS / 8);
+    return launched - bytes.getLong(OTHERS);
   }
 
   /** Sends to a rank launched so far, or receives from it. */
