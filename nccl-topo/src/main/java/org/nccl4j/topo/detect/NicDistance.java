@@ -88,6 +88,11 @@ record NicDistance(PathType type, XmlElement common, int width) {
     return element;
   }
 
+  /** False for a network without a PCI device, such as Soft-RoCE. */
+  static boolean isCard(XmlElement net) {
+    return pci(net).is("pci");
+  }
+
   /** The card of a network. */
   static XmlElement pciOf(XmlElement net) {
     XmlElement pci = pci(net);

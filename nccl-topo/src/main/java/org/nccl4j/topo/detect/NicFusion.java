@@ -78,6 +78,7 @@ public final class NicFusion {
             ports.size() + " networks have these " + names.size() + " names",
             "Name existing networks, each once and at most " + MAX_PORTS + " in a group");
       }
+      ports.forEach(NicDistance::pciOf);
       placed.addAll(ports);
       merge(ports);
     }
@@ -92,7 +93,7 @@ public final class NicFusion {
     PathType level = level();
     boolean rails = settings.get(TopoSettings.NCCL_NET_MERGE_POLICY).equalsIgnoreCase("RAIL");
     for (XmlElement first : List.copyOf(nets)) {
-      if (!placed.add(first)) {
+      if (!NicDistance.isCard(first) || !placed.add(first)) {
         continue;
       }
       List<XmlElement> ports = new ArrayList<>(List.of(first));
@@ -100,6 +101,7 @@ public final class NicFusion {
         boolean sameRail =
             first.intOr("rail", -1) >= 0 && first.intOr("rail", -1) == other.intOr("rail", -1);
         if (ports.size() < MAX_PORTS
+            && NicDistance.isCard(other)
             && !placed.contains(other)
             && (!rails || sameRail)
             && NicDistance.of(List.of(first, other)).type().within(level)) {

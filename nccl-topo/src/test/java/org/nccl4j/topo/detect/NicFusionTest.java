@@ -70,6 +70,31 @@ class NicFusionTest {
         " ", nets(system).stream().map(net -> net.require("name")).sorted().toList());
   }
 
+  /** Soft-RoCE has devices of its own, which are no ports of a card. */
+  @Test
+  void networksWithoutACardStayAsTheyAre() {
+    String text =
+        """
+        <system version="1">
+          <cpu numaid="0">
+            <nic>
+              <net name="rxe0" dev="0" speed="10000" port="1"/>
+              <net name="rxe1" dev="1" speed="10000" port="1"/>
+            </nic>
+          </cpu>
+        </system>
+        """;
+    XmlElement system = TopologyXml.parseSystem("host.xml", text);
+    for (String level : List.of("PORT", "PHB", "SYS")) {
+      TopoSettings settings = TopoSettings.parse(Map.of("NCCL_NET_MERGE_LEVEL", level));
+      assertEquals("rxe0 rxe1", names(NicFusion.fuse(system, settings)));
+    }
+    TopoSettings forced = TopoSettings.parse(Map.of("NCCL_NET_FORCE_MERGE", "rxe0,rxe1"));
+    TopologyException e =
+        assertThrows(TopologyException.class, () -> NicFusion.fuse(system, forced));
+    assertTrue(e.getMessage().contains("is on no PCI device"), e.getMessage());
+  }
+
   @ParameterizedTest
   @CsvSource({
     "LOC, a b c d e",
