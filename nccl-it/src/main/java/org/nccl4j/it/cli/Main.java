@@ -76,6 +76,7 @@ public final class Main implements Runnable {
         .setErr(err)
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpAutoWidth(true)
+        .setExpandAtFiles(false) // they are the words of the program that is run
         .setParameterExceptionHandler(Failures::badInput)
         .setExecutionExceptionHandler(Failures::failed)
         .execute(arguments);

@@ -52,6 +52,26 @@ final class RunTest {
         out.toString().lines().collect(Collectors.toCollection(TreeSet::new)));
   }
 
+  /** They may name files of the program's own. */
+  @Test
+  void wordsWithAnAtSignAreTheProgramsOwn(@TempDir Path folder) throws IOException {
+    Path file = Files.writeString(folder.resolve("words"), "from the file");
+    String word = "@" + file;
+    int status =
+        Main.run(
+            new PrintWriter(out),
+            new PrintWriter(err),
+            "run",
+            "-n",
+            "1",
+            "--",
+            "echo",
+            word,
+            "@@x");
+    assertEquals(0, status, err::toString);
+    assertEquals("[0] " + word + " @@x", out.toString().strip());
+  }
+
   @Test
   void ranksShareOneId() {
     assertEquals(0, run(2, "echo $NCCL4J_UNIQUE_ID $MASTER_PORT"));
