@@ -36,6 +36,9 @@ final class SystemJson {
           "plane",
           "keep");
 
+  /** A number of JSON, which has no leading zeros. */
+  private static final String NUMBER = "-?(0|[1-9][0-9]{0,8})([.][0-9]{1,9})?";
+
   private final JsonGenerator json;
 
   SystemJson(JsonGenerator json) {
@@ -47,7 +50,7 @@ final class SystemJson {
     for (Map.Entry<String, String> attribute : element.attributes().entrySet()) {
       String value = attribute.getValue();
       json.writeFieldName(attribute.getKey());
-      if (NUMBERS.contains(attribute.getKey()) && value.matches("-?[0-9]{1,9}([.][0-9]{1,9})?")) {
+      if (NUMBERS.contains(attribute.getKey()) && value.matches(NUMBER)) {
         json.writeNumber(value);
       } else {
         json.writeString(value);

@@ -234,6 +234,16 @@ class TopoCommandTest {
     assertTrue(out.toString().contains("\"system\":{\"version\":1}"), out.toString());
   }
 
+  /** Numbers of JSON have no leading zeros. */
+  @Test
+  void numbersThatAreNoneOfJsonAreTexts() throws IOException {
+    String text = Files.readString(file).replaceFirst("link_width=\"16\"", "link_width=\"016\"");
+    Path other = Files.writeString(folder.resolve("zeros.xml"), text);
+    assertEquals(0, run("detect", "--json", "--file", other.toString()), err.toString());
+    assertTrue(out.toString().contains("\"link_width\":\"016\""), out.toString());
+    assertTrue(out.toString().contains("\"link_width\":16"), out.toString());
+  }
+
   @Test
   void badFilesAreRefusedWithARemedy() throws IOException {
     Path bad = Files.writeString(folder.resolve("bad.xml"), "<system version=\"2\"/>");
