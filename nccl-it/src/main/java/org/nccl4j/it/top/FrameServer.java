@@ -1,21 +1,22 @@
 package org.nccl4j.it.top;
 
 import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import org.nccl4j.api.observe.http.HttpServers;
+import java.util.function.Predicate;
+import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
+import org.nccl4j.api.observe.http.GetServer;
 import org.nccl4j.api.observe.http.PrometheusWriter;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
  * Serves a page that draws the frames, the last frame and its hosts as JSON, and their sums to
- * Prometheus, on this machine alone. Its one thread is a daemon of the JDK's server.
+ * Prometheus, on this machine alone.
  */
 final class FrameServer implements AutoCloseable {
   /** Paths with the resource and its media type. */
@@ -27,16 +28,19 @@ final class FrameServer implements AutoCloseable {
           "/top.js", new String[] {"top.js", "text/javascript; charset=utf-8"},
           "/top.css", new String[] {"top.css", "text/css; charset=utf-8"});
 
-  private final HttpServer server;
-  private final PrometheusText sums = new PrometheusText();
-  private volatile byte[] metrics = sums.toString().getBytes(StandardCharsets.UTF_8);
+  private final GetServer server;
+  private final PrometheusText sums;
+  private volatile byte[] metrics;
   private final TrafficMap map;
   private volatile byte[] frame = "{}".getBytes(StandardCharsets.UTF_8);
   private volatile byte[] hosts = "[]".getBytes(StandardCharsets.UTF_8);
 
-  private FrameServer(HttpServer server, TrafficMap map) {
-    this.server = server;
+  private FrameServer(int port, TrafficMap map, Predicate<ProcessReport> lives) throws IOException {
     this.map = map;
+    this.sums = new PrometheusText(lives);
+    this.metrics = sums.toString().getBytes(StandardCharsets.UTF_8);
+    InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+    this.server = GetServer.open(address, "nccl4j-top-http", this::answer);
   }
 
   /**
@@ -44,15 +48,12 @@ final class FrameServer implements AutoCloseable {
    *
    * @param port 0 for any that is free
    * @param map of the traffic of each frame
+   * @param lives false for a process that has ended, and its counters with it
    * @throws SystemErrorException if the port is taken
    */
-  static FrameServer open(int port, TrafficMap map) {
+  static FrameServer open(int port, TrafficMap map, Predicate<ProcessReport> lives) {
     try {
-      InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
-      FrameServer frames = new FrameServer(HttpServers.open(address), map);
-      frames.server.createContext("/", frames::answer);
-      frames.server.start();
-      return frames;
+      return new FrameServer(port, map, lives);
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.PORT,
@@ -64,7 +65,7 @@ final class FrameServer implements AutoCloseable {
 
   /** The page's address. */
   String address() {
-    return "http://127.0.0.1:%d/".formatted(server.getAddress().getPort());
+    return "http://127.0.0.1:%d/".formatted(server.address().getPort());
   }
 
   /** Shows a frame from now on, and adds it to the sums. For one thread. */
@@ -77,38 +78,26 @@ final class FrameServer implements AutoCloseable {
   }
 
   private void answer(HttpExchange exchange) throws IOException {
-    try (exchange) {
-      String path = exchange.getRequestURI().getPath();
-      String[] resource = RESOURCES.get(path);
-      if (!exchange.getRequestMethod().equals("GET")) {
-        send(exchange, 405, "text/plain", "GET only\n".getBytes(StandardCharsets.UTF_8));
-      } else if (path.equals("/frame.json")) {
-        send(exchange, 200, "application/json", frame);
-      } else if (path.equals("/hosts.json")) {
-        send(exchange, 200, "application/json", hosts);
-      } else if (path.equals("/metrics")) {
-        send(exchange, 200, PrometheusWriter.MEDIA_TYPE, metrics);
-      } else if (resource != null) {
-        try (InputStream in = FrameServer.class.getResourceAsStream(resource[0])) {
-          send(exchange, 200, resource[1], in.readAllBytes());
-        }
-      } else {
-        send(exchange, 404, "text/plain", "not found\n".getBytes(StandardCharsets.UTF_8));
+    String path = exchange.getRequestURI().getPath();
+    String[] resource = RESOURCES.get(path);
+    if (path.equals("/frame.json")) {
+      GetServer.send(exchange, 200, "application/json", frame);
+    } else if (path.equals("/hosts.json")) {
+      GetServer.send(exchange, 200, "application/json", hosts);
+    } else if (path.equals("/metrics")) {
+      GetServer.send(exchange, 200, PrometheusWriter.MEDIA_TYPE, metrics);
+    } else if (resource != null) {
+      try (InputStream in = FrameServer.class.getResourceAsStream(resource[0])) {
+        GetServer.send(exchange, 200, resource[1], in.readAllBytes());
       }
+    } else {
+      byte[] body = "not found\n".getBytes(StandardCharsets.UTF_8);
+      GetServer.send(exchange, 404, "text/plain", body);
     }
-  }
-
-  private static void send(HttpExchange exchange, int status, String type, byte[] body)
-      throws IOException {
-    exchange.getResponseHeaders().set("Content-Type", type);
-    exchange.getResponseHeaders().set("Cache-Control", "no-store");
-    exchange.getResponseHeaders().set("Content-Security-Policy", "default-src 'self'");
-    exchange.sendResponseHeaders(status, body.length);
-    exchange.getResponseBody().write(body);
   }
 
   @Override
   public void close() {
-    server.stop(0);
+    server.close();
   }
 }

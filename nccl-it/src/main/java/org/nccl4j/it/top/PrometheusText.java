@@ -3,12 +3,12 @@ package org.nccl4j.it.top;
 import static org.nccl4j.api.observe.http.PrometheusWriter.label;
 
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.function.Predicate;
 import org.nccl4j.api.observe.LinkSpeeds;
+import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.http.PrometheusWriter;
 import org.nccl4j.api.observe.http.PrometheusWriter.Family;
@@ -41,9 +41,20 @@ final class PrometheusText {
       Family.gauge("nccl4j_communicator_ranks", "Ranks of a communicator.");
 
   private final Map<Family, Totals> counters = new LinkedHashMap<>();
+  private final Predicate<ProcessReport> lives;
+
+  /** The processes that have counters, by their labels. */
+  private final Map<String, ProcessReport> processes = new HashMap<>();
+
   private Map<Family, Map<String, Double>> gauges = Map.of();
 
-  PrometheusText() {
+  /**
+   * No counters yet.
+   *
+   * @param lives false for a process that has ended, and its counters with it
+   */
+  PrometheusText(Predicate<ProcessReport> lives) {
+    this.lives = lives;
     for (Family family :
         List.of(
             RankFamilies.OPERATIONS,
@@ -70,7 +81,6 @@ final class PrometheusText {
             RankFamilies.SLOW_LINK)) {
       gauges.put(family, new LinkedHashMap<>());
     }
-    Set<String> processes = new HashSet<>();
     for (CommunicatorRates communicator : frame.communicators()) {
       String name = label("communicator", communicator.name());
       gauges.get(RANKS).merge(name, (double) communicator.nRanks(), Math::max);
@@ -83,7 +93,7 @@ final class PrometheusText {
                 + label("pid", String.valueOf(rank.process().pid()));
         String labels = name + "," + label("rank", String.valueOf(rank.rank())) + "," + process;
         places.put(rank.rank(), labels);
-        processes.add(process);
+        processes.put(process, rank.process());
         new Place(labels, process, communicator.id()).count(rank);
         gauge(RankFamilies.FAILED, labels, rank.state().equals("failed") ? 1 : 0);
         gauge(STOPPED, labels, rank.state().equals("stopped") ? 1 : 0);
@@ -102,7 +112,8 @@ final class PrometheusText {
         gauge(RankFamilies.SLOW_LINK, labels(slow.speed(), places), slow.ratio());
       }
     }
-    counters.values().forEach(each -> each.keep(processes));
+    processes.values().removeIf(lives.negate());
+    counters.values().forEach(each -> each.keep(processes.keySet()));
   }
 
   private static String labels(LinkSpeeds.Speed speed, Map<Integer, String> places) {

@@ -10,6 +10,8 @@ import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -91,6 +93,8 @@ public final class TopCommand implements Callable<Integer> {
               + " detected.")
   private final List<String> machines = new ArrayList<>();
 
+  private boolean hasLooked;
+
   /** Called by picocli. */
   public TopCommand() {}
 
@@ -114,7 +118,9 @@ public final class TopCommand implements Callable<Integer> {
 
   private FrameServer serve() {
     HostMachines known = new HostMachines(machines);
-    return FrameServer.open(port, new TrafficMap(known::of));
+    // A job's processes end with the job.
+    return FrameServer.open(
+        port, new TrafficMap(known::of), process -> !jobs.isEmpty() || isRunning(process.pid()));
   }
 
   private void check(boolean right, String option, String range) {
@@ -132,15 +138,48 @@ public final class TopCommand implements Callable<Integer> {
               .toList();
     }
     FlightReader.requireProcesses();
-    return pids.isEmpty()
-        ? FlightReader::ofThisHost
-        : () -> pids.stream().flatMap(pid -> FlightReader.ofProcess(pid).stream()).toList();
+    return pids.isEmpty() ? FlightReader::ofThisHost : this::named;
+  }
+
+  /**
+   * The ranks of the processes that were named: all at the first look, then those that are left.
+   */
+  private List<RankReport> named() {
+    List<RankReport> reports = new ArrayList<>();
+    for (long pid : pids) {
+      try {
+        reports.addAll(FlightReader.ofProcess(pid));
+      } catch (InvalidArgumentException e) {
+        if (!hasLooked) {
+          throw e;
+        }
+      }
+    }
+    return reports;
+  }
+
+  private static boolean isRunning(long pid) {
+    return ProcessHandle.of(pid).isPresent();
+  }
+
+  /** Looks again. What is served goes on without a job that does not answer. */
+  private List<RankReport> again(Supplier<List<RankReport>> source) {
+    try {
+      return source.get();
+    } catch (NcclException e) {
+      if (port == null) {
+        throw e;
+      }
+      spec.commandLine().getErr().println(e.getMessage());
+      return List.of();
+    }
   }
 
   private int run(Supplier<List<RankReport>> source, PrintWriter out, FrameServer server) {
     List<RankReport> reports = source.get();
+    hasLooked = true;
     if (reports.isEmpty() && pids.isEmpty() && frames > 0 && server == null) {
-      out.println(FlightReader.none());
+      spec.commandLine().getErr().println(FlightReader.none());
       return 1;
     }
     FrameText text = new FrameText(out);
@@ -157,8 +196,10 @@ public final class TopCommand implements Callable<Integer> {
         out.print(screen ? CLEAR : "");
         text.print(frame);
       }
-      if (out.checkError()) {
-        return 0; // its reader is gone
+      boolean isOver =
+          server == null && !pids.isEmpty() && pids.stream().noneMatch(TopCommand::isRunning);
+      if (isOver || out.checkError()) {
+        return 0; // its processes have ended, or its reader is gone
       }
     }
     return 0;
@@ -169,10 +210,10 @@ public final class TopCommand implements Callable<Integer> {
     int looks = jobs.isEmpty() ? LOOKS : 1;
     for (int look = 1; look < looks; look++) {
       sleepUntil(begin + (long) (interval * SECOND_NANOS * look / looks));
-      meter.look(source.get());
+      meter.look(again(source));
     }
     sleepUntil(begin + (long) (interval * SECOND_NANOS));
-    return meter.frame(source.get(), System.nanoTime(), System.currentTimeMillis());
+    return meter.frame(again(source), System.nanoTime(), System.currentTimeMillis());
   }
 
   private static void sleepUntil(long nanos) {

@@ -30,7 +30,7 @@ class FrameServerTest {
 
   @Test
   void thePageItsFilesAndTheLastFrame() throws IOException {
-    try (FrameServer server = FrameServer.open(0, FrameSamples.UNKNOWN)) {
+    try (FrameServer server = FrameServer.open(0, FrameSamples.UNKNOWN, process -> true)) {
       assertEquals("{}", get(server.address() + "frame.json").body());
       assertEquals("[]", get(server.address() + "hosts.json").body());
       server.show(FrameSamples.pair());
@@ -53,11 +53,12 @@ class FrameServerTest {
 
   @Test
   void aPortThatIsTakenIsNamed() {
-    try (FrameServer server = FrameServer.open(0, FrameSamples.UNKNOWN)) {
+    try (FrameServer server = FrameServer.open(0, FrameSamples.UNKNOWN, process -> true)) {
       int port = URI.create(server.address()).getPort();
       SystemErrorException e =
           assertThrows(
-              SystemErrorException.class, () -> FrameServer.open(port, FrameSamples.UNKNOWN));
+              SystemErrorException.class,
+              () -> FrameServer.open(port, FrameSamples.UNKNOWN, process -> true));
       assertTrue(e.getMessage().contains("port " + port), e.getMessage());
       assertTrue(e.getMessage().contains("pass another port"), e.getMessage());
     }

@@ -41,7 +41,8 @@ class PageTest {
               host ->
                   host.equals("gpus")
                       ? Optional.of(FrameSamples.machine("dgx-h100"))
-                      : Optional.empty()));
+                      : Optional.empty()),
+          process -> true);
 
   @BeforeAll
   static void start() throws Exception {

@@ -129,7 +129,8 @@ class PrometheusTextTest {
 
   @Test
   void aScrapeHasTheCountsOfTheLastFrame() throws IOException {
-    try (FrameServer server = FrameServer.open(0, new TrafficMap(host -> Optional.empty()))) {
+    try (FrameServer server =
+        FrameServer.open(0, new TrafficMap(host -> Optional.empty()), process -> true)) {
       assertEquals(Map.of(), parse(scrape(server)), "before the first frame");
       server.show(frame(pair("training", 1, 5)));
       server.show(frame(pair("training", 1, 15)));
@@ -153,7 +154,7 @@ class PrometheusTextTest {
 
   @Test
   void namesAreEscaped() {
-    PrometheusText text = new PrometheusText();
+    PrometheusText text = new PrometheusText(process -> true);
     text.add(frame(pair("a \"b\" \\ c\nd")));
     Map<String, Double> samples = parse(text.toString());
     String name = "communicator=\"a \\\"b\\\" \\\\ c\\nd\"";
@@ -163,7 +164,7 @@ class PrometheusTextTest {
   /** Two samples of equal labels would make the scrape fail. */
   @Test
   void communicatorsOfOneNameAreOneSeries() {
-    PrometheusText text = new PrometheusText();
+    PrometheusText text = new PrometheusText(process -> true);
     text.add(frame(pair("x", 1, 5), pair("x", 2, 5)));
     Map<String, Double> samples = parse(text.toString());
     String labels = TRAINING.replace("training", "x").formatted(0, 41);
@@ -178,7 +179,7 @@ class PrometheusTextTest {
   /** Communicators close, others of the same name come, and one begins anew: none falls. */
   @Test
   void countersNeverFallWhileTheirProcessLives() {
-    PrometheusText text = new PrometheusText();
+    PrometheusText text = new PrometheusText(process -> true);
     text.add(frame(pair("x", 1, 5), pair("x", 2, 6), pair("y")));
     assertEquals(11, operations(text, "x"));
     text.add(frame(pair("x", 2, 8), pair("y")));
@@ -189,13 +190,19 @@ class PrometheusTextTest {
     assertEquals(17, operations(text, "x"));
     text.add(frame(pair("x", 3, 1), pair("y")));
     assertEquals(18, operations(text, "x"));
+    text.add(frame()); // it has no communicator at all
+    assertEquals(18, operations(text, "x"));
+    text.add(frame(pair("x", 4, 2)));
+    assertEquals(20, operations(text, "x"));
   }
 
   @Test
   void seriesEndWithTheirProcess() {
-    PrometheusText text = new PrometheusText();
+    Set<Long> ended = new HashSet<>();
+    PrometheusText text = new PrometheusText(process -> !ended.contains(process.pid()));
     CommunicatorRates whole = pair("x");
     text.add(frame(whole));
+    ended.add(41L);
     text.add(
         frame(
             new CommunicatorRates("x", 1, 2, List.of(whole.ranks().get(1)), List.of(), NO_SPEEDS)));
@@ -206,7 +213,7 @@ class PrometheusTextTest {
   /** Gauges tell of now, so those of a closed communicator end. */
   @Test
   void gaugesEndWithTheirCommunicator() {
-    PrometheusText text = new PrometheusText();
+    PrometheusText text = new PrometheusText(process -> true);
     text.add(frame(pair("x"), pair("y")));
     text.add(frame(pair("y")));
     String left = text.toString();
@@ -220,7 +227,7 @@ class PrometheusTextTest {
     Recent recent = new Recent(8000, 4_000_000, 7000, 0, 0, 0);
     Traffic link = new Traffic(1, "NET", "Socket/eth0", 5, 0, 0, 0, recent);
     LinkSpeeds.Speed speed = new LinkSpeeds.Speed(0, link, 5e5, 0.9);
-    PrometheusText text = new PrometheusText();
+    PrometheusText text = new PrometheusText(process -> true);
     CommunicatorRates pair = pair("training");
     LinkSpeeds speeds = new LinkSpeeds(List.of(speed), List.of(new LinkSpeeds.Slow(speed, 2e6, 3)));
     text.add(frame(new CommunicatorRates("training", 1, 2, pair.ranks(), pair.waits(), speeds)));
@@ -232,7 +239,7 @@ class PrometheusTextTest {
 
   @Test
   void replacedPathsAreCountedByRank() {
-    PrometheusText text = new PrometheusText();
+    PrometheusText text = new PrometheusText(process -> true);
     TakeOver one = new TakeOver(1, new TakeOvers(3, 5, 64, "eth0"));
     TakeOver others = new TakeOver(-1, new TakeOvers(2, 5, 32, ""));
     text.add(

@@ -5,10 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.it.api.RankJvm;
 import org.nccl4j.it.cli.Main;
 
 /** The output of {@code nccl top} on this process's communicators. */
@@ -51,6 +53,56 @@ class TopTest {
       assertTrue(json.text().contains("\"name\":\"watched\",\"nRanks\":2"), json.text());
       assertTrue(json.text().contains("\"links\":[{\"peer\":1,\"transport\":\"P2P\""), json.text());
     } finally {
+      ranks.close();
+    }
+  }
+
+  private static Process other() throws Exception {
+    List<String> command = RankJvm.command();
+    command.add("org.nccl4j.it.api.EndingRank");
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    assertEquals('r', process.getInputStream().read()); // it says that it is ready
+    return process;
+  }
+
+  /** Each frame that is printed; the other process is killed after the first. */
+  private static final class KillingWriter extends StringWriter {
+    private final Process killed;
+
+    KillingWriter(Process killed) {
+      this.killed = killed;
+    }
+
+    @Override
+    public void flush() {
+      killed.destroyForcibly().onExit().join();
+    }
+  }
+
+  /** One that ends does not end the view of the others, and the last one does. */
+  @Test
+  void processesThatEnd() throws Exception {
+    WorkingRanks ranks = new WorkingRanks("watched");
+    Process other = other();
+    Process last = other();
+    try {
+      StringWriter out = new KillingWriter(other);
+      PrintWriter to = new PrintWriter(out);
+      String pid = Long.toString(other.pid());
+      assertEquals(
+          0, Main.run(to, to, "top", "--json", "-n", "3", "-i", "0.1", pid, pid()), out::toString);
+      List<String> frames = out.toString().lines().toList();
+      assertEquals(3, frames.size(), out::toString);
+      assertTrue(frames.get(2).contains("\"name\":\"watched\""), out::toString);
+      StringWriter ending = new KillingWriter(last);
+      to = new PrintWriter(ending);
+      assertEquals(
+          0,
+          Main.run(to, to, "top", "--json", "-i", "0.1", Long.toString(last.pid())),
+          ending::toString);
+    } finally {
+      other.destroyForcibly();
+      last.destroyForcibly();
       ranks.close();
     }
   }

@@ -3,29 +3,33 @@ package org.nccl4j.api.observe.http;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
-import com.sun.net.httpserver.HttpServer;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** A server opens at an address that is free, and leaves no socket at one that is taken. */
-class HttpServersTest {
+/** The server opens only at a free address, and answers only those that it is for. */
+class GetServerTest {
   private static final int TRIES = 8;
 
   /** The sockets of this process, by number. */
   private static Set<String> sockets() throws IOException {
     try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
-      return open.map(HttpServersTest::target)
+      return open.map(GetServerTest::target)
           .filter(target -> target.startsWith("socket:"))
           .collect(Collectors.toSet());
     }
@@ -41,15 +45,26 @@ class HttpServersTest {
     }
   }
 
+  private static GetServer open(InetSocketAddress address) throws IOException {
+    return GetServer.open(
+        address,
+        "test-http",
+        exchange -> GetServer.send(exchange, 200, "text/plain", new byte[] {'x'}));
+  }
+
+  private static GetServer open() throws IOException {
+    return open(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+  }
+
   @Test
   void anAddressThatIsTakenLeavesNoSocket() throws IOException {
     InetAddress loopback = InetAddress.getLoopbackAddress();
     try (ServerSocket taken = new ServerSocket(0, 1, loopback)) {
       InetSocketAddress address = new InetSocketAddress(loopback, taken.getLocalPort());
-      assertThrows(BindException.class, () -> HttpServers.open(address));
+      assertThrows(BindException.class, () -> open(address));
       Set<String> before = sockets();
       for (int i = 0; i < TRIES; i++) {
-        assertThrows(BindException.class, () -> HttpServers.open(address));
+        assertThrows(BindException.class, () -> open(address));
       }
       Set<String> after = sockets();
       after.removeAll(before);
@@ -59,14 +74,52 @@ class HttpServersTest {
 
   @Test
   void aPortThatIsFreeIsListenedOn() throws IOException {
-    InetAddress loopback = InetAddress.getLoopbackAddress();
-    HttpServer server = HttpServers.open(new InetSocketAddress(loopback, 0));
-    // A server that never started would keep its socket after stop.
-    server.start();
-    try {
-      assertThrows(BindException.class, () -> HttpServers.open(server.getAddress()));
-    } finally {
-      server.stop(0);
+    try (GetServer server = open()) {
+      assertThrows(BindException.class, () -> open(server.address()));
+    }
+  }
+
+  /** The first line of what the server answers. */
+  private static String answer(GetServer server, String request) throws IOException {
+    try (Socket socket = new Socket()) {
+      socket.connect(server.address());
+      socket.setSoTimeout(60_000);
+      socket.getOutputStream().write(request.getBytes(StandardCharsets.US_ASCII));
+      return new BufferedReader(
+              new InputStreamReader(socket.getInputStream(), StandardCharsets.US_ASCII))
+          .readLine();
+    }
+  }
+
+  private static String get(String host) {
+    return "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
+  }
+
+  /** A page of another site can have its name mean the loopback address. */
+  @Test
+  void aRequestForAnotherHostIsRefused() throws IOException {
+    try (GetServer server = open()) {
+      int port = server.address().getPort();
+      for (String host : List.of("127.0.0.1", "localhost", "[::1]")) {
+        assertEquals("HTTP/1.1 200 OK", answer(server, get(host)));
+        assertEquals("HTTP/1.1 200 OK", answer(server, get(host + ":" + port)));
+      }
+      for (String host : List.of("evil.example", "evil.example:" + port, "127.0.0.1.evil:1", "")) {
+        assertEquals("HTTP/1.1 403 Forbidden", answer(server, get(host)), host);
+      }
+      assertEquals(
+          "HTTP/1.1 405 Method Not Allowed",
+          answer(server, get("localhost").replace("GET", "PUT")));
+    }
+  }
+
+  @Test
+  void aClientThatStopsInARequestDoesNotStopOthers() throws IOException {
+    try (GetServer server = open();
+        Socket stopped = new Socket()) {
+      stopped.connect(server.address());
+      stopped.getOutputStream().write("GET / HTTP/1.1\r\n".getBytes(StandardCharsets.US_ASCII));
+      assertEquals("HTTP/1.1 200 OK", answer(server, get("localhost")));
     }
   }
 }
