@@ -20,6 +20,7 @@ import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.it.run.JobIds;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -68,7 +69,8 @@ public final class DiagnoseCommand implements Callable<Integer> {
       paramLabel = "ID",
       description =
           "Query a job that was started with NCCL4J_JOB_STATE=1, by its unique id, or by its"
-              + " NCCL_COMM_ID with the same NCCL4J_COMM_SECRET; repeat for each root.")
+              + " NCCL_COMM_ID with the same NCCL4J_COMM_SECRET; repeat for each root; -: read the"
+              + " ids from the standard input, since other users can read command lines.")
   private final List<String> jobs = new ArrayList<>();
 
   @Option(names = "--json", description = "Print JSON; with --job.")
@@ -105,7 +107,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
       throw unread.get(0);
     }
     if (reports.isEmpty()) {
-      out.println(FlightReader.none());
+      spec.commandLine().getErr().println(FlightReader.none());
       return 1;
     }
     Collection<List<RankReport>> communicators = Diagnosis.byCommunicator(reports).values();
@@ -129,7 +131,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
     if (!sources.isEmpty() || table || directory != null) {
       throw new ParameterException(spec.commandLine(), "--job can be combined only with --json");
     }
-    JobReport job = JobReport.ask(jobs, Settings.ofProcess(Map.of()));
+    JobReport job = JobReport.ask(JobIds.of(jobs), Settings.ofProcess(Map.of()));
     if (json) {
       out.println(JobJson.of(job));
     } else {

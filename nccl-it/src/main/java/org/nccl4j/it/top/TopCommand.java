@@ -13,6 +13,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
+import org.nccl4j.it.run.JobIds;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -56,7 +57,7 @@ public final class TopCommand implements Callable<Integer> {
       paramLabel = "ID",
       description =
           "Query a job that was started with NCCL4J_JOB_STATE=1, as nccl diagnose does; repeat"
-              + " for each root.")
+              + " for each root; -: read its ids from the standard input.")
   private final List<String> jobs = new ArrayList<>();
 
   @Option(
@@ -132,8 +133,9 @@ public final class TopCommand implements Callable<Integer> {
   private Supplier<List<RankReport>> source() {
     if (!jobs.isEmpty()) {
       Settings settings = Settings.ofProcess(Map.of());
+      List<String> ids = JobIds.of(jobs);
       return () ->
-          JobReport.ask(jobs, settings).communicators().stream()
+          JobReport.ask(ids, settings).communicators().stream()
               .flatMap(each -> each.ranks().stream())
               .toList();
     }
