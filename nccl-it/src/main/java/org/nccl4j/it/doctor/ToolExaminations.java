@@ -1,13 +1,16 @@
 package org.nccl4j.it.doctor;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.nccl4j.it.run.Tool;
 
 /** Programs that some commands use. */
 final class ToolExaminations {
   private static final String INSTALL = "apt-get install openmpi-bin libopenmpi-dev gcc";
+
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
 
   private ToolExaminations() {}
 
@@ -28,13 +31,9 @@ final class ToolExaminations {
 
   private static String firstLine(String... command) {
     try {
-      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      process.getOutputStream().close();
-      byte[] output = process.getInputStream().readAllBytes();
-      if (!process.waitFor(10, TimeUnit.SECONDS)) {
-        process.destroyForcibly();
-      }
-      return new String(output, StandardCharsets.UTF_8).lines().findFirst().orElse("");
+      return Tool.run(PATIENCE, List.of(command)).text().lines().findFirst().orElse("");
+    } catch (TimeoutException e) {
+      return String.join(" ", command) + " gives " + e.getMessage();
     } catch (IOException e) {
       return "";
     } catch (InterruptedException e) {

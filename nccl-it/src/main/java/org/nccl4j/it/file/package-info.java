@@ -1,2 +1,4 @@
-/** Output files of commands. Layer: below all commands, knows none of them. */
+/**
+ * Files of commands: outputs and temporary folders. Layer: below all commands, knows none of them.
+ */
 package org.nccl4j.it.file;

@@ -1,35 +1,46 @@
 package org.nccl4j.it.trace;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.it.file.TemporaryFolder;
+import org.nccl4j.it.run.Tool;
 
 /**
- * Recordings of running processes, made by the JDK's {@code jcmd}; closing it ends all of them. A
- * process that refuses costs the others nothing: {@link #missing} names it.
+ * Recordings of running processes, made by the JDK's {@code jcmd}; closing it ends all of them and
+ * removes their files, and so does the end of this process. A process that refuses costs the others
+ * nothing: {@link #missing} names it.
  */
 final class LiveRecordings implements AutoCloseable {
-  private static final String NAME = "nccl4j-trace";
   private static final String NAME_ALIVE =
       "name Java processes of this host, user and container that run";
-  private static final long PATIENCE_SECONDS = 30;
+  private static final Duration PATIENCE = Duration.ofSeconds(30);
   private static final long LOOK_NANOS = 50_000_000;
   private static final List<String> EVENTS =
       List.of("Operation", "ProxyStep", "InitPhase", "Failure", "Stall");
 
   private final Path jcmd;
-  private final Path directory;
+  private final TemporaryFolder folder;
+
+  /** Processes that were asked to record, also if the answer did not come. */
+  private final List<Long> asked = new ArrayList<>();
+
   private final List<Long> recorded = new ArrayList<>();
+  private boolean ended;
+
+  /** Another one for each trace: several may record a process at once. */
+  private final String name;
 
   /** Problems by process. */
   private final Map<Long, String> missing = new LinkedHashMap<>();
@@ -37,11 +48,9 @@ final class LiveRecordings implements AutoCloseable {
   /**
    * Begins to record.
    *
-   * @param directory for the files
    * @throws SystemErrorException if no process can be recorded
    */
-  LiveRecordings(List<Long> pids, Path directory) {
-    this.directory = directory;
+  LiveRecordings(List<Long> pids) {
     this.jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd");
     if (!Files.isExecutable(jcmd)) {
       throw new SystemErrorException(
@@ -50,31 +59,48 @@ final class LiveRecordings implements AutoCloseable {
           "run ./nccl with a JDK, or start the program with -XX:StartFlightRecording and pass its"
               + " .jfr file");
     }
+    this.folder = createFolder();
+    this.name = folder.path().getFileName().toString();
+    folder.endFirst(this::stop);
     try {
-      Path settings = directory.resolve("nccl4j.jfc");
+      Path settings = folder.path().resolve("nccl4j.jfc");
       Files.writeString(settings, settings());
       for (long pid : pids) {
         start(pid, settings);
       }
     } catch (IOException e) {
-      throw failed("cannot write to " + directory, e);
+      close();
+      throw failed("cannot write to " + folder.path(), e);
     } catch (NcclException e) {
       close();
       throw e;
     }
     if (recorded.isEmpty()) {
+      close();
       throw new SystemErrorException(
           ErrorId.SYSTEM, String.join("; ", missing.values()), NAME_ALIVE);
     }
   }
 
+  private static TemporaryFolder createFolder() {
+    try {
+      return TemporaryFolder.create("nccl4j-trace-");
+    } catch (IOException e) {
+      throw failed("no folder for recordings can be made", e);
+    }
+  }
+
   /** A process that ends before {@link #dump} writes its file itself. */
-  private void start(long pid, Path settings) {
+  private synchronized void start(long pid, Path settings) {
+    if (ended) {
+      return;
+    }
+    asked.add(pid);
     try {
       ask(
           pid,
           "JFR.start",
-          "name=" + NAME,
+          "name=" + name,
           "settings=" + settings,
           "dumponexit=true",
           "filename=" + file(pid));
@@ -85,7 +111,7 @@ final class LiveRecordings implements AutoCloseable {
   }
 
   private Path file(long pid) {
-    return directory.resolve("nccl4j-" + pid + ".jfr");
+    return folder.path().resolve("nccl4j-" + pid + ".jfr");
   }
 
   private static String settings() {
@@ -105,7 +131,7 @@ final class LiveRecordings implements AutoCloseable {
     for (long pid : List.copyOf(recorded)) {
       try {
         if (isRunning(pid)) {
-          ask(pid, "JFR.dump", "name=" + NAME, "filename=" + file(pid));
+          ask(pid, "JFR.dump", "name=" + name, "filename=" + file(pid));
         } else {
           recorded.remove(pid);
           checkWritten(pid);
@@ -134,7 +160,7 @@ final class LiveRecordings implements AutoCloseable {
         return;
       }
     } catch (IOException e) {
-      throw failed("cannot read from " + directory, e);
+      throw failed("cannot read from " + folder.path(), e);
     }
     throw new RefusedException(
         "process %d has ended, and has not written its recording".formatted(pid));
@@ -153,17 +179,12 @@ final class LiveRecordings implements AutoCloseable {
     List<String> words = new ArrayList<>(List.of(jcmd.toString(), Long.toString(pid)));
     words.addAll(List.of(command));
     try {
-      Path said = Files.createTempFile(directory, "jcmd", ".txt");
-      Process process =
-          new ProcessBuilder(words).redirectErrorStream(true).redirectOutput(said.toFile()).start();
-      if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
-        process.destroyForcibly();
-        throw refused(pid, command[0], "no answer in %d s".formatted(PATIENCE_SECONDS));
+      Tool.Answer answer = Tool.run(PATIENCE, words);
+      if (answer.status() != 0 || answer.text().contains("Could not")) {
+        throw refused(pid, command[0], reason(answer.text().strip()));
       }
-      String text = Files.readString(said, StandardCharsets.UTF_8).strip();
-      if (process.exitValue() != 0 || text.contains("Could not")) {
-        throw refused(pid, command[0], reason(text));
-      }
+    } catch (TimeoutException e) {
+      throw refused(pid, command[0], e.getMessage());
     } catch (IOException e) {
       throw failed("cannot run " + jcmd, e);
     } catch (InterruptedException e) {
@@ -190,7 +211,10 @@ final class LiveRecordings implements AutoCloseable {
 
   private static NcclException failed(String what, IOException e) {
     return new SystemErrorException(
-        ErrorId.SYSTEM, what + ": " + e.getMessage(), "set java.io.tmpdir to a writable folder", e);
+        ErrorId.SYSTEM,
+        what + ": " + IoErrorText.of(e),
+        "set java.io.tmpdir to a writable folder",
+        e);
   }
 
   /** Waits for some time, or until the last process has ended. */
@@ -206,15 +230,19 @@ final class LiveRecordings implements AutoCloseable {
 
   @Override
   public void close() {
-    for (long pid : recorded) {
+    folder.close();
+  }
+
+  private synchronized void stop() {
+    ended = true;
+    for (long pid : asked) {
       if (isRunning(pid)) {
         try {
-          ask(pid, "JFR.stop", "name=" + NAME);
+          ask(pid, "JFR.stop", "name=" + name);
         } catch (RefusedException | NcclException e) {
-          continue; // it ends meanwhile, and its recording with it
+          continue; // it ends meanwhile, and its recording with it, or records nothing
         }
       }
     }
-    recorded.clear();
   }
 }

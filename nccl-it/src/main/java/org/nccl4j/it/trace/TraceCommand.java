@@ -6,17 +6,14 @@ import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
-import java.util.stream.Stream;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.it.file.OutputFile;
 import org.nccl4j.it.trace.Span.RecordedProcess;
 import picocli.CommandLine.Command;
@@ -86,7 +83,7 @@ public final class TraceCommand implements Callable<Integer> {
           .distinct()
           .forEach(pids::add);
       if (pids.isEmpty()) {
-        spec.commandLine().getOut().println(FlightReader.none());
+        spec.commandLine().getErr().println(FlightReader.none());
         return 1;
       }
     }
@@ -111,40 +108,18 @@ public final class TraceCommand implements Callable<Integer> {
    */
   private List<Span> record(List<Long> pids, List<String> missing) {
     List<Span> spans = new ArrayList<>();
-    Path directory = null;
-    try {
-      directory = Files.createTempDirectory("nccl4j-trace");
-      try (LiveRecordings recordings = new LiveRecordings(pids, directory)) {
-        recordings.await(seconds);
-        for (Path file : recordings.dump().values()) {
-          try {
-            spans.addAll(RecordingReader.read(file));
-          } catch (InvalidArgumentException e) {
-            missing.add(e.problem());
-          }
+    try (LiveRecordings recordings = new LiveRecordings(pids)) {
+      recordings.await(seconds);
+      for (Path file : recordings.dump().values()) {
+        try {
+          spans.addAll(RecordingReader.read(file));
+        } catch (InvalidArgumentException e) {
+          missing.add(e.problem());
         }
-        missing.addAll(recordings.missing().values());
       }
-    } catch (IOException e) {
-      throw new SystemErrorException(
-          ErrorId.SYSTEM,
-          "no folder for recordings can be made: " + IoErrorText.of(e),
-          "set java.io.tmpdir to a writable folder",
-          e);
-    } finally {
-      delete(directory);
+      missing.addAll(recordings.missing().values());
     }
     return spans;
-  }
-
-  private static void delete(Path directory) {
-    if (directory != null) {
-      try (Stream<Path> files = Files.walk(directory)) {
-        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-      } catch (IOException e) {
-        directory.toFile().deleteOnExit();
-      }
-    }
   }
 
   /** Before anything is recorded, which takes a while; leaves the file as it was. */

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -176,6 +177,58 @@ class TraceTest {
       assertEquals(numbers.stream().sorted().distinct().collect(Collectors.toList()), numbers);
     }
     assertEquals(2, processes.stream().filter(Process::isAlive).count());
+  }
+
+  /** What jcmd says of the recordings of a process. */
+  private static String recordings(Process process) throws Exception {
+    String jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd").toString();
+    Process asking =
+        new ProcessBuilder(jcmd, Long.toString(process.pid()), "JFR.check")
+            .redirectErrorStream(true)
+            .start();
+    return new String(asking.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+  }
+
+  private Process startTrace(Path folder, Process traced) throws Exception {
+    List<String> command = RankJvm.command();
+    command.add(1, "-Djava.io.tmpdir=" + folder);
+    command.addAll(List.of(Main.class.getName(), "trace", "-s", "3600"));
+    command.addAll(List.of("-o", folder.resolve("out.json").toString()));
+    command.add(Long.toString(traced.pid()));
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    processes.add(process);
+    return process;
+  }
+
+  private static List<String> traceFiles(Path folder) throws Exception {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(Path::toString).filter(name -> name.contains("nccl4j-trace")).toList();
+    }
+  }
+
+  /** As Ctrl-C does. Each of several traces of one process has a recording of its own. */
+  @Test
+  void aTraceThatIsEndedLeavesNothing() throws Exception {
+    start();
+    Process traced = processes.get(0);
+    Process first = startTrace(Files.createDirectory(directory.resolve("first")), traced);
+    Process second = startTrace(Files.createDirectory(directory.resolve("second")), traced);
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    String recorded;
+    do {
+      recorded = recordings(traced);
+    } while (recorded.split("name=nccl4j-trace", -1).length < 3 && System.nanoTime() < end);
+    assertEquals(3, recorded.split("name=nccl4j-trace", -1).length, recorded);
+    first.destroy();
+    assertEquals(143, first.waitFor());
+    recorded = recordings(traced);
+    assertEquals(2, recorded.split("name=nccl4j-trace", -1).length, recorded);
+    second.destroy();
+    assertEquals(143, second.waitFor());
+    recorded = recordings(traced);
+    assertFalse(recorded.contains("nccl4j-trace"), recorded);
+    assertEquals(List.of(), traceFiles(directory.resolve("first")));
+    assertEquals(List.of(), traceFiles(directory.resolve("second")));
   }
 
   @Test

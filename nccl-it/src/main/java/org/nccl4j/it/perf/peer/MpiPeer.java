@@ -13,19 +13,18 @@ import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.it.file.TemporaryFolder;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
@@ -42,16 +41,16 @@ public final class MpiPeer implements Peer {
   private static final int ANSWER_MILLIS = 180_000;
 
   private final OpenMpi mpi;
-  private final Path folder;
+  private final TemporaryFolder folder;
   private final Process process;
   private final List<Socket> connections = new ArrayList<>();
   private final List<BufferedReader> answers = new ArrayList<>();
 
-  private MpiPeer(OpenMpi mpi, Path folder, Process process) {
+  private MpiPeer(OpenMpi mpi, TemporaryFolder folder, Process process) {
     this.mpi = mpi;
     this.folder = folder;
     this.process = process;
-    Runtime.getRuntime().addShutdownHook(new Thread(process::destroy));
+    folder.endFirst(process::destroy);
   }
 
   /**
@@ -73,9 +72,11 @@ public final class MpiPeer implements Peer {
   private static MpiPeer start(
       int nRanks, long bufferBytes, Placement placement, boolean mayTryAgain) {
     InetAddress here = placement.isHere() ? InetAddress.getLoopbackAddress() : outward();
+    TemporaryFolder folder = null;
+    MpiPeer peer = null;
     try (ServerSocket server = new ServerSocket(0, nRanks, here)) {
-      Path folder = Files.createTempDirectory("nccl4j-mpi");
-      OpenMpi mpi = OpenMpi.find(folder);
+      folder = TemporaryFolder.create("nccl4j-mpi");
+      OpenMpi mpi = OpenMpi.find(folder.path());
       byte[] random = new byte[16];
       new SecureRandom().nextBytes(random);
       String token = HexFormat.of().formatHex(random);
@@ -87,11 +88,11 @@ public final class MpiPeer implements Peer {
               token,
               Long.toString(bufferBytes),
               placement.isHere() ? "none" : "core");
-      List<String> command = MpiCommand.of(nRanks, placement, folder, program);
-      File output = folder.resolve("output").toFile();
+      List<String> command = MpiCommand.of(nRanks, placement, folder.path(), program);
+      File output = folder.path().resolve("output").toFile();
       Process process =
           new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output).start();
-      MpiPeer peer = new MpiPeer(mpi, folder, process);
+      peer = new MpiPeer(mpi, folder, process);
       try {
         peer.accept(server, nRanks, token);
       } catch (IOException | NcclException e) {
@@ -108,9 +109,13 @@ public final class MpiPeer implements Peer {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.COMPARISON,
-          "Open MPI's ranks cannot be started (" + e + ")",
+          "Open MPI's ranks cannot be started: " + IoErrorText.of(e),
           "see that there is room in /tmp",
           e);
+    } finally {
+      if (peer == null && folder != null) {
+        folder.close();
+      }
     }
   }
 
@@ -127,7 +132,7 @@ public final class MpiPeer implements Peer {
     } catch (SocketException e) {
       throw new SystemErrorException(
           ErrorId.COMPARISON,
-          "the network interfaces cannot be listed (" + e + ")",
+          "the network interfaces cannot be listed (" + IoErrorText.of(e) + ")",
           "leave out --compare mpi",
           e);
     }
@@ -221,9 +226,9 @@ public final class MpiPeer implements Peer {
   private NcclException failure(String what) {
     String output = "";
     try {
-      output = Files.readString(folder.resolve("output")).strip();
+      output = Files.readString(folder.path().resolve("output")).strip();
     } catch (IOException e) {
-      output = "(its output cannot be read: " + e + ")";
+      output = "(its output cannot be read: " + IoErrorText.of(e) + ")";
     }
     return new RemoteException(
         "Open MPI " + what + (output.isEmpty() ? "" : "; it printed:\n" + output),
@@ -239,16 +244,16 @@ public final class MpiPeer implements Peer {
       if (!process.waitFor(5, TimeUnit.SECONDS)) {
         process.destroyForcibly();
       }
-      try (Stream<Path> all = Files.walk(folder)) {
-        for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
-          Files.deleteIfExists(each);
-        }
-      }
     } catch (IOException e) {
       throw new SystemErrorException(
-          ErrorId.COMPARISON, folder + " cannot be removed (" + e + ")", "remove it", e);
+          ErrorId.COMPARISON,
+          "the connections to Open MPI's ranks cannot be closed: " + IoErrorText.of(e),
+          "run the command again",
+          e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+    } finally {
+      folder.close();
     }
   }
 }

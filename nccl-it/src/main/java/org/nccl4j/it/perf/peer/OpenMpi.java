@@ -3,18 +3,19 @@ package org.nccl4j.it.perf.peer;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.it.run.Tool;
 
 /**
  * The Open MPI that is installed on this machine.
@@ -23,6 +24,7 @@ import org.nccl4j.device.SystemErrorException;
  * @param program our program, compiled against it
  */
 public record OpenMpi(String version, Path program) {
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
   private static final Pattern VERSION = Pattern.compile("\\(Open MPI\\)\\s+(\\S+)");
 
   /**
@@ -61,16 +63,13 @@ public record OpenMpi(String version, Path program) {
   private static String output(String purpose, String packages, List<String> command) {
     String tool = command.get(0);
     try {
-      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      if (!process.waitFor(60, TimeUnit.SECONDS) || process.exitValue() != 0) {
-        process.destroyForcibly();
-        throw new SystemErrorException(
-            ErrorId.COMPARISON,
-            "%s fails:%n%s".formatted(String.join(" ", command), text.strip()),
-            "run it by hand and see; apt-get install " + packages + " may help");
+      Tool.Answer answer = Tool.run(PATIENCE, command);
+      if (answer.status() != 0) {
+        throw failed(command, answer.text().strip(), packages, null);
       }
-      return text;
+      return answer.text();
+    } catch (TimeoutException e) {
+      throw failed(command, e.getMessage(), packages, e);
     } catch (IOException e) {
       throw new InvalidUsageException(
           ErrorId.OPTIONS,
@@ -82,5 +81,14 @@ public record OpenMpi(String version, Path program) {
       throw new SystemErrorException(
           ErrorId.COMPARISON, tool + " was interrupted", "run the command again", e);
     }
+  }
+
+  private static SystemErrorException failed(
+      List<String> command, String said, String packages, Exception cause) {
+    return new SystemErrorException(
+        ErrorId.COMPARISON,
+        "%s fails:%n%s".formatted(String.join(" ", command), said),
+        "run it by hand and see; apt-get install " + packages + " may help",
+        cause);
   }
 }
