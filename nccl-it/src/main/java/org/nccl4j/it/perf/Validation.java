@@ -64,7 +64,7 @@ final class Validation {
     refuseWhatDoesNotApply(kind);
     PerfSettings.Who ranks = ranks(kind);
     Comparison comparison = comparison(kind);
-    if (kind == Device.Kind.CUDA && options.hosts == null) {
+    if (kind == Device.Kind.CUDA && options.hosts.isEmpty()) {
       refuseMissingGpus(ranks.count());
     }
     PerfSettings.What what =
@@ -77,6 +77,7 @@ final class Validation {
     boolean mpi = comparison.with() == Comparison.With.MPI;
     if (mpi) {
       refuseWhatMpiLacks(what);
+      refuseTimesThatMpiLacks();
     }
     if (comparison.with() == Comparison.With.QUANTISED) {
       refuseWhatIsNotQuantised(what);
@@ -134,6 +135,16 @@ final class Validation {
           ErrorId.OPTIONS,
           "-G and -z are both given: a graph's iterations are not waited for one by one",
           "leave one of them out");
+    }
+    if (options.json != null && options.json.equals(options.html)) {
+      throw new InvalidUsageException(
+          ErrorId.OPTIONS, "--json and --html name one file, " + options.json, "name two files");
+    }
+    if (!options.launcher.equals(Placement.SSH) && options.hosts.isEmpty()) {
+      throw new InvalidUsageException(
+          ErrorId.OPTIONS,
+          "--launcher " + options.launcher + ": there are no hosts to start it for",
+          "name them by --hosts, or leave it out");
     }
     if (options.processes != null && options.gpus != 1) {
       throw new InvalidUsageException(
@@ -411,6 +422,23 @@ final class Validation {
           "-e %s: the buffers of %d ranks need %s of memory, and %s are available"
               .formatted(options.maxBytes, nRanks, need.rounded(), available.rounded()),
           "give a smaller -e, or fewer ranks");
+    }
+  }
+
+  private void refuseTimesThatMpiLacks() {
+    if (options.average != Averaging.AVG.ordinal()) {
+      throw new InvalidUsageException(
+          ErrorId.OPTIONS,
+          "--compare mpi and -a %d: Open MPI's time is the mean of its ranks"
+              .formatted(options.average),
+          "leave out -a, or use -a " + Averaging.AVG.ordinal());
+    }
+    if (options.blocking != 0) {
+      throw new InvalidUsageException(
+          ErrorId.OPTIONS,
+          "--compare mpi and -z %d: Open MPI's ranks do not wait for each other in each iteration"
+              .formatted(options.blocking),
+          "leave out -z");
     }
   }
 

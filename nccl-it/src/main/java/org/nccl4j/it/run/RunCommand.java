@@ -69,6 +69,10 @@ public final class RunCommand implements Callable<Integer> {
           spec.commandLine(),
           "-n %d is out of range: use a number from 1 to %d".formatted(ranks, MOST_RANKS));
     }
+    if (!launcher.equals(Placement.SSH) && hosts.isEmpty()) {
+      throw new ParameterException(
+          spec.commandLine(), "--launcher must be used with --hosts: it starts ranks there");
+    }
     Placement placement = Placement.of(hosts, launcher);
     return new LocalLaunch(
             ranks, placement, program, spec.commandLine().getOut(), spec.commandLine().getErr())
