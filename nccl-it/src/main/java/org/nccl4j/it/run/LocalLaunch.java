@@ -21,6 +21,9 @@ final class LocalLaunch {
   private final PrintWriter err;
   private final List<RunningRank> ranks = new ArrayList<>();
 
+  /** No more ranks start: Ctrl-C, or a failure. Guarded by this. */
+  private boolean ending;
+
   LocalLaunch(
       int nRanks, Placement placement, List<String> program, PrintWriter out, PrintWriter err) {
     this.nRanks = nRanks;
@@ -44,9 +47,7 @@ final class LocalLaunch {
     OrphanWatch watch = placement.isHere() ? OrphanWatch.start(environment.mark(), err) : null;
     try {
       for (int rank = 0; rank < nRanks; rank++) {
-        RunningRank started = start(rank, environment.of(rank));
-        ranks.add(started);
-        started.process().onExit().thenRun(() -> ended.add(started));
+        start(rank, environment.of(rank), ended);
       }
       return await(ended);
     } catch (InterruptedException e) {
@@ -57,6 +58,15 @@ final class LocalLaunch {
       if (watch != null) {
         watch.close();
       }
+    }
+  }
+
+  private synchronized void start(
+      int rank, Map<String, String> variables, BlockingQueue<RunningRank> ended) {
+    if (!ending) {
+      RunningRank started = start(rank, variables);
+      ranks.add(started);
+      started.process().onExit().thenRun(() -> ended.add(started));
     }
   }
 
@@ -95,8 +105,13 @@ final class LocalLaunch {
         : who + "failed with exit status " + status;
   }
 
+  private synchronized List<RunningRank> lastRanks() {
+    ending = true;
+    return ranks.stream().filter(rank -> rank.process().isAlive()).toList();
+  }
+
   private void endAll() {
-    List<RunningRank> alive = ranks.stream().filter(rank -> rank.process().isAlive()).toList();
+    List<RunningRank> alive = lastRanks();
     alive.forEach(RunningRank::terminate);
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(GRACE_SECONDS);
     try {
