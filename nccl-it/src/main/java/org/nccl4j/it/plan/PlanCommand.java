@@ -296,9 +296,11 @@ public final class PlanCommand implements Callable<Integer> {
     List<String> remedies = new ArrayList<>();
     if (plan.undivided() > 0) {
       long step = (long) gpus * microBatch;
+      long next = (batch + step - 1) / step * step;
       remedies.add(
-          "pass a --batch that is a multiple of --gpus times --micro-batch, such as %d"
-              .formatted((batch + step - 1) / step * step));
+          next > MOST_BATCH
+              ? "pass a smaller --micro-batch"
+              : "pass a --batch that is a multiple of --gpus times --micro-batch, such as " + next);
     }
     if (plan.tooLarge() > 0) {
       remedies.add("add GPUs");
