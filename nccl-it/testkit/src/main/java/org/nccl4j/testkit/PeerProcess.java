@@ -7,9 +7,16 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 /** A JVM that is rank 1 of 2, {@link PeerMain}, talked with by lines; killed when closed. */
 final class PeerProcess implements AutoCloseable {
+  /** For all that the other process does between two lines. */
+  private static final long PATIENCE_SECONDS = Long.getLong("nccl4j.testkit.patience", 90);
+
+  private static final long END_SECONDS = 5;
+
   private final Process process;
   private final BufferedReader in;
   private final BufferedWriter out;
@@ -54,10 +61,22 @@ final class PeerProcess implements AutoCloseable {
   }
 
   private String line() throws IOException {
+    CompletableFuture<Void> late =
+        CompletableFuture.runAsync(
+            process::destroyForcibly,
+            CompletableFuture.delayedExecutor(PATIENCE_SECONDS, TimeUnit.SECONDS));
     String line = in.readLine();
+    if (!late.cancel(false) && line == null) {
+      throw new AssertionError(
+          "the other process has said nothing for %d s: a call of the transport does not return"
+              .formatted(PATIENCE_SECONDS));
+    }
     if (line == null) {
+      process.onExit().completeOnTimeout(process, END_SECONDS, TimeUnit.SECONDS).join();
+      String how =
+          process.isAlive() ? "closed its output" : "ended, with status " + process.exitValue();
       kill();
-      throw new AssertionError("the other process ended, with status " + process.exitValue());
+      throw new AssertionError("the other process " + how);
     }
     return line;
   }
