@@ -90,10 +90,10 @@ public enum Algorithm {
           Operation.SEND,
           Operation.RECV)),
   /**
-   * Between hosts of as many ranks each: a rank sends what a host's ranks get from it in one
-   * message to the rank with its own number there, which gives it to them. On the host and on GPUs.
+   * Between hosts with several ranks: a rank sends what a host's ranks get from it in one message
+   * to the rank with its own number there, which gives it to them. On the host and on GPUs.
    */
-  RAILS("Rails", Needs.EVEN_HOSTS, Set.of(Operation.ALL_TO_ALL)),
+  RAILS("Rails", Needs.SHARED_HOSTS, Set.of(Operation.ALL_TO_ALL)),
   /** Heads that reduce in the network, each reached by all GPUs of its machine. */
   COLLNET_DIRECT(
       "CollNetDirect", Needs.NETWORK_REDUCTION, OperationSets.OF_SWITCH, Protocol.SIMPLE),
@@ -123,8 +123,8 @@ public enum Algorithm {
     CONNECTIONS_OF_ALL,
     /** Connections, and one rank on each host. */
     LONE_RANKS,
-    /** Connections, and several hosts with as many ranks each, numbered host after host. */
-    EVEN_HOSTS,
+    /** Connections, and several hosts, one of which at least has several ranks. */
+    SHARED_HOSTS,
     /** Connections to all other ranks, all in memory of the host; GPUs do not have it. */
     HOST_MEMORY,
     /** A multicast object of the communicator. */

@@ -261,7 +261,6 @@ public final class ChildCommunicators {
   private Engine engine(Made made, KernelCommunicator kernels, List<Integer> ranks) {
     Engine old = parent.engine();
     int rank = made.bootstrap.rank();
-    HostLayout hosts = HostLayout.of(made.members.peers());
     Map<Integer, Routes.Route> routes = new TreeMap<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != rank) {
@@ -275,12 +274,7 @@ public final class ChildCommunicators {
             rank,
             old.place()
                 .facts()
-                .of(
-                    ranks.size(),
-                    hosts.count(),
-                    hosts.mostRanks(),
-                    hosts.isInOrder(),
-                    made.graphs.topology()),
+                .of(HostLayout.of(made.members.peers()).ranks(), made.graphs.topology()),
             old.place().layout(),
             Engine.windows(
                 made.request,

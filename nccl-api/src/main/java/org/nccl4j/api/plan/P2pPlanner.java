@@ -260,7 +260,7 @@ final class P2pPlanner {
             bytes,
             (sends, peer, buffer, offset, size) ->
                 work(operation, sends, peer, buffer, offset, size));
-    steps.forEach(works -> complete(works, shape, bytes, BOTH_WAYS * rails.peers() + 1));
+    steps.forEach(works -> complete(works, shape, bytes, rails.messages()));
     return steps;
   }
 

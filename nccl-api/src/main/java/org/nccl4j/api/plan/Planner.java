@@ -120,8 +120,8 @@ public final class Planner {
   /** Null where no all-to-all goes by rails. */
   private static RailExchange rails(Place place) {
     RankPlacement spread = place.ranks.spread();
-    return spread.hasRails(place.ranks.nRanks())
-        ? new RailExchange(place.rank, spread.hosts(), spread.mostRanks(), place.windows.device())
+    return spread.hasRails()
+        ? new RailExchange(place.rank, spread.ranks(), place.windows.device())
         : null;
   }
 

@@ -23,7 +23,7 @@ class AllToAllByRailsGpuTest {
 
   /** Ranks that share a GPU copy only while no kernel waits: a copy could wait behind one. */
   @ParameterizedTest
-  @ValueSource(strings = {"aabb", "aaabbb"})
+  @ValueSource(strings = {"aabb", "aaabbb", "abab", "aabbb"})
   void everyByteComesToItsPlace(String hosts) throws Exception {
     CommunicatorConfig config = AllToAllByRailsTest.RAILS.with("NCCL_MULTI_RANK_GPU_ENABLE", "1");
     CyclicBarrier together = new CyclicBarrier(hosts.length());

@@ -108,7 +108,19 @@ class AllToAllByRailsTest {
 
   /** Sizes of a step, of more, and of less than a word; each size again, by its kept plan. */
   @ParameterizedTest
-  @ValueSource(strings = {"aabb", "aaabbb", "aabbcc", "aabbccdd"})
+  @ValueSource(
+      strings = {
+        "aabb",
+        "aaabbb",
+        "aabbcc",
+        "aabbccdd",
+        "abab",
+        "abba",
+        "abcabc",
+        "aabbb",
+        "aab",
+        "abacba"
+      })
   void everyByteComesToItsPlace(String hosts) throws Exception {
     try (Ranks ranks = Ranks.onHosts(hosts, RAILS)) {
       ranks.run(
@@ -123,7 +135,7 @@ class AllToAllByRailsTest {
 
   /** There is none in these, also if it is asked for. */
   @ParameterizedTest
-  @ValueSource(strings = {"aab", "aabbb", "abab", "abba", "abc", "aaaa"})
+  @ValueSource(strings = {"abc", "aaaa"})
   void otherRanksExchangePairwise(String hosts) throws Exception {
     try (Ranks ranks = Ranks.onHosts(hosts, RAILS)) {
       ranks.run(
@@ -143,6 +155,8 @@ class AllToAllByRailsTest {
     "aabb, '', 64, Pairwise",
     "aabb, alltoall:rails, 65536, Rails",
     "aaaabbbbccccdddd, '', 64, Rails",
+    "abcdabcdabcdabcd, '', 64, Rails",
+    "abcdabcdabcdabcd, '', 65536, Pairwise",
     "aaaabbbbccccdddd, '', 65536, Pairwise",
     "aaaabbbbccccdddd, alltoall:^rails, 64, Pairwise"
   })

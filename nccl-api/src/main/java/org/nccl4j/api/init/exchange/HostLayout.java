@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.DoubleBinaryTree;
@@ -52,12 +51,6 @@ public record HostLayout(List<List<Integer>> ranks) {
     int all = ranks.stream().mapToInt(List::size).sum();
     int far = (all + FAR_RANKS_FOR_ONE - 1) / FAR_RANKS_FOR_ONE;
     return Math.max(Math.min(2, all), Math.max(mostRanks(), far));
-  }
-
-  /** True if the ranks are numbered host after host. */
-  public boolean isInOrder() {
-    int[] ring = ring();
-    return IntStream.range(0, ring.length).allMatch(at -> ring[at] == at);
   }
 
   /** All ranks in ring order. */

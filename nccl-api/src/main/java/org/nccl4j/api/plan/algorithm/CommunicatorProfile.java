@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan.algorithm;
 
+import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
@@ -124,8 +125,7 @@ public record CommunicatorProfile(
    */
   public CostModel costs(Nvls nvls, Optional<SwitchSpeed> speed) {
     CostModel windows = betweenWindows(overConnections());
-    CostModel base =
-        spread.hasRails(nRanks) ? new RailCosts(windows, nRanks, spread, kind) : windows;
+    CostModel base = spread.hasRails() ? RailCosts.over(windows, nRanks, spread, kind) : windows;
     return nvls == null
         ? base
         : new NvlsCostModel(
@@ -143,15 +143,14 @@ public record CommunicatorProfile(
   /**
    * The same of some of the ranks, which are spread over some of the hosts.
    *
-   * @param inOrder whether they are numbered host after host
+   * @param some of each host, by their numbers among themselves
    */
-  public CommunicatorProfile of(
-      int some, int hosts, int mostRanks, boolean inOrder, Optional<CommTopology> theirTopology) {
+  public CommunicatorProfile of(List<List<Integer>> some, Optional<CommTopology> theirTopology) {
     RankPlacement theirs =
-        new RankPlacement(
-            hosts, mostRanks, spread.carried(), spread.channels(), spread.lines(), inOrder);
+        new RankPlacement(some, spread.carried(), spread.channels(), spread.lines());
+    int count = some.stream().mapToInt(List::size).sum();
     return new CommunicatorProfile(
-        some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
+        count, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
   }
 
   private CostModel betweenWindows(CostModel connections) {

@@ -1,35 +1,74 @@
 package org.nccl4j.api.plan.algorithm;
 
+import java.util.List;
+import java.util.stream.IntStream;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * The distribution of ranks over hosts.
  *
- * @param hosts how many
+ * @param ranks of each host, ascending; hosts by their lowest rank
  * @param mostRanks of one host
+ * @param fewestRanks of one host
  * @param carried whether some connections are carried by a proxy, such as over a network
  * @param channels that every connection has
  * @param lines whether every connection has LL
- * @param inOrder whether the ranks are numbered host after host
  */
 public record RankPlacement(
-    int hosts, int mostRanks, boolean carried, int channels, boolean lines, boolean inOrder) {
-  /** With ranks that are numbered host after host. */
-  public RankPlacement(int hosts, int mostRanks, boolean carried, int channels, boolean lines) {
-    this(hosts, mostRanks, carried, channels, lines, /* inOrder= */ true);
+    List<List<Integer>> ranks,
+    int mostRanks,
+    int fewestRanks,
+    boolean carried,
+    int channels,
+    boolean lines) {
+  /** As the record's components, with the numbers of a host's ranks counted. */
+  public RankPlacement(List<List<Integer>> ranks, boolean carried, int channels, boolean lines) {
+    this(
+        ranks,
+        ranks.stream().mapToInt(List::size).max().orElse(0),
+        ranks.stream().mapToInt(List::size).min().orElse(0),
+        carried,
+        channels,
+        lines);
+  }
+
+  /** With as many ranks on each host, numbered host after host. */
+  public RankPlacement(int hosts, int ranksAHost, boolean carried, int channels, boolean lines) {
+    this(
+        IntStream.range(0, hosts)
+            .mapToObj(
+                host ->
+                    IntStream.range(host * ranksAHost, (host + 1) * ranksAHost).boxed().toList())
+            .toList(),
+        ranksAHost,
+        ranksAHost,
+        carried,
+        channels,
+        lines);
   }
 
   /** With all channels, and LL where no proxy is. */
-  RankPlacement(int hosts, int mostRanks, boolean carried) {
-    this(hosts, mostRanks, carried, ConnectionLayout.CHANNELS, !carried);
+  RankPlacement(int hosts, int ranksAHost, boolean carried) {
+    this(hosts, ranksAHost, carried, ConnectionLayout.CHANNELS, !carried);
+  }
+
+  /** Hosts with ranks. */
+  public int hosts() {
+    return ranks.size();
+  }
+
+  /** True if the ranks are numbered host after host. */
+  boolean isInOrder() {
+    int[] all = ranks.stream().flatMap(List::stream).mapToInt(Integer::intValue).toArray();
+    return IntStream.range(0, all.length).allMatch(at -> all[at] == at);
   }
 
   /**
-   * True if each of several hosts has as many ranks, more than one, numbered host after host, and a
-   * network connects the hosts.
+   * True if one of several hosts has several ranks, and a network connects the hosts, so that
+   * messages for the ranks of a host can travel together.
    */
-  public boolean hasRails(int nRanks) {
-    return carried && inOrder && hosts > 1 && mostRanks > 1 && nRanks == hosts * mostRanks;
+  public boolean hasRails() {
+    return carried && hosts() > 1 && mostRanks > 1;
   }
 
   /** All on one host, with memory in common. */

@@ -139,8 +139,9 @@ class RankCapabilitiesTest {
             facts(8, new BlockRoom(132, 264)));
     CommunicatorProfile common = RankCapabilities.common(0, facts, hosts(), Optional.empty());
     assertEquals(new BlockRoom(28, 40), common.room());
-    CommunicatorProfile split = common.of(2, 1, 2, /* inOrder= */ true, Optional.empty());
+    CommunicatorProfile split = common.of(List.of(List.of(0, 1)), Optional.empty());
     assertEquals(new BlockRoom(28, 40), split.room(), "of a split");
+    assertEquals(2, split.nRanks());
   }
 
   /** Its name is of no matter. */

@@ -3,7 +3,10 @@ package org.nccl4j.api.plan.algorithm;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -12,14 +15,30 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 class RailCostsTest {
   private static CommunicatorProfile profile(
-      Device.Kind kind, int nRanks, int hosts, int mostRanks, boolean carried, boolean inOrder) {
+      Device.Kind kind, List<List<Integer>> hosts, boolean carried) {
     RankPlacement spread =
-        new RankPlacement(hosts, mostRanks, carried, ConnectionLayout.CHANNELS, false, inOrder);
+        new RankPlacement(hosts, carried, ConnectionLayout.CHANNELS, /* lines= */ false);
+    int nRanks = hosts.stream().mapToInt(List::size).sum();
     return new CommunicatorProfile(
         nRanks, kind, "", false, false, spread, Optional.empty(), Optional.empty());
+  }
+
+  /** With as many ranks on each host, which are numbered by turns of the hosts if cyclic. */
+  private static CommunicatorProfile even(
+      Device.Kind kind, int hosts, int ranksAHost, boolean cyclic) {
+    List<List<Integer>> ranks = new ArrayList<>();
+    for (int host = 0; host < hosts; host++) {
+      int first = host;
+      ranks.add(
+          IntStream.range(0, ranksAHost)
+              .mapToObj(i -> cyclic ? first + i * hosts : first * ranksAHost + i)
+              .toList());
+    }
+    return profile(kind, ranks, /* carried= */ true);
   }
 
   private static Algorithm choice(CommunicatorProfile ranks, String algorithms, long part) {
@@ -30,10 +49,18 @@ class RailCostsTest {
 
   /** The more messages are saved, the larger the parts that are worth a second step. */
   @ParameterizedTest
-  @CsvSource({"2, 4", "2, 8", "4, 4", "8, 2", "16, 8"})
-  void smallPartsGoByRailsAndLargeOnesPairwise(int hosts, int ranksAHost) {
-    CommunicatorProfile ranks =
-        profile(Device.Kind.HOST, hosts * ranksAHost, hosts, ranksAHost, true, true);
+  @CsvSource({
+    "2, 4, false",
+    "2, 8, false",
+    "4, 4, false",
+    "8, 2, false",
+    "16, 8, false",
+    "2, 4, true",
+    "4, 4, true",
+    "16, 8, true"
+  })
+  void smallPartsGoByRailsAndLargeOnesPairwise(int hosts, int ranksAHost, boolean cyclic) {
+    CommunicatorProfile ranks = even(Device.Kind.HOST, hosts, ranksAHost, cyclic);
     assertEquals(Algorithm.RAILS, choice(ranks, "", 64));
     assertEquals(Algorithm.PAIRWISE, choice(ranks, "", 1 << 20));
     int changes = 0;
@@ -48,7 +75,7 @@ class RailCostsTest {
   /** A second step takes longer than a message. */
   @Test
   void twoRanksOnEachOfTwoHostsExchangePairwise() {
-    CommunicatorProfile ranks = profile(Device.Kind.HOST, 4, 2, 2, true, true);
+    CommunicatorProfile ranks = even(Device.Kind.HOST, 2, 2, /* cyclic= */ false);
     for (long part = 1; part <= 1 << 20; part *= 4) {
       assertEquals(Algorithm.PAIRWISE, choice(ranks, "", part));
     }
@@ -57,26 +84,64 @@ class RailCostsTest {
   /** They are not measured there. */
   @Test
   void onGpusTheyAreTakenWhereTheUserNamesThem() {
-    CommunicatorProfile ranks = profile(Device.Kind.CUDA, 128, 16, 8, true, true);
+    CommunicatorProfile ranks = even(Device.Kind.CUDA, 16, 8, /* cyclic= */ false);
     assertEquals(Algorithm.PAIRWISE, choice(ranks, "", 64));
     assertEquals(Algorithm.PAIRWISE, choice(ranks, "ring", 64));
     assertEquals(Algorithm.RAILS, choice(ranks, "alltoall:rails", 64));
   }
 
+  /** Parts are then copied together before they are sent. */
+  @Test
+  void ranksInAnotherNumberingPayForACopy() {
+    CostModel inOrder = even(Device.Kind.HOST, 4, 4, /* cyclic= */ false).costs();
+    CostModel cyclic = even(Device.Kind.HOST, 4, 4, /* cyclic= */ true).costs();
+    for (long bytes = 16; bytes <= 1 << 26; bytes *= 4) {
+      assertEquals(
+          time(inOrder, Algorithm.PAIRWISE, bytes), time(cyclic, Algorithm.PAIRWISE, bytes));
+      assertTrue(time(inOrder, Algorithm.RAILS, bytes) < time(cyclic, Algorithm.RAILS, bytes));
+    }
+  }
+
+  private static double time(CostModel costs, Algorithm algorithm, long bytes) {
+    return costs.microseconds(Operation.ALL_TO_ALL, algorithm, Protocol.SIMPLE, bytes);
+  }
+
+  /** The one rank of a host gets as many messages by rails as pairwise. */
+  @Test
+  void hostsWithOneRankBesideALargeOneExchangePairwise() {
+    CommunicatorProfile ranks = profile(Device.Kind.HOST, hosts("aaaaaaab"), /* carried= */ true);
+    for (long part = 1; part <= 1 << 20; part *= 4) {
+      assertEquals(Algorithm.PAIRWISE, choice(ranks, "", part));
+    }
+    assertEquals(Algorithm.RAILS, choice(ranks, "alltoall:rails", 64));
+    ranks = profile(Device.Kind.HOST, hosts("aaaaaaaabbbbbbbcccccccc"), /* carried= */ true);
+    assertEquals(Algorithm.RAILS, choice(ranks, "", 64));
+  }
+
+  private static List<List<Integer>> hosts(String placement) {
+    return placement
+        .chars()
+        .distinct()
+        .mapToObj(
+            host ->
+                IntStream.range(0, placement.length())
+                    .filter(rank -> placement.charAt(rank) == host)
+                    .boxed()
+                    .toList())
+        .toList();
+  }
+
   @ParameterizedTest
   @CsvSource({
-    "4, 2, 2, true, true, true",
-    "4, 1, 4, true, true, false",
-    "4, 4, 1, true, true, false",
-    "5, 2, 3, true, true, false",
-    "4, 2, 2, false, true, false",
-    "4, 2, 2, true, false, false"
+    "aabb, true, true",
+    "abab, true, true",
+    "aabbb, true, true",
+    "aaaa, true, false",
+    "abcd, true, false",
+    "aabb, false, false"
   })
-  void thereAreRailsBetweenEvenHostsInOrder(
-      int nRanks, int hosts, int mostRanks, boolean carried, boolean inOrder, boolean rails) {
-    CommunicatorProfile ranks =
-        profile(Device.Kind.HOST, nRanks, hosts, mostRanks, carried, inOrder);
-    CostModel costs = ranks.costs();
+  void thereAreRailsBetweenHostsWithSeveralRanks(String placement, boolean carried, boolean rails) {
+    CostModel costs = profile(Device.Kind.HOST, hosts(placement), carried).costs();
     assertEquals(rails, costs.algorithms(Operation.ALL_TO_ALL).contains(Algorithm.RAILS));
     for (Operation operation : Operation.collectives()) {
       assertTrue(!costs.algorithms(operation).contains(Algorithm.RAILS));
