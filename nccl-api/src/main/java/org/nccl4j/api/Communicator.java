@@ -829,10 +829,8 @@ public final class Communicator implements AutoCloseable {
    */
   public ChosenAlgorithm chosenAlgorithm(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    return ChosenAlgorithm.of(
-        queue
-            .planner()
-            .choice(OperationDispatcher.operation(operation), Arguments.count(count), type));
+    Operation named = OperationDispatcher.operation(operation);
+    return ChosenAlgorithm.of(queue.planner().choice(named, Arguments.count(count), type));
   }
 
   /**
@@ -889,6 +887,11 @@ public final class Communicator implements AutoCloseable {
   /** Bytes of this rank's device memory by purpose; empty while suspended and after close. */
   public Map<String, Long> memory() {
     return state.memory();
+  }
+
+  /** These ranks in a table of costs, such as 2x4/Socket; "" if a table cannot have them. */
+  public String ranksInTables() {
+    return queue.planner().ranksInTables();
   }
 
   /** The configuration of the creation. */

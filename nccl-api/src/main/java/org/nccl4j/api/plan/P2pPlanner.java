@@ -8,7 +8,7 @@ import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.algorithm.AlgorithmSelector;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
-import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
@@ -59,17 +59,17 @@ final class P2pPlanner {
       int rank,
       int nRanks,
       CostModel costs,
-      AlgorithmFilter filter,
-      CtaLimits ctas,
+      Planner.Rules rules,
       RailExchange rails) {
     this.kernels = kernels;
     this.rank = rank;
     this.nRanks = nRanks;
     this.costs = costs;
-    this.ctas = ctas;
+    this.ctas = rules.ctas();
     this.rails = rails;
-    this.selector = new AlgorithmSelector(costs, filter);
-    this.copies = kernels.hasCopyEngines() && filter.demands(Operation.SEND, Algorithm.COPY_ENGINE);
+    this.selector = new AlgorithmSelector(costs, rules.filter(), rules.edit());
+    this.copies =
+        kernels.hasCopyEngines() && rules.filter().demands(Operation.SEND, Algorithm.COPY_ENGINE);
   }
 
   /**
@@ -147,11 +147,12 @@ final class P2pPlanner {
   }
 
   /** Predicted microseconds of an operation that consists of sends and receives. */
-  double predict(Operation operation, long bytes) {
-    return choice(operation, bytes).microseconds();
+  double predict(Operation operation, long bytes, DataType type) {
+    return choice(operation, bytes, type).microseconds();
   }
 
-  private boolean hasRails(Operation operation) {
+  /** True if messages of an operation can go by rails. */
+  boolean hasRails(Operation operation) {
     return rails != null && Algorithm.RAILS.has(operation);
   }
 
@@ -168,13 +169,13 @@ final class P2pPlanner {
    * The algorithm of an operation, and the protocol of its messages, those to other hosts by rails;
    * the copy engines where they carry the messages.
    */
-  AlgorithmChoice choice(Operation operation, long bytes) {
+  AlgorithmChoice choice(Operation operation, long bytes, DataType type) {
     Algorithm without = isCopied(bytes) ? Algorithm.COPY_ENGINE : Algorithm.PAIRWISE;
     if (!hasRails(operation)) {
       return new AlgorithmChoice(
           without, sendProtocol(operation, bytes), predictPairwise(operation, bytes));
     }
-    AlgorithmChoice choice = selector.chooseExchange(operation, bytes * nRanks);
+    AlgorithmChoice choice = selector.chooseExchange(operation, bytes * nRanks, type);
     boolean byRails = choice.algorithm() == Algorithm.RAILS;
     return new AlgorithmChoice(
         byRails ? Algorithm.RAILS : without,
@@ -184,12 +185,34 @@ final class P2pPlanner {
             : predictPairwise(operation, bytes));
   }
 
-  /** Returns the limits of protocols, and the choice where there are rails, as lines to read. */
-  String explain(Operation operation, long bytes) {
-    return explain(operation) + (hasRails(operation) ? explainRails(operation, bytes) : "");
+  /**
+   * The ways of an operation that may be measured against each other: first the one of {@link
+   * #choice}. One alone where nothing is known of the other, or the settings do not allow it.
+   *
+   * @param bytes of a part
+   */
+  List<AlgorithmChoice> choices(Operation operation, long bytes, DataType type) {
+    AlgorithmChoice chosen = choice(operation, bytes, type);
+    return hasRails(operation) && isExchange(chosen.algorithm())
+        ? selector.exchanges(operation, bytes * nRanks, type).stream()
+            .filter(
+                choice ->
+                    choice.algorithm() == chosen.algorithm()
+                        || choice.microseconds() < CostModel.ONLY_WHERE_ASKED)
+            .toList()
+        : List.of(chosen);
   }
 
-  private String explainRails(Operation operation, long bytes) {
+  private static boolean isExchange(Algorithm algorithm) {
+    return algorithm == Algorithm.PAIRWISE || algorithm == Algorithm.RAILS;
+  }
+
+  /** Returns the limits of protocols, and the choice where there are rails, as lines to read. */
+  String explain(Operation operation, long bytes, DataType type) {
+    return explain(operation) + (hasRails(operation) ? explainRails(operation, bytes, type) : "");
+  }
+
+  private String explainRails(Operation operation, long bytes, DataType type) {
     StringBuilder text = new StringBuilder();
     for (Algorithm algorithm : List.of(Algorithm.PAIRWISE, Algorithm.RAILS)) {
       boolean byRails = algorithm == Algorithm.RAILS;
@@ -200,14 +223,18 @@ final class P2pPlanner {
               "  %-8s %s, messages from each rank to other hosts: %d of %d bytes%n",
               algorithm.label(),
               time < CostModel.ONLY_WHERE_ASKED
-                  ? String.format(Locale.ROOT, "%12.2f us", time)
+                  ? String.format(
+                      Locale.ROOT,
+                      "%12.2f us  %s",
+                      time,
+                      costs.source(operation, algorithm, Protocol.SIMPLE))
                   : "not measured: used only if NCCL_ALGO names it",
               rails.farMessages(byRails),
               byRails ? rails.messageBytes(bytes) : bytes));
     }
     return text.append(
             "  chosen: %s, the cheapest that is allowed%n"
-                .formatted(choice(operation, bytes).algorithm().label()))
+                .formatted(choice(operation, bytes, type).algorithm().label()))
         .toString();
   }
 

@@ -111,9 +111,7 @@ public final class Planner {
     this.costs = rules.ctas.costs(ranks.costs(given, nvls.speed()), ranks.nRanks());
     this.selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     this.nvlsIsSettled = given == null || given.isMade();
-    this.messages =
-        new P2pPlanner(
-            kernels, place.rank, ranks.nRanks(), costs, rules.filter, rules.ctas, rails(place));
+    this.messages = new P2pPlanner(kernels, place.rank, ranks.nRanks(), costs, rules, rails(place));
     this.windows = new BufferWindows(kernels, place.windows, ranks);
   }
 
@@ -143,6 +141,11 @@ public final class Planner {
   /** The windows that buffers lie in. */
   public BufferWindows windows() {
     return windows;
+  }
+
+  /** As {@link CommunicatorProfile#inTables}. */
+  public String ranksInTables() {
+    return ranks.inTables();
   }
 
   /** True if the links between the ranks keep lines of LL128 whole, and NCCL_PROTO allows it. */
@@ -254,7 +257,8 @@ public final class Planner {
 
   private KernelPlan exchange(long shape, long count) {
     Operation operation = CallShape.operation(shape);
-    AlgorithmChoice choice = messages.choice(operation, CallShape.bytes(shape, count));
+    AlgorithmChoice choice =
+        messages.choice(operation, CallShape.bytes(shape, count), CallShape.type(shape));
     algorithms.put(shape, count, choice.algorithm());
     if (choice.algorithm() == Algorithm.RAILS) {
       tell(
@@ -344,8 +348,10 @@ public final class Planner {
    * @param bytes of the whole data
    */
   public boolean has(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
-    if (algorithm == Algorithm.PAIRWISE) {
-      return !operation.isCollective();
+    if (algorithm == Algorithm.PAIRWISE || algorithm == Algorithm.RAILS) {
+      return !operation.isCollective()
+          && protocol == Protocol.SIMPLE
+          && (algorithm == Algorithm.PAIRWISE || costs.algorithms(operation).contains(algorithm));
     }
     return costs.algorithms(operation).contains(algorithm)
         && algorithm.has(protocol)
@@ -353,6 +359,11 @@ public final class Planner {
             ? windows.areUsable(operation) && windows.bestReach().allows(algorithm, operation)
             : costs.protocols().contains(protocol) && costs.has(algorithm, protocol))
         && costs.microseconds(operation, algorithm, protocol, bytes) < Double.POSITIVE_INFINITY;
+  }
+
+  /** True if an operation may go by several algorithms: collectives, and all-to-alls by rails. */
+  public boolean hasWays(Operation operation) {
+    return operation.isCollective() || messages.hasRails(operation);
   }
 
   /**
@@ -373,7 +384,7 @@ public final class Planner {
   }
 
   /**
-   * The algorithms and protocols that a collective may go by: first the one of {@link #plan(long,
+   * The algorithms and protocols that an operation may go by: first the one of {@link #plan(long,
    * DeviceMemory, DeviceMemory, long)}, then those that it may be measured against, the fastest
    * first, as predicted. The same on all ranks.
    *
@@ -381,6 +392,9 @@ public final class Planner {
    */
   public List<AlgorithmChoice> choices(long shape, long count, Basis on) {
     Operation operation = CallShape.operation(shape);
+    if (!operation.isCollective()) {
+      return messages.choices(operation, CallShape.bytes(shape, count), CallShape.type(shape));
+    }
     long whole = wholeBytes(shape, count);
     DataType type = CallShape.type(shape);
     RedOp op = CallShape.op(shape);
@@ -563,7 +577,7 @@ public final class Planner {
     Operation operation = CallShape.operation(shape);
     return operation.isCollective()
         ? choose(shape, count).microseconds()
-        : messages.predict(operation, CallShape.bytes(shape, count));
+        : messages.predict(operation, CallShape.bytes(shape, count), CallShape.type(shape));
   }
 
   /** Returns the choices for an operation, without windows and with windows, as tables to read. */
@@ -573,7 +587,7 @@ public final class Planner {
         operation.isCollective()
             ? selector.explain(operation, whole, type)
                 + blocks(operation, choice(operation, count, type), whole)
-            : messages.explain(operation, whole / operation.wholes(ranks.nRanks()));
+            : messages.explain(operation, whole / operation.wholes(ranks.nRanks()), type);
     if (!windows.arePossible(operation)) {
       return text;
     }
@@ -606,7 +620,7 @@ public final class Planner {
     long shape = shape(operation, type);
     return operation.isCollective()
         ? selector.choose(operation, wholeBytes(shape, count), type, RedOp.SUM)
-        : messages.choice(operation, CallShape.bytes(shape, count));
+        : messages.choice(operation, CallShape.bytes(shape, count), type);
   }
 
   /**

@@ -10,8 +10,8 @@ public final class PlanSettings {
           "NCCL4J_COSTS_FILE",
           "",
           "the name of a file that ./nccl tune wrote",
-          "Measured times that replace predicted times, of ranks of one host; the same file on all"
-              + " ranks.");
+          "Measured times that replace predicted times, of ranks of one host, or of as many ranks on"
+              + " each of several hosts; the same file on all ranks.");
 
   public static final Setting<Integer> NCCL4J_PROBE =
       Setting.number(
@@ -31,9 +31,9 @@ public final class PlanSettings {
           "NCCL4J_TRIALS",
           "",
           "the name of a folder",
-          "The folder for times of trials of ranks of one machine: from time to time a collective"
-              + " uses another algorithm than the chosen one, and both are measured, for at"
-              + " most 0.5 % of the time after three trials of each. ./nccl tune --from FOLDER FILE writes a"
+          "The folder for times of trials: from time to time a collective uses another algorithm"
+              + " than the chosen one, and both are measured. After three trials of each, they take"
+              + " at most 0.5 % of the time on one machine, and end on several. ./nccl tune --from FOLDER FILE writes a"
               + " table for NCCL4J_COSTS_FILE from them. Set it on all ranks or on none. Float"
               + " sums of such a call may be rounded differently.");
 

@@ -14,7 +14,8 @@ public interface Tuner {
   /**
    * Changes predicted times.
    *
-   * @param collective such as "AllReduce"
+   * @param collective such as "AllReduce"; "AllToAll" where ranks of several hosts can exchange by
+   *     rails, with the ways Pairwise and Rails
    * @param bytes of the whole data
    * @param table the algorithms and protocols that the device and the settings allow
    */

@@ -142,7 +142,7 @@ class OperationDispatcherTest {
   private static Trials trials(int rank, Path folder, Device device) {
     return new Trials(
         device,
-        new Trials.Rank(5, rank, /* nRanks= */ 2, "a host"),
+        new Trials.Rank(5, rank, /* nRanks= */ 2, "2", /* together= */ true, "a host"),
         folder.toString(),
         new InfoLog(Settings.ofProcess(Map.of()), "test"));
   }

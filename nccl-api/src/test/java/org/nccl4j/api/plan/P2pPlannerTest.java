@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
+import org.nccl4j.api.plan.algorithm.TunerHook;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -24,10 +25,14 @@ import org.nccl4j.operation.Protocol;
 
 /** Protocols of sends between two GPUs. */
 class P2pPlannerTest {
+  private static Planner.Rules rules(CtaLimits ctas) {
+    return new Planner.Rules(AlgorithmFilter.ALL, TunerHook.NONE, ctas, /* info= */ null);
+  }
+
   private static Protocol protocol(CtaLimits ctas, Operation operation, long bytes) {
     var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
-    return new P2pPlanner(new FakeKernels(), 0, 2, costs, AlgorithmFilter.ALL, ctas, null)
-        .choice(operation, bytes)
+    return new P2pPlanner(new FakeKernels(), 0, 2, costs, rules(ctas), null)
+        .choice(operation, bytes, DataType.UINT8)
         .protocol();
   }
 
@@ -55,7 +60,7 @@ class P2pPlannerTest {
           new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
       CtaLimits limits = new CtaLimits(1, 24, 64);
       long shape = CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
-      new P2pPlanner(kernels, 0, nRanks, costs, AlgorithmFilter.ALL, limits, null)
+      new P2pPlanner(kernels, 0, nRanks, costs, rules(limits), null)
           .plan(shape, 1 << 20, Algorithm.PAIRWISE);
       List<P2pWork> works = kernels.last().messages();
       int own = works.stream().filter(w -> w.peer() == 0).findAny().orElseThrow().mostChannels();
@@ -75,7 +80,7 @@ class P2pPlannerTest {
     FakeKernels kernels = new FakeKernels();
     var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
     CtaLimits limits = new CtaLimits(1, 64, 64);
-    P2pPlanner planner = new P2pPlanner(kernels, 0, 2, costs, AlgorithmFilter.ALL, limits, null);
+    P2pPlanner planner = new P2pPlanner(kernels, 0, 2, costs, rules(limits), null);
     List<P2pTask> first = exchange(8);
     FakeKernels.Plan made = (FakeKernels.Plan) planner.plan(first);
     assertSame(made, planner.plan(first));

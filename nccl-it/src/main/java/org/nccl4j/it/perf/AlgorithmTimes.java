@@ -1,5 +1,7 @@
 package org.nccl4j.it.perf;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -18,6 +20,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
@@ -26,6 +29,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -38,8 +42,9 @@ import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
 /**
- * Times of collectives by each way that the devices have, among ranks that are threads and whose
- * buffers are windows.
+ * Times of collectives by each way that the devices have, among ranks that are threads of this
+ * process and whose buffers are windows; or among ranks of several processes, of which this one has
+ * one or some, and whose buffers are no windows.
  */
 final class AlgorithmTimes implements AutoCloseable {
   private static final int WARM_UP = 10;
@@ -49,6 +54,7 @@ final class AlgorithmTimes implements AutoCloseable {
   private static final long PATIENCE_SECONDS = 120;
 
   private static final String PAIRWISE = Algorithm.PAIRWISE.label();
+  private static final String RAILS = Algorithm.RAILS.label();
 
   /** Measured first: other ways are not followed where they are far behind it. */
   private static final ChosenAlgorithm MEASURE =
@@ -59,7 +65,9 @@ final class AlgorithmTimes implements AutoCloseable {
       Algorithm.betweenWindows().stream().filter(way -> way != Algorithm.DIRECT_NVLS).toList();
 
   private static final String NOT_DIRECT =
-      DIRECT.stream().map(Algorithm::label).collect(Collectors.joining(",", "^", ""));
+      Stream.concat(DIRECT.stream(), Stream.of(Algorithm.RAILS))
+          .map(Algorithm::label)
+          .collect(Collectors.joining(",", "^", ""));
 
   /**
    * A way so much slower than the best is not followed to larger sizes, where its times are long
@@ -81,9 +89,20 @@ final class AlgorithmTimes implements AutoCloseable {
   private final CyclicBarrier barrier;
   private final Optional<String> noWindows;
 
-  AlgorithmTimes(List<Device> devices, long most) {
+  /** One for each rank, for the times of ranks of several processes; empty if there is one. */
+  private final List<DeviceMemory> agreed = new ArrayList<>();
+
+  /**
+   * Prepares ranks, which are closed in the end.
+   *
+   * @param ranks of a communicator: all, or those of this process
+   * @param most bytes of the largest size
+   */
+  AlgorithmTimes(List<Communicator> ranks, long most) {
     this.most = most;
-    ranks = Communicator.initAll(devices);
+    this.ranks = ranks;
+    boolean together = ranks.get(0).nRanks() == ranks.size();
+    List<Device> devices = ranks.stream().map(Communicator::device).toList();
     barrier = new CyclicBarrier(devices.size());
     for (int rank = 0; rank < devices.size(); rank++) {
       threads.add(
@@ -99,13 +118,17 @@ final class AlgorithmTimes implements AutoCloseable {
         sends.add(device.memAlloc(most));
         recvs.add(device.memAlloc(most));
         streams.add(device.createStream());
+        if (!together) {
+          agreed.add(device.memAlloc(DataType.FLOAT64.bytes()));
+        }
       }
     } catch (RuntimeException e) {
       close();
       throw e;
     }
-    noWindows = register();
-    if (devices.get(0).kind() == Device.Kind.HOST) {
+    noWindows =
+        together ? register() : Optional.of("the ranks are of several processes or machines");
+    if (together && devices.get(0).kind() == Device.Kind.HOST) {
       bind();
     }
   }
@@ -125,6 +148,14 @@ final class AlgorithmTimes implements AutoCloseable {
     return noWindows;
   }
 
+  /** The first lines of a table of these times. */
+  List<String> header() {
+    return List.of(
+        "# Microseconds by nccl4j's tune: float32 sums, %d ranks.".formatted(ranks.get(0).nRanks()),
+        "# ranks, collective, algorithm, protocol, then bytes:microseconds",
+        "device " + ranks.get(0).device().name());
+  }
+
   /** Makes windows of all buffers, where that is possible; else why not. */
   private Optional<String> register() {
     try {
@@ -142,17 +173,27 @@ final class AlgorithmTimes implements AutoCloseable {
     }
   }
 
-  /** Measures all; a line of the table for each way, as soon as it is known. */
+  /**
+   * Measures all; a line of the table for each way, as soon as it is known. The same on all ranks.
+   *
+   * @throws InvalidUsageException if a table cannot have times of these ranks
+   */
   void measure(long least, Consumer<String> line) {
+    String inTable = ranks.get(0).ranksInTables();
+    if (inTable.isEmpty()) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "a table has no times of hosts with different numbers of ranks, or different networks",
+          "start as many ranks on each host, and choose a network that all have by NCCL_NET");
+    }
     for (Operation operation : Operation.ofAllRanks()) {
       Map<Long, Double> best = new HashMap<>();
       for (ChosenAlgorithm way : ways(operation)) {
         String points = points(operation, way, least, best);
         if (!points.isEmpty()) {
           line.accept(
-              "%d %s %s %s%s"
-                  .formatted(
-                      ranks.size(), operation.label(), way.algorithm(), way.protocol(), points));
+              "%s %s %s %s%s"
+                  .formatted(inTable, operation.label(), way.algorithm(), way.protocol(), points));
         }
       }
     }
@@ -170,6 +211,9 @@ final class AlgorithmTimes implements AutoCloseable {
       ways.sort(Comparator.comparing(way -> !way.equals(MEASURE)));
     } else {
       ways.add(new ChosenAlgorithm(PAIRWISE, Protocol.SIMPLE.label()));
+      if (Algorithm.RAILS.has(operation)) {
+        ways.add(new ChosenAlgorithm(RAILS, Protocol.SIMPLE.label()));
+      }
     }
     for (Algorithm way : DIRECT) {
       ways.add(new ChosenAlgorithm(way.label(), way.protocol().label()));
@@ -179,16 +223,20 @@ final class AlgorithmTimes implements AutoCloseable {
 
   private String points(
       Operation operation, ChosenAlgorithm way, long least, Map<Long, Double> best) {
-    boolean pairwise = way.algorithm().equals(PAIRWISE);
     CallOptions options =
-        pairwise
+        way.algorithm().equals(PAIRWISE)
             ? CallOptions.defaults().withAlgorithm(NOT_DIRECT)
-            : CallOptions.defaults().withAlgorithm(way.algorithm()).withProtocol(way.protocol());
+            : CallOptions.defaults().withAlgorithm(way.algorithm());
+    if (!isExchange(way)) {
+      options = options.withProtocol(way.protocol());
+    }
     List<Communicator> ways = new ArrayList<>();
-    ranks.forEach(rank -> ways.add(rank.withOptions(options)));
+    for (Communicator rank : ranks) {
+      ways.add(rank.withOptions(options));
+    }
     StringBuilder points = new StringBuilder();
     for (long bytes = least; bytes <= most; bytes *= 4) {
-      long count = bytes / DataType.FLOAT32.bytes() / operation.wholes(ranks.size());
+      long count = bytes / DataType.FLOAT32.bytes() / operation.wholes(ranks.get(0).nRanks());
       if (count > 0 && isTaken(ways.get(0), operation, way, count)) {
         double time = median(ways, operation, count);
         points.append(String.format(Locale.ROOT, " %d:%.2f", bytes, Math.max(0.01, time)));
@@ -205,13 +253,17 @@ final class AlgorithmTimes implements AutoCloseable {
     return microseconds > WORTH_SPARING_MICROSECONDS && microseconds > HOPELESS * best;
   }
 
-  /** True if there is the way for that size. Small sends of Pairwise go by another protocol. */
+  /** Its messages have the protocols of their sizes. */
+  private static boolean isExchange(ChosenAlgorithm way) {
+    return way.algorithm().equals(PAIRWISE) || way.algorithm().equals(RAILS);
+  }
+
+  /** True if there is the way for that size. */
   private static boolean isTaken(
       Communicator rank, Operation operation, ChosenAlgorithm way, long count) {
     ChosenAlgorithm decided =
         rank.chosenAlgorithmInWindows(operation.key(), count, DataType.FLOAT32);
-    return decided.equals(way)
-        || way.algorithm().equals(PAIRWISE) && decided.algorithm().equals(PAIRWISE);
+    return decided.equals(way) || isExchange(way) && decided.algorithm().equals(way.algorithm());
   }
 
   private double median(List<Communicator> ways, Operation operation, long count) {
@@ -265,13 +317,29 @@ final class AlgorithmTimes implements AutoCloseable {
   private double time(Communicator way, int rank, Operation operation, long count, int calls)
       throws InterruptedException, BrokenBarrierException, TimeoutException {
     DeviceStream stream = streams.get(rank);
-    barrier.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    if (agreed.isEmpty()) {
+      barrier.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    } else {
+      slowest(rank, 0); // a barrier
+    }
     long start = System.nanoTime();
     for (int call = 0; call < calls; call++) {
       call(way, sends.get(rank), recvs.get(rank), operation, count, stream);
     }
     stream.synchronize();
-    return (System.nanoTime() - start) / 1e3 / calls;
+    double time = (System.nanoTime() - start) / 1e3 / calls;
+    return agreed.isEmpty() ? time : slowest(rank, time);
+  }
+
+  /** The most that a rank of any process gives. */
+  private double slowest(int rank, double time) {
+    DeviceMemory memory = agreed.get(rank);
+    ByteBuffer number = ByteBuffer.allocate(Double.BYTES).order(ByteOrder.nativeOrder());
+    memory.write(0, number.putDouble(0, time));
+    ranks.get(rank).allReduce(memory, memory, 1, DataType.FLOAT64, RedOp.MAX, streams.get(rank));
+    streams.get(rank).synchronize();
+    memory.read(0, number.clear());
+    return number.getDouble(0);
   }
 
   private static void call(
@@ -302,5 +370,6 @@ final class AlgorithmTimes implements AutoCloseable {
     streams.forEach(DeviceStream::close);
     sends.forEach(DeviceMemory::close);
     recvs.forEach(DeviceMemory::close);
+    agreed.forEach(DeviceMemory::close);
   }
 }

@@ -35,6 +35,9 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
 
   private static final double LEAST_MICROSECONDS = 0.01;
 
+  /** A table has no longer times; predictions for 4 GiB times their error may be. */
+  private static final double MOST_MICROSECONDS = 999_999_999;
+
   /** A call of all ranks. */
   private record Call(long communicator, int shape, long call) {}
 
@@ -80,16 +83,16 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
     }
     int most = 0;
     List<Map<Call, Sample>> merged = new ArrayList<>();
-    for (int nRanks : new TreeSet<>(files.stream().map(TrialTimes::nRanks).toList())) {
-      List<TrialTimes> these = files.stream().filter(file -> file.nRanks() == nRanks).toList();
+    for (String ranks : new TreeSet<>(files.stream().map(TrialTimes::ranks).toList())) {
+      List<TrialTimes> these = files.stream().filter(file -> file.ranks().equals(ranks)).toList();
       Map<Call, Sample> calls = leastWaits(these);
       merged.add(calls);
       Map<Point, Measured> measured = measured(calls.values());
       most =
           Math.max(most, measured.values().stream().mapToInt(m -> m.times.size()).max().orElse(0));
       measured.values().removeIf(each -> each.times.size() < FEWEST);
-      report.addAll(report(nRanks, measured));
-      lines.addAll(lines(nRanks, predictions(these), measured));
+      report.addAll(report(ranks, measured));
+      lines.addAll(lines(ranks, predictions(these), measured));
     }
     if (report.isEmpty()) {
       throw new InvalidArgumentException(
@@ -138,7 +141,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
   }
 
   private static List<String> lines(
-      int nRanks, Map<Way, TreeMap<Long, Double>> predictions, Map<Point, Measured> measured) {
+      String ranks, Map<Way, TreeMap<Long, Double>> predictions, Map<Point, Measured> measured) {
     List<String> lines = new ArrayList<>();
     predictions.forEach(
         (way, predicted) -> {
@@ -165,12 +168,15 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
                       bytes,
                       time * (own.isEmpty() ? Math.max(1, at(ofChosen, bytes)) : at(own, bytes))));
           points.putAll(known);
-          StringBuilder line = new StringBuilder().append(nRanks).append(' ').append(way);
+          StringBuilder line = new StringBuilder().append(ranks).append(' ').append(way);
           points.forEach(
               (bytes, time) ->
                   line.append(
                       String.format(
-                          Locale.ROOT, " %d:%.2f", bytes, Math.max(LEAST_MICROSECONDS, time))));
+                          Locale.ROOT,
+                          " %d:%.2f",
+                          bytes,
+                          Math.min(MOST_MICROSECONDS, Math.max(LEAST_MICROSECONDS, time)))));
           lines.add(line.toString());
         });
     return lines;
@@ -189,7 +195,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
   }
 
   /** A line for each operation and size: its ways, the fastest first. */
-  private static List<String> report(int nRanks, Map<Point, Measured> measured) {
+  private static List<String> report(String ranks, Map<Point, Measured> measured) {
     Map<String, List<Map.Entry<Point, Measured>>> bySize = new LinkedHashMap<>();
     measured.entrySet().stream()
         .sorted(
@@ -202,8 +208,8 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
                     .computeIfAbsent(
                         String.format(
                             Locale.ROOT,
-                            "%d ranks, %s of %d bytes:",
-                            nRanks,
+                            "%s ranks, %s of %d bytes:",
+                            ranks,
                             each.getKey().way.operation().label(),
                             each.getKey().bytes),
                         missing -> new ArrayList<>())

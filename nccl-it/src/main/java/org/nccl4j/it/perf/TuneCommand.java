@@ -9,8 +9,12 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.Callable;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.LaunchEnvironment;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.plan.trial.TrialFile;
 import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.Device;
@@ -26,8 +30,9 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
- * {@code nccl tune FILE}: measures every way of every collective, for NCCL4J_COSTS_FILE; with
- * {@code --from FOLDER}, learns from the trials of a job instead.
+ * {@code nccl tune FILE}: measures every way of every collective, for NCCL4J_COSTS_FILE, among
+ * ranks of this process, or with {@code --launched} as one rank of a job; with {@code --from
+ * FOLDER}, learns from the trials of a job instead.
  */
 @Command(
     name = "tune",
@@ -36,6 +41,8 @@ import picocli.CommandLine.Spec;
           + " windows, among ranks of this machine, and writes the times to a file. With --from,"
           + " takes them from a job that runs or has run with NCCL4J_TRIALS=FOLDER, and measures"
           + " nothing.",
+      "With --launched, this process is one rank of a job on one host or several, which nccl run,"
+          + " mpirun, srun or torchrun has started; rank 0 writes the file.",
       "With NCCL4J_COSTS_FILE=FILE the planner chooses by these times: ./nccl perf ... --explain"
           + " shows them."
     },
@@ -54,6 +61,11 @@ public final class TuneCommand implements Callable<Integer> {
       paramLabel = "FOLDER",
       description = "The folder that NCCL4J_TRIALS names on the ranks of a job.")
   private Path trials;
+
+  @Option(
+      names = "--launched",
+      description = "Measure as the rank that a launcher has given this process.")
+  private boolean launched;
 
   @Option(
       names = "--device",
@@ -98,31 +110,79 @@ public final class TuneCommand implements Callable<Integer> {
           "-b %s and -e %s: sizes from %d to %d bytes".formatted(least, most, from, to),
           "begin with 4 or more, end with no less");
     }
-    List<Device> devices = devices();
-    checkWritable();
+    Optional<LaunchEnvironment> place = place();
+    List<Device> devices = place.map(of -> List.of(device(of))).orElseGet(this::devices);
+    boolean writes = place.isEmpty() || place.get().rank() == 0;
+    if (writes) {
+      checkWritable();
+    }
     List<String> lines = new ArrayList<>();
-    lines.add("# Microseconds by nccl4j's tune: float32 sums, %d ranks.".formatted(devices.size()));
-    lines.add("# ranks, collective, algorithm, protocol, then bytes:microseconds");
-    lines.add("device " + devices.get(0).name());
-    PrintWriter out = spec.commandLine().getOut();
-    try (AlgorithmTimes times = new AlgorithmTimes(devices, to)) {
+    try (AlgorithmTimes times = new AlgorithmTimes(ranks(place, devices), to)) {
+      lines.addAll(times.header());
       times
           .noWindows()
-          .ifPresent(why -> out.println("# algorithms on windows are left out: " + why));
+          .filter(why -> writes)
+          .ifPresent(why -> say("# algorithms on windows are left out: " + why));
       times.measure(
           from,
           line -> {
             lines.add(line);
-            out.println(line);
-            out.flush();
+            if (writes) {
+              say(line);
+            }
           });
     }
-    write(lines);
+    if (writes) {
+      write(lines);
+    }
     return 0;
   }
 
+  private void say(String line) {
+    PrintWriter out = spec.commandLine().getOut();
+    out.println(line);
+    out.flush();
+  }
+
+  /** This process's place in a job; empty where the ranks are threads. */
+  private Optional<LaunchEnvironment> place() {
+    if (!launched) {
+      return Optional.empty();
+    }
+    if (ranks != null) {
+      throw new InvalidArgumentException(
+          ErrorId.OPTION,
+          "-t says how many ranks there are, and with --launched the launcher does",
+          "leave one of them out");
+    }
+    LaunchEnvironment place = LaunchEnvironment.required();
+    if (place.nRanks() == 1) {
+      throw new InvalidArgumentException(
+          ErrorId.OPTION, "the launcher has started one rank", "start two or more");
+    }
+    return Optional.of(place);
+  }
+
+  private Device device(LaunchEnvironment place) {
+    CudaDevices gpus = Devices.cuda();
+    return isCuda(gpus)
+        ? gpus.device(place.localRank() % Math.max(1, gpus.list().size()))
+        : Devices.host();
+  }
+
+  private static List<Communicator> ranks(Optional<LaunchEnvironment> place, List<Device> devices) {
+    return place.isEmpty()
+        ? Communicator.initAll(devices)
+        : List.of(
+            Communicator.initRank(
+                place.get().nRanks(),
+                place.get().uniqueId().orElseGet(UniqueId::create),
+                place.get().rank(),
+                devices.get(0)));
+  }
+
   private int learn() {
-    for (String measuring : List.of("--device", "-t", "-b", "-e")) {
+    for (String measuring : List.of("--device", "-t", "-b", "-e", "--launched")) {
       if (spec.commandLine().getParseResult().hasMatchedOption(measuring)) {
         throw new InvalidArgumentException(
             ErrorId.OPTION,
@@ -170,8 +230,7 @@ public final class TuneCommand implements Callable<Integer> {
 
   private List<Device> devices() {
     CudaDevices gpus = Devices.cuda();
-    boolean cuda = kind == null ? gpus.absence().isEmpty() : kind == Device.Kind.CUDA;
-    if (!cuda) {
+    if (!isCuda(gpus)) {
       return Collections.nCopies(checked(ranks == null ? 2 : ranks), Devices.host());
     }
     int n = ranks == null ? Math.max(2, gpus.list().size()) : checked(ranks);
@@ -180,6 +239,10 @@ public final class TuneCommand implements Callable<Integer> {
       chosen.add(gpus.device(rank));
     }
     return chosen;
+  }
+
+  private boolean isCuda(CudaDevices gpus) {
+    return kind == null ? gpus.absence().isEmpty() : kind == Device.Kind.CUDA;
   }
 
   private static int checked(int n) {

@@ -44,6 +44,7 @@ class UseAfterCloseTest {
           "nRanks",
           "name",
           "rank",
+          "ranksInTables",
           "toString",
           "transports");
 

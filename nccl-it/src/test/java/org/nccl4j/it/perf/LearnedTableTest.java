@@ -35,7 +35,7 @@ class LearnedTableTest {
             RING, new TreeMap<>(Map.of(1024L, 5.0, 16384L, 20.0)),
             TREE, new TreeMap<>(Map.of(1024L, 6.0, 16384L, 24.0)),
             TWO_SHOT, new TreeMap<>(Map.of(1024L, 30.0)));
-    return new TrialTimes(7, 2, "host", rank == 0 ? predictions : Map.of(), samples);
+    return new TrialTimes(7, "2", "host", rank == 0 ? predictions : Map.of(), samples);
   }
 
   /** Ring, the choice, takes 20 us where 10 are predicted; tree 9 where 12 are. */
@@ -105,7 +105,7 @@ class LearnedTableTest {
     var few = assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(files(2)));
     assertTrue(few.problem().contains("2 times at most"), few.problem());
     List<TrialTimes> mixed = new ArrayList<>(files(3));
-    mixed.add(new TrialTimes(8, 2, "NVIDIA H200", Map.of(), List.of()));
+    mixed.add(new TrialTimes(8, "2", "NVIDIA H200", Map.of(), List.of()));
     var other = assertThrows(InvalidArgumentException.class, () -> LearnedTable.of(mixed));
     assertTrue(other.problem().contains("host and NVIDIA H200"), other.problem());
   }

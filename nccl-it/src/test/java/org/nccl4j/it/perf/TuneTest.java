@@ -151,6 +151,10 @@ class TuneTest {
     assertTrue(err.toString().contains("the table cannot be written"), err.toString());
     assertTrue(
         err.toString().contains("there is no folder " + folder.resolve("no")), err.toString());
+    assertTrue(
+        run("tune", folder.resolve("x").toString(), "--device", "host", "--launched", "-t", "2")
+            != 0);
+    assertTrue(err.toString().contains("with --launched the launcher does"), err.toString());
     assertFalse(out.toString().contains("AllReduce"), "it is said before anything is measured");
   }
 }

@@ -177,16 +177,22 @@ public record Engine(
       return Optional.empty();
     }
     InfoLog info = request.info(place.rank);
-    if (place.hosts > 1 || facts.model().isEmpty()) {
+    if (facts.inTables().isEmpty() || facts.model().isEmpty()) {
       info.tell(
           "TUNING",
           () ->
-              "ignores NCCL4J_TRIALS: a table of times needs ranks of one machine with devices of"
-                  + " one model");
+              "ignores NCCL4J_TRIALS: a table of times needs devices of one model, and on several"
+                  + " hosts as many ranks on each and one network");
       return Optional.empty();
     }
     Trials.Rank rank =
-        new Trials.Rank(place.communicator, place.rank, facts.nRanks(), facts.model());
+        new Trials.Rank(
+            place.communicator,
+            place.rank,
+            facts.nRanks(),
+            facts.inTables(),
+            place.hosts == 1,
+            facts.model());
     return Optional.of(new Trials(request.device(), rank, folder, info));
   }
 

@@ -26,8 +26,8 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**
  * A rank's capabilities, exchanged so that all ranks make the same choices. As bytes: kind, reach,
- * nvlink, carried, channels, lines, room, cores, table, settings, probed and model, with tabs
- * between them.
+ * nvlink, carried, channels, lines, room, cores, table, settings, probed, network and model, with
+ * tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
@@ -39,6 +39,7 @@ import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
  * @param table the digest of the user's table of measured times, "" without one
  * @param settings by which it chooses
  * @param probed rank 0's message about a probe: see {@link Probing#shared}
+ * @param network that it prefers between hosts, "" without one
  */
 public record RankCapabilities(
     Device.Kind kind,
@@ -52,6 +53,7 @@ public record RankCapabilities(
     String table,
     TuningSettings settings,
     String probed,
+    String network,
     String model) {
   private static final Logger LOG = DebugLog.of("INIT");
 
@@ -96,6 +98,7 @@ public record RankCapabilities(
         table,
         TuningSettings.of(request.settings(), self.kind()),
         probed,
+        own.nets().isEmpty() ? "" : own.nets().get(0),
         model);
   }
 
@@ -134,12 +137,13 @@ public record RankCapabilities(
             table,
             settings.text(),
             probed,
+            network,
             model)
         .getBytes(StandardCharsets.UTF_8);
   }
 
   private static RankCapabilities fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 12);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 13);
     return new RankCapabilities(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
@@ -152,7 +156,8 @@ public record RankCapabilities(
         words[8],
         TuningSettings.fromText(words[9]),
         words[10],
-        words[11]);
+        words[11],
+        words[12]);
   }
 
   private static BlockRoom room(String text) {
@@ -196,7 +201,6 @@ public record RankCapabilities(
             "give all ranks the same file in NCCL4J_COSTS_FILE, or none");
       }
     }
-    tuned.ifPresent(table -> warn(self, table, first.model, hosts));
     CommunicatorProfile common =
         new CommunicatorProfile(
             facts.size(),
@@ -208,27 +212,34 @@ public record RankCapabilities(
                 hosts.ranks(),
                 facts.stream().anyMatch(RankCapabilities::carried),
                 facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow(),
-                facts.stream().allMatch(RankCapabilities::lines)),
+                facts.stream().allMatch(RankCapabilities::lines),
+                facts.stream().allMatch(f -> f.network.equals(first.network)) ? first.network : ""),
             Optional.empty(),
             tuned,
             facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow(),
             facts.stream().map(RankCapabilities::room).reduce(BlockRoom::least).orElseThrow());
+    tuned.ifPresent(table -> warn(self, table, first.model, common));
     return common.isAlike()
         ? tuned.or(() -> Probing.result(first.probed)).map(common::with).orElse(common)
         : common;
   }
 
   /** Says why a table is not used: rank 0 if it is the hosts, which all ranks know. */
-  private static void warn(int self, TunedTable table, String model, HostLayout hosts) {
-    if (hosts.count() > 1) {
+  private static void warn(int self, TunedTable table, String model, CommunicatorProfile common) {
+    int hosts = common.spread().hosts();
+    String ranks = common.inTables();
+    if (hosts > 1 && !table.hasTimes(ranks)) {
       if (self == 0) {
         LOG.log(
             Logger.Level.WARNING,
-            "{0} (NCCL4J_COSTS_FILE) is not used: it has times of ranks of one host, and these ranks"
-                + " are on {1} hosts; unset it, or choose algorithms between hosts by NCCL_ALGO or"
-                + " NCCL_TUNER_PLUGIN",
+            "{0} (NCCL4J_COSTS_FILE) is not used: {1}, and these ranks are on {2} hosts; {3}, or"
+                + " choose algorithms between hosts by NCCL_ALGO or NCCL_TUNER_PLUGIN",
             table.file(),
-            hosts.count());
+            ranks.isEmpty()
+                ? "a table has times of hosts with as many ranks each and one network"
+                : "it has no times of " + ranks,
+            hosts,
+            ranks.isEmpty() ? "unset it" : "measure them with ./nccl tune --launched");
       }
     } else if (!table.device().equals(model)) {
       LOG.log(

@@ -131,7 +131,7 @@ public final class AlgorithmSelector {
   /** The cheapest over connections. */
   public AlgorithmChoice choose(Operation operation, long bytes, DataType type, RedOp op) {
     if (!operation.isCollective()) {
-      return chooseExchange(operation, bytes);
+      return chooseExchange(operation, bytes, type);
     }
     AlgorithmChoice best = choose(operation, bytes, type, op, algorithm -> true);
     // Where there is one algorithm alone, a list is meant for other operations; why there is no
@@ -155,20 +155,27 @@ public final class AlgorithmSelector {
 
   /**
    * The cheapest for an operation that consists of sends and receives, whose protocols depend on
-   * their sizes. A tuner has no say in it.
+   * their sizes.
    */
-  public AlgorithmChoice chooseExchange(Operation operation, long bytes) {
+  public AlgorithmChoice chooseExchange(Operation operation, long bytes, DataType type) {
+    return exchanges(operation, bytes, type).get(0);
+  }
+
+  /** All ways of such an operation that the settings allow, the cheapest first. */
+  public List<AlgorithmChoice> exchanges(Operation operation, long bytes, DataType type) {
     List<Algorithm> able = new ArrayList<>(List.of(Algorithm.PAIRWISE));
     able.addAll(costs.overConnections(operation));
-    return filter.algorithms(operation, able).stream()
-        .map(
-            algorithm ->
-                new AlgorithmChoice(
-                    algorithm,
-                    Protocol.SIMPLE,
-                    costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes)))
-        .min(Comparator.comparingDouble(AlgorithmChoice::microseconds))
-        .orElseThrow();
+    List<AlgorithmChoice> choices =
+        filter.algorithms(operation, able).stream()
+            .map(
+                algorithm ->
+                    new AlgorithmChoice(
+                        algorithm,
+                        Protocol.SIMPLE,
+                        costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes)))
+            .toList();
+    return (choices.size() == 1 ? choices : edited(operation, bytes, type, choices))
+        .stream().sorted(Comparator.comparingDouble(AlgorithmChoice::microseconds)).toList();
   }
 
   private boolean isAllowed(Operation operation, AlgorithmChoice choice) {

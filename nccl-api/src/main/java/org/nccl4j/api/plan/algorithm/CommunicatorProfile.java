@@ -83,9 +83,17 @@ public record CommunicatorProfile(
         nRanks, kind, model, reach, nvlink, spread, topology, Optional.of(table), cores, room);
   }
 
-  /** True if choices use a table of measured times, which are of ranks of one host and a device. */
+  /**
+   * True if choices use a table of measured times: those of one host, or those that it has of as
+   * many hosts and ranks on each.
+   */
   public boolean usesTable(TunedTable table) {
-    return spread.hosts() == 1 && table.device().equals(model);
+    return table.device().equals(model) && (spread.hosts() == 1 || table.hasTimes(inTables()));
+  }
+
+  /** As {@link RankPlacement#inTables}. */
+  public String inTables() {
+    return spread.inTables();
   }
 
   /** True if all are GPUs of one model and one machine, between which no proxy carries data. */
@@ -125,7 +133,9 @@ public record CommunicatorProfile(
    */
   public CostModel costs(Nvls nvls, Optional<SwitchSpeed> speed) {
     CostModel windows = betweenWindows(overConnections());
-    CostModel base = spread.hasRails() ? RailCosts.over(windows, nRanks, spread, kind) : windows;
+    CostModel models = spread.hasRails() ? RailCosts.over(windows, nRanks, spread, kind) : windows;
+    CostModel base =
+        tuned.map(table -> table.overWindows(models, inTables(), model)).orElse(models);
     return nvls == null
         ? base
         : new NvlsCostModel(
@@ -134,9 +144,7 @@ public record CommunicatorProfile(
             nvls,
             spread,
             topology,
-            spread.hosts() == 1
-                ? tuned.flatMap(table -> table.figures(nRanks, model))
-                : Optional.empty(),
+            tuned.flatMap(table -> table.figures(inTables(), model)),
             speed);
   }
 
@@ -147,27 +155,23 @@ public record CommunicatorProfile(
    */
   public CommunicatorProfile of(List<List<Integer>> some, Optional<CommTopology> theirTopology) {
     RankPlacement theirs =
-        new RankPlacement(some, spread.carried(), spread.channels(), spread.lines());
+        new RankPlacement(
+            some, spread.carried(), spread.channels(), spread.lines(), spread.network());
     int count = some.stream().mapToInt(List::size).sum();
     return new CommunicatorProfile(
         count, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores, room);
   }
 
   private CostModel betweenWindows(CostModel connections) {
-    CostModel base =
-        kind == Device.Kind.HOST
-            ? new HostWindowCosts(connections, nRanks, cores)
-            : GpuWindowCosts.of(model, nRanks).over(connections, reach && nvlink);
-    return spread.hosts() == 1
-        ? tuned.map(table -> table.overWindows(base, nRanks, model)).orElse(base)
-        : base;
+    return kind == Device.Kind.HOST
+        ? new HostWindowCosts(connections, nRanks, cores)
+        : GpuWindowCosts.of(model, nRanks).over(connections, reach && nvlink);
   }
 
   private CostModel overConnections() {
     CostModel base = withoutTable();
-    return spread.hosts() == 1 && !(kind == Device.Kind.CUDA && spread.carried())
-        ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
-        : base;
+    boolean relayed = spread.hosts() == 1 && kind == Device.Kind.CUDA && spread.carried();
+    return relayed ? base : tuned.map(table -> table.over(base, inTables(), model)).orElse(base);
   }
 
   private CostModel withoutTable() {

@@ -47,14 +47,16 @@ final class MeasuredCosts {
                 .map(table -> new MeasuredCosts(table.source(nRanks), table.lines().stream())));
   }
 
-  /** The costs of a number of ranks in a table of the user's, if it has some. */
-  static Optional<MeasuredCosts> tuned(String file, List<String> lines, int nRanks) {
+  /**
+   * The costs of some ranks in a table of the user's, if it has some.
+   *
+   * @param ranks as {@link RankPlacement#inTables} has them
+   */
+  static Optional<MeasuredCosts> tuned(String file, List<String> lines, String ranks) {
     MeasuredCosts tuned =
         new MeasuredCosts(
             "measured, " + file,
-            lines.stream()
-                .map(line -> line.split(" "))
-                .filter(words -> words[0].equals(Integer.toString(nRanks))));
+            lines.stream().map(line -> line.split(" ")).filter(words -> words[0].equals(ranks)));
     return tuned.curves.isEmpty() ? Optional.empty() : Optional.of(tuned);
   }
 

@@ -13,6 +13,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  * @param carried whether some connections are carried by a proxy, such as over a network
  * @param channels that every connection has
  * @param lines whether every connection has LL
+ * @param network that all ranks use between hosts, such as "Socket"; "" if they differ or have none
  */
 public record RankPlacement(
     List<List<Integer>> ranks,
@@ -20,16 +21,19 @@ public record RankPlacement(
     int fewestRanks,
     boolean carried,
     int channels,
-    boolean lines) {
+    boolean lines,
+    String network) {
   /** As the record's components, with the numbers of a host's ranks counted. */
-  public RankPlacement(List<List<Integer>> ranks, boolean carried, int channels, boolean lines) {
+  public RankPlacement(
+      List<List<Integer>> ranks, boolean carried, int channels, boolean lines, String network) {
     this(
         ranks,
         ranks.stream().mapToInt(List::size).max().orElse(0),
         ranks.stream().mapToInt(List::size).min().orElse(0),
         carried,
         channels,
-        lines);
+        lines,
+        network);
   }
 
   /** With as many ranks on each host, numbered host after host. */
@@ -44,7 +48,8 @@ public record RankPlacement(
         ranksAHost,
         carried,
         channels,
-        lines);
+        lines,
+        /* network= */ "");
   }
 
   /** With all channels, and LL where no proxy is. */
@@ -69,6 +74,20 @@ public record RankPlacement(
    */
   public boolean hasRails() {
     return carried && hosts() > 1 && mostRanks > 1;
+  }
+
+  /**
+   * The ranks in a table of measured times: their number, or 2x4/Socket for two hosts with four
+   * ranks each that sockets connect. "" where a table has no times: hosts with different numbers of
+   * ranks, and different networks.
+   */
+  public String inTables() {
+    if (hosts() == 1) {
+      return Integer.toString(mostRanks);
+    }
+    return mostRanks == fewestRanks && !network.isEmpty()
+        ? hosts() + "x" + mostRanks + "/" + network
+        : "";
   }
 
   /** All on one host, with memory in common. */

@@ -25,11 +25,13 @@ import org.nccl4j.operation.Protocol;
  *   device NVIDIA H200
  *   4 AllReduce Ring Simple 32768:25.54 131072:25.44
  *   4 AllToAll DirectOneShot Simple 32768:5.02
+ *   2x4/Socket AllToAll Rails Simple 32768:402.35
  * </pre>
  *
- * <p>The device that it is for; then ranks of one host, collective, algorithm, protocol, and bytes
- * of the whole data with microseconds, ascending. The algorithm may be a direct one, for buffers in
- * windows; Pairwise is an operation that consists of sends and receives.
+ * <p>The device that it is for; then ranks, collective, algorithm, protocol, and bytes of the whole
+ * data with microseconds, ascending. The ranks are those of one host, or hosts, ranks on each and
+ * the network between them. The algorithm may be a direct one, for buffers in windows; Pairwise is
+ * an operation that consists of sends and receives, and Rails an all-to-all between hosts.
  *
  * @param file its name, for messages
  * @param device that it is for, as in {@code Device.name()}
@@ -39,7 +41,8 @@ public record TunedTable(String file, String device, List<String> lines) {
   private static final String SETTING = "NCCL4J_COSTS_FILE";
   private static final String DEVICE = "device ";
   private static final Pattern LINE =
-      Pattern.compile("[1-9]\\d{0,5} \\w+ \\w+ \\w+( \\d{1,15}:\\d{1,9}(\\.\\d{1,6})?)+");
+      Pattern.compile(
+          "[1-9]\\d{0,5}(x[1-9]\\d{0,5}/\\w+)? \\w+ \\w+ \\w+( \\d{1,15}:\\d{1,9}(\\.\\d{1,6})?)+");
 
   /**
    * Reads a file; empty where none is named.
@@ -118,11 +121,20 @@ public record TunedTable(String file, String device, List<String> lines) {
   /** True if a line is of a direct way, or of sends and receives that are compared with those. */
   private static boolean isDirect(String[] words) {
     return Operation.ofAllRanks().stream().anyMatch(o -> o.label().equals(words[1]))
-        && (words[2].equals(Algorithm.PAIRWISE.label()) && words[3].equals(Protocol.SIMPLE.label())
+        && (isExchange(words)
             || Algorithm.betweenWindows().stream()
                 .filter(way -> way != Algorithm.DIRECT_NVLS)
                 .anyMatch(
                     w -> w.label().equals(words[2]) && w.protocol().label().equals(words[3])));
+  }
+
+  private static boolean isExchange(String[] words) {
+    return words[3].equals(Protocol.SIMPLE.label())
+        && (words[2].equals(Algorithm.PAIRWISE.label())
+            || words[2].equals(Algorithm.RAILS.label())
+                && Operation.ofAllRanks().stream()
+                    .filter(Algorithm.RAILS::has)
+                    .anyMatch(operation -> operation.label().equals(words[1])));
   }
 
   private List<String> lines(boolean direct) {
@@ -141,22 +153,29 @@ public record TunedTable(String file, String device, List<String> lines) {
     return 31 * device.hashCode() + lines.hashCode();
   }
 
+  /**
+   * True if it has times of some ranks.
+   *
+   * @param ranks as {@link RankPlacement#inTables} has them
+   */
+  public boolean hasTimes(String ranks) {
+    return lines.stream().anyMatch(line -> line.startsWith(ranks + " "));
+  }
+
   /** These figures before a model's, if there are some for ranks of a device. */
-  CostModel over(CostModel model, int nRanks, String itsDevice) {
-    return figures(nRanks, itsDevice).map(costs -> costs.before(model)).orElse(model);
+  CostModel over(CostModel model, String ranks, String itsDevice) {
+    return figures(ranks, itsDevice).map(costs -> costs.before(model)).orElse(model);
   }
 
   /** The figures of algorithms over connections for ranks of a device, if there are some. */
-  Optional<MeasuredCosts> figures(int nRanks, String itsDevice) {
+  Optional<MeasuredCosts> figures(String ranks, String itsDevice) {
     return device.equals(itsDevice)
-        ? MeasuredCosts.tuned(file, lines(false), nRanks)
+        ? MeasuredCosts.tuned(file, lines(false), ranks)
         : Optional.empty();
   }
 
-  /** The same of algorithms between windows. */
-  CostModel overWindows(CostModel model, int nRanks, String itsDevice) {
-    return device.equals(itsDevice)
-        ? new TunedWindowCosts(model, file, lines(true), nRanks)
-        : model;
+  /** The same of algorithms between windows, and of sends and receives. */
+  CostModel overWindows(CostModel model, String ranks, String itsDevice) {
+    return device.equals(itsDevice) ? new TunedWindowCosts(model, file, lines(true), ranks) : model;
   }
 }

@@ -67,6 +67,15 @@ final class TrialBudget {
   }
 
   /**
+   * True for the first trials of an algorithm, which all ranks find due.
+   *
+   * @param index of the algorithm
+   */
+  boolean isFirst(int index) {
+    return tried[index] < FIRST;
+  }
+
+  /**
    * True if this rank finds a trial due.
    *
    * @param index of the algorithm
@@ -74,7 +83,7 @@ final class TrialBudget {
    * @param calls of the shape, with this one
    */
   boolean allows(int index, double spent, long calls) {
-    if (tried[index] < FIRST) {
+    if (isFirst(index)) {
       return true;
     }
     // A trial that has not ended may have become slower.

@@ -33,11 +33,12 @@ import org.nccl4j.operation.Protocol;
  *   tried 0 399 AllReduce TREE LL 4096 9.20:8.14
  * </pre>
  *
- * <p>Of a measured call: the number of its shape, its number among the calls of that shape, the
- * collective, algorithm and protocol, bytes of the whole data, and predicted and measured
- * microseconds. Only rank 0 writes predictions. A last line that is not whole is ignored: it is
- * being written. Algorithms have the names of {@link Algorithm}, since NVLS through slots and in
- * place have one label.
+ * <p>The ranks are as in a table of {@code ./nccl tune}: 2x4/Socket on several hosts. Of a measured
+ * call: the number of its shape, its number among the calls of that shape, the collective,
+ * algorithm and protocol, bytes of the whole data, and predicted and measured microseconds. Only
+ * rank 0 writes predictions. A last line that is not whole is ignored: it is being written.
+ * Algorithms have the names of {@link Algorithm}, since NVLS through slots and in place have one
+ * label.
  */
 public final class TrialFile {
   private static final String VERSION = "nccl4j trials 2";
@@ -57,10 +58,10 @@ public final class TrialFile {
     return PREFIX + Long.toHexString(communicator) + "-" + rank + "-" + pid + SUFFIX;
   }
 
-  static List<String> header(long communicator, int rank, int nRanks, String device) {
+  static List<String> header(long communicator, int rank, String ranks, String device) {
     return List.of(
         VERSION,
-        "communicator " + Long.toHexString(communicator) + " rank " + rank + " of " + nRanks,
+        "communicator " + Long.toHexString(communicator) + " rank " + rank + " of " + ranks,
         "device " + device);
   }
 
@@ -176,11 +177,7 @@ public final class TrialFile {
         }
       }
       return new TrialTimes(
-          Long.parseUnsignedLong(whose[1], 16),
-          Integer.parseInt(whose[5]),
-          device,
-          predictions,
-          samples);
+          Long.parseUnsignedLong(whose[1], 16), whose[5], device, predictions, samples);
     } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
       throw damaged(file, number, "it is not a line of a file of trials");
     }

@@ -11,14 +11,14 @@ import org.nccl4j.operation.Protocol;
  * The times that one rank of a communicator has kept of its trials.
  *
  * @param communicator its number, the same in the files of all its ranks
- * @param nRanks of the communicator
+ * @param ranks of the communicator, as in a table of {@code ./nccl tune}
  * @param device the name of the ranks' devices, as in a table of {@code ./nccl tune}
  * @param predictions microseconds by bytes of the whole data; rank 0's, empty of others
  * @param samples the measured calls
  */
 public record TrialTimes(
     long communicator,
-    int nRanks,
+    String ranks,
     String device,
     Map<Way, TreeMap<Long, Double>> predictions,
     List<Sample> samples) {

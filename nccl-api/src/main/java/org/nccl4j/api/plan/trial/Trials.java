@@ -12,6 +12,7 @@ import java.util.TreeMap;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.IoErrorText;
@@ -88,7 +89,10 @@ public final class Trials {
   private final InfoLog info;
   private final TrialLog log;
 
-  /** Null before the first shape, and where the ranks cannot agree: then nothing is tried. */
+  /**
+   * Null before the first shape, where the ranks of a machine cannot agree, which then try nothing,
+   * and on several machines.
+   */
   private TrialAgreement agreement;
 
   private Planner planner;
@@ -107,9 +111,12 @@ public final class Trials {
    * A rank of a communicator.
    *
    * @param communicator its number, the same on all its ranks
+   * @param inTables the ranks in a table: see {@link CommunicatorProfile#inTables}
+   * @param together whether all are on one machine, and so can map a file
    * @param model of the ranks' devices
    */
-  public record Rank(long communicator, int rank, int nRanks, String model) {}
+  public record Rank(
+      long communicator, int rank, int nRanks, String inTables, boolean together, String model) {}
 
   /**
    * The trials of a rank.
@@ -128,7 +135,7 @@ public final class Trials {
         new TrialLog(
             folder,
             TrialFile.name(rank.communicator, rank.rank, ThisProcess.pid()),
-            TrialFile.header(rank.communicator, rank.rank, rank.nRanks, rank.model),
+            TrialFile.header(rank.communicator, rank.rank, rank.inTables, rank.model),
             info);
   }
 
@@ -169,6 +176,10 @@ public final class Trials {
     collect();
     if (index == TrialSchedule.CHOSEN) {
       return true;
+    }
+    if (!of.together) {
+      // Nobody knows what the others have found spent, but all have tried as often.
+      return called.budget.isFirst(index);
     }
     if (agreement == null) {
       return false;
@@ -240,7 +251,7 @@ public final class Trials {
 
   /** A new shape; null where there are enough, or where nothing can be tried. */
   private Shape made(DeviceMemory send, DeviceMemory recv, long shape, long count) {
-    if (nShapes == MOST_SHAPES || !CallShape.operation(shape).isCollective()) {
+    if (nShapes == MOST_SHAPES || !planner.hasWays(CallShape.operation(shape))) {
       return null;
     }
     Planner.Basis basis = planner.basis(shape, send, recv, count);
@@ -265,7 +276,7 @@ public final class Trials {
     }
     shapes[place] = made;
     nShapes++;
-    if (nShapes == 1) {
+    if (nShapes == 1 && of.together) {
       join();
     }
     Operation operation = CallShape.operation(made.shape);

@@ -6,6 +6,7 @@
  *
  * <p>All ranks try the same algorithm in the same call, although they exchange nothing: the
  * schedule depends on the number of the call and on predicted times, which are equal on all ranks
- * ({@code TrialSchedule}).
+ * ({@code TrialSchedule}). Ranks of one machine also leave out trials that cost too much ({@code
+ * TrialAgreement}); those of several machines make the first ones alone.
  */
 package org.nccl4j.api.plan.trial;

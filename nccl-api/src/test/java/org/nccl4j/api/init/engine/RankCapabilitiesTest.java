@@ -45,6 +45,7 @@ class RankCapabilitiesTest {
             "",
             TuningSettings.of(Settings.ofProcess(Map.of()), Device.Kind.HOST),
             "",
+            "Socket",
             "host")
         .toBytes();
   }

@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.settings.AlgorithmFilter;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.operation.Algorithm;
@@ -21,7 +22,7 @@ class RailCostsTest {
   private static CommunicatorProfile profile(
       Device.Kind kind, List<List<Integer>> hosts, boolean carried) {
     RankPlacement spread =
-        new RankPlacement(hosts, carried, ConnectionLayout.CHANNELS, /* lines= */ false);
+        new RankPlacement(hosts, carried, ConnectionLayout.CHANNELS, /* lines= */ false, "Socket");
     int nRanks = hosts.stream().mapToInt(List::size).sum();
     return new CommunicatorProfile(
         nRanks, kind, "", false, false, spread, Optional.empty(), Optional.empty());
@@ -43,7 +44,7 @@ class RailCostsTest {
 
   private static Algorithm choice(CommunicatorProfile ranks, String algorithms, long part) {
     return new AlgorithmSelector(ranks.costs(), AlgorithmFilter.parse(algorithms, ""))
-        .chooseExchange(Operation.ALL_TO_ALL, part * ranks.nRanks())
+        .chooseExchange(Operation.ALL_TO_ALL, part * ranks.nRanks(), DataType.UINT8)
         .algorithm();
   }
 
@@ -70,6 +71,23 @@ class RailCostsTest {
       assertEquals(Algorithm.PAIRWISE, choice(ranks, "alltoall:^rails", part));
     }
     assertEquals(1, changes);
+  }
+
+  /** It is asked where there are two ways. */
+  @Test
+  void aTunerDecidesByItsTimes() {
+    CommunicatorProfile ranks = even(Device.Kind.HOST, 4, 4, /* cyclic= */ false);
+    TunerHook slower =
+        (operation, bytes, type, ways) -> {
+          assertEquals("AllToAll 1024 INT32", operation + " " + bytes + " " + type);
+          return ways.stream()
+              .map(way -> way.algorithm() == Algorithm.RAILS ? way.taking(1e9) : way)
+              .toList();
+        };
+    AlgorithmChoice choice =
+        new AlgorithmSelector(ranks.costs(), AlgorithmFilter.ALL, slower)
+            .chooseExchange(Operation.ALL_TO_ALL, 1024, DataType.INT32);
+    assertEquals(Algorithm.PAIRWISE, choice.algorithm());
   }
 
   /** A second step takes longer than a message. */

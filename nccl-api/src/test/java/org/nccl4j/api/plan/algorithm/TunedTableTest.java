@@ -88,6 +88,50 @@ class TunedTableTest {
     }
   }
 
+  private static CommunicatorProfile onHosts(TunedTable table, List<List<Integer>> hosts) {
+    int nRanks = hosts.stream().mapToInt(List::size).sum();
+    return new CommunicatorProfile(
+        nRanks,
+        Device.Kind.HOST,
+        "host",
+        false,
+        false,
+        new RankPlacement(hosts, /* carried= */ true, 1, /* lines= */ false, "Socket"),
+        Optional.empty(),
+        Optional.of(table));
+  }
+
+  @Test
+  void severalHostsHaveTimesOfTheirOwn() throws IOException {
+    TunedTable table =
+        table(
+            "device host",
+            "4 AllReduce Ring Simple 8:0.001",
+            "2x2/Socket AllReduce Tree Simple 8:7",
+            "2x2/Plugin AllReduce OneShot Simple 8:0.001",
+            "2x2/Socket AllToAll Rails Simple 8:5");
+    for (List<List<Integer>> hosts :
+        List.of(List.of(List.of(0, 1), List.of(2, 3)), List.of(List.of(0, 2), List.of(1, 3)))) {
+      CommunicatorProfile ranks = onHosts(table, hosts);
+      assertEquals("2x2/Socket", ranks.inTables());
+      assertTrue(ranks.usesTable(table));
+      CostModel costs = ranks.costs();
+      assertEquals("Tree Simple", choice(costs, 8));
+      assertEquals(7, time(costs, Operation.ALL_REDUCE, Algorithm.TREE, 8), 1e-9);
+      assertEquals(5, time(costs, Operation.ALL_TO_ALL, Algorithm.RAILS, 8), 1e-9);
+      CostModel models = onHosts(table("device host", "9 AllReduce Ring LL 8:1"), hosts).costs();
+      assertEquals(
+          2 * time(models, Operation.ALL_TO_ALL, Algorithm.PAIRWISE, 8),
+          time(costs, Operation.ALL_TO_ALL, Algorithm.PAIRWISE, 8),
+          1e-9,
+          "an estimate must not win over a measurement");
+    }
+    CommunicatorProfile uneven = onHosts(table, List.of(List.of(0, 1, 2), List.of(3)));
+    assertEquals("", uneven.inTables());
+    assertFalse(uneven.usesTable(table));
+    assertTrue(!uneven.costs().source().contains("times"), uneven.costs().source());
+  }
+
   @Test
   void directWaysHaveTheTablesTimes() throws IOException {
     TunedTable table =
@@ -147,6 +191,9 @@ class TunedTableTest {
         "device host|2 AllToAll Ring LL 8:1; line 2: there is no AllToAll Ring LL",
         "device host|2 AllReduce DirectLL Simple 8:1; line 2: there is no AllReduce DirectLL"
             + " Simple",
+        "device host|2x2 AllReduce Ring LL 8:1; line 2: a line is",
+        "device host|2x0/Socket AllReduce Ring LL 8:1; line 2: a line is",
+        "device host|2x2/Socket AllGather Rails Simple 8:1; line 2: there is no AllGather Rails",
         "device host|2 AllReduce Ring LL 8:1 8:2; line 2: sizes must ascend from 1",
         "device host|2 AllReduce Ring LL 8:0; line 2: sizes must ascend from 1",
         "device host|2 AllReduce Ring LL 8:-1; line 2: a line is",

@@ -29,7 +29,7 @@ class TrialFileTest {
   @TempDir Path folder;
 
   private List<String> lines() {
-    List<String> lines = new ArrayList<>(TrialFile.header(-2, 1, 4, "NVIDIA H200"));
+    List<String> lines = new ArrayList<>(TrialFile.header(-2, 1, "4", "NVIDIA H200"));
     lines.add(TrialFile.line(WAY, new TreeMap<>(Map.of(128L, 7.2, 512L, 7.21))));
     lines.add(TrialFile.line(SAMPLE));
     return lines;
@@ -74,7 +74,7 @@ class TrialFileTest {
     assertEquals(
         new TrialTimes(
             -2,
-            4,
+            "4",
             "NVIDIA H200",
             Map.of(WAY, new TreeMap<>(Map.of(128L, 7.2, 512L, 7.21))),
             List.of(SAMPLE)),
