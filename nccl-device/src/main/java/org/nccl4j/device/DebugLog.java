@@ -11,6 +11,7 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.MissingResourceException;
 import java.util.ResourceBundle;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.device.os.ThisProcess;
 
 /**
@@ -79,7 +80,8 @@ public final class DebugLog implements System.Logger {
     } catch (IOException e) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "the file %s, which NCCL_DEBUG_FILE names, cannot be written: %s".formatted(path, e),
+          "the file %s, which NCCL_DEBUG_FILE names, cannot be written: %s"
+              .formatted(path, IoErrorText.of(e)),
           "set NCCL_DEBUG_FILE to a file in an existing directory, or unset it",
           e);
     }
@@ -179,7 +181,7 @@ public final class DebugLog implements System.Logger {
         file.writer.flush();
       } catch (IOException e) {
         target = null;
-        log(Level.WARNING, "{0} cannot be written any more: {1}", file.path, e);
+        log(Level.WARNING, "{0} cannot be written any more: {1}", file.path, IoErrorText.of(e));
         log(level, message);
       }
     }

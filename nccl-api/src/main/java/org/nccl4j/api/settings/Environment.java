@@ -13,6 +13,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 
 /**
  * The sources of settings, strongest first: the communicator's configuration, Java system

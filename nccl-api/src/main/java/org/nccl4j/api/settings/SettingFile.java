@@ -11,6 +11,7 @@ import java.util.List;
 import org.nccl4j.api.spi.Setting;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 
 /**
  * Files that settings name. Reads are bounded, so that a wrong name, such as a device's, neither

@@ -21,6 +21,7 @@ import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSetting;
 import org.nccl4j.topo.TopoSettings;

@@ -2,7 +2,6 @@ package org.nccl4j.device.cuda;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -11,6 +10,7 @@ import java.util.List;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.os.IoErrorText;
 
 /** The headers for kernels of users' own, as they are in this jar. */
 public final class DeviceHeaders {
@@ -40,10 +40,10 @@ public final class DeviceHeaders {
         files.add(file);
       }
       return files;
-    } catch (UncheckedIOException | IOException e) {
+    } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.UNWRITABLE,
-          "the headers cannot be written to %s (%s)".formatted(directory, e),
+          "the headers cannot be written to %s (%s)".formatted(directory, IoErrorText.of(e)),
           "name a directory that this user may write to",
           e);
     }

@@ -14,6 +14,7 @@ import java.util.HexFormat;
 import java.util.Set;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.device.os.KernelRandom;
 import org.nccl4j.device.os.ThisProcess;
 
@@ -89,7 +90,8 @@ final class SocketDirectory {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.UNIX_SOCKET,
-          "the directory %s for this user's sockets cannot be used: %s".formatted(path, e),
+          "the directory %s for this user's sockets cannot be used: %s"
+              .formatted(path, IoErrorText.of(e)),
           "make its parent writable, or set -Djava.io.tmpdir to a directory that all ranks of this"
               + " machine can write to",
           e);
@@ -158,7 +160,7 @@ final class SocketDirectory {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.UNIX_SOCKET,
-          "the Unix socket %s cannot be configured: %s".formatted(ready, e),
+          "the Unix socket %s cannot be configured: %s".formatted(ready, IoErrorText.of(e)),
           "set -Djava.io.tmpdir to a directory of a local file system",
           e);
     }

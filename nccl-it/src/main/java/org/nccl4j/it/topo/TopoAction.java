@@ -5,9 +5,9 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 import picocli.CommandLine.Mixin;
 
 /** The common part of the topology commands: a machine, and errors with a remedy. */

@@ -9,11 +9,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.it.file.TemporaryFolder;
 import org.nccl4j.it.run.Tool;
 

@@ -9,11 +9,11 @@ import java.util.List;
 import java.util.Map;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.it.trace.Span.RecordedProcess;
 import org.nccl4j.operation.Operation;
+import org.nccl4j.device.os.IoErrorText;
 
 /** Reads nccl4j's events out of a recording of Java Flight Recorder. */
 final class RecordingReader {

@@ -21,9 +21,9 @@ import java.util.stream.Stream;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.InfoLog;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 
 /**
  * The results of probes, in this process and in files of the user's cache folder. Files are

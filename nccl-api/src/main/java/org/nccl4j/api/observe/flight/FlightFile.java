@@ -11,9 +11,9 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.BitSet;
 import java.util.List;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.device.os.ThisProcess;
 import org.nccl4j.device.shm.SharedSegment;
 

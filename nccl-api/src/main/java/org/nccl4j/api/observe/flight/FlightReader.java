@@ -13,10 +13,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.os.IoErrorText;
 
 /** Reads flight recorders: this process's, another one's, or a copy in a file. */
 public final class FlightReader {

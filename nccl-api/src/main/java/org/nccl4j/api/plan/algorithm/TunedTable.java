@@ -8,11 +8,11 @@ import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.operation.Algorithm;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 

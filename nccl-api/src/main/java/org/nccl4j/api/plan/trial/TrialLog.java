@@ -6,8 +6,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.settings.InfoLog;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.os.IoErrorText;
 
 /**
  * Writes a rank's file of trials, a few lines at a time. A folder that cannot be written is one

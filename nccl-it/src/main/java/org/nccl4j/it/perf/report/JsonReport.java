@@ -7,9 +7,9 @@ import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.os.IoErrorText;
 
 /** Results as JSON. Bandwidths are in GB/s, sizes as in nccl-tests' size column. */
 public final class JsonReport {

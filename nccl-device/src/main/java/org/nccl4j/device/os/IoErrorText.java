@@ -1,4 +1,4 @@
-package org.nccl4j.api.settings;
+package org.nccl4j.device.os;
 
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
