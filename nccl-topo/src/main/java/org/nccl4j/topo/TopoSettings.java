@@ -156,10 +156,10 @@ public final class TopoSettings {
       return setting.parser().apply(text);
     } catch (IllegalArgumentException e) {
       throw new TopologyException(
-          "A setting cannot be read",
+          "a setting cannot be read",
           setting.name() + "=" + text,
           "the text is " + e.getMessage(),
-          "Write a value of the kind of \"" + setting.defaultValue() + "\", or unset it");
+          "write a value of the kind of \"" + setting.defaultValue() + "\", or unset it");
     }
   }
 

@@ -20,10 +20,14 @@ public final class TopologyException extends RuntimeException {
    * @param remedy what to change
    */
   public TopologyException(String what, String where, String why, String remedy) {
-    super(what + " at " + where + ": " + why + ". " + remedy + ".");
-    this.problem = what + " at " + where + ": " + why;
+    super(problem(what, where, why) + ". Remedy: " + remedy + ".");
+    this.problem = problem(what, where, why);
     this.where = where;
     this.remedy = remedy;
+  }
+
+  private static String problem(String what, String where, String why) {
+    return what + " at " + where + ": " + why;
   }
 
   /** The fact, the place and the cause. */

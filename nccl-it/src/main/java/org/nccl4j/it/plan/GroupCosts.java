@@ -51,7 +51,7 @@ final class GroupCosts {
     List<XmlElement> gpus = RankOrder.apply(this.system);
     this.gpusPerMachine = gpus.size();
     if (gpusPerMachine == 0) {
-      throw system.error("has no <gpu>", "Give the topology file of a machine with GPUs");
+      throw system.error("has no <gpu>", "give the topology file of a machine with GPUs");
     }
     this.computeCapability = gpus.get(0).intOr("sm", 0);
   }
@@ -106,10 +106,10 @@ final class GroupCosts {
 
   private static TopologyException forbidden(Traffic traffic) {
     return new TopologyException(
-        "No time can be predicted",
+        "no time can be predicted",
         traffic.operation().label() + " of " + traffic.ranks() + " GPUs",
         "the settings forbid every algorithm that the model has",
-        "Unset NCCL_ALGO and NCCL_PROTO");
+        "unset NCCL_ALGO and NCCL_PROTO");
   }
 
   private Group group(int ranks, int first, int stride) {

@@ -155,10 +155,10 @@ final class MachineOptions {
       }
     }
     throw new TopologyException(
-        "No graph can be written",
+        "no graph can be written",
         "NCCL_GRAPH_DUMP_FILE_RANK=" + rank,
         "the machine has no such rank",
-        "Name one of its " + cluster.whole().machine().gpus().size() + " ranks");
+        "name one of its " + cluster.whole().machine().gpus().size() + " ranks");
   }
 
   /** The machine, with networks fused as the plug-in does; writes NCCL_TOPO_DUMP_FILE. */
@@ -172,10 +172,10 @@ final class MachineOptions {
   void refuseWithoutGpus() {
     if (isLive() && live().gpus() == 0) {
       throw new TopologyException(
-          "There is no topology",
+          "there is no topology",
           root.equals(Path.of("/")) ? "this machine" : root.toString(),
           "it has no GPU, neither on PCI nor from the driver",
-          "Describe another machine with --file or NCCL_TOPO_FILE, or run the command on one with"
+          "describe another machine with --file or NCCL_TOPO_FILE, or run the command on one with"
               + " GPUs");
     }
   }

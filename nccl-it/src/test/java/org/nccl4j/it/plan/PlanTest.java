@@ -277,11 +277,11 @@ class PlanTest {
     assertEquals(1, run((line + directory.resolve("none.xml")).split(" ")));
     assertTrue(err.toString().startsWith("nccl plan: XML cannot be read"), err.toString());
     assertTrue(err.toString().contains("none.xml: there is no such file\n"), err.toString());
-    assertTrue(err.toString().contains("  remedy: Name a file"), err.toString());
+    assertTrue(err.toString().contains("  remedy: name a file"), err.toString());
     Path alone = directory.resolve("alone.xml");
     Files.writeString(alone, Files.readString(MACHINE).replaceAll("<net [^>]*>", ""));
     assertEquals(1, run((line + alone + " --batch 64").split(" ")));
-    assertTrue(err.toString().contains("Add a <net> to the topology file"), err.toString());
+    assertTrue(err.toString().contains("add a <net> to the topology file"), err.toString());
     Path empty = Files.writeString(directory.resolve("empty.xml"), "<system version=\"1\"/>");
     assertEquals(1, run((line + empty).split(" ")));
     assertTrue(err.toString().contains("has no <gpu>"), err.toString());

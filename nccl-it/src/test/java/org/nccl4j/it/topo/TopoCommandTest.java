@@ -216,8 +216,8 @@ class TopoCommandTest {
             "--set",
             "NCCL_GRAPH_DUMP_FILE_RANK=9"));
     assertTrue(err.toString().contains("NCCL_GRAPH_DUMP_FILE_RANK=9"), err.toString());
-    assertTrue(err.toString().contains("topo show: No graph"), err.toString());
-    assertTrue(err.toString().contains("\n  remedy: Name one of"), err.toString());
+    assertTrue(err.toString().contains("topo show: no graph"), err.toString());
+    assertTrue(err.toString().contains("\n  remedy: name one of"), err.toString());
     assertEquals(1, run("show", "--file", file.toString(), "--set", "NCCL_TOPO_DUMP_FILE=/no/a"));
   }
 

@@ -54,7 +54,7 @@ public final class Cluster {
     Machine machine = machine(system, options);
     if (machine.gpus().isEmpty()) {
       throw system.error(
-          "has no <gpu> with a rank", "Add a <gpu> with dev, sm and rank to a <pci>");
+          "has no <gpu> with a rank", "add a <gpu> with dev, sm and rank to a <pci>");
     }
     return Routes.of(machine, options.settings(), options.driver());
   }
@@ -67,7 +67,7 @@ public final class Cluster {
   public static Routes routesOfHost(XmlElement system, ClusterOptions options) {
     Machine machine = machine(system, options);
     if (machine.cpus().isEmpty()) {
-      throw system.error("has neither a GPU nor a network", "Add a <cpu> with a <net>");
+      throw system.error("has neither a GPU nor a network", "add a <cpu> with a <net>");
     }
     return Routes.of(machine, options.settings(), options.driver());
   }
@@ -98,10 +98,10 @@ public final class Cluster {
     int most = MOST_RANKS / Math.max(1, perMachine);
     if (machines < 1 || machines > most) {
       throw new TopologyException(
-          "No cluster can be made",
+          "no cluster can be made",
           machines + " machines of " + perMachine + " GPUs",
           "a cluster has 1 to " + MOST_RANKS + " ranks",
-          "Ask for 1 to " + most + " machines");
+          "ask for 1 to " + most + " machines");
     }
     return new Cluster(whole, domains(whole, machines > 1, options), machines, options);
   }
@@ -112,12 +112,12 @@ public final class Cluster {
     boolean needsNet = several || groups.size() > 1;
     if (needsNet && whole.machine().nets().isEmpty()) {
       throw new TopologyException(
-          "No cluster can be made",
+          "no cluster can be made",
           whole.machine().gpus().get(0).toString(),
           several
               ? "there are several machines, and this one has no network"
               : "some GPUs reach each other only over a network, and this machine has no network",
-          "Add a <net> to the topology file, or use one machine with NCCL_SHM_DISABLE=0");
+          "add a <net> to the topology file, or use one machine with NCCL_SHM_DISABLE=0");
     }
     List<MachineGraphs> domains = new ArrayList<>();
     for (List<Node> gpus : groups) {

@@ -117,7 +117,7 @@ public final class CommTopology {
       if (gpus.size() != host.ranks.length) {
         throw host.system.error(
             "has " + gpus.size() + " GPUs with a rank for " + host.ranks.length + " ranks",
-            "Give the topology of the machine that the ranks run on");
+            "give the topology of the machine that the ranks run on");
       }
       machine.domains.forEach(domain -> nodes.add(NodeGraphs.of(domain, host.ranks)));
       for (Node gpu : gpus) {
@@ -232,6 +232,6 @@ public final class CommTopology {
       }
     }
     throw new TopologyException(
-        "No node can be found", "rank " + rank, "no machine has it", "Ask for an existing rank");
+        "no node can be found", "rank " + rank, "no machine has it", "ask for an existing rank");
   }
 }

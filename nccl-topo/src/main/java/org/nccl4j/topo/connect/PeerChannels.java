@@ -82,10 +82,10 @@ final class PeerChannels {
               NetShare share = NetShare.of(routes, gpu);
               if (share.nets() == 0 && settings.matchesNccl()) {
                 throw new TopologyException(
-                    "No network can be chosen",
+                    "no network can be chosen",
                     gpu.toString(),
                     "it reaches no network, where NCCL gives up",
-                    "Unset NCCL4J_TOPO_COMPAT, or add a <net> that it reaches");
+                    "unset NCCL4J_TOPO_COMPAT, or add a <net> that it reaches");
               }
               int perChannel = Math.max(1, settings.get(TopoSettings.NCCL_P2P_PER_CHANNEL_NET_BW));
               int forBandwidth = ((int) share.bandwidth() + perChannel - 1) / perChannel;

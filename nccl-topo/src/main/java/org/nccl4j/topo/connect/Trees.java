@@ -107,7 +107,10 @@ public final class Trees {
     }
     if (free == ARITY) {
       throw new TopologyException(
-          "No tree can be made", "channel " + channel, "a rank has more than three children", "");
+          "no tree can be made",
+          "channel " + channel,
+          "a rank has more than three children",
+          "report it with the topology file");
     }
     down[free] = shape.nodes().get(childNode).rank(GraphKind.TREE, channel, 0);
   }

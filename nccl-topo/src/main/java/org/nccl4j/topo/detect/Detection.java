@@ -38,10 +38,10 @@ public final class Detection {
   private void addGpu(GpuFacts gpu) {
     if (!PciTree.isAddress(gpu.busId())) {
       throw new TopologyException(
-          "A GPU cannot be placed",
+          "a GPU cannot be placed",
           "device " + gpu.dev(),
           "'" + gpu.busId() + "' is not a PCI address",
-          "Pass it as 0000:1b:00.0, in lower case");
+          "pass it as 0000:1b:00.0, in lower case");
     }
     XmlElement element =
         XmlElement.of("gpu")

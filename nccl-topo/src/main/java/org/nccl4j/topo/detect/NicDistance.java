@@ -97,7 +97,7 @@ record NicDistance(PathType type, XmlElement common, int width) {
   static XmlElement pciOf(XmlElement net) {
     XmlElement pci = pci(net);
     if (!pci.is("pci")) {
-      throw net.error("is on no PCI device", "Only networks of PCI cards can be fused");
+      throw net.error("is on no PCI device", "fuse only networks of PCI cards");
     }
     return pci;
   }

@@ -73,10 +73,10 @@ public final class NicFusion {
       List<XmlElement> ports = nets.stream().filter(net -> isNamed(net, names)).toList();
       if (ports.size() != names.size() || ports.size() > MAX_PORTS) {
         throw new TopologyException(
-            "Networks cannot be fused",
+            "networks cannot be fused",
             "NCCL_NET_FORCE_MERGE=" + group,
             ports.size() + " networks have these " + names.size() + " names",
-            "Name existing networks, each once and at most " + MAX_PORTS + " in a group");
+            "name existing networks, each once and at most " + MAX_PORTS + " in a group");
       }
       ports.forEach(NicDistance::pciOf);
       placed.addAll(ports);
@@ -151,10 +151,10 @@ public final class NicFusion {
     XmlElement common = distance.common();
     if (common.is("system")) {
       throw new TopologyException(
-          "Networks cannot be fused",
+          "networks cannot be fused",
           ports.get(0).require("name") + " and " + ports.get(1).require("name"),
           "they are at different NUMA nodes",
-          "Set NCCL_NET_MERGE_LEVEL to PHB or less, or name others in NCCL_NET_FORCE_MERGE");
+          "set NCCL_NET_MERGE_LEVEL to PHB or less, or name others in NCCL_NET_FORCE_MERGE");
     }
     boolean bridge = common.text("class").map("0x060400"::equals).orElse(false);
     if (!bridge && !common.is("cpu")) {
@@ -182,7 +182,7 @@ public final class NicFusion {
         return card.set("busid", free);
       }
     }
-    throw like.error("leaves no free address for a fused network", "Write busid as 0000:1b:00.0");
+    throw like.error("leaves no free address for a fused network", "write busid as 0000:1b:00.0");
   }
 
   private static boolean hasBus(XmlElement element, String busId) {

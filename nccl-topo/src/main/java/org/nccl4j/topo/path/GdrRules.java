@@ -92,10 +92,10 @@ public final class GdrRules {
     }
     if (path.node(hop).type() != NodeType.DEV) {
       throw new TopologyException(
-          "No relaying GPU can be found",
+          "no relaying GPU can be found",
           gpu.toString(),
           "its NVLink passes " + path.node(hop) + ", where NCCL gives up",
-          "Unset NCCL4J_TOPO_COMPAT, or set NCCL_PXN_DISABLE=1");
+          "unset NCCL4J_TOPO_COMPAT, or set NCCL_PXN_DISABLE=1");
     }
   }
 }

@@ -76,10 +76,10 @@ public final class Locality {
     }
     if (closest == null) {
       throw new TopologyException(
-          "No path can be made",
+          "no path can be made",
           gpu.toString(),
           "it reaches no CPU",
-          "Put its <pci> below a <cpu> in the topology file");
+          "put its <pci> below a <cpu> in the topology file");
     }
     return closest;
   }
@@ -91,10 +91,10 @@ public final class Locality {
     List<Node> nets = nearest(gpu, NodeType.NET).nodes();
     if (nets.isEmpty()) {
       throw new TopologyException(
-          "No network can be chosen",
+          "no network can be chosen",
           gpu.toString(),
           "it reaches no network",
-          "Add a <net> to the topology file, or use one machine");
+          "add a <net> to the topology file, or use one machine");
     }
     int sharers = Math.max(1, nearest(nets.get(0), NodeType.GPU).nodes().size());
     int net = gpu.gpu().dev() % sharers;

@@ -117,9 +117,9 @@ final class PathFinder {
       }
     }
     throw new TopologyException(
-        "No path can be made",
+        "no path can be made",
         link.to().toString(),
         node + " has a " + link.type() + " link to it, but it has none back",
-        "Write the link on both sides in the topology file");
+        "write the link on both sides in the topology file");
   }
 }

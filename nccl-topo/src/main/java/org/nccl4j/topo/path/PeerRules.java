@@ -107,10 +107,10 @@ public final class PeerRules {
     boolean allowed = first && driver.allowed(middle, peer.gpu().dev());
     if (!allowed && ignore == 0 && type.within(PathType.NVB)) {
       throw new TopologyException(
-          "Peer access is off between NVLink peers",
+          "peer access is off between NVLink peers",
           gpu + " and " + peer,
           "the driver does not allow it, which NVLink peers should never see",
-          "Check the NVLinks and the fabric manager, or set NCCL_IGNORE_DISABLED_P2P=1");
+          "check the NVLinks and the fabric manager, or set NCCL_IGNORE_DISABLED_P2P=1");
     }
     return allowed;
   }

@@ -37,13 +37,13 @@ public final class GraphFile {
   private static ChannelGraph graph(XmlElement element, GraphKind kind, Machine machine) {
     int pattern = element.requireInt("pattern");
     if (pattern < 1 || pattern > Pattern.values().length) {
-      throw element.error("pattern " + pattern + " is unknown", "Use 1 to 6");
+      throw element.error("pattern " + pattern + " is unknown", "use 1 to 6");
     }
     int channels = element.requireInt("nchannels");
     if (channels != element.children().size() || channels > TopoSettings.MAX_CHANNELS) {
       throw element.error(
           "nchannels=\"" + channels + "\" with " + element.children().size() + " channels",
-          "Write as many <channel> elements, at most " + TopoSettings.MAX_CHANNELS);
+          "write as many <channel> elements, at most " + TopoSettings.MAX_CHANNELS);
     }
     List<Channel> read = new ArrayList<>();
     for (XmlElement channel : element.children()) {
@@ -72,14 +72,14 @@ public final class GraphFile {
         return value;
       }
     } catch (NumberFormatException e) {
-      throw element.error(key + "=\"" + element.require(key) + "\" is not a number", "Write GB/s");
+      throw element.error(key + "=\"" + element.require(key) + "\" is not a number", "write GB/s");
     }
-    throw element.error(key + "=\"" + element.require(key) + "\" is not a speed", "Write GB/s");
+    throw element.error(key + "=\"" + element.require(key) + "\" is not a speed", "write GB/s");
   }
 
   private static PathType type(XmlElement element, String key) {
     return PathType.named(element.require(key))
-        .orElseThrow(() -> element.error(key + " is not a path type", "Use LOC, NVL ... SYS"));
+        .orElseThrow(() -> element.error(key + " is not a path type", "use LOC, NVL ... SYS"));
   }
 
   private static Channel channel(XmlElement element, GraphKind kind, Machine machine) {
@@ -97,10 +97,10 @@ public final class GraphFile {
     if (ranks.size() != wanted || ranks.stream().distinct().count() != wanted) {
       throw element.error(
           "has " + ranks.stream().distinct().count() + " different GPUs of " + wanted,
-          "Name every GPU of the machine once");
+          "name every GPU of the machine once");
     }
     if (nets.size() != 0 && nets.size() != 2) {
-      throw element.error("has " + nets.size() + " networks", "Name two, or none");
+      throw element.error("has " + nets.size() + " networks", "name two, or none");
     }
     return new Channel(ranks, nets);
   }
@@ -109,7 +109,7 @@ public final class GraphFile {
     return machine.nets().stream()
         .filter(net -> ((long) net.host() << HOST_SHIFT) + net.id() == id)
         .findFirst()
-        .orElseThrow(() -> part.error("is not a network of this machine", "Check dev"));
+        .orElseThrow(() -> part.error("is not a network of this machine", "check dev"));
   }
 
   private static int rank(XmlElement part, long dev, Machine machine) {
@@ -122,7 +122,7 @@ public final class GraphFile {
                     part.text("rank").isPresent()
                         ? machine.gpuOfRank(part.requireInt("rank"))
                         : Optional.empty());
-    return gpu.orElseThrow(() -> part.error("is not a GPU of this machine", "Check dev and rank"))
+    return gpu.orElseThrow(() -> part.error("is not a GPU of this machine", "check dev and rank"))
         .gpu()
         .rank();
   }

@@ -157,10 +157,10 @@ final class GraphSearch {
             && space.nets.preferred(last) != SearchState.NO_NET;
     if (space.settings.matchesNccl() && !networked) {
       throw new TopologyException(
-          "No graph can be made",
+          "no graph can be made",
           space.gpus.get(0).toString(),
           "no channel was found, and NCCL makes none up without a network",
-          "Unset NCCL4J_TOPO_COMPAT, or allow longer paths with NCCL_P2P_LEVEL=SYS");
+          "unset NCCL4J_TOPO_COMPAT, or allow longer paths with NCCL_P2P_LEVEL=SYS");
     }
     TopologyLog.warn(
         "No path fits a {0} of {1} GPUs; one slow channel in the order of the machine is used."

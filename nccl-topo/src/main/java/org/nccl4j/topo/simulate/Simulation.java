@@ -88,10 +88,10 @@ public record Simulation(
     }
     if (seen.cardinality() != comm.shape().nRanks()) {
       throw new TopologyException(
-          "A ring does not visit every rank",
+          "a ring does not visit every rank",
           "channel " + channel,
           "it has " + seen.cardinality() + " of " + comm.shape().nRanks() + " ranks",
-          "Report it with the topology file");
+          "report it with the topology file");
     }
   }
 

@@ -23,7 +23,10 @@ final class TreeDepth {
       while (at >= 0 && depth[at] == 0) {
         if (length == ranks) {
           throw new TopologyException(
-              "A tree has a cycle", "channel " + channel, "rank " + rank + " is below itself", "");
+              "a tree has a cycle",
+              "channel " + channel,
+              "rank " + rank + " is below itself",
+              "report it with the topology file");
         }
         way[length++] = at;
         at = up[at];

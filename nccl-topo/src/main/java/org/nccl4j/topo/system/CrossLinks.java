@@ -87,7 +87,7 @@ final class CrossLinks {
     Node device = device(gpu, host);
     int mbps = element.requireInt("bw");
     if (mbps < 0) {
-      throw element.error("bw=\"" + mbps + "\" is negative", "Write MB/s of one link");
+      throw element.error("bw=\"" + mbps + "\" is negative", "write MB/s of one link");
     }
     float bandwidth = Bandwidths.c2c(mbps, count(element));
     Node cpu = localCpu(device, null);
@@ -117,7 +117,7 @@ final class CrossLinks {
     long bus = PciIds.bus(element.parent().require("busid"));
     Node from = machine.find(NodeType.PCI, host, bus);
     if (from == null) {
-      throw element.error("is not in a switch", "Put <pcilink> into the <pci> of a switch");
+      throw element.error("is not in a switch", "put <pcilink> into the <pci> of a switch");
     }
     Node to = machine.find(NodeType.PCI, host, PciIds.bus(element.require("target")));
     if (to != null) {
@@ -128,7 +128,7 @@ final class CrossLinks {
   private static int count(XmlElement element) {
     int count = element.requireInt("count");
     if (count < 0) {
-      throw element.error("count=\"" + count + "\" is negative", "Write the number of links");
+      throw element.error("count=\"" + count + "\" is negative", "write the number of links");
     }
     return count;
   }
@@ -140,7 +140,7 @@ final class CrossLinks {
     long id = machine.splitsPartitions() ? PciIds.partition(bus, partition) : bus;
     Node device = machine.find(NodeType.DEV, host, id);
     if (device == null) {
-      throw gpu.error("has links but no rank", "Give it a rank, or remove its links");
+      throw gpu.error("has links but no rank", "give it a rank, or remove its links");
     }
     return device;
   }

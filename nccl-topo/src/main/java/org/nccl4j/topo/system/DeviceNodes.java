@@ -31,7 +31,7 @@ final class DeviceNodes {
       }
       if (first && !at(machine, parent.host(), bus).isEmpty()) {
         throw pci.error(
-            "repeats busid " + pci.require("busid"), "Give every GPU its own bus address");
+            "repeats busid " + pci.require("busid"), "give every GPU its own bus address");
       }
       first = false;
       addRank(pci, gpu, parent, bus, bandwidth);
@@ -41,11 +41,11 @@ final class DeviceNodes {
 
   private void addRank(XmlElement pci, XmlElement gpu, Node parent, long bus, float bandwidth) {
     if (PciIds.hasPartitionBits(bus)) {
-      throw pci.error("has a GPU at function " + (bus & 3), "A GPU's bus address ends in .0 or .4");
+      throw pci.error("has a GPU at function " + (bus & 3), "end its busid in .0 or .4");
     }
     int partition = partition(gpu);
     if (partition >= MAX_PARTITIONS) {
-      throw gpu.error("mlopart " + partition + " is out of range", "Use 0 or 1");
+      throw gpu.error("mlopart " + partition + " is out of range", "use 0 or 1");
     }
     long deviceBus = machine.splitsPartitions() ? PciIds.partition(bus, partition) : bus;
     Node device = machine.find(NodeType.DEV, parent.host(), deviceBus);
@@ -78,7 +78,7 @@ final class DeviceNodes {
     int rank = gpu.requireInt("rank");
     for (Node other : machine.list(NodeType.GPU)) {
       if (other.gpu().rank() == rank) {
-        throw gpu.error("repeats rank " + rank, "Give every GPU its own rank");
+        throw gpu.error("repeats rank " + rank, "give every GPU its own rank");
       }
     }
     int gdr = gpu.intOr("gdr", machine.assumptions().gdr() ? 1 : 0);

@@ -67,7 +67,7 @@ final class MachineNodes {
 
   Node create(XmlElement from, NodeType type, int host, long id, NodeAttributes attributes) {
     if (list(type).size() == MAX_NODES) {
-      throw from.error("is " + type + " number " + (MAX_NODES + 1), "Split the machine");
+      throw from.error("is " + type + " number " + (MAX_NODES + 1), "split the machine");
     }
     Node node = new Node(type, host, id, attributes);
     list(type).add(node);

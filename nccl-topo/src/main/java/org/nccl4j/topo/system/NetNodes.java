@@ -54,11 +54,11 @@ final class NetNodes {
     try {
       float latency = text.isEmpty() ? 0 : Float.parseFloat(text);
       if (!Float.isFinite(latency) || latency < 0) {
-        throw element.error("latency=\"" + text + "\" is not a time", "Write microseconds");
+        throw element.error("latency=\"" + text + "\" is not a time", "write microseconds");
       }
       return latency;
     } catch (NumberFormatException e) {
-      throw element.error("latency=\"" + text + "\" is not a number", "Write microseconds");
+      throw element.error("latency=\"" + text + "\" is not a number", "write microseconds");
     }
   }
 

@@ -22,7 +22,7 @@ final class PciTrees {
     int numa = element.requireInt("numaid");
     int host = machine.host(element);
     if (machine.find(NodeType.CPU, host, numa) != null) {
-      throw element.error("repeats NUMA node " + numa, "Merge the two <cpu> elements");
+      throw element.error("repeats NUMA node " + numa, "merge the two <cpu> elements");
     }
     Node cpu = machine.create(element, NodeType.CPU, host, numa, CpuReader.read(element));
     for (XmlElement child : element.children()) {
@@ -65,7 +65,7 @@ final class PciTrees {
         text.isBlank() || !text.strip().matches("[-+]?[0-9].*") ? 0 : pci.requireInt("link_width");
     if (width < 0 || width > MAX_WIDTH) {
       throw pci.error(
-          "link_width=\"" + text + "\" is not a width", "Write the number of lanes, or 0");
+          "link_width=\"" + text + "\" is not a width", "write the number of lanes, or 0");
     }
     return width;
   }
@@ -84,7 +84,7 @@ final class PciTrees {
   private void addSwitch(XmlElement pci, Node parent, long bus, float bandwidth) {
     if (machine.find(NodeType.PCI, parent.host(), bus) != null) {
       throw pci.error(
-          "repeats busid " + pci.require("busid"), "Give every switch its own bus address");
+          "repeats busid " + pci.require("busid"), "give every switch its own bus address");
     }
     NodeAttributes attributes = new NodeAttributes.Pci(PciIds.identity(pci));
     Node node = machine.create(pci, NodeType.PCI, parent.host(), bus, attributes);

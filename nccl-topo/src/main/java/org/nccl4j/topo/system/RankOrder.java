@@ -45,13 +45,13 @@ public final class RankOrder {
 
   private static void check(Gpu gpu, boolean repeated) {
     if (repeated) {
-      throw gpu.element.error("repeats rank " + gpu.rank, "Give every GPU its own rank");
+      throw gpu.element.error("repeats rank " + gpu.rank, "give every GPU its own rank");
     }
     if (gpu.hidden) {
       // The card is a leaf of the graph, so the rank would have no GPU there.
       throw gpu.element.error(
           "is below a network card, where no GPU is looked for",
-          "Put the GPU's <pci> beside the card's, or take its rank away");
+          "put the GPU's <pci> beside the card's, or take its rank away");
     }
   }
 
@@ -59,7 +59,7 @@ public final class RankOrder {
     if (element.is("gpu")) {
       int rank = element.text("rank").isEmpty() ? -1 : element.requireInt("rank");
       if (rank < -1) {
-        throw element.error("rank " + rank + " is negative", "Number the ranks from 0");
+        throw element.error("rank " + rank + " is negative", "number the ranks from 0");
       }
       if (rank == -1 && element.text("rank").isPresent()) {
         element.unset("rank");

@@ -75,10 +75,10 @@ final class EnabledAlgorithms {
         value.unknownOperations(Operation.collectives().stream().map(Operation::label).toList()));
     if (!unknown.isEmpty()) {
       throw new TopologyException(
-          "A setting cannot be read",
+          "a setting cannot be read",
           setting.name() + "=" + value,
           "NCCL has no algorithm, protocol or collective '" + unknown.get(0) + "'",
-          "Write for example "
+          "write for example "
               + setting.name()
               + "=\"ring,tree;allreduce:^tree\" with known names");
     }

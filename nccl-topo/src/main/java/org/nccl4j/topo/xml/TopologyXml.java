@@ -55,11 +55,10 @@ public final class TopologyXml {
       String name, String text, String top, Map<String, Set<String>> grammar) {
     XmlElement root = new XmlScanner(name, text, XmlLimits.DEFAULT).document();
     if (!root.is(top)) {
-      throw root.error("is not <" + top + ">", "Give a file whose top element is <" + top + ">");
+      throw root.error("is not <" + top + ">", "give a file whose top element is <" + top + ">");
     }
     if (root.requireInt("version") != VERSION) {
-      throw root.error(
-          "has version " + root.require("version"), "Only version=\"" + VERSION + "\" is known");
+      throw root.error("has version " + root.require("version"), "use version=\"" + VERSION + "\"");
     }
     keepKnown(root, grammar);
     return root;
@@ -75,7 +74,7 @@ public final class TopologyXml {
       if (known.contains(child.name())) {
         keepKnown(child, grammar);
       } else if (child.is("gpu")) {
-        throw child.error("is in <" + element.name() + ">", "A <gpu> belongs into a <pci>");
+        throw child.error("is in <" + element.name() + ">", "put a <gpu> into a <pci>");
       } else {
         element.remove(child);
       }
@@ -88,7 +87,7 @@ public final class TopologyXml {
           "XML cannot be read",
           file.toString(),
           "it is not a regular file, and reading it might never end",
-          "Give a topology or graph file");
+          "give a topology or graph file");
     }
     try (InputStream in = Files.newInputStream(file)) {
       byte[] bytes = in.readNBytes(XmlLimits.DEFAULT.bytes() + 1);
@@ -97,12 +96,12 @@ public final class TopologyXml {
             "XML cannot be read",
             file + ":1",
             "the file is larger than " + XmlLimits.DEFAULT.bytes() + " bytes",
-            "Give a topology or graph file");
+            "give a topology or graph file");
       }
       return new String(bytes, StandardCharsets.UTF_8);
     } catch (IOException e) {
       throw new TopologyException(
-          "XML cannot be read", file.toString(), why(e), "Name a file that this user can read");
+          "XML cannot be read", file.toString(), why(e), "name a file that this user can read");
     }
   }
 

@@ -118,7 +118,7 @@ public final class XmlElement {
   public String require(String key) {
     return text(key)
         .orElseThrow(
-            () -> error("has no attribute '" + key + "'", "Add " + key + "=\"...\" to it"));
+            () -> error("has no attribute '" + key + "'", "add " + key + "=\"...\" to it"));
   }
 
   /** A number that must be there, in C's notation. */
@@ -134,11 +134,11 @@ public final class XmlElement {
   private int intIn(String key, String value) {
     OptionalLong number = CNumber.prefix(value);
     if (number.isEmpty() && !value.isBlank()) {
-      throw error(key + "=\"" + value + "\" is not a number", "Write it in digits");
+      throw error(key + "=\"" + value + "\" is not a number", "write it in digits");
     }
     long wide = number.orElse(0);
     if (wide != (int) wide) {
-      throw error(key + "=\"" + value + "\" is out of range", "Use a number of at most 31 bits");
+      throw error(key + "=\"" + value + "\" is out of range", "use a number of at most 31 bits");
     }
     return (int) wide;
   }
@@ -146,7 +146,7 @@ public final class XmlElement {
   /** An error about this element. */
   public TopologyException error(String why, String remedy) {
     return new TopologyException(
-        "Topology is not usable", where(), "<" + name + "> " + why, remedy);
+        "topology is not usable", where(), "<" + name + "> " + why, remedy);
   }
 
   /** True if tag and attributes are the same; children are not looked at. */

@@ -27,12 +27,12 @@ final class XmlScanner {
   XmlElement document() {
     skipBetween();
     if (at == text.length()) {
-      throw error("the file is empty", "Write the topology with NCCL_TOPO_DUMP_FILE");
+      throw error("the file is empty", "write the topology with NCCL_TOPO_DUMP_FILE");
     }
     XmlElement root = element(1);
     skipBetween();
     if (at < text.length()) {
-      throw error("there is more after </" + root.name() + ">", "Keep one top element");
+      throw error("there is more after </" + root.name() + ">", "keep one top element");
     }
     return root;
   }
@@ -40,15 +40,15 @@ final class XmlScanner {
   private XmlElement element(int depth) {
     expect('<');
     if (++elements > limits.elements()) {
-      throw error("more than " + limits.elements() + " elements", "Split or shorten the file");
+      throw error("more than " + limits.elements() + " elements", "split or shorten the file");
     }
     if (depth > limits.depth()) {
-      throw error("elements nest deeper than " + limits.depth(), "Flatten the PCI tree");
+      throw error("elements nest deeper than " + limits.depth(), "flatten the PCI tree");
     }
     XmlElement element = new XmlElement(name("element"), file, line);
     while (attribute(element)) {
       if (element.attributes().size() > limits.attributes()) {
-        throw error("more than " + limits.attributes() + " attributes", "Remove unknown ones");
+        throw error("more than " + limits.attributes() + " attributes", "remove unknown ones");
       }
     }
     if (peek() == '/') {
@@ -67,7 +67,7 @@ final class XmlScanner {
       if (at == text.length()) {
         throw error(
             "<" + element.name() + "> of line " + lineOf(element) + " is not closed",
-            "The file may be cut off; write it again");
+            "write the file again, which may be cut off");
       }
       if (text.startsWith("</", at)) {
         at += 2;
@@ -75,7 +75,7 @@ final class XmlScanner {
         if (!closed.equals(element.name())) {
           throw error(
               "</" + closed + "> closes <" + element.name() + "> of line " + lineOf(element),
-              "Close elements in the order they were opened");
+              "close elements in the order they were opened");
         }
         skip(XmlScanner::isSpace);
         expect('>');
@@ -106,19 +106,19 @@ final class XmlScanner {
   private String value(String key) {
     char quote = peek();
     if (quote != '"' && quote != '\'') {
-      throw error("the value of " + key + " is not quoted", "Put it in double quotes");
+      throw error("the value of " + key + " is not quoted", "put it in double quotes");
     }
     int start = ++at;
     skip(c -> c != quote && c != '<');
     if (at == text.length() || text.charAt(at) != quote) {
-      throw error("the value of " + key + " does not end", "Close the quotes");
+      throw error("the value of " + key + " does not end", "close the quotes");
     }
     String raw = limited(start);
     at++;
     String value = raw.indexOf('&') < 0 ? raw : XmlEscapes.decode(raw);
     // XML has no such characters, and a terminal that shows the value would obey them.
     if (value.chars().anyMatch(c -> Character.isISOControl(c) && !isSpace(c))) {
-      throw error("the value of " + key + " has a control character", "Remove it");
+      throw error("the value of " + key + " has a control character", "remove it");
     }
     return value;
   }
@@ -128,14 +128,14 @@ final class XmlScanner {
     skip(XmlScanner::isName);
     if (at == start) {
       String found = at == text.length() ? "the end" : "'" + text.charAt(at) + "'";
-      throw error(found + " where the name of an " + of + " belongs", "Check the line");
+      throw error(found + " where the name of an " + of + " belongs", "check the line");
     }
     return limited(start);
   }
 
   private String limited(int start) {
     if (at - start > limits.text()) {
-      throw error("a name or value is longer than " + limits.text(), "Shorten it");
+      throw error("a name or value is longer than " + limits.text(), "shorten it");
     }
     return text.substring(start, at);
   }
@@ -149,9 +149,9 @@ final class XmlScanner {
       } else if (text.startsWith("<?", at)) {
         skipPast("?>", "processing instruction");
       } else if (text.startsWith("<!", at)) {
-        throw error("document types are not allowed", "Remove <!DOCTYPE ...> and its entities");
+        throw error("document types are not allowed", "remove <!DOCTYPE ...> and its entities");
       } else if (at < text.length() && text.charAt(at) != '<') {
-        throw error("text where an element belongs", "Remove what is not an element");
+        throw error("text where an element belongs", "remove what is not an element");
       } else {
         return;
       }
@@ -161,7 +161,7 @@ final class XmlScanner {
   private void skipPast(String end, String of) {
     int found = text.indexOf(end, at);
     if (found < 0) {
-      throw error("a " + of + " does not end", "Close it with " + end);
+      throw error("a " + of + " does not end", "close it with " + end);
     }
     while (at < found + end.length()) {
       advance();
@@ -182,14 +182,14 @@ final class XmlScanner {
 
   private char peek() {
     if (at == text.length()) {
-      throw error("the file ends within an element", "It may be cut off; write it again");
+      throw error("the file ends within an element", "write the file again, which may be cut off");
     }
     return text.charAt(at);
   }
 
   private void expect(char c) {
     if (peek() != c) {
-      throw error("'" + peek() + "' where '" + c + "' belongs", "Check the line");
+      throw error("'" + peek() + "' where '" + c + "' belongs", "check the line");
     }
     at++;
   }

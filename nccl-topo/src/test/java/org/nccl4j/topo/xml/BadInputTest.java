@@ -103,7 +103,7 @@ class BadInputTest {
     check(
         system(pci("0000:01:00.0", GPU).replace("link_width=\"16\"", "link_width=\"-16\"")),
         "not a width");
-    check(system(GPU), "belongs");
+    check(system(GPU), "put a <gpu> into a <pci>");
     check(system(pci("0000:01:00.0", GPU.replace("dev=", "name=\"\u001b[31m\" dev="))), "control");
     check(
         system(

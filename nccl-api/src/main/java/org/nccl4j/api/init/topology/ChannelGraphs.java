@@ -122,7 +122,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
   /** Throws if the user has named a file; else warns. */
   private static void refuse(Settings settings, TopologyException e) {
     if (settings.isSet(Settings.NCCL_TOPO_FILE) || settings.isSet(Settings.NCCL_GRAPH_FILE)) {
-      throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
+      throw new InvalidUsageException(ErrorId.TOPOLOGY, e.problem(), e.remedy(), e);
     }
     warn(e);
   }
@@ -152,7 +152,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
   private static void warn(TopologyException e) {
     LOG.log(
         Logger.Level.WARNING,
-        "The topology search found no rings; the rings are in the order of ranks. {0}",
+        "The topology search found no rings; the rings are in the order of ranks: {0}",
         e.getMessage());
   }
 

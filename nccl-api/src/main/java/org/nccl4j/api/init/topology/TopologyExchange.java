@@ -162,11 +162,11 @@ public record TopologyExchange(List<CommTopology.Host> hosts, boolean graphs, bo
       return deflate(TopologyXml.write(host.make(number(hostId))));
     } catch (TopologyException e) {
       if (fromFile) {
-        throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
+        throw new InvalidUsageException(ErrorId.TOPOLOGY, e.problem(), e.remedy(), e);
       }
       LOG.log(
           Logger.Level.WARNING,
-          "The topology of this machine is not known; the rings are in the order of ranks. {0}",
+          "The topology of this machine is not known; the rings are in the order of ranks: {0}",
           e.getMessage());
       return new byte[0];
     }
