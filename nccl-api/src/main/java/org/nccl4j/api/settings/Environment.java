@@ -23,6 +23,7 @@ import org.nccl4j.device.os.IoErrorText;
  * <p>The only class that reads the environment. Immutable: a snapshot of the moment it was made.
  */
 public final class Environment {
+  private static final String CONFIGURATION = "the communicator's configuration";
   private static final Path SYSTEM_FILE = Path.of("/etc/nccl.conf");
 
   /**
@@ -44,6 +45,11 @@ public final class Environment {
    * @throws InvalidArgumentException if the file that NCCL_CONF_FILE names cannot be read
    */
   public static Environment ofProcess(Map<String, String> overrides) {
+    return ofProcess(overrides, CONFIGURATION);
+  }
+
+  /** The same under values of another origin, such as an option of a command. */
+  static Environment ofProcess(Map<String, String> overrides, String origin) {
     Map<String, String> properties = new LinkedHashMap<>();
     for (String name : System.getProperties().stringPropertyNames()) {
       if (isSetting(name)) {
@@ -51,7 +57,10 @@ public final class Environment {
       }
     }
     Path home = Path.of(System.getProperty("user.home", "/"));
-    return of(overrides, properties, variables(), home.resolve(".nccl.conf"), SYSTEM_FILE);
+    Environment made = new Environment();
+    made.add(overrides, origin);
+    made.addProcess(properties, variables(), home.resolve(".nccl.conf"), SYSTEM_FILE);
+    return made;
   }
 
   /** The variables that this process was started with. */
@@ -67,33 +76,40 @@ public final class Environment {
       Path userFile,
       Path systemFile) {
     Environment made = new Environment();
-    made.add(overrides, "the communicator's configuration");
-    made.add(properties, "system property");
-    made.add(environment, "environment");
-    Optional<Value> named = made.find(Settings.NCCL_CONF_FILE.name());
+    made.add(overrides, CONFIGURATION);
+    made.addProcess(properties, environment, userFile, systemFile);
+    return made;
+  }
+
+  private void addProcess(
+      Map<String, String> properties,
+      Map<String, String> environment,
+      Path userFile,
+      Path systemFile) {
+    add(properties, "system property");
+    add(environment, "environment");
+    Optional<Value> named = find(Settings.NCCL_CONF_FILE.name());
     if (named.isPresent()) {
-      made.addFile(
-          SettingFile.path(Settings.NCCL_CONF_FILE, named.get().text()), named.get().origin());
+      addFile(SettingFile.path(Settings.NCCL_CONF_FILE, named.get().text()), named.get().origin());
     } else if (Files.isReadable(userFile)) {
-      made.addFile(userFile, "");
+      addFile(userFile, "");
     }
     if (Files.isReadable(systemFile)) {
-      made.addFile(systemFile, "");
+      addFile(systemFile, "");
     }
-    return made;
   }
 
   /** From a communicator's configuration alone. */
   static Environment of(Map<String, String> configuration) {
     Environment made = new Environment();
-    made.add(configuration, "the communicator's configuration");
+    made.add(configuration, CONFIGURATION);
     return made;
   }
 
   /** These under others, which are stronger. */
   Environment with(Map<String, String> overrides) {
     Environment made = new Environment();
-    made.add(overrides, "the communicator's configuration");
+    made.add(overrides, CONFIGURATION);
     values.forEach(made.values::putIfAbsent);
     made.ignoredLines.addAll(ignoredLines);
     return made;

@@ -467,6 +467,23 @@ public final class Settings implements SettingValues {
     return new Settings(Environment.ofProcess(overrides)).checked(overrides);
   }
 
+  /**
+   * The values for a command in this process, of which an option gives some.
+   *
+   * @param option for messages
+   * @throws InvalidArgumentException if there is no such setting, or a value of the option's is no
+   *     value of its setting
+   */
+  public static Settings ofProcess(String option, Map<String, String> values) {
+    requireDeclared(option, values.keySet());
+    Settings settings = new Settings(Environment.ofProcess(values, option));
+    try {
+      return settings.checked(values);
+    } catch (InvalidArgumentException e) {
+      throw new InvalidArgumentException(ErrorId.OPTION, e.problem(), e.remedy(), e);
+    }
+  }
+
   /** These values alone, whatever is set in this process. */
   public static Settings alone(Map<String, String> values) {
     return new Settings(Environment.of(values));
@@ -567,13 +584,7 @@ public final class Settings implements SettingValues {
     return OtherVariables.all();
   }
 
-  /**
-   * Refuses names of settings that an option gives and that are not declared.
-   *
-   * @param option for messages
-   * @throws InvalidArgumentException naming the first of them
-   */
-  public static void requireDeclared(String option, Set<String> names) {
+  private static void requireDeclared(String option, Set<String> names) {
     List<String> known = ALL.stream().<String>map(Setting::name).toList();
     for (String name : new TreeSet<>(names)) {
       if (!known.contains(name)) {

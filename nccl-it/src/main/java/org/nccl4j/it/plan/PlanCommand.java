@@ -181,7 +181,7 @@ public final class PlanCommand implements Callable<Integer> {
   public Integer call() {
     PrintWriter out = spec.commandLine().getOut();
     PrintWriter err = spec.commandLine().getErr();
-    Settings.requireDeclared("--set", set.keySet());
+    Settings settings = Settings.ofProcess("--set", set);
     range("--gpus", gpus, MOST_GPUS);
     range("--batch", batch, MOST_BATCH);
     range("--micro-batch", microBatch, MOST_BATCH);
@@ -193,8 +193,7 @@ public final class PlanCommand implements Callable<Integer> {
     checkExperts(shape);
     try {
       XmlElement system = TopologyXml.readSystem(machine);
-      ClusterOptions options =
-          new ClusterOptions(Settings.ofProcess(set).topology(), PeerStatus.ALLOWED, false);
+      ClusterOptions options = new ClusterOptions(settings.topology(), PeerStatus.ALLOWED, false);
       GroupCosts costs = new GroupCosts(system, options);
       Job job = job(shape, costs);
       Layout.Most most =

@@ -77,12 +77,12 @@ final class MachineOptions {
   private LiveMachine live;
 
   /**
-   * Checks the names of the settings that were given.
+   * Checks the settings that were given.
    *
-   * @throws InvalidArgumentException if there is no such setting
+   * @throws InvalidArgumentException if there is no such setting or no such value
    */
   void check() {
-    Settings.requireDeclared("--set", set.keySet());
+    values();
   }
 
   boolean json() {
@@ -111,7 +111,7 @@ final class MachineOptions {
   }
 
   private Settings values() {
-    return Settings.ofProcess(set);
+    return Settings.ofProcess("--set", set);
   }
 
   ClusterOptions options(boolean collNet) {
