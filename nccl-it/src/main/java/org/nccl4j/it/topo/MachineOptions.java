@@ -26,6 +26,7 @@ import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** The common options of all {@code topo} commands: the machine and the settings. */
@@ -130,6 +131,12 @@ final class MachineOptions {
 
   /** Clusters of so many such machines; writes what NCCL_GRAPH_DUMP_FILE asks for of the first. */
   List<Cluster> clusters(List<Integer> nodes, boolean collNet) throws IOException {
+    for (int count : nodes) {
+      if (count < 1) {
+        throw new ParameterException(
+            spec.commandLine(), "--nodes %d is out of range: use 1 or more".formatted(count));
+      }
+    }
     Routes routes = routes(collNet);
     List<Cluster> clusters = new ArrayList<>();
     for (int count : nodes) {

@@ -114,6 +114,8 @@ final class CommandLineTest {
         "topo show --set FOO | Value for option '--set' (NAME=VALUE) should be in KEY=VALUE format",
         "topo graph --set NCCL_CROSS_NIC=3 | the setting NCCL_CROSS_NIC is \"3\" (--set)",
         "plan --model llama-3-8b --gpus 8 --machine no.xml --set NCCL_CROSS_NIC=x | (--set)",
+        "topo graph --nodes 1,0 | --nodes 0 is out of range",
+        "topo simulate --nodes -1 | --nodes -1 is out of range",
         "topo show --set NCCL_CROSS_NIK=1 | did you mean NCCL_CROSS_NIC?",
         "perf all_reduce --json /no/such/folder/x.json | there is no folder /no/such/folder",
         "perf all_reduce --html /proc/x.html | --html /proc/x.html cannot be written",
