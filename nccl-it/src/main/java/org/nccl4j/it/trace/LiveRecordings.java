@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
+import java.util.regex.Pattern;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
@@ -27,6 +28,7 @@ final class LiveRecordings implements AutoCloseable {
       "name Java processes of this host, user and container that run";
   private static final Duration PATIENCE = Duration.ofSeconds(30);
   private static final long LOOK_NANOS = 50_000_000;
+  private static final Pattern EXCEPTION = Pattern.compile("^[\\w.$]+(Exception|Error): ");
   private static final List<String> EVENTS =
       List.of("Operation", "ProxyStep", "InitPhase", "Failure", "Stall");
 
@@ -92,6 +94,10 @@ final class LiveRecordings implements AutoCloseable {
 
   /** A process that ends before {@link #dump} writes its file itself. */
   private synchronized void start(long pid, Path settings) {
+    if (!isRunning(pid)) {
+      missing.put(pid, "there is no process " + pid);
+      return;
+    }
     if (ended) {
       return;
     }
@@ -197,11 +203,14 @@ final class LiveRecordings implements AutoCloseable {
     }
   }
 
-  /** The last line of what jcmd says that is not one of a stack trace. */
-  private static String reason(String text) {
+  /**
+   * The last line of what jcmd says that is not one of a stack trace, without an exception's class.
+   */
+  static String reason(String text) {
     return text.lines()
         .filter(line -> !line.isBlank() && !Character.isWhitespace(line.charAt(0)))
         .reduce((first, last) -> last)
+        .map(line -> EXCEPTION.matcher(line).replaceFirst(""))
         .orElse("no reason is given");
   }
 

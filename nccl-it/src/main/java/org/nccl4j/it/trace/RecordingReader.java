@@ -1,6 +1,7 @@
 package org.nccl4j.it.trace;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -11,9 +12,9 @@ import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.os.IoErrorText;
 import org.nccl4j.it.trace.Span.RecordedProcess;
 import org.nccl4j.operation.Operation;
-import org.nccl4j.device.os.IoErrorText;
 
 /** Reads nccl4j's events out of a recording of Java Flight Recorder. */
 final class RecordingReader {
@@ -30,7 +31,7 @@ final class RecordingReader {
   static List<Span> read(Path file) {
     List<RecordedEvent> events = new ArrayList<>();
     RecordedProcess process = new RecordedProcess("", 0);
-    try (RecordingFile recording = new RecordingFile(file)) {
+    try (RecordingFile recording = open(file)) {
       while (recording.hasMoreEvents()) {
         RecordedEvent event = recording.readEvent();
         if (event.getEventType().getName().startsWith(PREFIX)) {
@@ -56,6 +57,12 @@ final class RecordingReader {
     }
     spans.sort(java.util.Comparator.comparingLong(Span::beginNanos));
     return spans;
+  }
+
+  private static RecordingFile open(Path file) throws IOException {
+    // Like other files first: of one that is missing, the recording's error has other words.
+    Files.newInputStream(file).close();
+    return new RecordingFile(file);
   }
 
   private static void add(RecordedEvent event, RecordedProcess process, List<Span> spans) {

@@ -62,9 +62,7 @@ class TraceTest {
   void aProcessThatHasEndedIsNamedWithTheReason() throws Exception {
     Path file = directory.resolve("trace.json");
     String said = trace(1, "-o", file.toString(), ended());
-    assertTrue(said.contains("refuses JFR.start: "), said);
-    assertTrue(said.contains("No such process"), said);
-    assertFalse(said.contains("at jdk.jcmd"), said);
+    assertTrue(said.contains("there is no process "), said);
     assertFalse(Files.exists(file));
   }
 
@@ -118,8 +116,7 @@ class TraceTest {
               Long.toString(processes.get(1).pid()));
     } while (!said.contains("spans of 2 processes") && System.nanoTime() < end);
     assertTrue(said.contains("spans of 2 processes"), said);
-    assertTrue(
-        said.contains("missing in the timeline: process " + ended + " refuses JFR.start: "), said);
+    assertTrue(said.contains("missing in the timeline: there is no process " + ended), said);
     assertEquals(2, processes.stream().filter(Process::isAlive).count());
   }
 
@@ -239,7 +236,7 @@ class TraceTest {
     String said = trace(1, "-o", output, none.toString());
     assertTrue(said.contains("none.jfr cannot be read as a recording"), said);
     said = trace(1, "-s", "1", "-o", output, "2147483647");
-    assertTrue(said.contains("process 2147483647 refuses JFR.start"), said);
+    assertTrue(said.contains("there is no process 2147483647"), said);
     assertFalse(Files.exists(Path.of(output)));
   }
 }

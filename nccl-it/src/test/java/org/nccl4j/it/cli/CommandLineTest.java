@@ -186,3 +186,18 @@ final class CommandLineTest {
     assertTrue(out.toString().startsWith("nccl4j "), out::toString);
   }
 }
+
+  /** A command line that fails on this machine, and its whole message. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "device-headers /proc/x | the headers cannot be written to /proc/x (there is no /proc/x)",
+        "trace 4194305 | there is no process 4194305",
+        "trace /no.jfr | /no.jfr cannot be read as a recording: there is no /no.jfr",
+      })
+  void failuresNameNoClass(String line, String message) {
+    assertEquals(1, run(line), () -> out + "" + err);
+    assertEquals(
+        "nccl " + line.split(" ")[0] + ": " + message, err.toString().lines().findFirst().get());
+  }
