@@ -71,8 +71,9 @@ public final class Main implements Runnable {
    * @return its exit status
    */
   public static int run(PrintWriter out, PrintWriter err, String... arguments) {
-    return new CommandLine(new Main())
-        .setOut(out)
+    CommandLine main = new CommandLine(new Main());
+    giveVersion(main);
+    return main.setOut(out)
         .setErr(err)
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpAutoWidth(true)
@@ -80,6 +81,14 @@ public final class Main implements Runnable {
         .setParameterExceptionHandler(Failures::badInput)
         .setExecutionExceptionHandler(Failures::failed)
         .execute(arguments);
+  }
+
+  /** A command has no version of its own, and picocli would print an empty one. */
+  private static void giveVersion(CommandLine command) {
+    for (CommandLine each : command.getSubcommands().values()) {
+      each.getCommandSpec().versionProvider(new Version());
+      giveVersion(each);
+    }
   }
 
   @Override

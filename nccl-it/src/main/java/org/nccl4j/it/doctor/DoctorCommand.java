@@ -21,6 +21,7 @@ import picocli.CommandLine.Spec;
     description =
         "Reports what works on this machine, what does not, why, and how to repair it. Exit"
             + " status 1 if nothing can work, else 0.",
+    mixinStandardHelpOptions = true,
     sortOptions = false)
 public final class DoctorCommand implements Callable<Integer> {
   @Spec private CommandSpec spec;
@@ -34,12 +35,6 @@ public final class DoctorCommand implements Callable<Integer> {
       names = {"--all"},
       description = "Print all settings, not only those that are set.")
   private boolean everySetting;
-
-  @Option(
-      names = {"-h", "--help"},
-      usageHelp = true,
-      description = "Shows this.")
-  private boolean help;
 
   /** Called by picocli. */
   public DoctorCommand() {}

@@ -293,6 +293,13 @@ final class PerfOptions {
   @Option(
       names = {"-h", "--help"},
       usageHelp = true,
-      description = "Shows this.")
+      description = "Show this help message and exit.")
   boolean help;
+
+  // Without -V, which is an option of nccl-tests.
+  @Option(
+      names = {"--version"},
+      versionHelp = true,
+      description = "Print version information and exit.")
+  boolean version;
 }

@@ -18,6 +18,7 @@ import picocli.CommandLine.Spec;
             + " and NCCL4J_UNIQUE_ID set, and torchrun's RANK, WORLD_SIZE, LOCAL_RANK,"
             + " MASTER_ADDR and MASTER_PORT. Each line of output begins with its rank. When a"
             + " rank fails, the others are ended, and the command exits with its status.",
+    mixinStandardHelpOptions = true,
     sortOptions = false)
 public final class RunCommand implements Callable<Integer> {
   private static final int MOST_RANKS = 1024;
@@ -46,12 +47,6 @@ public final class RunCommand implements Callable<Integer> {
           "With --hosts: the command that runs another one on a host; {host} is replaced by its"
               + " name (default: ${DEFAULT-VALUE}).")
   private String launcher;
-
-  @Option(
-      names = {"-h", "--help"},
-      usageHelp = true,
-      description = "Shows this.")
-  private boolean help;
 
   @Parameters(
       arity = "1..*",

@@ -180,12 +180,23 @@ final class CommandLineTest {
     assertTrue(out.toString().contains("--set=NAME=VALUE"), out::toString);
   }
 
-  @Test
-  void versionIsShown() {
-    assertEquals(0, run("--version"));
+  /** In perf, -V is an option of nccl-tests. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "--version",
+        "-V",
+        "perf --version",
+        "run -V",
+        "doctor -V",
+        "topo -V",
+        "topo graph -V",
+        "top -V"
+      })
+  void versionIsShown(String line) {
+    assertEquals(0, run(line), err::toString);
     assertTrue(out.toString().startsWith("nccl4j "), out::toString);
   }
-}
 
   /** A command line that fails on this machine, and its whole message. */
   @ParameterizedTest
@@ -201,3 +212,4 @@ final class CommandLineTest {
     assertEquals(
         "nccl " + line.split(" ")[0] + ": " + message, err.toString().lines().findFirst().get());
   }
+}
