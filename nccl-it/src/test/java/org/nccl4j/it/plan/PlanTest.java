@@ -14,6 +14,7 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,6 +53,11 @@ class PlanTest {
     try (InputStream in = PlanTest.class.getResourceAsStream("gpt-7b-32.txt")) {
       String golden = new String(in.readAllBytes(), StandardCharsets.UTF_8);
       assertEquals(golden, out.toString().replace(System.lineSeparator(), "\n"));
+      String guide = Files.readString(Path.of("../docs/guides/plan.md"));
+      String shown = golden.lines().limit(7).collect(Collectors.joining("\n"));
+      assertTrue(guide.contains(shown), "docs/guides/plan.md lacks " + shown);
+      String command = "nccl plan --model gpt-7b --gpus 32 --batch 64 --recompute --machine";
+      assertTrue(guide.contains(command), "docs/guides/plan.md lacks " + command);
     }
   }
 
