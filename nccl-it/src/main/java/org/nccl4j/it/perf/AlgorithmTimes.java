@@ -7,9 +7,9 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
@@ -25,6 +25,7 @@ import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.ChosenAlgorithm;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -234,19 +235,19 @@ final class AlgorithmTimes implements AutoCloseable {
     for (Communicator rank : ranks) {
       ways.add(rank.withOptions(options));
     }
-    StringBuilder points = new StringBuilder();
+    TreeMap<Long, Double> points = new TreeMap<>();
     for (long bytes = least; bytes <= most; bytes *= 4) {
       long count = bytes / DataType.FLOAT32.bytes() / operation.wholes(ranks.get(0).nRanks());
       if (count > 0 && isTaken(ways.get(0), operation, way, count)) {
         double time = median(ways, operation, count);
-        points.append(String.format(Locale.ROOT, " %d:%.2f", bytes, Math.max(0.01, time)));
+        points.put(bytes, time);
         best.merge(bytes, time, Math::min);
         if (isHopeless(time, best.get(bytes))) {
-          return points.toString();
+          break;
         }
       }
     }
-    return points.toString();
+    return CostPoints.write(points);
   }
 
   static boolean isHopeless(double microseconds, double best) {

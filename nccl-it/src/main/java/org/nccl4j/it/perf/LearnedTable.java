@@ -9,6 +9,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.api.plan.trial.TrialTimes;
 import org.nccl4j.api.plan.trial.TrialTimes.Sample;
 import org.nccl4j.api.plan.trial.TrialTimes.Way;
@@ -34,9 +35,6 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
   private static final int FEWEST = 3;
 
   private static final double LEAST_MICROSECONDS = 0.01;
-
-  /** A table has no longer times; predictions for 4 GiB times their error may be. */
-  private static final double MOST_MICROSECONDS = 999_999_999;
 
   /** A call of all ranks. */
   private record Call(long communicator, int shape, long call) {}
@@ -168,16 +166,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
                       bytes,
                       time * (own.isEmpty() ? Math.max(1, at(ofChosen, bytes)) : at(own, bytes))));
           points.putAll(known);
-          StringBuilder line = new StringBuilder().append(ranks).append(' ').append(way);
-          points.forEach(
-              (bytes, time) ->
-                  line.append(
-                      String.format(
-                          Locale.ROOT,
-                          " %d:%.2f",
-                          bytes,
-                          Math.min(MOST_MICROSECONDS, Math.max(LEAST_MICROSECONDS, time)))));
-          lines.add(line.toString());
+          lines.add(ranks + " " + way + CostPoints.write(points));
         });
     return lines;
   }

@@ -130,7 +130,8 @@ class ModuleTest {
         "nccl-device | api it transport.net transport.p2p | shm",
         "nccl-device | api transport.net transport.p2p | cuda.memory",
         "nccl-device | api it | cuda.nvml numeric",
-        "nccl-api | it | init.ahead init.costs observe observe.flight observe.http plan.trial",
+        "nccl-api | it | init.ahead init.costs observe observe.flight observe.http"
+            + " plan.algorithm plan.trial",
         "nccl-api | it transport.net transport.nvls transport.p2p | settings",
         "nccl-api | transport.net transport.nvls transport.p2p | wire",
         "nccl-transport-net | it | net net.ib net.plugin",

@@ -1,11 +1,11 @@
 package org.nccl4j.api.init.probe;
 
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
@@ -75,19 +75,16 @@ public final class KeptCopyTimes implements CopyTimes.Store {
 
   /** The times of a line, if it has those of all sizes. */
   private static Optional<List<Long>> nanos(TunedTable table, String way) {
-    List<Long> nanos = new ArrayList<>();
-    for (String line : table.lines()) {
-      if (line.startsWith(way + " ")) {
-        String[] points = line.substring(way.length() + 1).split(" ");
-        for (int s = 0; s < points.length; s++) {
-          String[] point = points[s].split(":");
-          if (s < CopyTimes.SIZES.size() && point[0].equals("" + CopyTimes.SIZES.get(s))) {
-            nanos.add(Math.round(NANOS * Double.parseDouble(point[1])));
-          }
-        }
-      }
-    }
-    return nanos.size() == CopyTimes.SIZES.size() ? Optional.of(nanos) : Optional.empty();
+    return table.lines().stream()
+        .filter(line -> line.startsWith(way + " "))
+        .map(line -> CostPoints.read(line.split(" "), 4))
+        .filter(points -> CopyTimes.SIZES.stream().allMatch(s -> points.containsKey((long) s)))
+        .findFirst()
+        .map(points -> CopyTimes.SIZES.stream().map(s -> nanos(points.get((long) s))).toList());
+  }
+
+  private static long nanos(double micros) {
+    return Math.round(NANOS * micros);
   }
 
   @Override

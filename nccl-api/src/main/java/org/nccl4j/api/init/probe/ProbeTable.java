@@ -3,9 +3,9 @@ package org.nccl4j.api.init.probe;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 
 /**
@@ -19,7 +19,6 @@ final class ProbeTable {
   static final String NAME = "probe";
 
   private static final long FAR_BYTES = 4L << 30;
-  private static final double LEAST_MICROSECONDS = 0.01;
 
   private ProbeTable() {}
 
@@ -29,16 +28,13 @@ final class ProbeTable {
         (cell, time) ->
             curves
                 .computeIfAbsent(cell.line(nRanks), missing -> new TreeMap<>())
-                .put(cell.bytes(), Math.max(LEAST_MICROSECONDS, time)));
+                .put(cell.bytes(), time));
     List<String> lines = new ArrayList<>();
     curves.values().removeIf(points -> points.size() < 2);
     curves.forEach(
         (way, points) -> {
           extend(points);
-          StringBuilder line = new StringBuilder(way);
-          points.forEach(
-              (bytes, time) -> line.append(String.format(Locale.ROOT, " %d:%.2f", bytes, time)));
-          lines.add(line.toString());
+          lines.add(way + CostPoints.write(points));
         });
     return new TunedTable(NAME, model, List.copyOf(lines));
   }

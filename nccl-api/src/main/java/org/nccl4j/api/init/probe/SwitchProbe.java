@@ -1,11 +1,12 @@
 package org.nccl4j.api.init.probe;
 
 import java.util.List;
-import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.Supplier;
 import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
@@ -97,15 +98,14 @@ public final class SwitchProbe {
     }
     ProbeKey of = key.get();
     double time = carried() / (gigabytes * 1e3);
-    String line =
-        String.format(Locale.ROOT, "%d AllReduce NVLS Simple %d:%.2f", nRanks, BYTES, time);
+    String line = nRanks + " AllReduce NVLS Simple" + CostPoints.write(Map.of(BYTES, time));
     ProbeCache.ofUser().keep(of, new TunedTable(ProbeTable.NAME, of.model(), List.of(line)), info);
   }
 
   /** The speed by which an all-reduce takes the time that was kept. */
   private double gigabytes(TunedTable table) {
-    String line = table.lines().get(0);
-    return carried() / (Double.parseDouble(line.substring(line.lastIndexOf(':') + 1)) * 1e3);
+    String[] words = table.lines().get(0).split(" ");
+    return carried() / (CostPoints.read(words, 4).lastEntry().getValue() * 1e3);
   }
 
   /** Bytes over a GPU's links, one way. */

@@ -62,18 +62,9 @@ final class GpuWindowCosts {
    */
   private void read(String[] words) {
     String way = words[1] + " " + words[2];
-    TreeMap<Long, Double> times = new TreeMap<>();
-    TreeMap<Long, Integer> best = new TreeMap<>();
-    TreeMap<Long, Integer> few = new TreeMap<>();
-    for (int i = 3; i < words.length; i++) {
-      String[] point = words[i].split(":");
-      times.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
-      best.put(Long.parseLong(point[0]), point.length < 3 ? 0 : Integer.parseInt(point[2]));
-      few.put(Long.parseLong(point[0]), point.length < 4 ? 0 : Integer.parseInt(point[3]));
-    }
-    curves.put(way, times);
-    blocks.put(way, best);
-    fewest.put(way, few);
+    curves.put(way, CostPoints.read(words, 3));
+    blocks.put(way, CostPoints.read(words, 3, 2));
+    fewest.put(way, CostPoints.read(words, 3, 3));
   }
 
   /** True if some were measured. */

@@ -33,8 +33,9 @@ final class MeasuredCosts {
     this.measured = measured;
     lines.forEach(
         words -> {
-          curves.put(way(words), points(words));
-          fewest.put(way(words), fewest(words));
+          curves.put(way(words), CostPoints.read(words, 4));
+          // The fewest channels within three per cent, where a table has them.
+          fewest.put(way(words), CostPoints.read(words, 4, 2));
         });
   }
 
@@ -69,28 +70,6 @@ final class MeasuredCosts {
 
   private static <T> T labelled(List<T> values, Function<T, String> label, String name) {
     return values.stream().filter(v -> label.apply(v).equals(name)).findFirst().orElseThrow();
-  }
-
-  /** The points of a line of a table. */
-  static TreeMap<Long, Double> points(String[] words) {
-    TreeMap<Long, Double> points = new TreeMap<>();
-    for (int i = 4; i < words.length; i++) {
-      String[] point = words[i].split(":");
-      points.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
-    }
-    return points;
-  }
-
-  /**
-   * Of points of a line of a table the fewest channels within three per cent, where it has them.
-   */
-  private static TreeMap<Long, Integer> fewest(String[] words) {
-    TreeMap<Long, Integer> fewest = new TreeMap<>();
-    for (int i = 4; i < words.length; i++) {
-      String[] point = words[i].split(":");
-      fewest.put(Long.parseLong(point[0]), point.length < 3 ? 0 : Integer.parseInt(point[2]));
-    }
-    return fewest;
   }
 
   /** Returns the measured microseconds of an operation; empty if they were not measured. */

@@ -5,14 +5,15 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.operation.Algorithm;
 import org.nccl4j.device.os.IoErrorText;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
 
@@ -109,12 +110,11 @@ public record TunedTable(String file, String device, List<String> lines) {
     }
     long before = 0;
     for (int i = 4; i < words.length; i++) {
-      String[] point = words[i].split(":");
-      long bytes = Long.parseLong(point[0]);
-      if (bytes <= before || Double.parseDouble(point[1]) <= 0) {
+      Map.Entry<Long, Double> point = CostPoints.read(new String[] {words[i]}, 0).firstEntry();
+      if (point.getKey() <= before || point.getValue() <= 0) {
         throw wrong(file, number, "sizes must ascend from 1 and times be more than 0: " + words[i]);
       }
-      before = bytes;
+      before = point.getKey();
     }
   }
 

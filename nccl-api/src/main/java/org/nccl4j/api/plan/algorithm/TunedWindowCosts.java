@@ -29,7 +29,7 @@ final class TunedWindowCosts implements CostOverlay {
     lines.stream()
         .map(line -> line.split(" "))
         .filter(words -> words[0].equals(ranks))
-        .forEach(words -> curves.put(words[1] + " " + words[2], MeasuredCosts.points(words)));
+        .forEach(words -> curves.put(words[1] + " " + words[2], CostPoints.read(words, 4)));
   }
 
   @Override

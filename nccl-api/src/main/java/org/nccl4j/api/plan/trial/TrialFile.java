@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.os.IoErrorText;
@@ -66,10 +67,7 @@ public final class TrialFile {
   }
 
   static String line(TrialTimes.Way way, TreeMap<Long, Double> predicted) {
-    StringBuilder line = new StringBuilder("predicted ").append(text(way));
-    predicted.forEach(
-        (bytes, time) -> line.append(String.format(Locale.ROOT, " %d:%.2f", bytes, time)));
-    return line.toString();
+    return "predicted " + text(way) + CostPoints.write(predicted);
   }
 
   static String line(TrialTimes.Sample sample) {
@@ -199,11 +197,7 @@ public final class TrialFile {
   }
 
   private static TreeMap<Long, Double> points(String[] words) {
-    TreeMap<Long, Double> points = new TreeMap<>();
-    for (int i = PREDICTED_WORDS; i < words.length; i++) {
-      String[] point = words[i].split(":");
-      points.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
-    }
+    TreeMap<Long, Double> points = CostPoints.read(words, PREDICTED_WORDS);
     if (points.isEmpty()) {
       throw new IllegalArgumentException("no point");
     }
