@@ -143,32 +143,47 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
     List<String> lines = new ArrayList<>();
     predictions.forEach(
         (way, predicted) -> {
-          TreeMap<Long, Double> own = new TreeMap<>();
-          TreeMap<Long, Double> ofChosen = new TreeMap<>();
-          TreeMap<Long, Double> known = new TreeMap<>();
-          measured.forEach(
-              (point, times) -> {
-                if (point.way.equals(way)) {
-                  own.put(point.bytes, times.error());
-                  known.put(point.bytes, times.median());
-                }
-                if (point.way.operation() == way.operation() && times.chosen) {
-                  ofChosen.merge(point.bytes, times.error(), Math::max);
-                }
-              });
-          if (ofChosen.isEmpty()) {
-            return; // nothing is known of the operation but what is predicted anyway
+          TreeMap<Long, Double> points = points(way, predicted, measured);
+          if (!points.isEmpty()) {
+            lines.add(ranks + " " + way + CostPoints.write(points));
           }
-          TreeMap<Long, Double> points = new TreeMap<>();
-          predicted.forEach(
-              (bytes, time) ->
-                  points.put(
-                      bytes,
-                      time * (own.isEmpty() ? Math.max(1, at(ofChosen, bytes)) : at(own, bytes))));
-          points.putAll(known);
-          lines.add(ranks + " " + way + CostPoints.write(points));
         });
     return lines;
+  }
+
+  /**
+   * The times of an algorithm: those measured, and at other sizes those predicted, times the error
+   * of the prediction at the nearest measured sizes. Of an algorithm that was never measured the
+   * error of the chosen ones counts, if they took longer than predicted. Empty if none of the
+   * operation was measured: its predictions need no table.
+   */
+  private static TreeMap<Long, Double> points(
+      Way way, TreeMap<Long, Double> predicted, Map<Point, Measured> measured) {
+    TreeMap<Long, Double> times = new TreeMap<>();
+    TreeMap<Long, Double> errors = new TreeMap<>();
+    TreeMap<Long, Double> errorsOfChosen = new TreeMap<>();
+    measured.forEach(
+        (point, at) -> {
+          if (point.way.equals(way)) {
+            times.put(point.bytes, at.median());
+            errors.put(point.bytes, at.error());
+          }
+          if (point.way.operation() == way.operation() && at.chosen) {
+            errorsOfChosen.merge(point.bytes, at.error(), Math::max);
+          }
+        });
+    TreeMap<Long, Double> points = new TreeMap<>();
+    if (errorsOfChosen.isEmpty()) {
+      return points;
+    }
+    predicted.forEach(
+        (bytes, time) -> {
+          double error =
+              errors.isEmpty() ? Math.max(1, at(errorsOfChosen, bytes)) : at(errors, bytes);
+          points.put(bytes, time * error);
+        });
+    points.putAll(times);
+    return points;
   }
 
   /** Straight between two sizes on a logarithmic scale; beyond them as at the nearest. */
