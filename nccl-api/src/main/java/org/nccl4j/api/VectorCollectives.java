@@ -170,7 +170,7 @@ final class VectorCollectives {
     GroupScope.run(
         () -> {
           check(name, parts, type);
-          checkRoot(name, root);
+          comm.queue().requireRoot(name, root);
           send(send, ownPart(name, "send", send, parts, type), type, root, stream);
           for (int from = 0; isRoot(root) && from < comm.state().nRanks(); from++) {
             recv(name, recv, parts, from, type, stream);
@@ -191,7 +191,7 @@ final class VectorCollectives {
     GroupScope.run(
         () -> {
           check(name, parts, type);
-          checkRoot(name, root);
+          comm.queue().requireRoot(name, root);
           long mine = ownPart(name, "recv", recv, parts, type);
           for (int to = 0; isRoot(root) && to < comm.state().nRanks(); to++) {
             send(name, send, parts, to, type, stream);
@@ -204,17 +204,6 @@ final class VectorCollectives {
 
   private boolean isRoot(int root) {
     return comm.state().rank() == root;
-  }
-
-  private void checkRoot(String operation, int root) {
-    int nRanks = comm.state().nRanks();
-    if (root < 0 || root >= nRanks) {
-      throw wrong(
-          operation,
-          ErrorId.RANK,
-          "root %d is not a rank of %d".formatted(root, nRanks),
-          "pass 0 to " + (nRanks - 1));
-    }
   }
 
   void allToAllV(

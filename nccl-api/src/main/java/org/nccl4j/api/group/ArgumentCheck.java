@@ -67,12 +67,8 @@ record ArgumentCheck(
           "pass one");
     }
     if (root < 0 || root >= nRanks) {
-      boolean peer = CallShape.operation(shape).isP2p();
-      return wrong(
-          shape,
-          ErrorId.RANK,
-          "%s %d is not a rank of %d".formatted(peer ? "peer" : "root", root, nRanks),
-          "pass 0 to " + (nRanks - 1));
+      Operation operation = CallShape.operation(shape);
+      return noRank(operation.key(), operation.isP2p() ? "peer" : "root", root);
     }
     if (count < 0) {
       return wrong(shape, ErrorId.COUNT, "count is " + count, "pass 0 or more");
@@ -245,12 +241,29 @@ record ArgumentCheck(
     }
   }
 
+  /** Refuses a root of an operation that consists of sends and receives. */
+  void requireRoot(String operation, int root) {
+    if (root < 0 || root >= nRanks) {
+      throw noRank(operation, "root", root);
+    }
+  }
+
+  private NcclException noRank(String operation, String role, int given) {
+    return new InvalidArgumentException(
+        ErrorId.RANK,
+        where(operation) + "%s %d is not a rank of %d".formatted(role, given, nRanks),
+        "pass 0 to " + (nRanks - 1));
+  }
+
   private NcclException wrong(long shape, ErrorId id, String problem, String remedy) {
     return new InvalidArgumentException(id, where(shape) + problem, remedy);
   }
 
   private String where(long shape) {
-    return "%s on rank %d of communicator %s: "
-        .formatted(CallShape.operation(shape).key(), rank, name);
+    return where(CallShape.operation(shape).key());
+  }
+
+  private String where(String operation) {
+    return "%s on rank %d of communicator %s: ".formatted(operation, rank, name);
   }
 }

@@ -131,6 +131,11 @@ public final class OperationDispatcher {
     return planner.memoryBytes();
   }
 
+  /** Refuses a root that is not a rank, of an operation that consists of sends and receives. */
+  public void requireRoot(String operation, int root) {
+    check.requireRoot(operation, root);
+  }
+
   /**
    * Frees the memory of operations in steps, none of which runs. Those of a later planner allocate
    * it anew.
