@@ -3,6 +3,7 @@ package org.nccl4j.api.group;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.BufferWindows;
@@ -115,20 +116,20 @@ public final class OperationDispatcher {
     return planner.mostLocalBlocks();
   }
 
-  /** Bytes of the device's memory that quantised operations hold. Any thread. */
-  public long quantisedBytes() {
-    return quantised == null ? 0 : quantised.bytes();
-  }
-
-  /** Bytes of the device's memory that reductions by functions hold. Any thread. */
-  public long functionBytes() {
+  /**
+   * Adds the bytes of the device's memory that operations in steps hold, by purpose. Any thread.
+   */
+  public void addStepMemory(Map<String, Long> items) {
     FunctionReductions made = functions;
-    return made == null ? 0 : made.bytes();
+    add(items, "reductions by functions", made == null ? 0 : made.bytes());
+    add(items, "quantised sums", quantised == null ? 0 : quantised.bytes());
+    add(items, "all-to-all by rails", planner.memoryBytes());
   }
 
-  /** Bytes of the device's memory that all-to-alls by rails hold. Any thread. */
-  public long railBytes() {
-    return planner.memoryBytes();
+  private static void add(Map<String, Long> items, String purpose, long bytes) {
+    if (bytes > 0) {
+      items.merge(purpose, bytes, Long::sum);
+    }
   }
 
   /** Refuses a root that is not a rank, of an operation that consists of sends and receives. */

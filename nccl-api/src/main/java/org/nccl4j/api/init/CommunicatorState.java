@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -384,14 +385,9 @@ public final class CommunicatorState {
     if (closed.get()) {
       return Map.of();
     }
-    long quantised = others.keySet().stream().mapToLong(OperationDispatcher::quantisedBytes).sum();
-    long functions =
-        queue().functionBytes()
-            + others.keySet().stream().mapToLong(OperationDispatcher::functionBytes).sum();
-    long rails =
-        queue().railBytes()
-            + others.keySet().stream().mapToLong(OperationDispatcher::railBytes).sum();
-    return MemoryUsage.of(suspended ? null : engine(), quantised, functions, rails);
+    List<OperationDispatcher> queues = new ArrayList<>(others.keySet());
+    queues.add(queue());
+    return MemoryUsage.of(suspended ? null : engine(), queues);
   }
 
   /** Ends this rank's operations with an error and tells the others. */

@@ -445,13 +445,7 @@ public final class Initializer {
               "runs a proxy thread for %d ends of connections%s"
                   .formatted(connected.proxyEnds(), connected.puts() ? " and for puts" : ""));
     }
-    info.tell(
-        "ALLOC",
-        () ->
-            "holds %s bytes"
-                .formatted(
-                    MemoryUsage.of(
-                        engine, /* quantised= */ 0, /* functions= */ 0, /* rails= */ 0)));
+    info.tell("ALLOC", () -> "holds %s bytes".formatted(MemoryUsage.of(engine, List.of())));
     info.tellAll("INIT", ((KernelDevice) request.device())::slowerWays);
     plugins
         .tuned()

@@ -1,7 +1,9 @@
 package org.nccl4j.api.init.engine;
 
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.group.OperationDispatcher;
 
 /** The device memory of a communicator. */
 public final class MemoryUsage {
@@ -11,21 +13,11 @@ public final class MemoryUsage {
    * Bytes by purpose.
    *
    * @param engine null while the communicator is suspended
-   * @param quantised of quantised operations
-   * @param functions of reductions by functions
-   * @param rails of all-to-alls by rails
+   * @param queues of the communicator, whose operations in steps hold memory
    */
-  public static Map<String, Long> of(Engine engine, long quantised, long functions, long rails) {
+  public static Map<String, Long> of(Engine engine, List<OperationDispatcher> queues) {
     Map<String, Long> items = new LinkedHashMap<>();
-    if (functions > 0) {
-      items.put("reductions by functions", functions);
-    }
-    if (quantised > 0) {
-      items.put("quantised sums", quantised);
-    }
-    if (rails > 0) {
-      items.put("all-to-all by rails", rails);
-    }
+    queues.forEach(queue -> queue.addStepMemory(items));
     if (engine == null) {
       return items;
     }
