@@ -36,11 +36,6 @@ public final class Bfloat16 {
     return (short) ((bits + 0x7fff + (bits >>> 16 & 1)) >>> 16);
   }
 
-  /** The number, exactly. */
-  public static double toDouble(short bits) {
-    return toFloat(bits);
-  }
-
   /**
    * The nearest number, ties to even; infinite past the greatest by half its last place or more.
    */
@@ -51,11 +46,6 @@ public final class Bfloat16 {
     int magnitude =
         Double.isInfinite(x) ? INFINITY : Math.min(Rounding.magnitude(x, 7, -126), INFINITY);
     return (short) ((Double.doubleToRawLongBits(x) >>> 48 & 0x8000) | magnitude);
-  }
-
-  /** True if the bits are those of a NaN. */
-  public static boolean isNaN(short bits) {
-    return (bits & 0x7fff) > INFINITY;
   }
 
   private static final class Format extends ShortFormat {

@@ -59,11 +59,6 @@ public final class Float16 {
     return (short) (sign | (magnitude - REBIAS + 0xfff + odd) >>> 13);
   }
 
-  /** The number, exactly. */
-  public static double toDouble(short bits) {
-    return toFloat(bits);
-  }
-
   /** The nearest number, ties to even; infinite from 65520 on. */
   public static short fromDouble(double x) {
     if (Double.isNaN(x)) {
@@ -72,11 +67,6 @@ public final class Float16 {
     int magnitude =
         Double.isInfinite(x) ? INFINITY : Math.min(Rounding.magnitude(x, 10, -14), INFINITY);
     return (short) ((Double.doubleToRawLongBits(x) >>> 48 & 0x8000) | magnitude);
-  }
-
-  /** True if the bits are those of a NaN. */
-  public static boolean isNaN(short bits) {
-    return (bits & 0x7fff) > INFINITY;
   }
 
   /**

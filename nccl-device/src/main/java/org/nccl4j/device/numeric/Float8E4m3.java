@@ -55,11 +55,6 @@ public final class Float8E4m3 {
     return (byte) (bits >>> 24 & 0x80 | Math.min(rounded, MAX_VALUE));
   }
 
-  /** The number, exactly. */
-  public static double toDouble(byte bits) {
-    return toFloat(bits);
-  }
-
   /** The nearest number, ties to even; past the greatest, the greatest. */
   public static byte fromDouble(double x) {
     if (Double.isNaN(x)) {
@@ -68,11 +63,6 @@ public final class Float8E4m3 {
     int magnitude =
         Double.isInfinite(x) ? MAX_VALUE : Math.min(Rounding.magnitude(x, 3, -6), MAX_VALUE);
     return (byte) ((Double.doubleToRawLongBits(x) >>> 56 & 0x80) | magnitude);
-  }
-
-  /** True if the bits are those of a NaN. */
-  public static boolean isNaN(byte bits) {
-    return (bits & 0x7f) == NAN;
   }
 
   private static final class Format implements ByteFormat {

@@ -5,10 +5,7 @@ import java.nio.ByteOrder;
 import java.util.SplittableRandom;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.numeric.Bfloat16;
-import org.nccl4j.device.numeric.Float16;
-import org.nccl4j.device.numeric.Float8E4m3;
-import org.nccl4j.device.numeric.Float8E5m2;
+import org.nccl4j.device.numeric.FloatFormat;
 
 /**
  * Random data of each rank, and their combination computed one element at a time: integers
@@ -158,6 +155,7 @@ final class RandomElements {
   private void putBits(ByteBuffer out, long x) {
     switch (type.bytes()) {
       case 1 -> out.put((byte) x);
+      case 2 -> out.putShort((short) x);
       case 4 -> out.putInt((int) x);
       default -> out.putLong(x);
     }
@@ -166,30 +164,17 @@ final class RandomElements {
   private long getBits(ByteBuffer in, int i) {
     return switch (type.bytes()) {
       case 1 -> narrow(in.get(i));
+      case 2 -> in.getShort(2 * i);
       case 4 -> narrow(in.getInt(4 * i));
       default -> in.getLong(8 * i);
     };
   }
 
   private void put(ByteBuffer out, double x) {
-    switch (type) {
-      case FLOAT16 -> out.putShort(Float16.fromDouble(x));
-      case BFLOAT16 -> out.putShort(Bfloat16.fromDouble(x));
-      case FLOAT32 -> out.putFloat((float) x);
-      case FLOAT64 -> out.putDouble(x);
-      case FLOAT8_E4M3 -> out.put(Float8E4m3.fromDouble(x));
-      default -> out.put(Float8E5m2.fromDouble(x));
-    }
+    putBits(out, FloatFormat.of(type).fromDouble(x));
   }
 
   private double get(ByteBuffer in, int i) {
-    return switch (type) {
-      case FLOAT16 -> Float16.toDouble(in.getShort(2 * i));
-      case BFLOAT16 -> Bfloat16.toDouble(in.getShort(2 * i));
-      case FLOAT32 -> in.getFloat(4 * i);
-      case FLOAT64 -> in.getDouble(8 * i);
-      case FLOAT8_E4M3 -> Float8E4m3.toDouble(in.get(i));
-      default -> Float8E5m2.toDouble(in.get(i));
-    };
+    return FloatFormat.of(type).toDouble(getBits(in, i));
   }
 }
