@@ -1,21 +1,46 @@
 package org.nccl4j.device.bind;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.function.LongToIntFunction;
 
-/** Memory outside the heap with a known address, for structures that the driver reads or fills. */
+/**
+ * Memory outside the heap with a known address, for structures that a native library reads or
+ * fills, and for words that a network adapter writes. It lives as long as this object is reachable:
+ * the code that hands out its address keeps it.
+ */
 public final class Offheap {
+  private static final int PAGE = 4096;
+
+  /** Made at the first use: a process's first communicator on GPUs needs none. */
+  private static final class Words {
+    static final VarHandle LONG =
+        MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+  }
+
   private final ByteBuffer bytes;
   private final long address;
 
   /** New and zeroed, aligned to 16 bytes. */
   public Offheap(int size) {
-    ByteBuffer all = ByteBuffer.allocateDirect(size + 16);
-    bytes = all.alignedSlice(16).slice(0, size).order(ByteOrder.nativeOrder());
-    address = NativeMemory.addressOf(bytes);
+    this(size, 16);
+  }
+
+  private Offheap(int size, int alignment) {
+    ByteBuffer all = ByteBuffer.allocateDirect(size + alignment);
+    long begin = NativeMemory.addressOf(all);
+    int skipped = (int) (-begin & alignment - 1);
+    bytes = all.slice(skipped, size).order(ByteOrder.nativeOrder());
+    address = begin + skipped;
+  }
+
+  /** New and zeroed, beginning at a page, as memory that an adapter writes. */
+  public static Offheap onPage(int size) {
+    return new Offheap(size, PAGE);
   }
 
   /** A copy of some bytes. */
@@ -65,12 +90,51 @@ public final class Offheap {
     return this;
   }
 
+  public Offheap putShort(int offset, int value) {
+    bytes.putShort(offset, (short) value);
+    return this;
+  }
+
+  public Offheap putByte(int offset, int value) {
+    bytes.put(offset, (byte) value);
+    return this;
+  }
+
+  public Offheap putBytes(int offset, byte[] value) {
+    bytes.put(offset, value);
+    return this;
+  }
+
   public long getLong(int offset) {
     return bytes.getLong(offset);
   }
 
   public int getInt(int offset) {
     return bytes.getInt(offset);
+  }
+
+  public int getShort(int offset) {
+    return bytes.getShort(offset) & 0xffff;
+  }
+
+  public int getByte(int offset) {
+    return bytes.get(offset) & 0xff;
+  }
+
+  public byte[] getBytes(int offset, int length) {
+    byte[] copy = new byte[length];
+    bytes.get(offset, copy);
+    return copy;
+  }
+
+  /** Reads a word that an adapter writes; all that it wrote before that word is then seen too. */
+  public long getLongAcquire(int offset) {
+    return (long) Words.LONG.getAcquire(bytes, offset);
+  }
+
+  /** Its length in bytes. */
+  public int size() {
+    return bytes.capacity();
   }
 
   /** Makes all of it zero. */

@@ -1,7 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
+import org.nccl4j.device.bind.Offheap;
 
 /**
  * The queue in which a receiver tells a sender where messages may go. It lies in the sender's
@@ -55,7 +55,7 @@ final class ClearToSend {
   private static final int FOLLOWED = 36;
   private static final int SEQUENCE = 56;
 
-  private final NativeBlock block = new NativeBlock(BYTES);
+  private final Offheap block = Offheap.onPage(BYTES);
 
   long address() {
     return block.address();

@@ -1,8 +1,8 @@
 package org.nccl4j.transport.net.ib;
 
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.RegistrationCache;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /** A queue pair that is connected to itself and reads bytes of a GPU's memory. */
@@ -10,7 +10,7 @@ final class FlushPair implements AutoCloseable {
   private static final int READ_BYTES = 1;
 
   private final QueuePair pair;
-  private final NativeBlock sink = new NativeBlock(Long.BYTES);
+  private final Offheap sink = Offheap.onPage(Long.BYTES);
   private final RegistrationCache.Region sinkRegion;
   private final WorkRequests chain = new WorkRequests(1);
 

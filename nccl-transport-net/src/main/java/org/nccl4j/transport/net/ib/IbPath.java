@@ -4,10 +4,10 @@ import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.verbs.Gid;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 
 /**
  * The address of the other port for packets. On an InfiniBand subnet that is its LID. Between
@@ -25,8 +25,7 @@ final class IbPath {
    *
    * @throws SystemErrorException if one end is InfiniBand and the other RoCE
    */
-  static void fill(
-      NativeBlock attributes, IbSettings settings, LocalQpInfo local, RemotePort remote) {
+  static void fill(Offheap attributes, IbSettings settings, LocalQpInfo local, RemotePort remote) {
     boolean ethernet = local.port().ethernet();
     if (ethernet != remote.ethernet()) {
       throw new SystemErrorException(

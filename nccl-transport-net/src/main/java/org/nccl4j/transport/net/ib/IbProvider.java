@@ -15,6 +15,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
 import org.nccl4j.transport.net.ib.device.GidChoice;
 import org.nccl4j.transport.net.ib.device.IbDevices;
@@ -23,7 +24,6 @@ import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.OpenDevice;
 import org.nccl4j.transport.net.ib.verbs.Gid;
 import org.nccl4j.transport.net.ib.verbs.LockedMemory;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** InfiniBand and RoCE by libibverbs. */
@@ -111,7 +111,7 @@ public final class IbProvider implements NetProvider {
     }
     try (OpenDevice device = OpenDevice.of(settings, ports.get(0).device())) {
       if (LockedMemory.limit().isPresent()) {
-        NativeBlock block = new NativeBlock(PROBE_BYTES);
+        Offheap block = Offheap.onPage(PROBE_BYTES);
         device.cache().register(block.address(), PROBE_BYTES).close();
         Reference.reachabilityFence(block);
       }

@@ -7,13 +7,13 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbSettings;
 import org.nccl4j.transport.net.ib.device.OpenDevice;
 import org.nccl4j.transport.net.ib.verbs.Descriptors;
 import org.nccl4j.transport.net.ib.verbs.Gid;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
@@ -28,15 +28,15 @@ final class QueuePair implements AutoCloseable {
   private final int number;
   private final long postSend;
   private final long postReceive;
-  private final NativeBlock receive = new NativeBlock(RECV_WR_BYTES + Long.BYTES);
+  private final Offheap receive = new Offheap(RECV_WR_BYTES + Long.BYTES);
   private boolean closed;
 
   /** New, with room for so many sends and receives under way. */
   QueuePair(OpenDevice device, CompletionQueue queue, int sends, int receives) {
     this.device = device;
     Verbs verbs = device.verbs();
-    NativeBlock attributes =
-        new NativeBlock(QP_INIT_ATTR_BYTES)
+    Offheap attributes =
+        new Offheap(QP_INIT_ATTR_BYTES)
             .putLong(QP_INIT_ATTR_SEND_CQ, queue.handle())
             .putLong(QP_INIT_ATTR_RECV_CQ, queue.handle())
             .putInt(QP_INIT_ATTR_MAX_SEND_WR, sends)
@@ -62,8 +62,8 @@ final class QueuePair implements AutoCloseable {
   void connect(IbSettings settings, LocalQpInfo local, RemotePort remote, int remoteNumber) {
     initialise(settings, local);
     int mtu = Math.min(local.port().mtu(), remote.mtu());
-    NativeBlock attributes =
-        new NativeBlock(QP_ATTR_BYTES)
+    Offheap attributes =
+        new Offheap(QP_ATTR_BYTES)
             .putInt(QP_ATTR_QP_STATE, QPS_RTR)
             .putInt(QP_ATTR_PATH_MTU, mtu)
             .putInt(QP_ATTR_DEST_QP_NUM, remoteNumber)
@@ -83,8 +83,8 @@ final class QueuePair implements AutoCloseable {
     if (errno != 0) {
       throw unreachable(local, remote, errno);
     }
-    NativeBlock ready =
-        new NativeBlock(QP_ATTR_BYTES)
+    Offheap ready =
+        new Offheap(QP_ATTR_BYTES)
             .putInt(QP_ATTR_QP_STATE, QPS_RTS)
             .putByte(QP_ATTR_TIMEOUT, settings.timeout())
             .putByte(QP_ATTR_RETRY_CNT, settings.retries())
@@ -99,8 +99,8 @@ final class QueuePair implements AutoCloseable {
   }
 
   private void initialise(IbSettings settings, LocalQpInfo local) {
-    NativeBlock attributes =
-        new NativeBlock(QP_ATTR_BYTES)
+    Offheap attributes =
+        new Offheap(QP_ATTR_BYTES)
             .putInt(QP_ATTR_QP_STATE, QPS_INIT)
             .putShort(QP_ATTR_PKEY_INDEX, settings.pkeyIndex())
             .putByte(QP_ATTR_PORT_NUM, local.port().port())
@@ -113,7 +113,7 @@ final class QueuePair implements AutoCloseable {
             .formatted(settings.pkeyIndex(), local.port().name()));
   }
 
-  private void modify(NativeBlock attributes, int mask, String state, String remedy) {
+  private void modify(Offheap attributes, int mask, String state, String remedy) {
     int errno = device.verbs().modifyQueuePair(handle, attributes, mask);
     if (errno != 0) {
       throw Verbs.failed(

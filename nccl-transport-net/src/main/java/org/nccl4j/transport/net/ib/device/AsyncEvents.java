@@ -9,9 +9,9 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.verbs.DescriptorWait;
 import org.nccl4j.transport.net.ib.verbs.Descriptors;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /**
@@ -31,7 +31,7 @@ public final class AsyncEvents {
   private final String device;
   private final int number;
   private final Descriptors descriptor;
-  private final NativeBlock event = new NativeBlock(ASYNC_EVENT_BYTES);
+  private final Offheap event = new Offheap(ASYNC_EVENT_BYTES);
   private final Map<Long, NcclException> deadQueues = new ConcurrentHashMap<>();
   private final Map<Integer, Long> downSince = new ConcurrentHashMap<>();
   private volatile NcclException fatal;

@@ -6,7 +6,7 @@ import java.lang.ref.Reference;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** The queue in which one connection's transfers complete. Owned by one thread at a time. */
@@ -16,7 +16,7 @@ public final class CompletionQueue implements AutoCloseable {
   private final OpenDevice device;
   private final long handle;
   private final long pollFunction;
-  private final NativeBlock completions = new NativeBlock(BATCH * WC_BYTES);
+  private final Offheap completions = new Offheap(BATCH * WC_BYTES);
   private boolean closed;
 
   public CompletionQueue(OpenDevice device, int entries) {

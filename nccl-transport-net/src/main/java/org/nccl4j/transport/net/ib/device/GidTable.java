@@ -7,8 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.verbs.Gid;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** Reads the addresses of a device's ports. */
@@ -19,7 +19,7 @@ final class GidTable {
 
   /** The entries of one port that are set, by index. */
   static List<Gid> read(Verbs verbs, long context, String devicePath, int port, int length) {
-    NativeBlock entries = new NativeBlock(MOST * GID_ENTRY_BYTES);
+    Offheap entries = new Offheap(MOST * GID_ENTRY_BYTES);
     int found = verbs.queryGids(context, entries);
     List<Gid> gids = new ArrayList<>();
     if (found < 0) {

@@ -8,7 +8,7 @@ import java.util.Map;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /**
@@ -118,7 +118,7 @@ public final class OpenDevice implements AutoCloseable {
     if (events.isFatal()) {
       return false;
     }
-    NativeBlock attributes = new NativeBlock(PORT_ATTR_BYTES);
+    Offheap attributes = new Offheap(PORT_ATTR_BYTES);
     verbs.queryPort(context, port, attributes);
     boolean active = attributes.getInt(PORT_ATTR_STATE) == PORT_ACTIVE;
     if (active) {

@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.transport.net.ib.verbs.NativeBlock;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** Asks an open device what its ports are. */
@@ -16,7 +16,7 @@ final class PortReader {
 
   /** All ports of a device. */
   static List<IbPort> read(Verbs verbs, long device, long context) {
-    NativeBlock attributes = new NativeBlock(DEVICE_ATTR_BYTES);
+    Offheap attributes = new Offheap(DEVICE_ATTR_BYTES);
     verbs.queryDevice(context, attributes);
     int count = attributes.getByte(DEVICE_ATTR_PHYS_PORT_CNT);
     List<IbPort> ports = new ArrayList<>();
@@ -27,7 +27,7 @@ final class PortReader {
   }
 
   private static IbPort port(Verbs verbs, long device, long context, int port) {
-    NativeBlock attributes = new NativeBlock(PORT_ATTR_BYTES);
+    Offheap attributes = new Offheap(PORT_ATTR_BYTES);
     verbs.queryPort(context, port, attributes);
     String path = verbs.devicePath(device);
     return new IbPort(

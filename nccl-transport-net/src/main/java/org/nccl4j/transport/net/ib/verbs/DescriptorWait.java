@@ -1,5 +1,6 @@
 package org.nccl4j.transport.net.ib.verbs;
 
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.shm.OwnedFd;
 
 /**
@@ -10,9 +11,9 @@ public final class DescriptorWait implements AutoCloseable {
   private static final int FOR_EVER = -1;
 
   /** Two structs pollfd: of the descriptor, and of what ends the waiting. */
-  private final NativeBlock polled = new NativeBlock(2 * EACH);
+  private final Offheap polled = new Offheap(2 * EACH);
 
-  private final NativeBlock one = new NativeBlock(Long.BYTES).putLong(0, 1);
+  private final Offheap one = new Offheap(Long.BYTES).putLong(0, 1);
   private final OwnedFd end;
 
   /**

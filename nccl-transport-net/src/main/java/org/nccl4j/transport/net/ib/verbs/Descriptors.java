@@ -5,6 +5,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.transport.net.ib.bind.DescriptorFunctions;
 
@@ -17,7 +18,7 @@ public final class Descriptors {
       NativeLibrary.required(DescriptorFunctions.class, NativeNames.LIBC);
 
   /** A struct pollfd: descriptor, wanted events, events. Owned by one thread at a time. */
-  private final NativeBlock wanted = new NativeBlock(8);
+  private final Offheap wanted = new Offheap(8);
 
   public Descriptors(int descriptor) {
     want(wanted, 0, descriptor);
@@ -29,18 +30,18 @@ public final class Descriptors {
   }
 
   /** Fills a struct pollfd, for reading. */
-  static void want(NativeBlock polled, int at, int descriptor) {
+  static void want(Offheap polled, int at, int descriptor) {
     polled.putInt(at, descriptor);
     polled.putShort(at + 4, POLLIN);
   }
 
   /** True if a struct pollfd says that something can be read. */
-  static boolean isReadable(NativeBlock polled, int at) {
+  static boolean isReadable(Offheap polled, int at) {
     return (polled.getShort(at + 6) & POLLIN) != 0;
   }
 
   /** Calls poll for some structs. */
-  static int poll(NativeBlock polled, int count, int milliseconds) {
+  static int poll(Offheap polled, int count, int milliseconds) {
     int ready = C.poll(polled.address(), count, milliseconds);
     Reference.reachabilityFence(polled);
     return ready;
@@ -61,7 +62,7 @@ public final class Descriptors {
   }
 
   /** Writes bytes to a descriptor that takes them at once. */
-  static void write(OwnedFd to, NativeBlock bytes, int count) {
+  static void write(OwnedFd to, Offheap bytes, int count) {
     C.write(to.value(), bytes.address(), count);
     Reference.reachabilityFence(bytes);
   }

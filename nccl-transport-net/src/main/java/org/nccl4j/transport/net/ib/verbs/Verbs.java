@@ -14,6 +14,7 @@ import org.nccl4j.device.bind.NativeFunction;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.NativeNames;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
 
 /**
@@ -49,7 +50,7 @@ public final class Verbs {
    * The handles of all devices, good until {@link #freeDeviceList}; element 0 is the list's own.
    */
   public List<Long> deviceList() {
-    NativeBlock count = new NativeBlock(Integer.BYTES);
+    Offheap count = new Offheap(Integer.BYTES);
     long list = library.ibv_get_device_list(count.address());
     if (list == 0) {
       int errno = errno();
@@ -104,14 +105,14 @@ public final class Verbs {
     return NativeMemory.getInt(context + CONTEXT_ASYNC_FD);
   }
 
-  public void queryDevice(long context, NativeBlock attributes) {
+  public void queryDevice(long context, Offheap attributes) {
     zero(
         library.ibv_query_device(context, attributes.address()),
         "ibv_query_device",
         "see the kernel's log (dmesg) for this device");
   }
 
-  public void queryPort(long context, int port, NativeBlock attributes) {
+  public void queryPort(long context, int port, Offheap attributes) {
     zero(
         library.ibv_query_port(context, port, attributes.address()),
         "ibv_query_port(" + port + ")",
@@ -119,7 +120,7 @@ public final class Verbs {
   }
 
   /** Fills a GID table of the whole device, and says how many entries there are; -1: cannot. */
-  public int queryGids(long context, NativeBlock entries) {
+  public int queryGids(long context, Offheap entries) {
     try {
       long found =
           library._ibv_query_gid_table(
@@ -133,7 +134,7 @@ public final class Verbs {
 
   /** One GID, or null where the library has none at this index. */
   public byte[] queryGid(long context, int port, int index) {
-    NativeBlock gid = new NativeBlock(Gid.BYTES);
+    Offheap gid = new Offheap(Gid.BYTES);
     return library.ibv_query_gid(context, port, index, gid.address()) == 0
         ? gid.getBytes(0, Gid.BYTES)
         : null;
@@ -245,7 +246,7 @@ public final class Verbs {
     zero(library.ibv_destroy_cq(queue), "ibv_destroy_cq", "report this defect");
   }
 
-  public long createQueuePair(long domain, NativeBlock attributes) {
+  public long createQueuePair(long domain, Offheap attributes) {
     long pair = library.ibv_create_qp(domain, attributes.address());
     Reference.reachabilityFence(attributes);
     return notNull(
@@ -257,7 +258,7 @@ public final class Verbs {
   }
 
   /** Moves a queue pair to a state. 0, or the error number. */
-  public int modifyQueuePair(long pair, NativeBlock attributes, int mask) {
+  public int modifyQueuePair(long pair, Offheap attributes, int mask) {
     int errno = library.ibv_modify_qp(pair, attributes.address(), mask);
     Reference.reachabilityFence(attributes);
     return errno;
@@ -295,13 +296,13 @@ public final class Verbs {
   }
 
   /** Takes an event that is there; false if there was none after all. */
-  public boolean asyncEvent(long context, NativeBlock event) {
+  public boolean asyncEvent(long context, Offheap event) {
     boolean taken = library.ibv_get_async_event(context, event.address()) == 0;
     Reference.reachabilityFence(event);
     return taken;
   }
 
-  public void acknowledge(NativeBlock event) {
+  public void acknowledge(Offheap event) {
     library.ibv_ack_async_event(event.address());
     Reference.reachabilityFence(event);
   }

@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib.verbs;
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.bind.Offheap;
 
 /**
  * A chain of send requests with one piece of local memory each, built in place and posted at once.
@@ -11,13 +12,13 @@ import org.nccl4j.device.HotPath;
 public final class WorkRequests {
   private static final int EACH = SEND_WR_BYTES + SGE_BYTES;
 
-  private final NativeBlock block;
+  private final Offheap block;
   private final int most;
   private int count;
 
   public WorkRequests(int most) {
     this.most = most;
-    block = new NativeBlock(most * EACH + Long.BYTES);
+    block = new Offheap(most * EACH + Long.BYTES);
   }
 
   /** Begins a new chain. */
