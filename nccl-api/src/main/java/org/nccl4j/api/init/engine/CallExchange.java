@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
@@ -171,40 +172,44 @@ final class CallExchange implements Exchange {
       Asker asker = new Asker(request.getInt(), answer);
       byte[] part = new byte[request.remaining()];
       request.get(part);
-      List<Asker> complete = List.of();
-      byte[] whole = null;
-      String why = null;
+      List<Asker> waiting = List.of(asker);
+      Function<Asker, byte[]> reply = each -> null;
       synchronized (this) {
         lastNanos = lastNanos == 0 ? System.nanoTime() : lastNanos;
         if (!ended && rank >= 0 && rank < nRanks && asker.from >= 0) {
           Step step = steps.computeIfAbsent(number, none -> new Step(nRanks));
-          if (asker.from == 0) {
-            step.parts[rank] = part;
-          }
-          step.askers.add(asker);
-          if (step.whole == null && Arrays.stream(step.parts).allMatch(each -> each != null)) {
-            complete(number, step);
-          }
+          take(step, number, rank, part, asker);
           if (step.whole == null && over == null) {
-            return;
+            return; // the rank is answered when the last part has come
           }
-          why = step.whole == null ? over : null;
-          whole = step.whole;
-          complete = List.copyOf(step.askers);
+          reply = reply(step);
+          waiting = List.copyOf(step.askers);
           step.askers.clear();
         }
       }
-      if (why != null) {
-        byte[] refusal = refusal(why);
-        complete.forEach(each -> each.answer.accept(refusal));
-        return;
+      for (Asker each : waiting) {
+        each.answer.accept(reply.apply(each));
       }
+    }
+
+    private void take(Step step, int number, int rank, byte[] part, Asker asker) {
+      if (asker.from == 0) {
+        step.parts[rank] = part;
+      }
+      step.askers.add(asker);
+      if (step.whole == null && Arrays.stream(step.parts).allMatch(each -> each != null)) {
+        complete(number, step);
+      }
+    }
+
+    /** The answers of a step that has all parts, or of an exchange that is over. */
+    private Function<Asker, byte[]> reply(Step step) {
+      byte[] whole = step.whole;
       if (whole == null) {
-        answer.accept(null);
+        byte[] refusal = refusal(over);
+        return each -> refusal;
       }
-      for (Asker each : complete) {
-        each.answer.accept(page(whole, each.from));
-      }
+      return each -> page(whole, each.from);
     }
 
     private void complete(int number, Step step) {
