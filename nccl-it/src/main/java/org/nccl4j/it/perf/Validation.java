@@ -109,58 +109,44 @@ final class Validation {
   private void refuseWhatDoesNotApply(Device.Kind kind) {
     between("-g", options.gpus, 1, MOST_RANKS);
     between("-G", options.graph, 0, 1000);
-    if (kind == Device.Kind.HOST && options.gpus != 1) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "-g " + options.gpus + ": a thread drives one rank on the host device",
-          "use -t for more ranks");
-    }
-    if (kind == Device.Kind.HOST && options.graph != 0) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "-G " + options.graph + ": the host device has no graphs",
-          "leave it out");
-    }
+    refuseIf(
+        kind == Device.Kind.HOST && options.gpus != 1,
+        "-g " + options.gpus + ": a thread drives one rank on the host device",
+        "use -t for more ranks");
+    refuseIf(
+        kind == Device.Kind.HOST && options.graph != 0,
+        "-G " + options.graph + ": the host device has no graphs",
+        "leave it out");
     if (options.ctaPolicy != null) {
       between("-x", options.ctaPolicy, 0, 3);
-      if (kind == Device.Kind.HOST) {
-        throw new InvalidUsageException(
-            ErrorId.OPTIONS,
-            "-x " + options.ctaPolicy + ": the host device has no blocks and no copy engines",
-            "leave it out, or use --device cuda");
-      }
-    }
-    if (options.graph != 0 && options.blocking != 0) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "-G and -z are both given: a graph's iterations are not waited for one by one",
-          "leave one of them out");
-    }
-    if (options.json != null && options.json.equals(options.html)) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS, "--json and --html name one file, " + options.json, "name two files");
-    }
-    if (!options.launcher.equals(Placement.SSH) && options.hosts.isEmpty()) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--launcher " + options.launcher + ": there are no hosts to start it for",
-          "name them by --hosts, or leave it out");
-    }
-    if (options.processes != null && options.gpus != 1) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--processes and -g " + options.gpus + ": each process drives one GPU",
-          "leave -g out");
-    }
-    if (kind == Device.Kind.HOST && (options.blocks || options.overlap)) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          options.overlap
-              ? "--overlap: the host device has no multiprocessors that operations share with a"
-                  + " computing kernel"
-              : "--blocks: operations of the host device have no blocks",
+      refuseIf(
+          kind == Device.Kind.HOST,
+          "-x " + options.ctaPolicy + ": the host device has no blocks and no copy engines",
           "leave it out, or use --device cuda");
     }
+    refuseIf(
+        options.graph != 0 && options.blocking != 0,
+        "-G and -z are both given: a graph's iterations are not waited for one by one",
+        "leave one of them out");
+    refuseIf(
+        options.json != null && options.json.equals(options.html),
+        "--json and --html name one file, " + options.json,
+        "name two files");
+    refuseIf(
+        !options.launcher.equals(Placement.SSH) && options.hosts.isEmpty(),
+        "--launcher " + options.launcher + ": there are no hosts to start it for",
+        "name them by --hosts, or leave it out");
+    refuseIf(
+        options.processes != null && options.gpus != 1,
+        "--processes and -g " + options.gpus + ": each process drives one GPU",
+        "leave -g out");
+    refuseIf(
+        kind == Device.Kind.HOST && (options.blocks || options.overlap),
+        options.overlap
+            ? "--overlap: the host device has no multiprocessors that operations share with a"
+                + " computing kernel"
+            : "--blocks: operations of the host device have no blocks",
+        "leave it out, or use --device cuda");
     if (options.overlap) {
       refuseBesideOverlap();
     }
@@ -168,55 +154,45 @@ final class Validation {
   }
 
   private void refuseBesideOverlap() {
-    String other =
-        options.graph != 0
-            ? "-G"
-            : options.blocking != 0
-                ? "-z"
-                : options.aggregate != 1
-                    ? "-m"
-                    : options.gpus != 1
-                        ? "-g"
-                        : options.json != null ? "--json" : options.html != null ? "--html" : "";
-    if (!other.isEmpty()) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--overlap and %s are both given: operations beside a computation are measured one by one, and printed"
-              .formatted(other),
-          "leave one of them out");
-    }
+    refuseBesideOverlap("-G", options.graph != 0);
+    refuseBesideOverlap("-z", options.blocking != 0);
+    refuseBesideOverlap("-m", options.aggregate != 1);
+    refuseBesideOverlap("-g", options.gpus != 1);
+    refuseBesideOverlap("--json", options.json != null);
+    refuseBesideOverlap("--html", options.html != null);
+  }
+
+  private static void refuseBesideOverlap(String other, boolean given) {
+    refuseIf(
+        given,
+        "--overlap and %s are both given: operations beside a computation are measured one by one,"
+                .formatted(other)
+            + " and printed",
+        "leave one of them out");
   }
 
   private static void refuseMissingGpus(int nRanks) {
     int gpus = Devices.cuda().list().size();
-    if (gpus == 0) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--device cuda: " + Devices.cuda().absence().orElse("there is no GPU"),
-          "repair that, or use --device host");
-    }
-    if (nRanks > gpus) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "%d ranks: each needs a GPU, and this process sees %d".formatted(nRanks, gpus),
-          "use fewer threads (-t) or GPUs a thread (-g), or look at CUDA_VISIBLE_DEVICES");
-    }
+    refuseIf(
+        gpus == 0,
+        "--device cuda: " + Devices.cuda().absence().orElse("there is no GPU"),
+        "repair that, or use --device host");
+    refuseIf(
+        nRanks > gpus,
+        "%d ranks: each needs a GPU, and this process sees %d".formatted(nRanks, gpus),
+        "use fewer threads (-t) or GPUs a thread (-g), or look at CUDA_VISIBLE_DEVICES");
   }
 
   private PerfSettings.Who ranks(Device.Kind kind) {
-    if (options.threads != null && options.processes != null) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "-t and --processes are both given: ranks are threads or processes, not both",
-          "leave one of them out");
-    }
+    refuseIf(
+        options.threads != null && options.processes != null,
+        "-t and --processes are both given: ranks are threads or processes, not both",
+        "leave one of them out");
     boolean processes = options.processes != null;
-    if (!processes && !options.hosts.isEmpty()) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--hosts is given, but ranks are threads of this process",
-          "add --processes N");
-    }
+    refuseIf(
+        !processes && !options.hosts.isEmpty(),
+        "--hosts is given, but ranks are threads of this process",
+        "add --processes N");
     Integer asked = processes ? options.processes : options.threads;
     int threads = asked == null ? 1 : asked;
     between(processes ? "--processes" : "-t", threads, 1, MOST_RANKS);
@@ -295,22 +271,19 @@ final class Validation {
     List<Workload> possible = new ArrayList<>();
     for (Workload workload : workloads) {
       String refusal = workload.refusal(nRanks);
+      refuseIf(explicit && !refusal.isEmpty(), refusal, "use 1, 2, 4, 8 or more ranks");
       if (refusal.isEmpty()) {
         possible.add(workload);
-      } else if (explicit) {
-        throw new InvalidUsageException(ErrorId.OPTIONS, refusal, "use 1, 2, 4, 8 or more ranks");
       }
     }
     return possible;
   }
 
   private SizeRange sizes() {
-    if (options.stepBytes != null && options.stepFactor != null) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "-i and -f are both given: sizes grow by a step or by a factor, not by both",
-          "leave one of them out");
-    }
+    refuseIf(
+        options.stepBytes != null && options.stepFactor != null,
+        "-i and -f are both given: sizes grow by a step or by a factor, not by both",
+        "leave one of them out");
     if (options.stepFactor != null) {
       between("-f", options.stepFactor, 1, 1 << 20);
     }
@@ -327,12 +300,10 @@ final class Validation {
   }
 
   private List<RedOp> ops() {
-    if ("mulsum".equals(options.op)) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "-o mulsum: perf does not measure sums of scaled elements",
-          "use -o sum");
-    }
+    refuseIf(
+        "mulsum".equals(options.op),
+        "-o mulsum: perf does not measure sums of scaled elements",
+        "use -o sum");
     return each("-o", options.op, RedOp.values(), RedOp::label);
   }
 
@@ -347,21 +318,17 @@ final class Validation {
     }
     String[] words = options.compare.split("=", 2);
     if (words[0].equals("quantised")) {
-      if (options.overlap) {
-        throw new InvalidUsageException(
-            ErrorId.OPTIONS,
-            "--compare quantised: quantised operations are not measured beside a computation",
-            "leave --overlap out");
-      }
+      refuseIf(
+          options.overlap,
+          "--compare quantised: quantised operations are not measured beside a computation",
+          "leave --overlap out");
       return quantised(words.length > 1 ? words[1] : "f8e4m3:128");
     }
     if (words[0].equals("libnccl")) {
-      if (kind == Device.Kind.HOST) {
-        throw new InvalidUsageException(
-            ErrorId.OPTIONS,
-            "--compare libnccl: libnccl works on GPUs only",
-            "use it with --device cuda");
-      }
+      refuseIf(
+          kind == Device.Kind.HOST,
+          "--compare libnccl: libnccl works on GPUs only",
+          "use it with --device cuda");
       return new Comparison(Comparison.With.LIBNCCL, words.length > 1 ? words[1] : Libnccl.FILE);
     }
     if (!options.compare.equals("mpi")) {
@@ -370,12 +337,10 @@ final class Validation {
           "--compare " + options.compare + ": perf cannot measure that",
           "use --compare mpi, libnccl, libnccl=FILE, quantised, or quantised=FORMAT:BLOCK");
     }
-    if (kind == Device.Kind.CUDA) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--compare mpi: it is measured on host memory",
-          "use it with --device host");
-    }
+    refuseIf(
+        kind == Device.Kind.CUDA,
+        "--compare mpi: it is measured on host memory",
+        "use it with --device host");
     return new Comparison(Comparison.With.MPI, "");
   }
 
@@ -400,14 +365,12 @@ final class Validation {
     for (Workload workload : what.workloads()) {
       for (DataType type : what.types()) {
         for (RedOp op : what.ops()) {
-          if (!QuantisedPeer.has(workload, type) || op != RedOp.SUM && op != RedOp.AVG) {
-            throw new InvalidUsageException(
-                ErrorId.OPTIONS,
-                "--compare quantised: there is no quantised %s of %s by %s"
-                    .formatted(workload.label(), type.label(), op.label()),
-                "use all_reduce or reduce_scatter, a floating-point type of 2 or 4 bytes, and -o"
-                    + " sum or avg");
-          }
+          refuseIf(
+              !QuantisedPeer.has(workload, type) || op != RedOp.SUM && op != RedOp.AVG,
+              "--compare quantised: there is no quantised %s of %s by %s"
+                  .formatted(workload.label(), type.label(), op.label()),
+              "use all_reduce or reduce_scatter, a floating-point type of 2 or 4 bytes, and -o"
+                  + " sum or avg");
         }
       }
     }
@@ -416,54 +379,42 @@ final class Validation {
   private void refuseWhatDoesNotFit(long bytes, int nRanks) {
     ByteSize need = new ByteSize(bytes * 2 * nRanks);
     ByteSize available = new ByteSize(Machine.availableMemory());
-    if (available.bytes() > 0 && need.bytes() > available.bytes()) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "-e %s: the buffers of %d ranks need %s of memory, and %s are available"
-              .formatted(options.maxBytes, nRanks, need.rounded(), available.rounded()),
-          "give a smaller -e, or fewer ranks");
-    }
+    refuseIf(
+        available.bytes() > 0 && need.bytes() > available.bytes(),
+        "-e %s: the buffers of %d ranks need %s of memory, and %s are available"
+            .formatted(options.maxBytes, nRanks, need.rounded(), available.rounded()),
+        "give a smaller -e, or fewer ranks");
   }
 
   private void refuseTimesThatMpiLacks() {
-    if (options.average != Averaging.AVG.ordinal()) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--compare mpi and -a %d: Open MPI's time is the mean of its ranks"
-              .formatted(options.average),
-          "leave out -a, or use -a " + Averaging.AVG.ordinal());
-    }
-    if (options.blocking != 0) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--compare mpi and -z %d: Open MPI's ranks do not wait for each other in each iteration"
-              .formatted(options.blocking),
-          "leave out -z");
-    }
+    refuseIf(
+        options.average != Averaging.AVG.ordinal(),
+        "--compare mpi and -a %d: Open MPI's time is the mean of its ranks"
+            .formatted(options.average),
+        "leave out -a, or use -a " + Averaging.AVG.ordinal());
+    refuseIf(
+        options.blocking != 0,
+        "--compare mpi and -z %d: Open MPI's ranks do not wait for each other in each iteration"
+            .formatted(options.blocking),
+        "leave out -z");
   }
 
   private static void refuseWhatMpiLacks(PerfSettings.What what) {
     for (DataType type : what.types()) {
-      if (!OpenMpi.has(type)) {
-        throw new InvalidUsageException(
-            ErrorId.OPTIONS,
-            "--compare mpi: Open MPI has no type " + type.label(),
-            "choose another -d, or leave --compare out");
-      }
-      if (what.sizes().max() / type.bytes() > Integer.MAX_VALUE) {
-        throw new InvalidUsageException(
-            ErrorId.OPTIONS,
-            "--compare mpi: MPI counts at most 2147483647 elements, and -e asks for more",
-            "give a smaller -e");
-      }
+      refuseIf(
+          !OpenMpi.has(type),
+          "--compare mpi: Open MPI has no type " + type.label(),
+          "choose another -d, or leave --compare out");
+      refuseIf(
+          what.sizes().max() / type.bytes() > Integer.MAX_VALUE,
+          "--compare mpi: MPI counts at most 2147483647 elements, and -e asks for more",
+          "give a smaller -e");
     }
     boolean reduces = what.workloads().stream().anyMatch(Workload::reduces);
-    if (reduces && what.ops().contains(RedOp.AVG)) {
-      throw new InvalidUsageException(
-          ErrorId.OPTIONS,
-          "--compare mpi: Open MPI has no operator avg",
-          "choose another -o, or leave --compare out");
-    }
+    refuseIf(
+        reduces && what.ops().contains(RedOp.AVG),
+        "--compare mpi: Open MPI has no operator avg",
+        "choose another -o, or leave --compare out");
   }
 
   private static <T> List<T> each(
@@ -519,6 +470,12 @@ final class Validation {
           option + " " + text + " is not a number",
           "use a whole number, or auto",
           e);
+    }
+  }
+
+  private static void refuseIf(boolean wrong, String problem, String remedy) {
+    if (wrong) {
+      throw new InvalidUsageException(ErrorId.OPTIONS, problem, remedy);
     }
   }
 
