@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.settings.TlsSettings;
@@ -39,51 +40,6 @@ public record BootstrapOptions(
   /** So many of IPv6 and loopback leave room in an id. */
   private static final int MOST_ADDRESSES = 4;
 
-  private static final Duration USUAL_SILENCE = Duration.ofSeconds(30);
-
-  /** Without observers. */
-  public BootstrapOptions(
-      String commId,
-      String commSecret,
-      String interfaces,
-      String family,
-      PortRange ports,
-      Duration silence,
-      Stagger stagger,
-      TlsFiles tls) {
-    this(commId, commSecret, interfaces, family, ports, silence, stagger, tls, false);
-  }
-
-  /** Without TLS. */
-  public BootstrapOptions(
-      String commId,
-      String commSecret,
-      String interfaces,
-      String family,
-      PortRange ports,
-      Duration silence,
-      Stagger stagger) {
-    this(commId, commSecret, interfaces, family, ports, silence, stagger, TlsFiles.NONE);
-  }
-
-  /** With the usual patience for silent processes. */
-  public BootstrapOptions(
-      String commId, String commSecret, String interfaces, String family, PortRange ports) {
-    this(commId, commSecret, interfaces, family, ports, USUAL_SILENCE, Stagger.USUAL);
-  }
-
-  /** These, with another patience for silent processes. */
-  public BootstrapOptions withSilence(Duration other) {
-    return new BootstrapOptions(
-        commId, commSecret, interfaces, family, ports, other, stagger, tls, observable);
-  }
-
-  /** These, with a root that answers observers. */
-  public BootstrapOptions withObservers() {
-    return new BootstrapOptions(
-        commId, commSecret, interfaces, family, ports, silence, stagger, tls, true);
-  }
-
   /** These, for another NCCL_COMM_ID. */
   BootstrapOptions withCommId(String other) {
     return new BootstrapOptions(
@@ -92,7 +48,7 @@ public record BootstrapOptions(
 
   /** These, of ranks that know each other already; observers do not know the new secret. */
   BootstrapOptions withoutCommId() {
-    return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger, tls);
+    return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger, tls, false);
   }
 
   /** Returns the filter of interfaces that may be used. */
@@ -107,7 +63,7 @@ public record BootstrapOptions(
 
   /** Nothing set. */
   public static BootstrapOptions defaults() {
-    return new BootstrapOptions("", "", "", "", PortRange.ANY);
+    return from(Settings.alone(Map.of()));
   }
 
   /** Returns the options that a communicator's settings give. */

@@ -10,9 +10,6 @@ import java.time.Duration;
  * @param threshold number of ranks up to which no rank waits
  */
 public record Stagger(int rate, int threshold) {
-  /** Stagger that NCCL uses. */
-  public static final Stagger USUAL = new Stagger(7000, 256);
-
   /**
    * Returns the time that a rank waits.
    *

@@ -11,9 +11,9 @@ import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.os.KernelRandom;
 
@@ -76,6 +76,6 @@ class BootstrapIdTest {
 
   private static BootstrapId made(String commId, String secret) {
     return BootstrapRoot.create(
-        new BootstrapOptions(commId, secret, "", "", PortRange.ANY), Ranks.LONG);
+        Ranks.options(Map.of("NCCL_COMM_ID", commId, "NCCL4J_COMM_SECRET", secret)), Ranks.LONG);
   }
 }

@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -239,7 +240,7 @@ class FailureChannelTest {
     RankProcess root = keep(RankProcess.start("new", 2, 0));
     BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
     JoinRequest usual = Ranks.request(id, 2, 1, Ranks.LONG);
-    BootstrapOptions impatient = usual.options().withSilence(Duration.ofMillis(2000));
+    BootstrapOptions impatient = Ranks.loopback(Map.of("NCCL4J_HEARTBEAT_TIMEOUT", "2s"));
     Bootstrap rank = TcpBootstrap.join(new JoinRequest(2, id, 1, usual.deadline(), impatient));
     toClose.add(rank);
     assertEquals("joined", root.says());

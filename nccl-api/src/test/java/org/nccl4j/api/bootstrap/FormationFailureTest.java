@@ -11,6 +11,7 @@ import java.net.ServerSocket;
 import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -107,13 +108,14 @@ class FormationFailureTest {
   void aRankOfAnotherVersion() {
     BootstrapId id = Ranks.newId();
     ProcessIdentity ours = ProcessIdentity.ofThisProcess();
+    ProcessIdentity another =
+        new ProcessIdentity(ours.host(), ours.pid(), ours.token(), "9.9.9/77");
     List<Ranks.Ended<Bootstrap>> all =
         Ranks.run(
             3,
             rank ->
                 TcpBootstrap.join(
-                    Ranks.request(id, 3, rank, Ranks.LONG),
-                    rank == 1 ? ours.withVersion("9.9.9/77") : ours));
+                    Ranks.request(id, 3, rank, Ranks.LONG), rank == 1 ? another : ours));
     for (Ranks.Ended<Bootstrap> each : all) {
       assertSays(
           InvalidUsageException.class, each.failure(), "rank 1 (", "9.9.9/77", ours.version());
@@ -168,8 +170,9 @@ class FormationFailureTest {
   @Test
   void aRankThatCannotIntroduceItself() throws Exception {
     try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      PortRange ports = new PortRange(taken.getLocalPort(), taken.getLocalPort());
-      BootstrapOptions options = new BootstrapOptions("", "", "lo", "AF_INET", ports);
+      int port = taken.getLocalPort();
+      BootstrapOptions options =
+          Ranks.loopback(Map.of("NCCL4J_BOOTSTRAP_PORTS", port + "-" + port));
       BootstrapId id = Ranks.newId();
       List<Ranks.Ended<Bootstrap>> all =
           Ranks.run(
@@ -227,8 +230,9 @@ class FormationFailureTest {
   @Test
   void aPortInUse() throws Exception {
     try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      PortRange ports = new PortRange(taken.getLocalPort(), taken.getLocalPort());
-      BootstrapOptions options = new BootstrapOptions("", "", "lo", "AF_INET", ports);
+      int port = taken.getLocalPort();
+      BootstrapOptions options =
+          Ranks.loopback(Map.of("NCCL4J_BOOTSTRAP_PORTS", port + "-" + port));
       SystemErrorException failure =
           assertThrows(SystemErrorException.class, () -> BootstrapRoot.create(options, Ranks.LONG));
       assertSays(SystemErrorException.class, failure, "EADDRINUSE", "port " + taken.getLocalPort());
@@ -314,7 +318,7 @@ class FormationFailureTest {
 
   @Test
   void anInterfaceThatIsNotThere() {
-    BootstrapOptions options = new BootstrapOptions("", "", "=nosuch0", "", PortRange.ANY);
+    BootstrapOptions options = Ranks.options(Map.of("NCCL_SOCKET_IFNAME", "=nosuch0"));
     InvalidArgumentException failure =
         assertThrows(
             InvalidArgumentException.class, () -> BootstrapRoot.create(options, Ranks.LONG));
@@ -370,7 +374,7 @@ class FormationFailureTest {
 
   private static BootstrapId commId(String address, String secret) {
     return BootstrapRoot.create(
-        new BootstrapOptions(address, secret, "", "", PortRange.ANY), Ranks.LONG);
+        Ranks.options(Map.of("NCCL_COMM_ID", address, "NCCL4J_COMM_SECRET", secret)), Ranks.LONG);
   }
 
   private static BootstrapId idAt(int port) {

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -28,7 +29,7 @@ class JobObserverTest {
   private static final int STATE_BYTES = 500;
 
   private static BootstrapId newId() {
-    return BootstrapRoot.create(Ranks.LOOPBACK.withObservers(), LONG);
+    return BootstrapRoot.create(Ranks.loopback(Map.of("NCCL4J_JOB_STATE", "1")), LONG);
   }
 
   private static List<Bootstrap> join(BootstrapId id, int n) {

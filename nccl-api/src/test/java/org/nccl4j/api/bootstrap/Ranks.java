@@ -2,7 +2,9 @@ package org.nccl4j.api.bootstrap;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -13,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.stream.Stream;
-import org.nccl4j.api.wire.PortRange;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.NcclException;
 
 /** Ranks as threads of this process, and what became of each. */
@@ -21,15 +23,7 @@ final class Ranks {
   /** Longer than anything here should take, short enough to end a test that hangs. */
   static final Duration LONG = Duration.ofSeconds(30);
 
-  static final BootstrapOptions LOOPBACK =
-      new BootstrapOptions(
-          "",
-          "",
-          "lo",
-          "AF_INET",
-          PortRange.ANY,
-          Duration.ofMillis(Long.getLong("nccl4j.test.silence", 60_000)),
-          Stagger.USUAL);
+  static final BootstrapOptions LOOPBACK = loopback(Map.of());
 
   /** A result or what was thrown. */
   record Ended<T>(T result, Throwable thrown) {
@@ -49,6 +43,21 @@ final class Ranks {
   }
 
   private Ranks() {}
+
+  /** Options for the loopback interface, with further settings. */
+  static BootstrapOptions loopback(Map<String, String> further) {
+    Map<String, String> settings = new HashMap<>();
+    settings.put("NCCL_SOCKET_IFNAME", "lo");
+    settings.put("NCCL_SOCKET_FAMILY", "AF_INET");
+    settings.put("NCCL4J_HEARTBEAT_TIMEOUT", Long.getLong("nccl4j.test.silence", 60_000) + "ms");
+    settings.putAll(further);
+    return options(settings);
+  }
+
+  /** Options with nothing but these settings. */
+  static BootstrapOptions options(Map<String, String> settings) {
+    return BootstrapOptions.from(Settings.alone(settings));
+  }
 
   static BootstrapId newId() {
     return BootstrapRoot.create(LOOPBACK, LONG);

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -20,7 +21,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.bootstrap.root.RootPartition;
-import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -250,8 +250,8 @@ class SeveralRootsTest {
     assertEquals(Duration.ZERO, stagger.delay(3, 4));
     assertEquals(Duration.ofMillis(3), stagger.delay(3, 5));
     BootstrapOptions options =
-        new BootstrapOptions(
-            "", "", "lo", "AF_INET", PortRange.ANY, Ranks.LOOPBACK.silence(), stagger);
+        Ranks.loopback(Map.of("NCCL_UID_STAGGER_RATE", "1000", "NCCL_UID_STAGGER_THRESHOLD", "4"));
+    assertEquals(stagger, options.stagger());
     List<BootstrapId> ids = Ranks.newIds(2);
     Ranks.run(6, rank -> TcpBootstrap.join(new JoinRequest(6, ids, rank, Ranks.LONG, options)))
         .forEach(each -> toClose.add(each.get()));

@@ -64,7 +64,8 @@ class TlsTest {
         usual.ports(),
         usual.silence(),
         usual.stagger(),
-        files);
+        files,
+        /* observable= */ false);
   }
 
   private static List<Ranks.Ended<List<byte[]>>> gather(TlsFiles... each) {

@@ -33,10 +33,6 @@ public record ProcessIdentity(String host, long pid, String token, String versio
     return OURS;
   }
 
-  public ProcessIdentity withVersion(String other) {
-    return new ProcessIdentity(host, pid, token, other);
-  }
-
   /** "host h, process 42". */
   public String text() {
     return "host " + host + ", process " + pid;
