@@ -38,16 +38,6 @@ final class SweepTest {
     long wrongFrom = Long.MAX_VALUE;
 
     @Override
-    public int count() {
-      return RANKS;
-    }
-
-    @Override
-    public String mode() {
-      return "threads";
-    }
-
-    @Override
     public Reply one(int rank, Command order, Duration patience) {
       return new Reply.Explained("Ring", "LL", "a table");
     }

@@ -13,23 +13,11 @@ final class LinkedRanks implements Ranks {
   private static final Duration TURN = Duration.ofMillis(250);
   private static final Duration GRACE = Duration.ofSeconds(10);
 
-  private final String mode;
   private final List<RankLink> links;
   private boolean broken;
 
-  LinkedRanks(String mode, List<RankLink> links) {
-    this.mode = mode;
+  LinkedRanks(List<RankLink> links) {
     this.links = List.copyOf(links);
-  }
-
-  @Override
-  public int count() {
-    return links.size();
-  }
-
-  @Override
-  public String mode() {
-    return mode;
   }
 
   @Override

@@ -26,7 +26,7 @@ public final class ProcessRanks {
       for (int rank = 0; rank < all.nRanks(); rank++) {
         links.add(ProcessLink.start(placement, all.at(rank, 1), err));
       }
-      return new LinkedRanks("processes", links);
+      return new LinkedRanks(links);
     } catch (NcclException e) {
       links.forEach(RankLink::close);
       throw e;

@@ -5,12 +5,6 @@ import java.util.List;
 
 /** All ranks of a measurement, as the coordinator sees them. Used by one thread. */
 public interface Ranks extends AutoCloseable {
-  /** Returns the number of ranks. */
-  int count();
-
-  /** "threads" or "processes". */
-  String mode();
-
   /**
    * Has one rank do an order.
    *

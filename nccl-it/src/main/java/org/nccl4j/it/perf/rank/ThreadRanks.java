@@ -22,7 +22,7 @@ public final class ThreadRanks {
     for (int rank = 0; rank < all.nRanks(); rank += all.drives()) {
       links.add(new Link(all.at(rank, all.drives()), entrance));
     }
-    return new LinkedRanks("threads", links);
+    return new LinkedRanks(links);
   }
 
   private static final class Link implements RankLink {

@@ -61,7 +61,7 @@ final class LinkedRanksTest {
 
   private final Fake first = new Fake();
   private final Fake second = new Fake();
-  private final LinkedRanks ranks = new LinkedRanks("threads", List.of(first, second));
+  private final LinkedRanks ranks = new LinkedRanks(List.of(first, second));
 
   private static Reply.Failed failed(ErrorId id, String problem) {
     return new Reply.Failed(id, problem, "mend it", "");
@@ -107,7 +107,7 @@ final class LinkedRanksTest {
             answers.add(new RankWorker(null, null).obey(newOrder));
           }
         };
-    LinkedRanks one = new LinkedRanks("threads", List.of(broken));
+    LinkedRanks one = new LinkedRanks(List.of(broken));
     NcclException e =
         assertThrows(
             InternalErrorException.class, () -> one.all(new Command.Explain(null), PATIENCE));
