@@ -4,7 +4,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * One device of a network.
+ * One device of a network. nccl4j reads its name, speed and kinds of memory. The topology finds a
+ * card by its name; messages have the size of a slot or less.
  *
  * @param name such as "eth0" or "mlx5_0:1"; "mlx5_0:1+mlx5_0:2" where ports are merged
  * @param pciPath its place under /sys, such as "/sys/devices/pci0000:00/0000:00:04.0"; empty if it

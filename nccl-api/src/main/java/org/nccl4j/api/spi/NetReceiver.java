@@ -8,7 +8,7 @@ public interface NetReceiver extends NetConnection {
    * Begins to receive a group of messages; it ends when all have arrived. The arrays are read
    * before it returns.
    *
-   * @param n messages, 1 to {@link NetDevice#maxReceives()}
+   * @param n messages, 1 to {@link NetDevice#maxReceives()}; the engine passes 1
    * @param memories registered with this connection, one a message
    * @param offsets of each message in its memory, in bytes
    * @param bytes most bytes of each message
