@@ -23,18 +23,22 @@ namespace nccl4j {
 constexpr int kWorkerWarps = 16;
 constexpr int kSimpleThreads = 32 * (kWorkerWarps + 2);
 
+constexpr u32 kNoSource = ~0u, kEverySource = ~0u - 1;
+
 struct MoveDescription {
   u32 end;  // no more steps
   u32 kind;
   u32 bytes;
   u32 nSrc, nDst;  // of a scatter or gather: nSrc pairs
   u32 aligned;     // all addresses to 16 bytes
-  u32 scaleMask;   // of sources
+  u32 scaled;      // the source that is multiplied by the factor, or kNoSource or kEverySource
   u32 divide;
   u32 recvMask, sendMask;
   u64 src[kMaxFan + 1];
   u64 dst[kMaxFan + 1];
   u32 part[kMaxFan];
+
+  __device__ __forceinline__ bool scales(u32 source) const { return scaled == source || scaled == kEverySource; }
 };
 
 constexpr u32 kStepsAhead = 4;  // most steps that are described and not free
@@ -81,7 +85,7 @@ __device__ __forceinline__ void combineSources(const MoveDescription& m, u32 op,
                                                const Factor<T>& factor, u64 (&a)[N], Load load) {
   u64 b[N] = {};
   auto scale = [&](u64(&x)[N], u32 s) {
-    if (m.scaleMask >> s & 1)
+    if (m.scales(s))
       for (int i = 0; i < N; i++) x[i] = multiplyElements<T>(x[i], factor);
   };
   load(a, 0);
@@ -89,7 +93,7 @@ __device__ __forceinline__ void combineSources(const MoveDescription& m, u32 op,
     if (m.nSrc == 1) {
       scale(a, 0);
     } else {
-      auto inside = [&](u32 s) { return insideBy<T>(op, factor, m.scaleMask >> s & 1); };
+      auto inside = [&](u32 s) { return insideBy<T>(op, factor, m.scales(s)); };
       Accumulator<T, N> sum;
       load(b, 1);
       sum.set(a, inside(0));
@@ -168,7 +172,7 @@ __device__ __forceinline__ void reduceWord(const MoveDescription& m, u32 op, int
   Accumulator<T, 1> sum;
   for (u32 s = 0; s < (kCombines ? m.nSrc : 1); s++) {
     x[0] = loadElements<T>((char*)m.src[s] + at, n);
-    const bool scales = kCombines && m.scaleMask >> s & 1;
+    const bool scales = kCombines && m.scales(s);
     if (scales && (!kWidens<T> || m.nSrc == 1)) x[0] = multiplyElements<T>(x[0], factor);
     const Inside inside = insideBy<T>(op, factor, scales);
     if (s == 0)
@@ -488,7 +492,7 @@ class SimplePrimitives {
     if (send && noting_) storeControl(noteOf(fan_.sendData[lane_], channel_, sent_), note_);
     u64 other = 0;  // the user's address in this lane's pair
     u32 nRecv = __popc(step.recvMask), nSend = __popc(step.sendMask);
-    u32 ownAt = __popc(step.recvMask & ((1u << fan_.self) - 1));
+    u32 ownAt = __popc(step.recvMask & (u32)((1ull << fan_.self) - 1));  // self is at most kMaxFan
     if (step.kind == STEP_REDUCE) {
       if (recv) m.src[__popc(step.recvMask & below) + (step.src && lane_ >= fan_.self)] = from;
       if (send) m.dst[__popc(step.sendMask & below) + (step.dst != nullptr)] = to;
@@ -524,10 +528,10 @@ class SimplePrimitives {
         if (step.dst) m.dst[0] = (u64)step.dst;
         m.nSrc = nRecv + (step.src != nullptr);
         m.nDst = nSend + (step.dst != nullptr);
-        m.scaleMask = !scale_ || step.scale == SCALE_NONE ? 0
-                      : step.scale == SCALE_ALL           ? ~0u
-                      : step.src                          ? 1u << ownAt
-                                                          : 0;
+        m.scaled = !scale_ || step.scale == SCALE_NONE ? kNoSource
+                   : step.scale == SCALE_ALL           ? kEverySource
+                   : step.src                          ? ownAt
+                                                       : kNoSource;
         m.divide = divide_ && step.last;
       } else {
         m.nSrc = step.kind == STEP_PIECES ? pairs(step) : step.kind == STEP_SCATTER ? nSend : nRecv;

@@ -84,6 +84,37 @@ class CollectiveGpuTest {
     }
   }
 
+  /** The most ranks that combine all operands at once: each has 32 peers, and itself. */
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT32", "BFLOAT16", "FLOAT64", "INT32"})
+  void meansOfTheMostOperandsAtOnce(DataType type) {
+    long seed = 33 + type.ordinal();
+    Random random = new Random(seed);
+    try (GpuRanks ranks = new GpuRanks(33, DEADLINE.multipliedBy(4))) {
+      for (Operation operation :
+          List.of(Operation.ALL_REDUCE, Operation.REDUCE, Operation.REDUCE_SCATTER)) {
+        for (Algorithm algorithm : shots(operation)) {
+          for (int count : new int[] {1 + random.nextInt(40), 3000 + random.nextInt(99)}) {
+            check(
+                ranks,
+                new CollectiveWork(
+                    operation,
+                    algorithm,
+                    Protocol.SIMPLE,
+                    type,
+                    RedOp.AVG,
+                    rooted(operation) ? 32 : 0,
+                    count,
+                    1,
+                    Integer.MAX_VALUE),
+                random,
+                seed);
+          }
+        }
+      }
+    }
+  }
+
   /** Parallel aggregated trees of any number of ranks, several of which share a GPU. */
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8})

@@ -73,6 +73,32 @@ class PreMulSumGpuTest {
     }
   }
 
+  /** The most ranks that combine all operands at once: each has 32 peers, and itself. */
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT32", "BFLOAT16", "INT32"})
+  void theMostOperandsAtOnce(DataType type) {
+    long seed = 133 + type.ordinal();
+    Random random = new Random(seed);
+    try (GpuRanks ranks = new GpuRanks(33, DEADLINE.multipliedBy(4))) {
+      for (Operation operation : COLLECTIVES) {
+        for (int most : new int[] {40, 3000}) {
+          CollectiveWork work =
+              new CollectiveWork(
+                  operation,
+                  Algorithm.ONE_SHOT,
+                  Protocol.SIMPLE,
+                  type,
+                  RedOp.PROD,
+                  operation == Operation.REDUCE ? 32 : 0,
+                  1 + random.nextInt(most),
+                  1,
+                  Integer.MAX_VALUE);
+          check(ranks, work, random, "seed " + seed);
+        }
+      }
+    }
+  }
+
   /** Slots are used many times over; with many channels those of a ring claim rounds. */
   @Test
   void large() {
