@@ -31,8 +31,12 @@ __device__ __forceinline__ void beginBeside(const nccl4jBesideArguments& m, u32 
                      (u64)number << 32 | m.number);
   arrive(a, number);
   awaitBegin(a, number);
+  if (!leads() || m.number == 0) return;
+  // Streams compare numbers cyclically. The last launch that wrote kSummed may be 2^25 launches ago, and its word
+  // would pass for one ahead. A stream looks at kSummed only after kGo.
+  storeControl(own(a, m.engine + kSummed), 64 * m.number);
   // Also if the other rank did not arrive: the stream must not wait forever.
-  if (leads() && m.number != 0) storeFlagRelease(own(a, m.engine + kGo), m.number);
+  storeFlagRelease(own(a, m.engine + kGo), m.number);
 }
 
 // The number of the other rank's launch among its launches with engines, or 0. One thread.

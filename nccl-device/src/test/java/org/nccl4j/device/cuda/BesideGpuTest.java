@@ -125,6 +125,32 @@ class BesideGpuTest {
     }
   }
 
+  /** The word of sums is then of so many launches ago that it compares as one ahead. */
+  @ParameterizedTest
+  @ValueSource(ints = {(1 << 25) - 1, (1 << 26) - 2})
+  void sumsAfterManyLaunchesWithout(int launchesBefore) {
+    Random random = new Random(launchesBefore);
+    int most = 96 << 20;
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, most)) {
+      for (int rank = 0; rank < 2; rank++) {
+        ranks.setEngineLaunches(rank, launchesBefore);
+      }
+      for (int round = 0; round < 3; round++) {
+        DirectGpuTest.check(
+            ranks,
+            windows,
+            new DirectGpuTest.Kind(Operation.ALL_REDUCE, Algorithm.COPY_ENGINE),
+            DataType.FLOAT32,
+            RedOp.SUM,
+            (most >> 3) + 1001,
+            random,
+            0,
+            /* mostBlocks= */ 12);
+      }
+    }
+  }
+
   private final List<CudaGraph> graphs = new ArrayList<>();
 
   /** The sum of the send buffers into the receive buffers, and from there half each to both. */

@@ -56,11 +56,39 @@ public final class CopyPair implements AutoCloseable {
         ranks.streams.get(rank));
   }
 
-  /** Writes a kernel's word, since no kernel runs here: copies beside it may begin. */
+  /** Copies beside a kernel may begin. */
   private void go(int rank) {
-    ByteBuffer many = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder()).putInt(0, 1000);
-    windows.resources.get(rank).write(DirectLayout.of(2).engine(), many);
+    word(rank, 0, 1000);
+  }
+
+  /** Writes a kernel's word of those beside copy engines, since no kernel runs here. */
+  public void word(int rank, int at, int value) {
+    ByteBuffer word = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder()).putInt(0, value);
+    windows.resources.get(rank).write(DirectLayout.of(2).engine() + at, word);
     windows.resources.get(rank).read(0, ByteBuffer.allocateDirect(4)); // it has arrived
+  }
+
+  /** An all-reduce of a rank by so few blocks that engines bring its sums to the other rank. */
+  public void launchGiving(int rank) {
+    var communicator = ranks.communicators.get(rank);
+    WindowWork work =
+        new WindowWork(
+            Operation.ALL_REDUCE,
+            Algorithm.COPY_ENGINE,
+            DataType.INT8,
+            RedOp.SUM,
+            0,
+            bytes,
+            windows.sends.get(rank),
+            windows.recvs.get(rank),
+            0,
+            /* mostBlocks= */ 8,
+            /* apart= */ false);
+    communicator.launch(
+        communicator.prepare(work),
+        windows.send.get(rank),
+        windows.recv.get(rank),
+        ranks.streams.get(rank));
   }
 
   public void launch(Operation operation, Algorithm way) {

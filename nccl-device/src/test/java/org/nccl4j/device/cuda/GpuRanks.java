@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.lang.reflect.Field;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -109,6 +110,24 @@ public final class GpuRanks implements AutoCloseable {
       communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }
+  }
+
+  /** Sets the number of a rank's launches so far that had copy engines beside them. */
+  public void setEngineLaunches(int rank, int last) {
+    try {
+      Object launches = field(field(communicators.get(rank), "direct"), "launches");
+      Field number = launches.getClass().getDeclaredField("last");
+      number.setAccessible(true);
+      number.setInt(launches, last);
+    } catch (ReflectiveOperationException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static Object field(Object owner, String name) throws ReflectiveOperationException {
+    Field field = owner.getClass().getDeclaredField(name);
+    field.setAccessible(true);
+    return field.get(owner);
   }
 
   /** As many ranks of each machine are heads as the layout has, the last first. */

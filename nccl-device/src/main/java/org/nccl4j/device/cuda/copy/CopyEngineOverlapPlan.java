@@ -382,6 +382,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private void give(int number, long recv) {
     Gpu gpu = owner.gpu();
     long stream = giving.get().eager().handle();
+    DriverLibrary.streamWait(stream, here + GO, number, false, gpu); // from here on SUMMED is new
     int chunks = 0;
     long size;
     for (long at = 0; at < brought.bytes; at += size) {

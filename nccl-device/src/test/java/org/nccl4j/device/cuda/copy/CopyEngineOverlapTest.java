@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
@@ -103,6 +105,29 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
         assertTrue(told.startsWith("cuStreamWriteValue32"), told);
         assertTrue(told.contains("(" + beside + ","), told);
       }
+    }
+  }
+
+  /** The word of sums may be of a launch so long ago that it compares as one ahead. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, (1 << 25) - 1, (1 << 26) - 2})
+  void sumsAreGivenOnceTheKernelHasToldOfThem(int launchesBefore) {
+    final int go = 0;
+    final int summed = 480;
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
+      pair.ranks.setEngineLaunches(0, launchesBefore);
+      int number = launchesBefore + 1;
+      pair.windows.recv.get(0).fill((byte) 7);
+      pair.windows.recv.get(1).fill((byte) 9);
+      pair.launchGiving(0);
+      assertEquals(9, pair.parts(1).get(0));
+      pair.word(0, summed, 64 * number);
+      pair.word(0, go, number);
+      assertEquals(9, pair.parts(1).get(0));
+      pair.word(0, summed, 64 * number + 63);
+      ByteBuffer got = ByteBuffer.allocateDirect(1);
+      pair.windows.recv.get(1).read(0, got);
+      assertEquals(7, got.get(0));
     }
   }
 
