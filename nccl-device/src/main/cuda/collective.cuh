@@ -8,7 +8,7 @@
 
 namespace nccl4j {
 
-constexpr int kLLThreads = 512;
+constexpr int kLLThreads = NCCL4J_FLAGGED_THREADS;
 
 // The algorithm is known at compile time.
 template <int ALGORITHM, class P>

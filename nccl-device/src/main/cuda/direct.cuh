@@ -10,7 +10,7 @@
 namespace nccl4j {
 namespace direct {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = NCCL4J_DIRECT_THREADS;
 
 // A kernel may begin before its predecessor in the stream has ended. Memory may be touched only after this.
 __device__ __forceinline__ void begin(const nccl4jDirectArguments& a) {

@@ -10,33 +10,24 @@
 namespace nccl4j {
 namespace direct {
 
-// Words from m.engine on.
-constexpr u64 kGo = 0;         // the number of the last launch whose copies may begin
-constexpr u64 kEnded = 128;    // ... whose copies have ended; written by the own stream
-constexpr u64 kCame = 256;     // 64 times the other rank's launch number, plus its arrived copies
-constexpr u64 kTheirs = 384;   // two in turn: above the kernel's number, below the other's launch
-constexpr u64 kArrived = 416;  // number of the last kernel whose engine copies have all arrived
-constexpr u64 kPace = 448;     // nanoseconds per MiB until the kernel should start its last bytes
-constexpr u64 kGiven = 464;    // the other rank's last launch whose sums have all arrived
-constexpr u64 kSummed = 480;   // 64 times the launch number, plus its copies that all blocks have summed
-constexpr u64 kUnits = 512;    // for each mover: above the kernel's number, below the arrived units
-constexpr u64 kBlocks = 704;   // for each of 64 copies: blocks that have summed it
+static_assert(BESIDE_UNITS + 8 * NCCL4J_BESIDE_MOVERS <= BESIDE_BLOCKS, "movers have a word each");
+static_assert(BESIDE_BLOCKS + 4 * NCCL4J_BESIDE_COPIES <= BESIDE_BYTES, "copies have a word each");
 
 __device__ __forceinline__ bool leads() { return blockIdx.x == 0 && threadIdx.x == 0; }
 
 __device__ __forceinline__ void beginBeside(const nccl4jBesideArguments& m, u32 number) {
   const nccl4jDirectArguments& a = m.direct;
   if (leads())
-    storeWordRelaxed(peer(a, 1 - a.comm.rank, m.engine + kTheirs + 8 * (number & 1)),
+    storeWordRelaxed(peer(a, 1 - a.comm.rank, m.engine + BESIDE_THEIRS + 8 * (number & 1)),
                      (u64)number << 32 | m.number);
   arrive(a, number);
   awaitBegin(a, number);
   if (!leads() || m.number == 0) return;
-  // Streams compare numbers cyclically. The last launch that wrote kSummed may be 2^25 launches ago, and its word
-  // would pass for one ahead. A stream looks at kSummed only after kGo.
-  storeControl(own(a, m.engine + kSummed), 64 * m.number);
+  // Streams compare numbers cyclically. The last launch that wrote BESIDE_SUMMED may be 2^25 launches ago, and its
+  // word would pass for one ahead. A stream looks at BESIDE_SUMMED only after BESIDE_GO.
+  storeControl(own(a, m.engine + BESIDE_SUMMED), NCCL4J_BESIDE_COPIES * m.number);
   // Also if the other rank did not arrive: the stream must not wait forever.
-  storeFlagRelease(own(a, m.engine + kGo), m.number);
+  storeFlagRelease(own(a, m.engine + BESIDE_GO), m.number);
 }
 
 // The number of the other rank's launch among its launches with engines, or 0. One thread.
@@ -44,14 +35,14 @@ __device__ __forceinline__ u32 theirNumber(const nccl4jBesideArguments& m, u32 n
   const nccl4jDirectArguments& a = m.direct;
   Patience patience(a.comm);
   u64 word;
-  while ((u32)((word = loadWordRelaxed(own(a, m.engine + kTheirs + 8 * (number & 1)))) >> 32) != number)
+  while ((u32)((word = loadWordRelaxed(own(a, m.engine + BESIDE_THEIRS + 8 * (number & 1)))) >> 32) != number)
     if (patience.exhausted(1 - a.comm.rank, blockIdx.x, 0, number)) return 0;
   return (u32)word;
 }
 
-// True if a word has reached a value. The writer is in this launch, whose values are at most 63 ahead, or
+// True if a word has reached a value. The writer is in this launch, whose values are at most all copies ahead, or
 // in an earlier launch, whose values are old at any distance.
-__device__ __forceinline__ bool reached(u32 found, u32 value) { return found - value < 64; }
+__device__ __forceinline__ bool reached(u32 found, u32 value) { return found - value < NCCL4J_BESIDE_COPIES; }
 
 // One thread.
 __device__ __forceinline__ void awaitEngine(const nccl4jBesideArguments& m, u64 word, u32 value) {
@@ -98,12 +89,12 @@ constexpr u64 kLead = 13000;         // nanoseconds
 constexpr u64 kLeastLearned = 8192;  // KiB that engines move; with fewer, other costs dominate
 
 __device__ __forceinline__ bool haveEnded(const nccl4jBesideArguments& m) {
-  return reached(loadFlagAcquire(own(m.direct, m.engine + kEnded)), m.number);
+  return reached(loadFlagAcquire(own(m.direct, m.engine + BESIDE_ENDED)), m.number);
 }
 
 // One thread. Engines that end earlier than expected are not waited for.
 __device__ __forceinline__ void awaitTail(const nccl4jBesideArguments& m, u64 go) {
-  const u64 pace = loadWordRelaxed(own(m.direct, m.engine + kPace));
+  const u64 pace = loadWordRelaxed(own(m.direct, m.engine + BESIDE_PACE));
   const u64 begin = pace * (m.engineBytes >> 10) >> 10;
   while (nanoseconds() - go < begin && !haveEnded(m)) {
   }
@@ -112,10 +103,10 @@ __device__ __forceinline__ void awaitTail(const nccl4jBesideArguments& m, u64 go
 // One thread, after the engines' copies have ended. If they ended before the kernel's last bytes, the
 // kernel starts its last bytes a little earlier the next time.
 __device__ __forceinline__ void awaitEnded(const nccl4jBesideArguments& m, u64 go) {
-  char* word = own(m.direct, m.engine + kPace);
+  char* word = own(m.direct, m.engine + BESIDE_PACE);
   const u64 before = loadWordRelaxed(word), kibibytes = m.engineBytes >> 10;
   const bool early = haveEnded(m);
-  awaitEngine(m, kEnded, m.number);
+  awaitEngine(m, BESIDE_ENDED, m.number);
   const u64 took = nanoseconds() - go;
   if (kibibytes < kLeastLearned || took < kLead) return;
   const u64 pace = ((took - kLead) << 10) / kibibytes;
@@ -156,8 +147,8 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   if (leads()) {
     if (m.number != 0) awaitEnded(m, go);
     // The engines' data arrived before their word.
-    storeControl(peer(a, other, m.engine + kArrived), number);
-    awaitEngine(m, kArrived, number);
+    storeControl(peer(a, other, m.engine + BESIDE_ARRIVED), number);
+    awaitEngine(m, BESIDE_ARRIVED, number);
   }
   awaitEnd(a, number);
   finish(a, number);
@@ -168,12 +159,12 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
 __device__ __forceinline__ void tellSummed(const nccl4jBesideArguments& m, u32 copies) {
   __syncthreads();
   if (threadIdx.x != 0) return;
-  u32* count = (u32*)own(m.direct, m.engine + kBlocks) + copies;
+  u32* count = (u32*)own(m.direct, m.engine + BESIDE_BLOCKS) + copies;
   fenceSystem();
   if (atomicAdd(count, 1u) + 1 < gridDim.x) return;
   *count = 0;
   fenceSystem();
-  storeFlagRelease(own(m.direct, m.engine + kSummed), 64 * m.number + copies);
+  storeFlagRelease(own(m.direct, m.engine + BESIDE_SUMMED), NCCL4J_BESIDE_COPIES * m.number + copies);
 }
 
 // All-reduce. The other rank's engines copy its data of this rank's half to the place of the result. The kernel
@@ -215,19 +206,19 @@ __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   for (u64 at = first, size; at < cut; at += size) {
     copies++;
     size = min(cut - at, copyBytes(m, at - first));
-    if (threadIdx.x == 0) awaitEngine(m, kCame, 64 * theirs + copies);
+    if (threadIdx.x == 0) awaitEngine(m, BESIDE_CAME, NCCL4J_BESIDE_COPIES * theirs + copies);
     __syncthreads();
     add(at, at + size, here, !gives);
     if (gives) tellSummed(m, copies);
   }
   // Without copies of the other rank the kernel has stored all sums itself. The engines give them again, since
   // the other rank waits for them.
-  if (copies == 0 && gives) tellSummed(m, 63);
+  if (copies == 0 && gives) tellSummed(m, NCCL4J_BESIDE_COPIES - 1);
   if (leads()) {
-    if (m.gives && theirs != 0) awaitEngine(m, kGiven, theirs);
-    if (gives) awaitEngine(m, kEnded, m.number);
+    if (m.gives && theirs != 0) awaitEngine(m, BESIDE_GIVEN, theirs);
+    if (gives) awaitEngine(m, BESIDE_ENDED, m.number);
     // Also if blocks did not tell of all copies, after a failure: the stream must not wait forever.
-    if (gives) storeFlagRelease(own(a, m.engine + kSummed), 64 * m.number + 63);
+    if (gives) storeFlagRelease(own(a, m.engine + BESIDE_SUMMED), NCCL4J_BESIDE_COPIES * (m.number + 1) - 1);
   }
   meetAtEnd(a, number);
   finish(a, number);

@@ -9,6 +9,9 @@
 #define NCCL4J_DIRECT_BLOCKS 128
 #define NCCL4J_DIRECT_RANKS 32
 
+// Threads of a block.
+#define NCCL4J_DIRECT_THREADS 512
+
 // Bytes of a group of four lines of LL128, and those of them that are data.
 #define NCCL4J_DIRECT_GROUP_BYTES 512
 #define NCCL4J_DIRECT_GROUP_DATA 480
@@ -46,6 +49,24 @@ typedef struct {
 } nccl4jDirectArguments;
 
 enum nccl4jBesidePhases { BESIDE_BEGIN = 1, BESIDE_END = 2, BESIDE_MOVE = 4 };
+
+#define NCCL4J_BESIDE_MOVERS 24  // most movers of a reduce-scatter
+#define NCCL4J_BESIDE_COPIES 64  // a copy's number is below this
+
+// The words of launches beside copy engines, from nccl4jBesideArguments.engine on.
+enum nccl4jBesideWords {
+  BESIDE_GO = 0,         // u32: the last launch whose copies may begin
+  BESIDE_ENDED = 128,    // u32: ... whose copies have ended; written by the own stream
+  BESIDE_CAME = 256,     // u32: NCCL4J_BESIDE_COPIES times the other rank's launch, plus its arrived copies
+  BESIDE_THEIRS = 384,   // two u64 in turn: above the kernel's number, below the other's launch
+  BESIDE_ARRIVED = 416,  // u32: number of the last kernel whose engine copies have all arrived
+  BESIDE_PACE = 448,     // u64: nanoseconds per MiB until the kernel should start its last bytes
+  BESIDE_GIVEN = 464,    // u32: the other rank's last launch whose sums have all arrived
+  BESIDE_SUMMED = 480,   // u32: NCCL4J_BESIDE_COPIES times the launch, plus its copies that all blocks have summed
+  BESIDE_UNITS = 512,    // u64 for each mover: above the kernel's number, below the arrived units
+  BESIDE_BLOCKS = 704,   // u32 for each copy: blocks that have summed it
+  BESIDE_BYTES = 1024    // of all words
+};
 
 // Arguments of the kernels that work beside copy engines, between two ranks. Engines move the first part
 // of a rank's data for the other, in copies. The kernel moves the rest.

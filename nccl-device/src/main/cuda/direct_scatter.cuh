@@ -15,7 +15,7 @@ enum Next : u32 { kCopy, kUnit };
 __device__ __forceinline__ u32 awaitNext(const nccl4jBesideArguments& m, bool copies, u32 copy,
                                          bool units, u32 mover, u64 unit) {
   const nccl4jDirectArguments& a = m.direct;
-  const char *came = own(a, m.engine + kCame), *moved = own(a, m.engine + kUnits + 8 * mover);
+  const char *came = own(a, m.engine + BESIDE_CAME), *moved = own(a, m.engine + BESIDE_UNITS + 8 * mover);
   Patience patience(a.comm);
   while (true) {
     if (copies && reached(loadFlagAcquire(came), copy)) return kCopy;
@@ -45,7 +45,7 @@ __device__ __forceinline__ void moveUnits(const nccl4jBesideArguments& m, u32 nu
   const int other = 1 - a.comm.rank;
   const u64 all = a.bytes, brought = m.engineBytes, unit = m.unit;
   const char* given = (const char*)a.send + other * all;
-  char *there = recvOf(a, other), *word = peer(a, other, m.engine + kUnits + 8 * blockIdx.x);
+  char *there = recvOf(a, other), *word = peer(a, other, m.engine + BESIDE_UNITS + 8 * blockIdx.x);
   u64 moved = (u64)number << 32;
   for (u64 at = brought + blockIdx.x * unit; at < all; at += unit * m.movers) {
     copyRange<4>(there, given, at, min(all, at + unit), {0, 1});
@@ -57,7 +57,7 @@ __device__ __forceinline__ void moveUnits(const nccl4jBesideArguments& m, u32 nu
   u64 last = 0;
   u32 copies = 1;
   for (u64 size; last + (size = copyBytes(m, last)) < brought; last += size) copies++;
-  if (threadIdx.x == 0) awaitEngine(m, kCame, 64 * theirs + copies);
+  if (threadIdx.x == 0) awaitEngine(m, BESIDE_CAME, NCCL4J_BESIDE_COPIES * theirs + copies);
   __syncthreads();
   addRange<T>(a, allBlocks(), last, brought, (const char*)a.recv);
 }
@@ -82,7 +82,7 @@ __device__ __forceinline__ void combineBeside(const nccl4jBesideArguments& m, u3
   while (at < brought || next < all) {
     __syncthreads();
     if (threadIdx.x == 0)
-      kind = awaitNext(m, at < brought, 64 * theirs + copies + 1, next < all, mover, moved + 1);
+      kind = awaitNext(m, at < brought, NCCL4J_BESIDE_COPIES * theirs + copies + 1, next < all, mover, moved + 1);
     __syncthreads();
     u64 begin = at, end;
     Share by = {0, 1};
@@ -118,7 +118,7 @@ __device__ __forceinline__ void scatterBeside(const nccl4jBesideArguments& m) {
   } else {
     combineBeside<T>(m, number, theirs);
   }
-  if (m.number != 0 && leads()) awaitEngine(m, kEnded, m.number);
+  if (m.number != 0 && leads()) awaitEngine(m, BESIDE_ENDED, m.number);
   // All data of the other rank have arrived, so it needs nothing more of this rank, unless one rank loads
   // from the other.
   if (m.number == 0 || theirs == 0) meetAtEnd(a, number);

@@ -12,7 +12,7 @@
 namespace nccl4j {
 namespace experts {
 
-constexpr int kThreads = 1024;
+constexpr int kThreads = NCCL4J_EXPERT_THREADS;
 constexpr u32 kNobody = ~0u;
 
 // Warps that wait for data pause after so many looks. Looks of all blocks without a pause can keep the stores that

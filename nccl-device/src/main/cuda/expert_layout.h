@@ -5,6 +5,7 @@
 
 #include "layout.h"
 
+#define NCCL4J_EXPERT_THREADS 1024  // of a block
 #define NCCL4J_EXPERT_RANKS 32   // most ranks
 #define NCCL4J_EXPERT_LOCAL 512  // most experts of a rank
 #define NCCL4J_EXPERT_CELLS 8192  // most experts of all ranks

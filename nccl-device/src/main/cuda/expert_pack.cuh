@@ -10,7 +10,7 @@
 namespace nccl4j {
 namespace experts {
 
-constexpr int kPackThreads = 512;
+constexpr int kPackThreads = NCCL4J_EXPERT_PACK_THREADS;
 constexpr int kPackBlocks = 2;  // of a multiprocessor
 
 // Calls f(row to read, row to write, index of that) for this warp's rows.

@@ -5,6 +5,8 @@
 
 #include "layout.h"
 
+#define NCCL4J_EXPERT_PACK_THREADS 512  // of a block
+
 typedef struct {
   nccl4jCommunicator comm;
   uint64_t send;      // rows that are read

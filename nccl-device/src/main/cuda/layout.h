@@ -44,6 +44,9 @@
 #define NCCL4J_INLINE_WORKS 64
 #define NCCL4J_LENT_WORKS 512  // the first works of a launch, each of which may use its buffer itself
 #define NCCL4J_NVLS_HEADS 32
+#define NCCL4J_SIMPLE_THREADS 576   // of a block, in Simple and of sends and receives
+#define NCCL4J_FLAGGED_THREADS 512  // in LL and LL128
+#define NCCL4J_NVLS_THREADS 640     // of NVLS within a machine
 #define NCCL4J_NONE 255
 
 enum nccl4jCollective { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };

@@ -17,7 +17,7 @@
 namespace nccl4j {
 namespace nvls {
 
-constexpr int kThreads = 640;
+constexpr int kThreads = NCCL4J_NVLS_THREADS;
 constexpr int kCopyUnroll = 8;
 constexpr int kReduceUnroll = 4;
 constexpr u32 kWordsBytes = 4096;

@@ -244,7 +244,7 @@ __device__ void down(const nccl4jNvlsTreeArguments& args, const Places& places, 
 }
 
 // Threads of the groups. With more threads, packs in flight would not fit in registers.
-constexpr int kTreeThreads = 512;
+constexpr int kTreeThreads = NCCL4J_NVLS_TREE_THREADS;
 constexpr int kTreeSide = 96;   // scatter and gather
 constexpr int kTreeHalf = 160;  // up and down
 

@@ -6,6 +6,7 @@
 #include "layout.h"
 
 #define NCCL4J_NVLS_TREES 2
+#define NCCL4J_NVLS_TREE_THREADS 512  // of a block
 #define NCCL4J_NVLS_TREE_ENDS 3
 
 // A head's place in a tree of the heads of its number: its parent, and two children.

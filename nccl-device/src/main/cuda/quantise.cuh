@@ -12,7 +12,7 @@
 namespace nccl4j {
 namespace quantise {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = NCCL4J_QUANTISE_THREADS;
 constexpr int kBlocks = 4;  // of a multiprocessor
 constexpr int kWarp = 32;
 

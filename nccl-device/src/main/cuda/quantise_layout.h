@@ -5,6 +5,8 @@
 
 #include "layout.h"
 
+#define NCCL4J_QUANTISE_THREADS 256  // of a block
+
 // Parts as QuantisedWork.Parts has them: each the codes of its blocks, then a float for each block.
 typedef struct {
   nccl4jCommunicator comm;

@@ -12,7 +12,7 @@
 namespace nccl4j {
 namespace ragged {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = NCCL4J_RAGGED_THREADS;
 constexpr u32 kRanks = NCCL4J_RAGGED_RANKS;
 
 // Signatures of the calls in lines.

@@ -6,6 +6,7 @@
 #include "layout.h"
 
 #define NCCL4J_RAGGED_RANKS 32  // most ranks
+#define NCCL4J_RAGGED_THREADS 512  // of a block
 
 typedef struct {
   nccl4jCommunicator comm;

@@ -21,7 +21,8 @@
 namespace nccl4j {
 
 constexpr int kWorkerWarps = 16;
-constexpr int kSimpleThreads = 32 * (kWorkerWarps + 2);
+constexpr int kSimpleThreads = NCCL4J_SIMPLE_THREADS;
+static_assert(kSimpleThreads == 32 * (kWorkerWarps + 2), "workers, the scheduling warp and the posting warp");
 
 constexpr u32 kNoSource = ~0u, kEverySource = ~0u - 1;
 

@@ -55,7 +55,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
 
   private static final int BLOCKS_IN_GRAPH = 128;
 
-  /** Copies of a launch; there are numbers for 63. */
+  /** Copies of a launch, of those that have numbers: {@link BesideWords#COPIES}. */
   private static final int MOST_CHUNKS = 32;
 
   private static final long LEAST_CHUNK = 16 << 20;
@@ -86,7 +86,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private static final long BESIDE_SCATTER = 4 << 20;
 
   private static final long UNIT = 256 << 10;
-  private static final int MOVERS = 20;
+  static final int MOVERS = 20;
   private static final long LEAST_LAST_CHUNK = 3 << 20;
   private static final long MOST_LAST_CHUNK = 6 << 20;
 
@@ -97,12 +97,6 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private static final int LEAST_FAST_BLOCKS = 24;
 
   private static final long MOST_OF_FEW = 16 << 20;
-
-  private static final int GO = 0; // kGo and so on
-  private static final int ENDED = 128;
-  private static final int CAME = 256;
-  private static final int GIVEN = 464;
-  private static final int SUMMED = 480;
 
   private final PlanContext owner;
   private final Operation operation;
@@ -362,7 +356,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
     boolean reduces = operation.reduces();
     long source = reduces ? send + sendOffset : routes.source(send, other);
     long target = reduces ? recv + recvOffset : routes.target(recv, other);
-    DriverLibrary.streamWait(stream, here + GO, number, false, gpu);
+    DriverLibrary.streamWait(stream, here + BesideWords.GO, number, false, gpu);
     int chunks = 0;
     long size;
     for (long at = 0; at < moved.bytes; at += size) {
@@ -370,11 +364,12 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
       chunks++;
       copy(target + at, source + at, size, stream);
       if (reduces) {
-        DriverLibrary.streamWrite(stream, there + CAME, 64 * number + chunks, false, gpu);
+        DriverLibrary.streamWrite(
+            stream, there + BesideWords.CAME, BesideWords.COPIES * number + chunks, false, gpu);
       }
     }
     if (operation != Operation.ALL_REDUCE) {
-      DriverLibrary.streamWrite(stream, here + ENDED, number, false, gpu);
+      DriverLibrary.streamWrite(stream, here + BesideWords.ENDED, number, false, gpu);
     }
   }
 
@@ -382,17 +377,19 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private void give(int number, long recv) {
     Gpu gpu = owner.gpu();
     long stream = giving.get().eager().handle();
-    DriverLibrary.streamWait(stream, here + GO, number, false, gpu); // from here on SUMMED is new
+    // From here on the word of sums is this launch's.
+    DriverLibrary.streamWait(stream, here + BesideWords.GO, number, false, gpu);
     int chunks = 0;
     long size;
     for (long at = 0; at < brought.bytes; at += size) {
       size = brought.next(at);
       chunks++;
-      DriverLibrary.streamWait(stream, here + SUMMED, 64 * number + chunks, false, gpu);
+      DriverLibrary.streamWait(
+          stream, here + BesideWords.SUMMED, BesideWords.COPIES * number + chunks, false, gpu);
       copy(recv + sumRecvOffset + at, recv + sumOffset + at, size, stream);
     }
-    DriverLibrary.streamWrite(stream, there + GIVEN, number, false, gpu);
-    DriverLibrary.streamWrite(stream, here + ENDED, number, false, gpu);
+    DriverLibrary.streamWrite(stream, there + BesideWords.GIVEN, number, false, gpu);
+    DriverLibrary.streamWrite(stream, here + BesideWords.ENDED, number, false, gpu);
   }
 
   private void copy(long target, long source, long size, long stream) {

@@ -17,8 +17,6 @@ import org.nccl4j.operation.Protocol;
 /** Turns collectives into kernels with arguments. */
 public final class CollectivePlans implements AutoCloseable {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
-  private static final int SIMPLE_THREADS = 576; // kSimpleThreads
-  private static final int FLAGGED_THREADS = 512; // kLLThreads
   private static final int MOST_PAT = 64; // a thread of a warp for half of the ranks
   private static final int LEAST_PIECE = 16; // PatTrees::chunk
 
@@ -217,11 +215,11 @@ public final class CollectivePlans implements AutoCloseable {
         switch (protocol) {
           case LL -> (bytes + 255) / 256; // 32 lines of 8 bytes
           case LL128 -> (bytes + 479) / 480; // 4 lines of 120 bytes
-          case SIMPLE -> SIMPLE_THREADS / 32;
+          case SIMPLE -> KernelLayout.SIMPLE_THREADS / 32;
         };
     return protocol == Protocol.SIMPLE
-        ? SIMPLE_THREADS
-        : (int) Math.max(2, Math.min(FLAGGED_THREADS / 32, warps)) * 32;
+        ? KernelLayout.SIMPLE_THREADS
+        : (int) Math.max(2, Math.min(KernelLayout.FLAGGED_THREADS / 32, warps)) * 32;
   }
 
   /** Puts the places in rings and trees of the channels from a first on. */

@@ -12,6 +12,15 @@ public final class KernelLayout {
   public static final int CLAIMING_CHANNELS = 32;
   public static final int UNTOLD_STEPS = 2;
 
+  /** Threads of a block: of Simple, sends and receives. */
+  static final int SIMPLE_THREADS = 576;
+
+  /** Of LL and LL128. */
+  static final int FLAGGED_THREADS = 512;
+
+  /** Of NVLS within a machine. */
+  static final int NVLS_THREADS = 640;
+
   public static final int PEER_STEPS = 32;
   public static final int PEER_BYTES = 40;
   public static final int STEPS_BYTES = 64;

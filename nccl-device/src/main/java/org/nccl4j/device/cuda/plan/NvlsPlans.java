@@ -16,8 +16,7 @@ import org.nccl4j.operation.Protocol;
 
 /** Turns collectives by NVLS, within a machine and between machines, into kernels. */
 public final class NvlsPlans {
-  private static final int THREADS = 640; // nvls::kThreads
-  private static final int TREE_THREADS = 512; // nvls::kTreeThreads
+  private static final int TREE_THREADS = 512; // NCCL4J_NVLS_TREE_THREADS
   private static final int CHUNK_MULTIPLE = 128;
   private static final long STEPS_BYTES =
       (long) ConnectionLayout.CHANNELS * KernelLayout.NVLS_HEADS * KernelLayout.NVLS_STEPS_BYTES;
@@ -63,7 +62,7 @@ public final class NvlsPlans {
         context,
         arguments,
         bytes == 0 ? 0 : kernel(work, nvls, tree),
-        new CudaKernelPlan.Shape(channels, tree ? TREE_THREADS : THREADS, 0),
+        new CudaKernelPlan.Shape(channels, tree ? TREE_THREADS : KernelLayout.NVLS_THREADS, 0),
         CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
   }
 

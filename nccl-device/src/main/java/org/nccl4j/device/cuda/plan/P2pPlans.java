@@ -37,9 +37,7 @@ import org.nccl4j.operation.Protocol;
  * the slots.
  */
 public final class P2pPlans {
-  private static final int THREADS = 576; // kSimpleThreads
   private static final int TOGETHER = 2; // blocks of a multiprocessor, as in family.cu
-  private static final int FLAGGED_THREADS = 512; // kLLThreads
   private static final int LEAST_SIMPLE_PART = 32 << 10;
   private static final int LEAST_LL_PART = 2 << 10;
   private static final int LEAST_LL128_PART = 8 << 10;
@@ -136,7 +134,7 @@ public final class P2pPlans {
 
   /** Returns the blocks of these kernels that are at work at once on the idle GPU, at least. */
   public static int room(Gpu gpu) {
-    return gpu.room(THREADS, TOGETHER);
+    return gpu.room(KernelLayout.SIMPLE_THREADS, TOGETHER);
   }
 
   /** A kernel that does all of them, or several where the GPU has no room for one. */
@@ -270,18 +268,18 @@ public final class P2pPlans {
   /** All roles where a transfer is Simple; otherwise as many as have a part of a line each. */
   private static int threads(Map<Key, List<Transfer>> groups) {
     if (kernelOf(groups) == MessageKernel.ANY) {
-      return THREADS;
+      return KernelLayout.SIMPLE_THREADS;
     }
     long lines = 0;
     for (List<Transfer> transfers : groups.values()) {
       for (Transfer transfer : transfers) {
         if (transfer.protocol() == Protocol.LL128) {
-          return FLAGGED_THREADS;
+          return KernelLayout.FLAGGED_THREADS;
         }
         lines = Math.max(lines, transfer.bytes() / transfer.parts() / 8);
       }
     }
-    return (int) Math.max(64, Math.min(FLAGGED_THREADS, (lines + 31) / 32 * 32));
+    return (int) Math.max(64, Math.min(KernelLayout.FLAGGED_THREADS, (lines + 31) / 32 * 32));
   }
 
   private NavigableMap<Key, List<Transfer>> group(List<P2pWork> works) {

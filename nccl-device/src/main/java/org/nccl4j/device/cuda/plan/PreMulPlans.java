@@ -21,7 +21,6 @@ import org.nccl4j.operation.Protocol;
  * they multiply the rank's own elements by when they read them.
  */
 public final class PreMulPlans {
-  private static final int THREADS = 576; // kSimpleThreads
   private static final int MOST_CHANNELS = 64;
   private static final int ALONE_SHARE = 64 << 10;
   private static final int ALONE_SLICE = 256 << 10;
@@ -113,7 +112,7 @@ public final class PreMulPlans {
             : context
                 .kernels()
                 .collective(Operation.REDUCE, work.type(), Algorithm.ONE_SHOT, Protocol.SIMPLE),
-        new CudaKernelPlan.Shape(channels, THREADS, 1),
+        new CudaKernelPlan.Shape(channels, KernelLayout.SIMPLE_THREADS, 1),
         CudaKernelPlan.Needs.of(work, spec.rank(), 1, bytes));
   }
 }

@@ -8,7 +8,7 @@ import org.nccl4j.device.kernel.QuantisedWork.Step;
 
 /** The steps of quantised sums on a GPU, a kernel each. */
 public final class QuantisedPlans {
-  private static final int THREADS = 256; // quantise::kThreads
+  private static final int THREADS = 256; // NCCL4J_QUANTISE_THREADS
 
   /** Bytes of elements that a thread has at once. */
   private static final int UNIT = 16;

@@ -26,7 +26,7 @@ import org.nccl4j.operation.Operation;
 
 /** Turns direct and one-sided works into kernels and copies. */
 public final class DirectPlans implements AutoCloseable {
-  private static final int THREADS = 512; // direct::kThreads
+  private static final int THREADS = 512; // NCCL4J_DIRECT_THREADS
   private static final int LINE_DATA = 8;
   private static final long LL_BLOCK_BYTES = 4 << 10;
   private static final long WINDOW_BLOCK_BYTES = 16 << 10;

@@ -11,7 +11,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 /** The steps of an exchange with experts by sends and receives on a GPU, a kernel each. */
 final class ExpertPackPlans implements ExpertKernels.Steps {
   private static final String ROWS = "nccl4j_expert_rows";
-  private static final int THREADS = 512; // experts::kPackThreads
+  private static final int THREADS = 512; // NCCL4J_EXPERT_PACK_THREADS
   private static final int BLOCKS_OF_PROCESSOR = 2; // experts::kPackBlocks
 
   private final PlanContext context;

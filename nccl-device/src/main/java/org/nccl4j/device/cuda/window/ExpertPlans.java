@@ -13,7 +13,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 public final class ExpertPlans implements ExpertKernels {
   private static final String DISPATCH = "nccl4j_dispatch";
   private static final String COMBINE = "nccl4j_combine";
-  private static final int THREADS = 1024; // experts::kThreads
+  private static final int THREADS = 1024; // NCCL4J_EXPERT_THREADS
 
   /**
    * Threads of a block that has few rows, and mostly waits for them. Beside it the next kernel's

@@ -11,7 +11,7 @@ import org.nccl4j.device.kernel.RaggedKernels;
 
 /** Prepares the kernel of exchanges by counts in device memory. */
 public final class RaggedPlans implements RaggedKernels {
-  private static final int THREADS = 512; // ragged::kThreads
+  private static final int THREADS = 512; // NCCL4J_RAGGED_THREADS
 
   /** Blocks for which a multiprocessor has room at least: few blocks may come early. */
   private static final int TOGETHER = 1;

@@ -112,8 +112,6 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
   @ParameterizedTest
   @ValueSource(ints = {0, (1 << 25) - 1, (1 << 26) - 2})
   void sumsAreGivenOnceTheKernelHasToldOfThem(int launchesBefore) {
-    final int go = 0;
-    final int summed = 480;
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       pair.ranks.setEngineLaunches(0, launchesBefore);
       int number = launchesBefore + 1;
@@ -121,10 +119,10 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
       pair.windows.recv.get(1).fill((byte) 9);
       pair.launchGiving(0);
       assertEquals(9, pair.parts(1).get(0));
-      pair.word(0, summed, 64 * number);
-      pair.word(0, go, number);
+      pair.word(0, BesideWords.SUMMED, 64 * number);
+      pair.word(0, BesideWords.GO, number);
       assertEquals(9, pair.parts(1).get(0));
-      pair.word(0, summed, 64 * number + 63);
+      pair.word(0, BesideWords.SUMMED, 64 * number + 63);
       ByteBuffer got = ByteBuffer.allocateDirect(1);
       pair.windows.recv.get(1).read(0, got);
       assertEquals(7, got.get(0));

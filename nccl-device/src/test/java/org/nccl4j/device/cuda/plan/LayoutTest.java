@@ -13,6 +13,8 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.NativeBuild;
@@ -35,6 +37,9 @@ public class LayoutTest {
     put("INLINE_GROUPS", "NCCL4J_INLINE_GROUPS");
     put("INLINE_WORKS", "NCCL4J_INLINE_WORKS");
     put("NONE", "NCCL4J_NONE");
+    put("SIMPLE_THREADS", "NCCL4J_SIMPLE_THREADS");
+    put("FLAGGED_THREADS", "NCCL4J_FLAGGED_THREADS");
+    put("NVLS_THREADS", "NCCL4J_NVLS_THREADS");
     put("CLAIMING_CHANNELS", "NCCL4J_CLAIMING_CHANNELS");
     put("UNTOLD_STEPS", "NCCL4J_UNTOLD_STEPS");
     put("PEER_STEPS", "offsetof(nccl4jPeer, steps)");
@@ -203,6 +208,24 @@ public class LayoutTest {
       seen++;
     }
     assertEquals(KernelLayout.class.getDeclaredFields().length, seen);
+  }
+
+  /** Kernels are compiled for so many threads of a block. */
+  @ParameterizedTest
+  @CsvSource({
+    "plan.NvlsPlans, TREE_THREADS, nvls_tree_layout.h, NCCL4J_NVLS_TREE_THREADS",
+    "plan.QuantisedPlans, THREADS, quantise_layout.h, NCCL4J_QUANTISE_THREADS",
+    "window.DirectPlans, THREADS, direct_layout.h, NCCL4J_DIRECT_THREADS",
+    "window.RaggedPlans, THREADS, ragged_layout.h, NCCL4J_RAGGED_THREADS",
+    "window.ExpertPlans, THREADS, expert_layout.h, NCCL4J_EXPERT_THREADS",
+    "window.ExpertPackPlans, THREADS, expert_pack_layout.h, NCCL4J_EXPERT_PACK_THREADS"
+  })
+  void threadsOfBlocksAreTheHeaders(String plans, String constant, String header, String expression)
+      throws Exception {
+    Field threads = Class.forName("org.nccl4j.device.cuda." + plans).getDeclaredField(constant);
+    threads.setAccessible(true);
+    String found = run(header, "printf(\"%%d\", %s);".formatted(expression));
+    assertEquals(threads.get(null).toString(), found);
   }
 
   @Test
