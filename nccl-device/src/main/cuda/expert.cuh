@@ -54,10 +54,6 @@ __device__ __forceinline__ u64 flagOf(u64 flags, int writer) {
   return flags + 8ull * (NCCL4J_EXPERT_RANKS * blockIdx.x + writer);
 }
 
-__device__ __forceinline__ void storeWordRelease(void* p, u64 v) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
-
 // Tells all ranks that this block's stores into their buffers are done. All threads.
 __device__ __forceinline__ void tellAll(const nccl4jExpertArguments& a, u64 flags, u64 number) {
   __syncthreads();

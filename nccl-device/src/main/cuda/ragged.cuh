@@ -72,10 +72,6 @@ __device__ __forceinline__ void storeElements(const nccl4jRaggedArguments& a, co
   }
 }
 
-__device__ __forceinline__ void storeWordRelease(void* p, u64 v) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
-
 // Tells the same block of the ranks for which elements were stored that this block's stores are done, and waits for
 // those that have stored elements here. All threads.
 __device__ __forceinline__ void meetAtEnd(const nccl4jRaggedArguments& a, const Shared& s, u64 number) {

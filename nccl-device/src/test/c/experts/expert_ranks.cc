@@ -21,12 +21,7 @@ static unsigned __float_as_uint(float f) {
 static float __fmul_rn(float a, float b) { return a * b; }
 static float __fdiv_rn(float a, float b) { return a / b; }
 
-// The headers' only instruction of the GPU: the store of a word, in storeWordRelease(p, v).
-#define asm
-#define volatile(...) storeWordRelaxed(p, v)
 #include "expert_dispatch.cuh"
-#undef volatile
-#undef asm
 
 using namespace nccl4j;
 using simt::fail;

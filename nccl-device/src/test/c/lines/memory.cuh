@@ -47,5 +47,6 @@ inline u32 loadControl(const void* p) { return __atomic_load_n((const u32*)p, __
 // Of barriers of blocks, which kernels with lines have not.
 u64 loadWordAcquire(const void*);
 void storeWordRelaxed(void*, u64);
+void storeWordRelease(void*, u64);
 
 }  // namespace nccl4j

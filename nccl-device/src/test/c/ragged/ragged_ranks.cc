@@ -8,17 +8,7 @@
 
 #include "on_host.h"
 
-static void storeReleased(void* p, uint64_t v) {
-  nccl4j::release(simt::current->block);
-  *(uint64_t*)p = v;
-}
-
-// The headers' only instruction of the GPU: the store of a word, in storeWordRelease(p, v).
-#define asm
-#define volatile(...) storeReleased(p, v)
 #include "ragged.cuh"
-#undef volatile
-#undef asm
 
 using namespace nccl4j;
 using simt::fail;

@@ -96,6 +96,10 @@ inline u64 loadWordAcquire(const void* p) {
 
 inline u64 loadWordRelaxed(const void* p) { return *(const volatile u64*)p; }
 inline void storeWordRelaxed(void* p, u64 v) { *(u64*)p = v; }
+inline void storeWordRelease(void* p, u64 v) {
+  release(simt::current->block);
+  *(u64*)p = v;
+}
 inline void fenceSystem() {}
 inline u32 loadControl(const void* p) { return *(const u32*)p; }
 inline void storeControl(void* p, u32 v) { *(u32*)p = v; }
