@@ -124,6 +124,48 @@ class SingleCopyTest {
     }
   }
 
+  /** What a rank sends itself may reach a buffer before another rank has read that. */
+  @ParameterizedTest
+  @MethodSource("ways")
+  void aBufferThatTheRankItselfSendsToIsNotLent(SingleCopy way) {
+    int bytes = 256; // one step, which the kernel sends before it copies
+    try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way);
+        DeviceMemory buffer = ranks.device.memAlloc(bytes);
+        DeviceMemory other = ranks.device.memAlloc(bytes);
+        DeviceMemory answer = ranks.device.memAlloc(bytes);
+        DeviceMemory theirs = ranks.device.memAlloc(bytes)) {
+      other.fill((byte) 2);
+      for (int turn = 0; turn < 3; turn++) {
+        buffer.fill((byte) 1);
+        launch(
+            ranks,
+            0,
+            List.of(
+                send(1, buffer, 0, bytes),
+                send(0, other, 0, bytes),
+                recv(0, buffer, 0, bytes),
+                recv(1, answer, 0, bytes)));
+        while (last(buffer) != 2) { // until the timeout of the test
+          ranks.streams.get(0).isIdle();
+        }
+        launch(ranks, 1, List.of(recv(0, theirs, 0, bytes), send(0, other, 0, bytes)));
+        finish(ranks);
+        assertEquals(1, last(theirs), "turn " + turn);
+      }
+    }
+  }
+
+  private static void launch(LocalRanks ranks, int rank, List<P2pWork> works) {
+    KernelCommunicator communicator = ranks.communicators.get(rank);
+    communicator.launch(communicator.prepare(works), null, null, ranks.streams.get(rank));
+  }
+
+  private static byte last(DeviceMemory buffer) {
+    byte[] got = new byte[1];
+    buffer.read(buffer.size() - 1, ByteBuffer.wrap(got));
+    return got[0];
+  }
+
   /** A message that the slots can hold is sent before the receiver's call, as without loans. */
   @Test
   void aSendThatFitsTheSlotsEndsWithoutItsReceiver() {

@@ -94,6 +94,12 @@ public final class SendRecv implements Kernel {
         return true;
       }
     }
+    for (SelfCopy copy : copies) {
+      long to = buffer(copy.to, recv).address() + copy.to.offset();
+      if (out.overlaps(send, to, copy.from.bytes())) {
+        return true;
+      }
+    }
     return false;
   }
 
