@@ -370,6 +370,11 @@ public final class CudaLibrary {
     return out.getLong(0);
   }
 
+  /** Unloads a module, none of whose kernels runs. */
+  public static void unloadModule(long module, Object place) {
+    CudaResult.check(CUDA.cuModuleUnload(module), "cuModuleUnload", place);
+  }
+
   public static long function(long module, String name, Object place) {
     Offheap out = ANSWER.get();
     byte[] bytes = (name + "\0").getBytes(StandardCharsets.US_ASCII);

@@ -140,10 +140,32 @@ final class FunctorModules {
 
   private long load(Code code, byte[] image) {
     byte[] ended = Arrays.copyOf(image, image.length + 1); // PTX is a text with a zero at its end
+    long module;
+    try {
+      module = CudaLibrary.loadModule(ended, code.functor.toString(), gpu);
+    } catch (CudaException e) {
+      throw unusable(code, e);
+    }
+    try {
+      return kernel(code, module);
+    } catch (RuntimeException e) {
+      unload(module, e);
+      throw e;
+    }
+  }
+
+  private void unload(long module, RuntimeException cause) {
+    try {
+      CudaLibrary.unloadModule(module, gpu);
+    } catch (CudaException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
+  private long kernel(Code code, long module) {
     long function;
     OptionalLong bytes;
     try {
-      long module = CudaLibrary.loadModule(ended, code.functor.toString(), gpu);
       function = CudaLibrary.function(module, KERNEL, gpu);
       bytes = CudaLibrary.variableBytes(module, ELEMENT, gpu);
       // A lazily loading driver loads the code now; see KernelModules.

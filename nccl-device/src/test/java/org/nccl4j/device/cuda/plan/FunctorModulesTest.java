@@ -188,11 +188,13 @@ class FunctorModulesTest extends AgainstFakeCuda {
     InvalidArgumentException size =
         assertThrows(InvalidArgumentException.class, () -> load(structs(functor, 16), none));
     assertTrue(size.problem().contains("for elements of 12 bytes"), size.problem());
+    assertEquals(1, calls("cuModuleUnload()"), fake.fakeRecord());
     fake.fakeFail("cuModuleGetFunction", 500);
     InvalidUsageException error =
         assertThrows(InvalidUsageException.class, () -> load(structs(functor, 12), none));
     assertTrue(error.problem().contains("cannot load the CUDA functor Mine"), error.problem());
     assertTrue(error.remedy().contains("nvcc -cubin -arch=sm_90"), error.remedy());
+    assertEquals(2, calls("cuModuleUnload()"), fake.fakeRecord());
   }
 
   /** They are kept by their code, not by their names. */
