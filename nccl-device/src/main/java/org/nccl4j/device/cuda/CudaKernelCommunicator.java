@@ -453,7 +453,12 @@ final class CudaKernelCommunicator
     boolean captured;
     synchronized (order) {
       order.follow(into);
-      put(plan, send, recv, into);
+      context.last().goesInto(order.capture());
+      try {
+        put(plan, send, recv, into);
+      } finally {
+        context.last().goesInto(0);
+      }
       captured = order.launched(into);
     }
     if (into != last) {

@@ -190,6 +190,23 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     assertFalse(comesEarly(2 * LARGE, /* blocks= */ 64, /* apart= */ false));
   }
 
+  /** A graph's kernels are not in front of the next launch, nor are launches in front of them. */
+  @Test
+  void manyBlocksDoNotLookAtKernelsOfGraphs() {
+    CudaStream stream = ranks.streams.get(0);
+    assertTrue(comesEarly(LARGE));
+    stream.beginCapture();
+    assertFalse(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false), "behind a kernel unknown");
+    assertTrue(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false), "behind many in the graph");
+    stream.endCapture().close();
+    assertFalse(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false), "behind few");
+    stream.beginCapture();
+    assertTrue(comesEarly(LARGE));
+    assertFalse(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false), "behind few in the graph");
+    stream.endCapture().close();
+    assertTrue(comesEarly(LARGE, /* blocks= */ 64, /* apart= */ false), "behind many");
+  }
+
   private boolean comesEarly(int count) {
     return comesEarly(count, /* apart= */ false);
   }
@@ -199,7 +216,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
   }
 
   private boolean comesEarly(int count, int blocks, boolean apart) {
-    fake.fakeReset();
+    int before = fake.fakeRecord().length(); // a reset would end a capture
     WindowWork work =
         new WindowWork(
             Operation.ALL_REDUCE,
@@ -216,7 +233,12 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
     plan = communicator.prepare(work);
     communicator.launch(plan, windows.send.get(0), windows.recv.get(0), ranks.streams.get(0));
     String launch =
-        fake.fakeRecord().lines().filter(l -> l.startsWith("cuLaunchKernelEx(")).findFirst().get();
+        fake.fakeRecord()
+            .substring(before)
+            .lines()
+            .filter(line -> line.startsWith("cuLaunchKernelEx("))
+            .findFirst()
+            .get();
     return launch.contains("6:1"); // programmatic stream serialization
   }
 

@@ -67,9 +67,40 @@ public class CudaKernelPlan implements CudaPlan {
     }
   }
 
-  /** The kernel that a communicator launched last. Of the thread that launches. */
+  /**
+   * The kernel that a communicator launched last. What is captured comes behind what was captured
+   * before it, and not in front of the next launch. Of the thread that launches.
+   */
   public static final class Last {
-    private boolean admitsAtOnce;
+    private long capture; // the last one's number
+    private boolean captures; // the launch under way is in it
+    private boolean admitsInCapture;
+    private boolean admits;
+
+    /**
+     * Tells where the next launch goes.
+     *
+     * @param into the number of a capture; 0 for none
+     */
+    public void goesInto(long into) {
+      captures = into != 0;
+      if (captures && into != capture) {
+        capture = into;
+        admitsInCapture = true; // the kernel in front of it is not known
+      }
+    }
+
+    private boolean admitsAtOnce() {
+      return captures ? admitsInCapture : admits;
+    }
+
+    private void launched(boolean admitsAtOnce) {
+      if (captures) {
+        admitsInCapture = admitsAtOnce;
+      } else {
+        admits = admitsAtOnce;
+      }
+    }
   }
 
   /**
@@ -226,10 +257,10 @@ public class CudaKernelPlan implements CudaPlan {
     arguments.bytes().putLong(KernelLayout.SEND, send).putLong(KernelLayout.RECV, recv);
     config.bytes().putLong(CONFIG_STREAM, stream.handle());
     if (isLargeAndEarly) { // not beside a kernel that may wait for the room that it takes
-      int left = owner.last().admitsAtOnce ? 1 : 0;
+      int left = owner.last().admitsAtOnce() ? 1 : 0;
       config.bytes().putInt(CONFIG_ATTRIBUTE_COUNT, attributes - left);
     }
-    owner.last().admitsAtOnce = admitsAtOnce;
+    owner.last().launched(admitsAtOnce);
     if (table != null) {
       table.bring(stream);
     }

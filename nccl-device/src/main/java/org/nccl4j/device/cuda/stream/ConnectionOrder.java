@@ -40,7 +40,7 @@ public final class ConnectionOrder implements AutoCloseable {
   private long captured; // event of the last captured launch; 0 before the first
   private GpuStream last; // stream of the last launch outside captures; null before the first
   private boolean recorded; // behind is recorded behind the last launch already
-  private boolean capturing; // the launch under way is captured
+  private long capture; // into which the launch under way goes; 0 for none
   private boolean byOthers; // code outside this library began the capture
 
   /** The last captures that others began, and where each has its last launch. */
@@ -108,20 +108,25 @@ public final class ConnectionOrder implements AutoCloseable {
   /** Has what comes next in a stream wait for the last launch, in the current context. */
   public void follow(GpuStream into) {
     assert Thread.holdsLock(this);
-    long capture = CaptureLibrary.capture(into.handle(), scratch, gpu);
-    capturing = capture != 0;
+    capture = CaptureLibrary.capture(into.handle(), scratch, gpu);
     byOthers = false;
     if (closed) {
       return;
     }
-    if (capturing) {
-      followCaptured(into, capture);
+    if (capture != 0) {
+      followCaptured(into);
     } else if (inOtherGraphs || last != null && !into.isSameAs(last)) {
       recordBehindLast();
       if (inOtherGraphs || recorded) {
         CudaLibrary.awaitEvent(into.handle(), behind, gpu);
       }
     }
+  }
+
+  /** Returns the number of the capture that the launch under way goes into; 0 for none. */
+  public long capture() {
+    assert Thread.holdsLock(this);
+    return capture;
   }
 
   /** A stream that is being captured records nothing; one that was closed had ended all. */
@@ -149,7 +154,7 @@ public final class ConnectionOrder implements AutoCloseable {
     return inGraphs;
   }
 
-  private void followCaptured(GpuStream into, long capture) {
+  private void followCaptured(GpuStream into) {
     inGraphs = true;
     if (capture == CaptureLibrary.SPOILT) {
       return; // the launch says so
@@ -166,7 +171,7 @@ public final class ConnectionOrder implements AutoCloseable {
                 + " CudaStream.beginCapture: nothing would order the graph's launches with others",
             "capture it by CudaStream.beginCapture, or split with withSplitShare(false)");
       }
-      from = followInOtherGraph(into, capture);
+      from = followInOtherGraph(into);
     }
     if (from != null
         && !into.isSameAs(from)
@@ -181,7 +186,7 @@ public final class ConnectionOrder implements AutoCloseable {
   }
 
   /** The stream of the launch before in the same capture; null for the first. */
-  private GpuStream followInOtherGraph(GpuStream into, long capture) {
+  private GpuStream followInOtherGraph(GpuStream into) {
     byOthers = true;
     inOtherGraphs = true;
     plain = null;
@@ -203,8 +208,8 @@ public final class ConnectionOrder implements AutoCloseable {
     if (byOthers && !closed) {
       CaptureLibrary.recordAtLaunch(behind, into.handle(), gpu);
     }
-    if (capturing || closed) {
-      return capturing;
+    if (capture != 0 || closed) {
+      return capture != 0;
     }
     last = into;
     recorded = inOtherGraphs || !into.isOwned();
