@@ -98,6 +98,22 @@ static_assert(offsetof(nccl4jDeviceCommunicator, version) == 92, "as DeviceCommu
 static_assert(offsetof(nccl4jDeviceCommunicator, gin) == 96, "as DeviceCommunicator.java fills it");
 
 #ifdef __CUDACC__
+#define NCCL4J_ANYWHERE __host__ __device__ __forceinline__
+#else
+#define NCCL4J_ANYWHERE inline
+#endif
+
+// The flags of a line of LLAllToAll, one for each half. Both change with each epoch, and no epoch from 1 on has those
+// of a line that was never written, which are 0.
+struct nccl4jLineFlags {
+  uint32_t first;
+  uint32_t second;
+};
+NCCL4J_ANYWHERE nccl4jLineFlags nccl4jFlagsOf(uint64_t epoch) {
+  return {(uint32_t)epoch, (uint32_t)epoch + (uint32_t)(epoch >> 32)};
+}
+
+#ifdef __CUDACC__
 
 namespace nccl4j_device {
 
@@ -450,19 +466,21 @@ class GridBarrier {
 class LLAllToAll {
  public:
   __device__ LLAllToAll(const nccl4jDeviceCommunicator& c) : c_(c) {
-    epoch_ = (uint32_t)localPointer<uint64_t>(c.resources, c.epochs)[c.barrierCount] + 1;
+    epoch_ = localPointer<uint64_t>(c.resources, c.epochs)[c.barrierCount] + 1;
   }
 
   __device__ void send(int place, int slot, uint64_t value) {
+    const nccl4jLineFlags flags = nccl4jFlagsOf(epoch_);
     asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(
                      line(place, c_.resources.place, slot)),
-                 "r"((uint32_t)value), "r"(epoch_), "r"((uint32_t)(value >> 32)), "r"(epoch_)
+                 "r"((uint32_t)value), "r"(flags.first), "r"((uint32_t)(value >> 32)), "r"(flags.second)
                  : "memory");
   }
 
   // False if it did not come in time.
   __device__ bool recv(int place, int slot, uint64_t& value, uint64_t timeoutNanos) {
     const char* from = line(c_.resources.place, place, slot);
+    const nccl4jLineFlags flags = nccl4jFlagsOf(epoch_);
     Deadline deadline(timeoutNanos);
     for (;;) {
       uint4 v;
@@ -470,7 +488,7 @@ class LLAllToAll {
                    : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                    : "l"(from)
                    : "memory");
-      if (v.y == epoch_ && v.w == epoch_) {
+      if (v.y == flags.first && v.w == flags.second) {
         value = (uint64_t)v.z << 32 | v.x;
         return true;
       }
@@ -493,7 +511,7 @@ class LLAllToAll {
   }
 
   const nccl4jDeviceCommunicator& c_;
-  uint32_t epoch_;
+  uint64_t epoch_;
 };
 
 // ---- Copies and sums ----
