@@ -1,9 +1,12 @@
 package org.nccl4j.device.cuda.memory;
 
 import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -11,6 +14,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
@@ -32,6 +36,9 @@ public final class MulticastProbe {
   /** As long as a GPU may be busy with other kernels. */
   private static final Duration LONGEST = Duration.ofSeconds(10);
 
+  /** Much longer than a kernel that has begun takes. */
+  private static final Duration LONGEST_KERNEL = Duration.ofSeconds(1);
+
   private static final int PACK = 16;
   private static final int MOST_THREADS = 1024;
   private static final String STORE = "nccl4j_probe_store";
@@ -47,13 +54,32 @@ public final class MulticastProbe {
 
   private static final String MOVE = "nccl4j_probe_move";
 
+  /** The begin of each kernel. */
+  private static final String UNLESS_REVOKED =
+      """
+        .reg .pred %gone;
+        .reg .b32 %word;
+        .reg .b64 %at;
+        ld.param.u64 %at, [revoked];
+        ld.volatile.global.u32 %word, [%at];
+        setp.ne.u32 %gone, %word, 0;
+        @%gone ret;
+      """;
+
   private final Gpu gpu;
+  private final Duration longest;
   private final Map<String, Long> functions = new HashMap<>();
   private long module;
   private long byteModule;
 
   public MulticastProbe(Gpu gpu) {
+    this(gpu, LONGEST);
+  }
+
+  /** With another longest wait for a kernel. */
+  MulticastProbe(Gpu gpu, Duration longest) {
     this.gpu = gpu;
+    this.longest = longest;
   }
 
   /** As {@link org.nccl4j.device.kernel.KernelDevice#loadCombined}. */
@@ -79,14 +105,14 @@ public final class MulticastProbe {
     long function = functions.computeIfAbsent(MOVE, this::function);
     long stream = CudaLibrary.createStream(gpu);
     long[] events = new long[2];
-    try {
+    try (Revocation revocation = new Revocation()) {
       for (int event = 0; event < events.length; event++) {
         events[event] = CudaLibrary.createEvent(/* timing= */ true, gpu);
       }
       CudaLibrary.recordEvent(events[0], stream, gpu);
-      launch(function, blocks, MOVING_THREADS, stream, arguments);
+      launch(function, blocks, MOVING_THREADS, stream, revocation, arguments);
       CudaLibrary.recordEvent(events[1], stream, gpu);
-      await(stream);
+      revocation.await(stream);
       return 1000.0 * CudaLibrary.elapsedMilliseconds(events[0], events[1], gpu);
     } finally {
       for (long event : events) {
@@ -120,16 +146,21 @@ public final class MulticastProbe {
     long function =
         functions.computeIfAbsent(name, of -> of.contains(BYTES) ? byteFunction(of) : function(of));
     long stream = CudaLibrary.createStream(gpu);
-    try {
-      launch(function, 1, packs, stream, from, to, packs);
-      await(stream);
+    try (Revocation revocation = new Revocation()) {
+      launch(function, 1, packs, stream, revocation, from, to, packs);
+      revocation.await(stream);
     } finally {
       CudaLibrary.destroyStream(stream, gpu);
     }
   }
 
-  /** A kernel may read 4 of the 8 bytes of an argument. */
-  private void launch(long function, int blocks, int threads, long stream, long... values) {
+  /**
+   * A kernel may read 4 of the 8 bytes of an argument. The last one is the word that revokes it.
+   */
+  private void launch(
+      long function, int blocks, int threads, long stream, Revocation revocation, long... given) {
+    long[] values = Arrays.copyOf(given, given.length + 1);
+    values[given.length] = revocation.word.memory().address();
     Offheap config = new Offheap(CONFIG_BYTES);
     config.putInt(0, blocks).putInt(4, 1).putInt(8, 1);
     config.putInt(12, threads).putInt(16, 1).putInt(20, 1);
@@ -149,12 +180,51 @@ public final class MulticastProbe {
     }
   }
 
-  private void await(long stream) {
-    if (!Patience.until(() -> CudaLibrary.isStreamIdle(stream, gpu), LONGEST)) {
+  /**
+   * A word that a kernel reads first: from then on that it is 1, the kernel touches nothing. The
+   * memory of a kernel that did not run in time is freed, and the kernel may run after that.
+   */
+  private final class Revocation implements AutoCloseable {
+    private final CudaPinnedMemory word = new CudaPinnedMemory(gpu, Integer.BYTES);
+    private boolean mayBeRead;
+
+    Revocation() {
+      set(0);
+    }
+
+    private void set(int value) {
+      ByteBuffer bytes = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder());
+      word.put(bytes.putInt(0, value).array());
+    }
+
+    /** Waits for the kernel in a stream. If it does not end, it never touches anything. */
+    void await(long stream) {
+      if (hasEnded(stream, longest)) {
+        return;
+      }
+      set(1);
+      if (hasEnded(stream, LONGEST_KERNEL)) { // it had begun before
+        return;
+      }
+      mayBeRead = true;
       throw new TimeoutException(
           ErrorId.OPERATION,
-          "a test of NVLS on %s has not ended after %s".formatted(gpu, Patience.text(LONGEST)),
+          "a test of NVLS on %s has not ended after %s".formatted(gpu, Patience.text(longest)),
           "see whether other kernels keep the GPU busy, or set NCCL_NVLS_ENABLE=0");
+    }
+
+    private boolean hasEnded(long stream, Duration within) {
+      return Patience.until(() -> CudaLibrary.isStreamIdle(stream, gpu), within);
+    }
+
+    @Override
+    public void close() {
+      if (mayBeRead) {
+        KeptMemory.keep(
+            word, "a test of NVLS on " + gpu, Integer.BYTES, "its kernel may still run");
+      } else {
+        word.close();
+      }
     }
   }
 
@@ -247,10 +317,11 @@ public final class MulticastProbe {
     }
     return """
         .visible .entry %s(.param .u64 from, .param .u64 to, .param .u64 stride,
-            .param .u32 bytes, .param .u32 rounds) {
+            .param .u32 bytes, .param .u32 rounds, .param .u64 revoked) {
           .reg .pred %%p<6>;
           .reg .b32 %%r<22>;
           .reg .b64 %%d<6>;
+        %s\
           ld.param.u64 %%d0, [from];
           ld.param.u64 %%d1, [to];
           ld.param.u64 %%d2, [stride];
@@ -284,17 +355,19 @@ public final class MulticastProbe {
           ret;
         }
         """
-        .formatted(MOVE, PACK, loads, stores, 4 * row, 4 * row, 4 * row);
+        .formatted(MOVE, UNLESS_REVOKED, PACK, loads, stores, 4 * row, 4 * row, 4 * row);
   }
 
   /** A pack from the first address to the second, for each thread. */
   private static String entry(String name, List<String> body) {
     return """
-        .visible .entry %s(.param .u64 from, .param .u64 to, .param .u32 packs) {
+        .visible .entry %s(.param .u64 from, .param .u64 to, .param .u32 packs,
+            .param .u64 revoked) {
           .reg .pred %%p;
           .reg .b32 %%r<6>;
           .reg .b64 %%d<5>;
           .reg .f64 %%f<2>;
+        %s\
           ld.param.u64 %%d0, [from];
           ld.param.u64 %%d1, [to];
           ld.param.u32 %%r4, [packs];
@@ -311,7 +384,7 @@ public final class MulticastProbe {
           ret;
         }
         """
-        .formatted(name, String.join("\n  ", body));
+        .formatted(name, UNLESS_REVOKED, String.join("\n  ", body));
   }
 
   private static List<String> load(DataType type, RedOp op) {

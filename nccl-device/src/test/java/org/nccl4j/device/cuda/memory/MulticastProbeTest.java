@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -27,6 +28,33 @@ class MulticastProbeTest {
     String moving = ptx.substring(ptx.indexOf("nccl4j_probe_move("));
     assertEquals(
         4, moving.split("multimem.ld_reduce.relaxed.sys.global.add.v4.f32", -1).length - 1);
+  }
+
+  /** Whoever gave up waiting for a kernel may have freed its memory. */
+  @Test
+  void eachKernelFirstLooksIfItIsRevoked() {
+    for (String ptx : List.of(MulticastProbe.ptx(), MulticastProbe.bytePtx(100))) {
+      String[] kernels = ptx.split("\\.visible \\.entry ");
+      for (int kernel = 1; kernel < kernels.length; kernel++) {
+        List<String> begin =
+            kernels[kernel]
+                .lines()
+                .dropWhile(line -> !line.endsWith("{"))
+                .skip(1)
+                .map(String::strip)
+                .filter(line -> !line.startsWith(".reg"))
+                .limit(4)
+                .toList();
+        assertEquals(
+            List.of(
+                "ld.param.u64 %at, [revoked];",
+                "ld.volatile.global.u32 %word, [%at];",
+                "setp.ne.u32 %gone, %word, 0;",
+                "@%gone ret;"),
+            begin,
+            kernels[kernel]);
+      }
+    }
   }
 
   @ParameterizedTest
