@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -650,24 +651,27 @@ final class CudaKernelCommunicator
 
   @Override
   public void close() {
-    if (!closed) {
-      failure();
-      users.remove(this, () -> closed = true);
-      ofPlans.close();
-      tables.close();
-      copies.close();
-      collectives.close();
-      if (direct != null) {
-        direct.close();
-      }
-      if (remote != null) {
-        remote.close();
-      }
-      if (kernelPuts != null) {
-        kernelPuts.close();
-      }
-      made.run();
+    if (closed) {
+      return;
     }
+    CloseAll all = new CloseAll();
+    all.take(this::failure);
+    users.remove(this, () -> closed = true);
+    all.take(ofPlans::close);
+    all.take(tables::close);
+    all.take(copies::close);
+    all.take(collectives::close);
+    if (direct != null) {
+      all.take(direct::close);
+    }
+    if (remote != null) {
+      all.take(remote::close);
+    }
+    if (kernelPuts != null) {
+      all.take(kernelPuts::close);
+    }
+    all.take(made::run);
+    all.end();
   }
 
   private void checkUsable() {

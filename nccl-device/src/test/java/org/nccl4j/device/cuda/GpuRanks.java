@@ -112,6 +112,11 @@ public final class GpuRanks implements AutoCloseable {
     }
   }
 
+  /** The open communicators of a rank's device. */
+  public int communicatorsOf(int rank) {
+    return devices.get(rank).communicators().get();
+  }
+
   /** Sets the number of a rank's launches so far that had copy engines beside them. */
   public void setEngineLaunches(int rank, int last) {
     try {

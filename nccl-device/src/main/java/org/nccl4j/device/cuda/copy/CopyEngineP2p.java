@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.cuda.plan.CommunicatorMemory;
 import org.nccl4j.device.cuda.plan.CudaPlan;
 import org.nccl4j.device.cuda.plan.P2pPlans;
@@ -117,11 +118,13 @@ public final class CopyEngineP2p implements AutoCloseable {
   /** Nothing may be running. */
   @Override
   public void close() {
+    CloseAll all = new CloseAll();
     if (outgoing != null) {
-      outgoing.close();
+      all.take(outgoing::close);
     }
     if (incoming != null) {
-      incoming.close();
+      all.take(incoming::close);
     }
+    all.end();
   }
 }

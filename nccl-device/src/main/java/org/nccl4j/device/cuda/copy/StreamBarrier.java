@@ -4,6 +4,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -170,7 +171,9 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
 
   @Override
   public synchronized void close() {
-    releasing.close();
-    gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));
+    CloseAll all = new CloseAll();
+    all.take(releasing::close);
+    all.take(() -> gpu.context().run(() -> CudaLibrary.freeHost(host, gpu)));
+    all.end();
   }
 }

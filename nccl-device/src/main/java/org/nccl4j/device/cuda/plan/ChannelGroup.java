@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
@@ -131,7 +132,11 @@ final class ChannelGroup implements WorkGroup, AutoCloseable {
 
   @Override
   public void close() {
-    Arrays.stream(beside).filter(streams -> streams != null).forEach(InternalStreams::close);
+    CloseAll all = new CloseAll();
+    Arrays.stream(beside)
+        .filter(streams -> streams != null)
+        .forEach(streams -> all.take(streams::close));
+    all.end();
   }
 
   /** The collectives that are to be launched now. */

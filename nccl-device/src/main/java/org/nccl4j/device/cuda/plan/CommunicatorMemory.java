@@ -4,6 +4,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
@@ -301,7 +302,9 @@ public final class CommunicatorMemory implements AutoCloseable {
 
   @Override
   public void close() {
-    giveCell();
-    gpu.context().run(() -> CudaLibrary.freeHost(controlHost, gpu));
+    CloseAll all = new CloseAll();
+    all.take(this::giveCell);
+    all.take(() -> gpu.context().run(() -> CudaLibrary.freeHost(controlHost, gpu)));
+    all.end();
   }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda.plan;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.memory.CudaMemory;
@@ -27,7 +28,9 @@ public final class PlanMemory {
 
   /** Frees all of it; nothing may be running. */
   public synchronized void close() {
-    all.forEach(DeviceMemory::close);
+    CloseAll closing = new CloseAll();
+    all.forEach(memory -> closing.take(memory::close));
     all.clear();
+    closing.end();
   }
 }

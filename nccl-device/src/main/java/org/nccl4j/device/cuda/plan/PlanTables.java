@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import jcuda.driver.CUresult;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.NativeWords;
@@ -104,15 +105,17 @@ public final class PlanTables implements AutoCloseable {
   /** Frees all of them; nothing may be running. */
   @Override
   public void close() {
+    CloseAll all = new CloseAll();
     for (Slab slab : slabs) {
-      slab.tables.forEach(Table::free);
-      slab.there.close();
-      gpu.context().run(() -> CudaLibrary.freeHost(slab.host, gpu));
+      slab.tables.forEach(table -> all.take(table::free));
+      all.take(slab.there::close);
+      all.take(() -> gpu.context().run(() -> CudaLibrary.freeHost(slab.host, gpu)));
     }
     slabs.clear();
     free.clear();
     ending.clear();
     bytes = 0;
+    all.end();
   }
 
   /** The table of one plan at a time. */

@@ -5,6 +5,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
@@ -238,8 +239,10 @@ public final class GpuStream implements AutoCloseable {
   public void close(Runnable marked) {
     markClosed(marked); // so that nobody waits here for what the stream waits for
     if (owned) {
-      CudaLibrary.synchronizeStream(handle, gpu);
-      CudaLibrary.destroyStream(handle, gpu);
+      CloseAll all = new CloseAll();
+      all.take(() -> CudaLibrary.synchronizeStream(handle, gpu));
+      all.take(() -> CudaLibrary.destroyStream(handle, gpu));
+      all.end();
     }
   }
 

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda.stream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.cuda.driver.CleanupStack;
@@ -73,8 +74,10 @@ public final class InternalStreams implements AutoCloseable {
 
   @Override
   public void close() {
-    eager.close();
-    captured.forEach(Side::close);
+    CloseAll all = new CloseAll();
+    all.take(eager::close);
+    captured.forEach(side -> all.take(side::close));
+    all.end();
   }
 
   /** One such stream. */

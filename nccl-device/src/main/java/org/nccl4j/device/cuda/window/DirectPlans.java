@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda.window;
 
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.Offheap;
@@ -180,18 +181,16 @@ public final class DirectPlans implements AutoCloseable {
 
   @Override
   public void close() {
+    CloseAll all = new CloseAll();
     if (streamMeeting != null) {
-      streamMeeting.close();
+      all.take(streamMeeting::close);
     }
-    if (sides != null) {
-      sides.close();
+    for (InternalStreams streams : new InternalStreams[] {sides, waitingSides, givingSides}) {
+      if (streams != null) {
+        all.take(streams::close);
+      }
     }
-    if (waitingSides != null) {
-      waitingSides.close();
-    }
-    if (givingSides != null) {
-      givingSides.close();
-    }
+    all.end();
   }
 
   private void check(WindowWork work) {

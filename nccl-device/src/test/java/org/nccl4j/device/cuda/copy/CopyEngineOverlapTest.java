@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda.copy;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -18,6 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
@@ -162,6 +164,20 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
           movesAndMeetings().stream()
               .map(call -> call.replaceAll("cuLaunchKernelEx\\((\\d+),.*", "$1"))
               .collect(Collectors.joining(" ")));
+    }
+  }
+
+  /** A broken context fails every call; what else there is is freed all the same. */
+  @Test
+  void aStreamThatFailsAtCloseLeavesNothingElseOpen() {
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
+      pair.launch(Operation.ALL_GATHER, Algorithm.COPY_ENGINE);
+      var communicator = pair.ranks.communicators().get(0);
+      fake.fakeFail("cuStreamSynchronize", 700);
+      CudaException error = assertThrows(CudaException.class, communicator::close);
+      assertEquals(700, error.result());
+      assertEquals(0, pair.ranks.communicatorsOf(0));
+      fake.fakeFail("", 0);
     }
   }
 
