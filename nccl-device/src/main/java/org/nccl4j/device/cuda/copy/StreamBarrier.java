@@ -7,9 +7,9 @@ import java.time.Duration;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeWords;
-import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.PinnedWords;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.StallDetector;
@@ -44,8 +44,7 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
   private final long arrivals;
   private final boolean wide;
   private final GpuStream releasing;
-  private final long host;
-  private final long hostOnDevice;
+  private final PinnedWords memory;
   private final NativeWords words;
   private volatile long number;
   private final StallDetector watch = new StallDetector();
@@ -71,14 +70,12 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
     this.wide = gpu.attribute(WIDE_OPERATIONS) != 0;
     releasing = GpuStream.urgent(gpu);
     try {
-      host = gpu.context().get(() -> CudaLibrary.allocateHost(WORDS, gpu));
+      memory = PinnedWords.allocate(gpu, WORDS);
     } catch (RuntimeException e) {
       releasing.close();
       throw e;
     }
-    hostOnDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
-    words = new NativeWords(host);
-    words.clear(WORDS);
+    words = new NativeWords(memory.host());
   }
 
   @Override
@@ -94,14 +91,14 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
         write(stream, word(place, space.place()), next);
       }
     }
-    write(stream, hostOnDevice + BEGUN, next);
+    write(stream, memory.address() + BEGUN, next);
     for (int place = 0; place < space.size(); place++) {
       if (place != space.place()) {
         long own = word(space.place(), place);
         DriverLibrary.streamWait(stream.handle(), own, next, wide, gpu);
       }
     }
-    write(stream, hostOnDevice + ENDED, next);
+    write(stream, memory.address() + ENDED, next);
     if (released) {
       release(); // again: it may have looked before this meeting had its number
     }
@@ -173,7 +170,7 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
   public synchronized void close() {
     CloseAll all = new CloseAll();
     all.take(releasing::close);
-    all.take(() -> gpu.context().run(() -> CudaLibrary.freeHost(host, gpu)));
+    all.take(memory::close);
     all.end();
   }
 }

@@ -3,23 +3,20 @@ package org.nccl4j.device.cuda.memory;
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.NativeWords;
-import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.PinnedWords;
 import org.nccl4j.device.kernel.PinnedMemory;
 
 /** Page-locked memory of the host, mapped into the device's addresses. */
 public final class CudaPinnedMemory implements PinnedMemory {
-  private final Gpu gpu;
-  private final long address;
+  private final PinnedWords words;
   private final NativeWords bytes;
   private final DeviceMemory memory;
 
   public CudaPinnedMemory(Gpu gpu, long size) {
-    this.gpu = gpu;
-    address = gpu.context().get(() -> CudaLibrary.allocateHost(size, gpu));
-    bytes = new NativeWords(address);
-    long there = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(address, gpu));
-    memory = CudaMemory.wrap(gpu, there, size);
+    words = PinnedWords.allocate(gpu, size);
+    bytes = new NativeWords(words.host());
+    memory = CudaMemory.wrap(gpu, words.address(), size);
   }
 
   @Override
@@ -43,6 +40,6 @@ public final class CudaPinnedMemory implements PinnedMemory {
 
   @Override
   public void close() {
-    gpu.context().run(() -> CudaLibrary.freeHost(address, gpu));
+    words.close();
   }
 }

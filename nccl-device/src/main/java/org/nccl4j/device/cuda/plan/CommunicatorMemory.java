@@ -10,8 +10,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.Offheap;
-import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.PinnedWords;
 import org.nccl4j.device.kernel.CallMismatch;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
@@ -32,12 +32,10 @@ public final class CommunicatorMemory implements AutoCloseable {
   private static final int SENDS_MORE = 7; // ragged::kSendsMore
   private static final int RECEIVES_MORE = 8; // ragged::kReceivesMore
 
-  private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
   private final ConnectionMemory connections;
   private final Place place;
-  private final long controlHost;
-  private final long controlDevice;
+  private final PinnedWords controlWords;
   private final ByteBuffer control;
   private final DeviceMemory cell; // null for a single rank, which only copies
 
@@ -65,7 +63,6 @@ public final class CommunicatorMemory implements AutoCloseable {
    */
   public CommunicatorMemory(
       Gpu gpu, KernelCommunicatorSpec spec, ConnectionMemory connections, Place place) {
-    this.gpu = gpu;
     this.spec = spec;
     this.connections = connections;
     this.place = place;
@@ -75,16 +72,14 @@ public final class CommunicatorMemory implements AutoCloseable {
       if (cell != null) {
         cell.write(0, tables());
       }
-      controlHost =
-          gpu.context().get(() -> CudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, gpu));
+      controlWords = PinnedWords.allocate(gpu, KernelLayout.CONTROL_BYTES);
     } catch (RuntimeException e) {
       giveCell();
       throw e;
     }
-    controlDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, gpu));
     control =
-        NativeMemory.buffer(controlHost, KernelLayout.CONTROL_BYTES).order(ByteOrder.nativeOrder());
-    control.put(0, new byte[KernelLayout.CONTROL_BYTES]);
+        NativeMemory.buffer(controlWords.host(), KernelLayout.CONTROL_BYTES)
+            .order(ByteOrder.nativeOrder());
   }
 
   private ByteBuffer tables() {
@@ -145,7 +140,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   /** Fills the part that all kernels' arguments begin with. */
   public void putCommunicator(Offheap arguments) {
     arguments
-        .putLong(KernelLayout.CONTROL, controlDevice)
+        .putLong(KernelLayout.CONTROL, controlWords.address())
         .putLong(KernelLayout.BUDGET, Patience.nanos(spec.deadline()))
         .putInt(KernelLayout.RANK, spec.rank())
         .putInt(KernelLayout.N_RANKS, spec.nRanks())
@@ -304,7 +299,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   public void close() {
     CloseAll all = new CloseAll();
     all.take(this::giveCell);
-    all.take(() -> gpu.context().run(() -> CudaLibrary.freeHost(controlHost, gpu)));
+    all.take(controlWords::close);
     all.end();
   }
 }

@@ -2,9 +2,9 @@ package org.nccl4j.device.cuda.rma;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.bind.NativeWords;
-import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.PinnedWords;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.kernel.gin.GinDevice;
 
@@ -17,7 +17,7 @@ public record GpuGinDevice(Gpu gpu) implements GinDevice {
 
   @Override
   public Shared allocate(long bytes) {
-    return Pinned.allocate(gpu, bytes);
+    return new Pinned(PinnedWords.allocate(gpu, bytes));
   }
 
   @Override
@@ -26,17 +26,20 @@ public record GpuGinDevice(Gpu gpu) implements GinDevice {
   }
 
   /** Pinned memory of the host. */
-  private record Pinned(Gpu gpu, long host, long address) implements Shared {
-    static Pinned allocate(Gpu gpu, long bytes) {
-      long host = gpu.context().get(() -> CudaLibrary.allocateHost(bytes, gpu));
-      new NativeWords(host).clear(bytes);
-      long address = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
-      return new Pinned(gpu, host, address);
+  private record Pinned(PinnedWords words) implements Shared {
+    @Override
+    public long host() {
+      return words.host();
+    }
+
+    @Override
+    public long address() {
+      return words.address();
     }
 
     @Override
     public void close() {
-      gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));
+      words.close();
     }
   }
 
@@ -44,7 +47,7 @@ public record GpuGinDevice(Gpu gpu) implements GinDevice {
   private static final class StreamCopies implements Copies {
     private final Gpu gpu;
     private final GpuStream stream;
-    private final Pinned memory;
+    private final PinnedWords memory;
     private final NativeWords word;
     private long begun;
 
@@ -52,7 +55,7 @@ public record GpuGinDevice(Gpu gpu) implements GinDevice {
       this.gpu = gpu;
       this.stream = GpuStream.urgent(gpu);
       try {
-        memory = Pinned.allocate(gpu, Long.BYTES);
+        memory = PinnedWords.allocate(gpu, Long.BYTES);
       } catch (RuntimeException e) {
         stream.close();
         throw e;

@@ -2,8 +2,8 @@ package org.nccl4j.device.cuda.rma;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.bind.NativeWords;
-import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.PinnedWords;
 
 /**
  * Words in pinned memory of the host by which a GPU's streams and the processor tell each other of
@@ -22,20 +22,15 @@ final class RmaFlags implements AutoCloseable {
   private static final int SIGNALS = 8;
   private static final int COPIED = 16;
 
-  private final Gpu gpu;
   private final int ranks;
-  private final long host;
-  private final long onDevice;
+  private final PinnedWords memory;
   private final NativeWords words;
 
   RmaFlags(Gpu gpu, int ranks) {
-    this.gpu = gpu;
     this.ranks = ranks;
     long bytes = (ranks + 1L) * STRIDE;
-    host = gpu.context().get(() -> CudaLibrary.allocateHost(bytes, gpu));
-    onDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
-    words = new NativeWords(host);
-    words.clear(bytes);
+    memory = PinnedWords.allocate(gpu, bytes);
+    words = new NativeWords(memory.host());
   }
 
   static long credit(int rank) {
@@ -60,7 +55,7 @@ final class RmaFlags implements AutoCloseable {
 
   /** Returns the device address of a word. */
   long address(long word) {
-    return onDevice + word;
+    return memory.address() + word;
   }
 
   /** A word, and all that its stream did before it. */
@@ -79,6 +74,6 @@ final class RmaFlags implements AutoCloseable {
   /** Frees the flags. No stream may use them any more. */
   @Override
   public void close() {
-    gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));
+    memory.close();
   }
 }

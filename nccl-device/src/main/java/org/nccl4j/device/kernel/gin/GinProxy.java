@@ -90,7 +90,12 @@ public final class GinProxy implements RmaSpace.KernelPuts {
       }
     }
     out = device.copies();
-    in = device.copies();
+    try {
+      in = device.copies();
+    } catch (RuntimeException e) {
+      out.close();
+      throw e;
+    }
   }
 
   @Override

@@ -332,6 +332,59 @@ class GinProxyTest {
     assertFalse(mine.awaitFlushed(Duration.ofDays(1)));
   }
 
+  /** A device that copies one way only. */
+  private static final class OneWay implements GinDevice {
+    boolean made;
+    boolean closed;
+
+    @Override
+    public long hostAddress(long address) {
+      return address;
+    }
+
+    @Override
+    public Shared allocate(long bytes) {
+      throw new AssertionError("no ring is opened");
+    }
+
+    @Override
+    public Copies copies() {
+      if (made) {
+        throw new IllegalStateException("no more streams");
+      }
+      made = true;
+      return new Copies() {
+        @Override
+        public void begin(long to, long from, long bytes) {}
+
+        @Override
+        public long begun() {
+          return 0;
+        }
+
+        @Override
+        public long done() {
+          return 0;
+        }
+
+        @Override
+        public void close() {
+          closed = true;
+        }
+      };
+    }
+  }
+
+  @Test
+  void aProxyThatCannotCopyBothWaysKeepsNothing() {
+    OneWay device = new OneWay();
+    List<Connection> none = Arrays.asList(null, null);
+    RmaSpace space = new RmaSpace(none, none, a);
+    GinProxy.Of of = new GinProxy.Of("communicator c", 0, LAYOUT, 1024);
+    assertThrows(IllegalStateException.class, () -> new GinProxy(of, space, device, () -> false));
+    assertTrue(device.closed);
+  }
+
   /** The header's own assertions say the same to the compiler of kernels. */
   @Test
   void theHeaderHasTheSameLayout() throws Exception {
