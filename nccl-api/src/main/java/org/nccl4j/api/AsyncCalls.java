@@ -3,36 +3,34 @@ package org.nccl4j.api;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import org.nccl4j.api.bootstrap.CallOrder;
 
-/**
- * Runs calls that wait for other ranks, each on its own thread; calls of one object run one after
- * the other, in the order in which they were made.
- */
+/** Runs calls that wait for other ranks, each on its own thread. */
 final class AsyncCalls {
-  /** Done when the last call's thread has ended. Guarded by this. */
-  private CompletableFuture<?> last = CompletableFuture.completedFuture(null);
+  private AsyncCalls() {}
 
   /**
-   * Makes a call as {@link #call} does, after all calls that this object made before.
+   * Makes a call as {@link #call} does, after all calls that were made before it. A call that is
+   * cancelled before its turn is not made.
    *
    * @param unwanted receives an outcome that comes after the future was cancelled
    */
-  synchronized <T> CompletableFuture<T> inOrder(
-      String name, Callable<T> body, Consumer<T> unwanted) {
-    CompletableFuture<?> before = last;
-    CompletableFuture<Void> ended = new CompletableFuture<>();
-    last = ended;
-    return call(
-        name,
+  static <T> CompletableFuture<T> inOrder(
+      CallOrder order, String name, Callable<T> body, Consumer<T> unwanted) {
+    CallOrder.Turn turn = order.take();
+    Callable<T> atItsTurn =
         () -> {
-          try {
-            before.get();
+          try (turn) {
+            turn.await();
             return body.call();
-          } finally {
-            ended.complete(null);
           }
-        },
-        unwanted);
+        };
+    try {
+      return call(name, atItsTurn, unwanted);
+    } catch (RuntimeException | Error e) {
+      turn.close();
+      throw e;
+    }
   }
 
   /**

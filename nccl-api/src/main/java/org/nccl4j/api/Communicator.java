@@ -77,23 +77,23 @@ public final class Communicator implements AutoCloseable {
   private final OperationDispatcher queue;
   private final CommunicatorConfig config;
 
-  /** Asynchronous creations from this communicator; shared by its {@link #withOptions} views. */
-  private final AsyncCalls asyncCalls;
+  /** Seen by {@link LeakDetector}; shared by its {@link #withOptions} views. */
+  private final Object handle;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
-    this(state, state.queue(), config, new AsyncCalls());
-    LeakDetector.watch(asyncCalls, state);
+    this(state, state.queue(), config, new Object());
+    LeakDetector.watch(handle, state);
   }
 
   private Communicator(
       CommunicatorState state,
       OperationDispatcher queue,
       CommunicatorConfig config,
-      AsyncCalls asyncCalls) {
+      Object handle) {
     this.state = state;
     this.queue = queue;
     this.config = config;
-    this.asyncCalls = asyncCalls;
+    this.handle = handle;
   }
 
   /**
@@ -226,12 +226,13 @@ public final class Communicator implements AutoCloseable {
 
   /**
    * Splits this communicator as {@link #split(int, int, CommunicatorConfig)} does, without waiting.
-   * Asynchronous creations from one communicator happen in the order of the calls. Other collective
-   * calls on it that wait, such as split itself, must follow the future's end.
+   * Splits, shrinks, registrations and other collective calls on one communicator happen in the
+   * order of the calls, asynchronous or not. One that is cancelled before its turn is not made.
    */
   public CompletableFuture<Optional<Communicator>> splitAsync(
       int color, int key, CommunicatorConfig changes) {
-    return asyncCalls.inOrder(
+    return AsyncCalls.inOrder(
+        state.calls(),
         "nccl4j-split-" + rank(),
         () -> split(color, key, changes),
         made -> made.ifPresent(Communicator::drop));
@@ -285,7 +286,7 @@ public final class Communicator implements AutoCloseable {
     String thread = "nccl4j-shrink-" + rank();
     return mode == ShrinkMode.ABORT
         ? AsyncCalls.call(thread, body, Communicator::drop)
-        : asyncCalls.inOrder(thread, body, Communicator::drop);
+        : AsyncCalls.inOrder(state.calls(), thread, body, Communicator::drop);
   }
 
   /**
@@ -322,7 +323,7 @@ public final class Communicator implements AutoCloseable {
    */
   public Communicator withOptions(CallOptions options) {
     Arguments.notNull(options, "options");
-    return new Communicator(state, options.queue(state), config(), asyncCalls);
+    return new Communicator(state, options.queue(state), config(), handle);
   }
 
   /**

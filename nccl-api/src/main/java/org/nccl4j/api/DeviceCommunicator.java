@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.DeviceCommRequirements;
 import org.nccl4j.api.window.KernelMemory;
@@ -105,6 +106,14 @@ public final class DeviceCommunicator implements AutoCloseable {
 
   /** Creates this rank's device communicator; an error is reported to all ranks. */
   static DeviceCommunicator create(CommunicatorState state, int barriers, int slots, int signals) {
+    CallOrder.Turn turn = state.calls().enter();
+    try (turn) {
+      return createNow(state, barriers, slots, signals);
+    }
+  }
+
+  private static DeviceCommunicator createNow(
+      CommunicatorState state, int barriers, int slots, int signals) {
     WindowRegistry windows = state.windows();
     String name = state.name();
     int rank = state.rank();

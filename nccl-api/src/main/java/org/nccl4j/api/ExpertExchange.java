@@ -1,5 +1,6 @@
 package org.nccl4j.api;
 
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
 import org.nccl4j.api.exchange.KernelOffer;
@@ -86,6 +87,14 @@ public final class ExpertExchange implements AutoCloseable {
   static ExpertExchange create(
       CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
     GroupScope.refuseInGroup(CREATION);
+    CallOrder.Turn turn = state.calls().enter();
+    try (turn) {
+      return createNow(state, queue, config);
+    }
+  }
+
+  private static ExpertExchange createNow(
+      CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
     state.checkOpen(CREATION);
     int nRanks = state.nRanks();
     Arguments.notNull(config, "sizes of the exchange with experts");

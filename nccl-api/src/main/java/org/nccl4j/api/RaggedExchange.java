@@ -1,5 +1,6 @@
 package org.nccl4j.api;
 
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
 import org.nccl4j.api.exchange.KernelOffer;
@@ -104,8 +105,18 @@ public final class RaggedExchange implements AutoCloseable {
   private static RaggedExchange create(
       Communicator communicator, RaggedConfig sizes, RegisteredWindow target) {
     CommunicatorState state = Arguments.notNull(communicator, "communicator").state();
-    OperationDispatcher queue = communicator.queue();
     GroupScope.refuseInGroup(CREATION);
+    CallOrder.Turn turn = state.calls().enter();
+    try (turn) {
+      return create(state, communicator.queue(), sizes, target);
+    }
+  }
+
+  private static RaggedExchange create(
+      CommunicatorState state,
+      OperationDispatcher queue,
+      RaggedConfig sizes,
+      RegisteredWindow target) {
     state.checkOpen(CREATION);
     Arguments.notNull(sizes, "sizes of the ragged exchange");
     RaggedKernels.Sizes of = sizes.sizes(state.nRanks());

@@ -29,6 +29,9 @@ public interface Bootstrap extends AutoCloseable {
    */
   List<byte[]> allGather(byte[] mine);
 
+  /** The order of this rank's calls that make exchanges, for calls of several threads. */
+  CallOrder calls();
+
   /** Returns once every rank has called it; throws as {@link #allGather}. */
   void barrier();
 

@@ -11,10 +11,12 @@ import org.nccl4j.device.NcclException;
  */
 abstract class DeadlineBootstrap implements Bootstrap {
   private final CreationDeadline creation;
+  private final CallOrder calls;
 
   /** A creation has begun. */
   DeadlineBootstrap(Deadline whole) {
     creation = new CreationDeadline(whole);
+    calls = new CallOrder(whole.length());
   }
 
   /** All ranks' pieces, by rank, by a deadline. */
@@ -28,6 +30,11 @@ abstract class DeadlineBootstrap implements Bootstrap {
       tellFailure(e);
       throw e;
     }
+  }
+
+  @Override
+  public final CallOrder calls() {
+    return calls;
   }
 
   @Override

@@ -5,7 +5,8 @@
  * by the communicator, init, window and observe.
  *
  * <p>{@code Bootstrap} is the entrance, made by {@code TcpBootstrap}; {@code LocalBootstrap} does
- * the same inside one process without sockets. A rank has a {@code RootConnection} and a {@code
+ * the same inside one process without sockets. {@code CallOrder} keeps the exchanges of a rank's
+ * threads in the order of their calls. A rank has a {@code RootConnection} and a {@code
  * RingConnection}; {@code RankMonitor} is what its threads wait on. {@code FailureBroadcast} and
  * {@code NoticeBroadcast} pass failures and notices to all ranks; {@code SubsetBootstrap} forms a
  * bootstrap of some of the ranks, through their {@code RejoinPoint}s. {@code JobObserver} asks a

@@ -11,6 +11,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.KernelSpecs;
@@ -96,6 +97,13 @@ public final class ChildCommunicators {
 
   /** The communicator of this rank's color; empty for {@link #NO_COLOR}. */
   public Optional<CommunicatorState> split(int color, int key, How how) {
+    CallOrder.Turn turn = parent.calls().enter();
+    try (turn) {
+      return splitNow(color, key, how);
+    }
+  }
+
+  private Optional<CommunicatorState> splitNow(int color, int key, How how) {
     parent.called(() -> "split(%d, %d)".formatted(color, key));
     if (color < NO_COLOR) {
       throw new InvalidArgumentException(
@@ -138,6 +146,16 @@ public final class ChildCommunicators {
    * @param abort whether operations that run are ended; else they are waited for
    */
   public CommunicatorState shrink(Set<Integer> excluded, boolean abort, How how) {
+    if (abort) { // earlier calls may never end
+      return shrinkNow(excluded, true, how);
+    }
+    CallOrder.Turn turn = parent.calls().enter();
+    try (turn) {
+      return shrinkNow(excluded, false, how);
+    }
+  }
+
+  private CommunicatorState shrinkNow(Set<Integer> excluded, boolean abort, How how) {
     parent.called(() -> "shrink(%s, %s)".formatted(excluded, abort ? "ABORT" : "WAIT"));
     parent.checkOpen("shrink");
     checkedSettings(how);

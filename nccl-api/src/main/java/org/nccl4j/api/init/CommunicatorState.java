@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.group.ExpertSteps;
@@ -87,6 +88,7 @@ public final class CommunicatorState {
     this.members = members;
     this.info = request.info(bootstrap.rank());
     this.queue = engine.queue();
+    bootstrap.calls().allowOperations(request.operationDeadline());
     engine.tellOperations();
     this.running = run(engine);
   }
@@ -142,7 +144,14 @@ public final class CommunicatorState {
    * Gives back what the communicator holds of its device, together with all other ranks. Until
    * {@link #resume} it does nothing but wait and close.
    */
-  public synchronized void suspend() {
+  public void suspend() {
+    CallOrder.Turn turn = calls().enter();
+    try (turn) {
+      suspendNow();
+    }
+  }
+
+  private synchronized void suspendNow() {
     called(() -> "suspend");
     checkRunning("suspend");
     new Suspension(this).suspend();
@@ -157,7 +166,14 @@ public final class CommunicatorState {
   }
 
   /** Allocates again what {@link #suspend} freed, together with all other ranks. */
-  public synchronized void resume() {
+  public void resume() {
+    CallOrder.Turn turn = calls().enter();
+    try (turn) {
+      resumeNow();
+    }
+  }
+
+  private synchronized void resumeNow() {
     called(() -> "resume");
     checkOpen("resume");
     if (!suspended) {
@@ -201,9 +217,12 @@ public final class CommunicatorState {
 
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
-    info.tell("REG", () -> "deregisters window " + window.number());
-    windows().deregister(window, idleness::uses);
-    engine().resources().forgetBuffers();
+    CallOrder.Turn turn = calls().enter();
+    try (turn) {
+      info.tell("REG", () -> "deregisters window " + window.number());
+      windows().deregister(window, idleness::uses);
+      engine().resources().forgetBuffers();
+    }
   }
 
   /** Drops a window on this rank alone. */
@@ -309,7 +328,15 @@ public final class CommunicatorState {
    * @throws InvalidUsageException on all ranks if one is in another call
    */
   public List<byte[]> exchange(String call, byte[] mine) {
-    return CheckedAllGather.allGather(bootstrap, name(), call, mine);
+    CallOrder.Turn turn = calls().enter();
+    try (turn) {
+      return CheckedAllGather.allGather(bootstrap, name(), call, mine);
+    }
+  }
+
+  /** The order of this rank's calls that exchange with the other ranks. */
+  public CallOrder calls() {
+    return bootstrap.calls();
   }
 
   Bootstrap bootstrap() {
@@ -437,9 +464,12 @@ public final class CommunicatorState {
 
   /** Registers a window together with all other ranks. */
   public RegisteredWindow registerWindow(DeviceMemory memory) {
-    RegisteredWindow window = windows().register(memory);
-    info.tell("REG", () -> "has window %d: %s".formatted(window.number(), memory));
-    return window;
+    CallOrder.Turn turn = calls().enter();
+    try (turn) {
+      RegisteredWindow window = windows().register(memory);
+      info.tell("REG", () -> "has window %d: %s".formatted(window.number(), memory));
+      return window;
+    }
   }
 
   /** True if close has been called. */

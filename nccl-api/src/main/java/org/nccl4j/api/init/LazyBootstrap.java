@@ -5,6 +5,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -19,6 +20,7 @@ final class LazyBootstrap implements Bootstrap {
   private final List<Integer> parentRanks;
   private final int rank;
   private final Supplier<Bootstrap> making;
+  private final CallOrder calls;
   private Bootstrap made;
   private boolean closed;
 
@@ -32,6 +34,7 @@ final class LazyBootstrap implements Bootstrap {
     this.parent = parent;
     this.parentRanks = parentRanks;
     this.rank = parentRanks.indexOf(parent.rank());
+    this.calls = parent.calls().another();
     this.making = () -> parent.reunite(parentRanks, lead, key);
   }
 
@@ -67,6 +70,11 @@ final class LazyBootstrap implements Bootstrap {
   @Override
   public List<byte[]> allGather(byte[] mine) {
     return underneath().allGather(mine);
+  }
+
+  @Override
+  public CallOrder calls() {
+    return calls;
   }
 
   @Override

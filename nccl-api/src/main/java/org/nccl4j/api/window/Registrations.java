@@ -3,6 +3,7 @@ package org.nccl4j.api.window;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Predicate;
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -90,7 +91,17 @@ public final class Registrations {
    * @throws TimeoutException naming the ranks that did not come, as their buffers are not
    *     registered
    */
-  public synchronized void map(List<Buffer> buffers) {
+  public void map(List<Buffer> buffers) {
+    if (buffers.stream().anyMatch(this::isPending)) {
+      CallOrder.Turn turn = windows.calls().enter();
+      try (turn) {
+        mapTogether(buffers);
+      }
+    }
+  }
+
+  /** A call before may have mapped them. */
+  private synchronized void mapTogether(List<Buffer> buffers) {
     if (buffers.stream().anyMatch(this::isPending)) {
       buffers.forEach(this::map);
       pending = all.stream().anyMatch(LocalRegistration::isPending);

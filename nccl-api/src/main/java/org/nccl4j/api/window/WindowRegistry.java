@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -102,6 +103,11 @@ public final class WindowRegistry implements AutoCloseable {
   /** True if a window is registered here and now. */
   public boolean has(RegisteredWindow window) {
     return table.has(window);
+  }
+
+  /** The order of this rank's calls that exchange with the other ranks. */
+  CallOrder calls() {
+    return setup.bootstrap().calls();
   }
 
   /** Returns the windows that ranks register without each other. */

@@ -1,9 +1,11 @@
 package org.nccl4j.it.api;
 
+import static java.nio.ByteOrder.nativeOrder;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -12,6 +14,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -125,6 +128,60 @@ class AsyncMakingTest {
     }
   }
 
+  /** A rank's threads would otherwise make their exchanges at the same time. */
+  @Test
+  void anOperationOnRegisteredMemoryFollowsTheSplitBeforeIt() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      List<CompletableFuture<Optional<Communicator>>> splits = new ArrayList<>();
+      List<FutureTask<Float>> sums = new ArrayList<>();
+      for (Communicator rank : ranks.communicators) {
+        DeviceMemory data = Devices.host().memAlloc(4096);
+        rank.register(data);
+        splits.add(rank.splitAsync(0, 0, DEFAULTS));
+        FutureTask<Float> sum =
+            new FutureTask<>(
+                () -> {
+                  DeviceStream stream = ranks.streams.get(rank.rank());
+                  data.write(0, ByteBuffer.allocateDirect(4).order(nativeOrder()).putFloat(0, 2));
+                  rank.allReduce(data, data, 1, DataType.FLOAT32, RedOp.SUM, stream);
+                  stream.synchronize();
+                  return Ranks.floats(data)[0];
+                });
+        sums.add(sum);
+        Thread thread = new Thread(sum, "sum-" + rank.rank());
+        thread.start();
+        while (rank.rank() == 0 && thread.isAlive() && !isWaiting("sum-0")) {
+          Thread.onSpinWait();
+        }
+      }
+      for (FutureTask<Float> sum : sums) {
+        assertEquals(4, sum.get(60, TimeUnit.SECONDS));
+      }
+      assertSums(all(splits).stream().map(Optional::orElseThrow).toList());
+    }
+  }
+
+  /** The next one does not begin while the one before the cancelled one still runs. */
+  @Test
+  void aCallThatIsCancelledBeforeItsTurnIsNotMade() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      Communicator one = ranks.communicators.get(0);
+      List<CompletableFuture<Optional<Communicator>>> firsts = new ArrayList<>();
+      List<CompletableFuture<Optional<Communicator>>> seconds = new ArrayList<>();
+      firsts.add(one.splitAsync(0, 0, DEFAULTS));
+      one.splitAsync(0, 0, DEFAULTS).cancel(true);
+      seconds.add(one.splitAsync(0, 0, DEFAULTS));
+      while (waiting("nccl4j-split-0") < 2) {
+        Thread.onSpinWait();
+      }
+      Communicator other = ranks.communicators.get(1);
+      firsts.add(other.splitAsync(0, 0, DEFAULTS));
+      seconds.add(other.splitAsync(0, 0, DEFAULTS));
+      assertSums(all(firsts).stream().map(Optional::orElseThrow).toList());
+      assertSums(all(seconds).stream().map(Optional::orElseThrow).toList());
+    }
+  }
+
   @Test
   void errorsAreThoseOfTheCallsThatWait() throws Exception {
     // The deadline is that of the ranks' own making too, which loads no classes after this.
@@ -184,7 +241,13 @@ class AsyncMakingTest {
   }
 
   private static boolean isWaiting(String thread) {
+    return waiting(thread) > 0;
+  }
+
+  /** Threads of a name that wait. */
+  private static long waiting(String thread) {
     return Thread.getAllStackTraces().keySet().stream()
-        .anyMatch(t -> t.getName().equals(thread) && t.getState() == Thread.State.TIMED_WAITING);
+        .filter(t -> t.getName().equals(thread) && t.getState() == Thread.State.TIMED_WAITING)
+        .count();
   }
 }
