@@ -671,10 +671,11 @@ public final class Communicator implements AutoCloseable {
    *
    * <p>As in NCCL, register an operation's buffers on all its ranks or on none, at the same offset
    * in registered memory of the same size. The first operation on it, outside the capture of a
-   * graph, waits for the other ranks, and all ranks register the memory as a window. So a thread
-   * that drives several ranks calls that operation in a {@link Group}. If one rank's memory cannot
-   * be used, operations work as if nothing were registered, and {@link Registration#obstacle} gives
-   * the reason. A window has the same effect without that wait ({@link #registerWindow}).
+   * graph, must be the first on all ranks: it waits for them, and all register the memory as a
+   * window. So a thread that drives several ranks calls that operation in a {@link Group}. If one
+   * rank's memory cannot be used, operations work as if nothing were registered, and {@link
+   * Registration#obstacle} gives the reason. A window has the same effect without that wait ({@link
+   * #registerWindow}).
    *
    * <p>Between machines, networks send whole steps of the host device from registered memory, and
    * InfiniBand receives there what is only copied. Ranks need not register alike, and none waits.

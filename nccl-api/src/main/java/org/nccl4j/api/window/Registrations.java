@@ -132,7 +132,8 @@ public final class Registrations {
           ErrorId.RANKS_MISSING,
           "the first operation on registered memory of rank %d of communicator %s failed: %s"
               .formatted(rank, name, e.problem()),
-          "register the buffers of an operation on all ranks or on none",
+          "register the buffers of an operation on all ranks or on none, and use them first in the"
+              + " same operation on all ranks, or register windows",
           e);
     } catch (RemoteException | InternalErrorException e) {
       throw e;

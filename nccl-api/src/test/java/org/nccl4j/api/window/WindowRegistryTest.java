@@ -290,7 +290,10 @@ class WindowRegistryTest {
             () -> registrations.map(List.of(new Registrations.Buffer(memory, 64))));
     assertTrue(e.problem().contains("the first operation on registered memory"), e.problem());
     assertTrue(e.problem().contains("[1, 2]"), e.problem());
-    assertEquals("register the buffers of an operation on all ranks or on none", e.remedy());
+    assertEquals(
+        "register the buffers of an operation on all ranks or on none, and use them first in the"
+            + " same operation on all ranks, or register windows",
+        e.remedy());
   }
 
   @Test
