@@ -97,6 +97,28 @@ class DirectTest {
     }
   }
 
+  /** Only its own rank knows that a call is in place; all ranks go the same way all the same. */
+  @Test
+  void inPlaceOnOneRankAlone() throws Exception {
+    try (Ranks ranks = new Ranks(2, forced("DirectOneShot"))) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory in = Devices.host().memAlloc(4096);
+                DeviceMemory out = Devices.host().allocate(4096)) {
+              Window window = comm.registerWindow(in);
+              in.write(0, ByteBuffer.allocate(4).put(0, (byte) (1 + comm.rank())));
+              DeviceMemory to = comm.rank() == 0 ? in : out;
+              comm.allReduce(in, to, 4, DataType.UINT8, RedOp.SUM, stream);
+              stream.synchronize();
+              ByteBuffer sum = ByteBuffer.allocate(4);
+              to.slice(0, 4).read(0, sum);
+              assertEquals(3, sum.get(0));
+              comm.deregisterWindow(window);
+            }
+          });
+    }
+  }
+
   /** Integers, or few enough small floats that every order of addition gives the same. */
   private static Call call(Random random, int n, int round) {
     DataType[] types = {DataType.INT32, DataType.UINT8, DataType.INT64, DataType.FLOAT32};

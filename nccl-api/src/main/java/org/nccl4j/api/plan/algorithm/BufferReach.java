@@ -34,6 +34,14 @@ public record BufferReach(By send, By recv, boolean overlaps, boolean covered) {
     return (send.compareTo(least) >= 0 || !algorithm.needsSend(operation))
         && (recv.compareTo(least) >= 0 || !algorithm.needsRecv(operation))
         && (covered || !(algorithm.isMulticast() && lines))
-        && !(overlaps && algorithm.needsApart(operation));
+        && !(algorithm.needsApart(operation) && mayOverlap());
+  }
+
+  /**
+   * True unless no rank's buffers overlap. A rank knows that of the others if both buffers lie in
+   * windows, where they lie alike on all ranks.
+   */
+  private boolean mayOverlap() {
+    return overlaps || recv == By.OWN;
   }
 }
