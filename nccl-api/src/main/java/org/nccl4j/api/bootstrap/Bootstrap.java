@@ -49,16 +49,17 @@ public interface Bootstrap extends AutoCloseable {
   void made();
 
   /**
-   * Reports this rank's failure, with the cause, to the listeners of all other ranks. Best effort,
-   * never throws, does not wait long.
+   * Reports this rank's failure, with the cause, to the listeners of all ranks. Best effort, never
+   * throws, does not wait long.
    */
   void tellFailure(NcclException cause);
 
   /**
-   * Sets the listener for failures of other ranks. It is called at most once, when another rank
-   * reports a failure or its process dies without closing, with a RemoteException (or an exception
-   * of the reported kind) that names the rank and its cause. It is called on a thread of the
-   * bootstrap, or at once if the failure has already happened.
+   * Sets the listener for failures. It is called at most once, for the first failure: when another
+   * rank reports one or its process dies without closing, with a RemoteException (or an exception
+   * of the reported kind) that names the rank and its cause; and when this rank reports one, as a
+   * failed exchange does, with that. It is called on a thread of the bootstrap or on the thread
+   * that reports, or at once if the failure has already happened.
    */
   void onFailure(Consumer<NcclException> listener);
 

@@ -16,7 +16,6 @@ import org.nccl4j.device.NcclException;
 final class RankMonitor {
   private final int rank;
   private NcclException failure;
-  private boolean fromOutside;
   private boolean delivered;
   private boolean closed;
   private Consumer<NcclException> listener;
@@ -102,7 +101,6 @@ final class RankMonitor {
         return false;
       }
       failure = cause;
-      fromOutside = true;
       notifyAll();
     }
     deliver(false);
@@ -117,6 +115,11 @@ final class RankMonitor {
     failure = cause;
     notifyAll();
     return true;
+  }
+
+  /** Gives the listener the failure that there was, on the calling thread. */
+  void deliverHere() {
+    deliver(true);
   }
 
   /** The first failure; null if there was none. */
@@ -153,7 +156,7 @@ final class RankMonitor {
     NcclException told;
     Consumer<NcclException> to;
     synchronized (this) {
-      if (!fromOutside || listener == null || delivered || closed) {
+      if (failure == null || listener == null || delivered || closed) {
         return;
       }
       delivered = true;

@@ -299,6 +299,7 @@ public final class TcpBootstrap extends DeadlineBootstrap {
     FailureMessage failure = FailureMessage.of(cause, "rank " + rank() + " (" + self.text() + ")");
     ownFailure = failure;
     failures.tell(failure);
+    monitor.deliverHere();
   }
 
   @Override

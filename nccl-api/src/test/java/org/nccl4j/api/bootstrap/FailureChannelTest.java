@@ -1,6 +1,7 @@
 package org.nccl4j.api.bootstrap;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -35,11 +36,13 @@ class FailureChannelTest {
   }
 
   @Test
-  void theFirstCauseReachesEveryOtherRankAndNotItsOwn() throws Exception {
+  void theFirstCauseReachesEveryRank() throws Exception {
     List<Bootstrap> ranks = threads(5);
     List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     ranks.forEach(Bootstrap::checkFailure);
-    ranks.get(3).tellFailure(new SystemErrorException("the disk is full", "empty it"));
+    NcclException full = new SystemErrorException("the disk is full", "empty it");
+    ranks.get(3).tellFailure(full);
+    assertSame(full, heard.get(3).poll());
     for (int rank : new int[] {0, 1, 2, 4}) {
       NcclException cause = heard.get(rank).poll(20, TimeUnit.SECONDS);
       FormationFailureTest.assertSays(
@@ -54,6 +57,18 @@ class FailureChannelTest {
     ranks.get(1).tellFailure(new SystemErrorException("another", "none"));
     ranks.forEach(Bootstrap::close);
     assertEquals(List.of(), heard.stream().filter(each -> !each.isEmpty()).toList());
+  }
+
+  /** A rank whose exchange has failed knows at once that its communicator is of no more use. */
+  @Test
+  void aRankHearsOfItsOwnExchangeThatFailed() throws Exception {
+    List<Bootstrap> ranks = threads(2);
+    ranks.forEach(Bootstrap::made);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
+    Thread.currentThread().interrupt();
+    NcclException thrown = assertThrows(NcclException.class, () -> ranks.get(0).barrier());
+    assertTrue(Thread.interrupted());
+    assertSame(thrown, heard.get(0).poll());
   }
 
   @Test
