@@ -79,6 +79,9 @@ public final class CommunicatorState {
 
   private final AtomicBoolean closed = new AtomicBoolean();
 
+  /** The error of operations after {@link #finish}; null before. */
+  private volatile NcclException finished;
+
   /** Serves the job's state; null if nothing does. */
   private volatile JobServer server;
 
@@ -195,6 +198,9 @@ public final class CommunicatorState {
   private Engine adopt(Engine engine) {
     engine.launcher().adopt(hooks());
     running = run(engine);
+    if (finished != null) { // set before finish looks for the engine
+      engine.launcher().refuse(finished, Duration.ZERO);
+    }
     return engine;
   }
 
@@ -447,14 +453,12 @@ public final class CommunicatorState {
       return;
     }
     called(() -> "finish");
-    engine()
-        .launcher()
-        .refuse(
-            new InvalidUsageException(
-                ErrorId.CLOSED,
-                "an operation is called on communicator %s after finish".formatted(name()),
-                "call finish after the last operation"),
-            operationDeadline());
+    finished =
+        new InvalidUsageException(
+            ErrorId.CLOSED,
+            "an operation is called on communicator %s after finish".formatted(name()),
+            "call finish after the last operation");
+    engine().launcher().refuse(finished, operationDeadline());
   }
 
   /** Tells of a call that concerns the communicator as a whole. */

@@ -32,11 +32,12 @@ final class Suspension {
   /** Frees; on an error nothing has changed. */
   void suspend() {
     Engine engine = state.engine();
-    boolean launched = engine.launcher().refuse(refusal(), state.operationDeadline());
+    InvalidUsageException refusal = refusal();
+    boolean launched = engine.launcher().refuse(refusal, state.operationDeadline());
     try {
       agree(launched ? obstacle(engine) : "a thread has been launching an operation for too long");
-    } catch (RuntimeException e) {
-      engine.launcher().accept();
+    } catch (RuntimeException | Error e) {
+      engine.launcher().accept(refusal);
       throw e;
     }
     state.release();

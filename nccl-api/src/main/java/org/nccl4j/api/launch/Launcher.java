@@ -27,12 +27,14 @@ import org.nccl4j.device.kernel.KernelPlan;
 public final class Launcher {
   private static final VarHandle INSIDE;
   private static final VarHandle LAST;
+  private static final VarHandle REFUSAL;
 
   static {
     try {
       MethodHandles.Lookup lookup = MethodHandles.lookup();
       INSIDE = lookup.findVarHandle(Launcher.class, "inside", int.class);
       LAST = lookup.findVarHandle(Launcher.class, "last", KernelPlan.class);
+      REFUSAL = lookup.findVarHandle(Launcher.class, "refusal", NcclException.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -307,13 +309,18 @@ public final class Launcher {
   }
 
   /**
-   * Refuses all further operations with an error.
+   * Refuses all further operations with an error, unless they are refused for good already.
    *
+   * @param error of id CLOSED: for good
    * @param patience how long to wait for a thread that is launching one
    * @return whether all that was not refused is in its stream
    */
   public boolean refuse(NcclException error, Duration patience) {
-    refusal = error;
+    NcclException old = refusal;
+    while ((old == null || old.id() != ErrorId.CLOSED || error.id() == ErrorId.CLOSED)
+        && !REFUSAL.compareAndSet(this, old, error)) {
+      old = refusal;
+    }
     return awaitLaunched(patience);
   }
 
@@ -326,8 +333,8 @@ public final class Launcher {
     return outside;
   }
 
-  /** Accepts operations again. */
-  public void accept() {
-    refusal = null;
+  /** Accepts operations again, unless they are refused with another error than this by now. */
+  public void accept(NcclException own) {
+    REFUSAL.compareAndSet(this, own, null);
   }
 }

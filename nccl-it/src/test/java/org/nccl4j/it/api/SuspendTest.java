@@ -18,11 +18,14 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Communicator.ShrinkMode;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.Registration;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Communicators that give their memory back for a while. */
@@ -162,6 +165,41 @@ class SuspendTest {
             assertTrue(e.getMessage().contains("aborted by rank 2"), e.getMessage());
             try (Communicator rest = comm.shrink(Set.of(2), ShrinkMode.ABORT)) {
               assertEquals(3, sum(rest, stream, 1000));
+            }
+          });
+    }
+  }
+
+  private static void assertFinished(Communicator comm, DeviceStream stream) {
+    try (DeviceMemory data = Ranks.floats(1, i -> 1)) {
+      NcclException e =
+          assertThrows(NcclException.class, () -> comm.send(data, 1, DataType.FLOAT32, 1, stream));
+      assertEquals(ErrorId.CLOSED, e.id(), e.toString());
+    }
+  }
+
+  /** Neither a suspension that fails nor a resumption has a finished rank take operations. */
+  @Test
+  void whatIsFinishedStaysSo() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            DeviceMemory data = Ranks.floats(1024, i -> 1);
+            Registration kept = comm.rank() == 1 ? comm.register(data) : null;
+            if (comm.rank() == 0) {
+              comm.finish().join();
+              assertFinished(comm, stream);
+            }
+            assertThrows(InvalidUsageException.class, comm::suspend);
+            if (comm.rank() == 0) {
+              assertFinished(comm, stream);
+            } else {
+              comm.deregister(kept);
+            }
+            comm.suspend();
+            comm.resume();
+            if (comm.rank() == 0) {
+              assertFinished(comm, stream);
             }
           });
     }
