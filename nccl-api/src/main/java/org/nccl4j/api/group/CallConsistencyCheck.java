@@ -148,7 +148,8 @@ public final class CallConsistencyCheck {
     launcher.waitsInOrder(stream);
     launcher.launchOther(
         gather, memory.mine.memory(), memory.all.memory(), stream, Launcher.UNNAMED, 0);
-    stream.launchHostFunction(() -> ended(memory));
+    boolean keeps = stream.isCapturing(); // its graph uses the memory in each launch
+    stream.launchHostFunction(() -> ended(memory, keeps));
   }
 
   /** Puts the last bytes of a name. */
@@ -168,8 +169,12 @@ public final class CallConsistencyCheck {
     return made;
   }
 
-  /** All ranks have called, or the communicator has failed. */
-  private void ended(Memory memory) {
+  /**
+   * All ranks have called, or the communicator has failed.
+   *
+   * @param keeps whether the memory stays in use
+   */
+  private void ended(Memory memory, boolean keeps) {
     launcher.metInOrder();
     ByteBuffer calls;
     synchronized (this) {
@@ -177,7 +182,9 @@ public final class CallConsistencyCheck {
         return;
       }
       calls = ByteBuffer.wrap(memory.all.get()).order(ByteOrder.nativeOrder());
-      free.add(memory);
+      if (!keeps) {
+        free.add(memory);
+      }
     }
     if (kernels.failure() != null) {
       return;
