@@ -131,8 +131,8 @@ public final class CallOptions {
 
   /** Returns a dispatcher of operations with these options. */
   OperationDispatcher queue(CommunicatorState state) {
-    OperationDispatcher queue = state.queue(settings);
-    return format == null ? queue : queue.quantise(new QuantisedSums.How(format, block, residual));
+    return state.queue(
+        settings, format == null ? null : new QuantisedSums.How(format, block, residual));
   }
 
   static String ctas(String which, int ctas) {

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -16,6 +17,7 @@ import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
+import org.nccl4j.api.group.QuantisedSums;
 import org.nccl4j.api.group.RaggedCalls;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
@@ -60,8 +62,11 @@ public final class CommunicatorState {
   private final Membership members;
   private final OperationDispatcher queue;
 
-  /** Queues of operations that are planned by settings of their own. */
-  private final Map<OperationDispatcher, Settings> others = new ConcurrentHashMap<>();
+  /** Queues of operations that are planned by settings of their own. Guarded by itself. */
+  private final Map<OperationDispatcher, Settings> others = new HashMap<>();
+
+  /** Those of them that all calls with the same settings share. Guarded by {@link #others}. */
+  private final Map<Map<String, String>, OperationDispatcher> shared = new HashMap<>();
 
   private final QuiesceWait idleness = new QuiesceWait(this);
   private final InfoLog info;
@@ -165,7 +170,7 @@ public final class CommunicatorState {
     suspended = true;
     end(running, /* idle= */ true);
     queue.freeSteps();
-    others.keySet().forEach(OperationDispatcher::freeSteps);
+    others().forEach(OperationDispatcher::freeSteps);
   }
 
   /** Allocates again what {@link #suspend} freed, together with all other ranks. */
@@ -191,7 +196,9 @@ public final class CommunicatorState {
     }
     Engine engine = new Suspension(this).resume(this::adopt);
     queue.become(engine.queue());
-    others.forEach((each, settings) -> each.become(engine.queue(settings)));
+    synchronized (others) {
+      others.forEach((each, settings) -> each.become(engine.queue(settings)));
+    }
     suspended = false;
   }
 
@@ -404,13 +411,32 @@ public final class CommunicatorState {
   /**
    * Returns the dispatcher of operations that are planned by settings over this communicator's own;
    * every rank uses the same settings.
+   *
+   * @param how the operations travel quantised; null if they do not
    */
-  public OperationDispatcher queue(Map<String, String> overrides) {
-    checkRunning("an operation with options");
-    Settings settings = request.settings().with(overrides);
-    OperationDispatcher other = engine().queue(settings);
-    others.put(other, settings);
-    return other;
+  public OperationDispatcher queue(Map<String, String> overrides, QuantisedSums.How how) {
+    synchronized (others) {
+      checkRunning("an operation with options"); // close looks at all that are here after it began
+      OperationDispatcher known = how == null ? shared.get(overrides) : null;
+      if (known != null) {
+        return known;
+      }
+      Settings settings = request.settings().with(overrides);
+      OperationDispatcher made = engine().queue(settings);
+      if (how == null) {
+        shared.put(Map.copyOf(overrides), made);
+      } else {
+        made.quantise(how);
+      }
+      others.put(made, settings);
+      return made;
+    }
+  }
+
+  private List<OperationDispatcher> others() {
+    synchronized (others) {
+      return List.copyOf(others.keySet());
+    }
   }
 
   /** Bytes that the communicator holds on this rank's device, by what for. */
@@ -418,7 +444,7 @@ public final class CommunicatorState {
     if (closed.get()) {
       return Map.of();
     }
-    List<OperationDispatcher> queues = new ArrayList<>(others.keySet());
+    List<OperationDispatcher> queues = new ArrayList<>(others());
     queues.add(queue());
     return MemoryUsage.of(suspended ? null : engine(), queues);
   }
@@ -570,7 +596,7 @@ public final class CommunicatorState {
       all.take(queue::endTrials); // asks a GPU's driver, which may have failed
     }
     queue.close(free);
-    others.keySet().forEach(other -> other.close(free));
+    others().forEach(other -> other.close(free));
     engine.launcher().hooks().close();
     engine.resources().leave(left(end), idle);
     all.end();

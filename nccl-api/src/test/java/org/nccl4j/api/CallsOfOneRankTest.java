@@ -1,0 +1,41 @@
+package org.nccl4j.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+
+/** Views of a communicator of one rank. */
+class CallsOfOneRankTest {
+  private final Communicator one =
+      Communicator.initAll(List.of(Devices.host()), CommunicatorConfig.defaults()).get(0);
+
+  @AfterEach
+  void close() {
+    one.close();
+  }
+
+  /** A program that makes a view for each call would keep them all. */
+  @Test
+  void viewsWithTheSameOptionsShareTheirPlans() {
+    CallOptions ring = CallOptions.defaults().withAlgorithm("Ring");
+    Communicator view = one.withOptions(ring);
+    assertSame(view.queue(), one.withOptions(ring).queue());
+    assertSame(view.queue(), one.withOptions(CallOptions.defaults().withAlgorithm("Ring")).queue());
+    assertNotSame(
+        view.queue(), one.withOptions(CallOptions.defaults().withAlgorithm("Tree")).queue());
+    CallOptions quantised = CallOptions.defaults().withQuantisation(DataType.INT8, 32);
+    assertNotSame(one.withOptions(quantised).queue(), one.withOptions(quantised).queue());
+    one.close();
+    InvalidUsageException e =
+        assertThrows(InvalidUsageException.class, () -> one.withOptions(ring));
+    assertEquals(ErrorId.CLOSED, e.id());
+  }
+}
