@@ -107,7 +107,7 @@ public final class GroupScope {
     int level = mine.depth;
     try {
       calls.run();
-      mine.checkLevel(level);
+      mine.checkLevel(level, "Group.run");
     } catch (Throwable e) {
       mine.abandon(level, e);
       throw e;
@@ -115,14 +115,14 @@ public final class GroupScope {
     end();
   }
 
-  private void checkLevel(int level) {
+  private void checkLevel(int level, String call) {
     if (depth != level) {
       throw new InvalidUsageException(
           ErrorId.GROUP,
           depth > level
-              ? "%d groups that are started inside Group.run are not ended".formatted(depth - level)
-              : "%d groups are ended inside Group.run that were started outside"
-                  .formatted(level - depth),
+              ? "%d groups that are started inside %s are not ended".formatted(depth - level, call)
+              : "%d groups are ended inside %s that were started outside"
+                  .formatted(level - depth, call),
           "match each Group.start with one Group.end, or use Group.run alone");
     }
   }
@@ -183,6 +183,12 @@ public final class GroupScope {
           "a group is ended that was not started on this thread",
           "call Group.start() first, on the same thread, or use Group.run");
     }
+    if (mine.simulates && mine.depth == 1) {
+      throw new InvalidUsageException(
+          ErrorId.GROUP,
+          "a group that is simulated is ended inside Group.simulate, which would launch it",
+          "match each Group.end with one Group.start inside Group.simulate");
+    }
     mine.leave();
     if (mine.depth == 0) {
       mine.throwFailure();
@@ -221,6 +227,7 @@ public final class GroupScope {
     mine.simulates = true;
     try {
       calls.run();
+      mine.checkLevel(1, "Group.simulate");
       return mine.predict();
     } finally {
       mine.simulates = false;

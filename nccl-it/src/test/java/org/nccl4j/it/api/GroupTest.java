@@ -284,4 +284,29 @@ final class GroupTest {
       splits.forEach(Communicator::close);
     }
   }
+
+  /** A group that is only simulated is not launched by an end inside it. */
+  @Test
+  void aSimulatedGroupThatIsNotBalancedLaunchesNothing() {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory a = Ranks.floats(4, i -> 1);
+        DeviceMemory b = Ranks.floats(4, i -> 2)) {
+      for (Runnable unbalanced : List.<Runnable>of(Group::end, Group::start)) {
+        InvalidUsageException e =
+            assertThrows(
+                InvalidUsageException.class,
+                () ->
+                    Group.simulate(
+                        () -> {
+                          sum(ranks, 0, a);
+                          sum(ranks, 1, b);
+                          unbalanced.run();
+                        }));
+        assertEquals(ErrorId.GROUP, e.id());
+      }
+      ranks.streams.forEach(stream -> stream.synchronize(Duration.ofSeconds(30)));
+      assertEquals(1, Ranks.floats(a)[3]);
+      assertNextGroupRuns(ranks);
+    }
+  }
 }
