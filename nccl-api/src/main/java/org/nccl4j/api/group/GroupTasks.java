@@ -172,12 +172,14 @@ final class GroupTasks {
     if (large) {
       growStreams(true);
     }
-    Throwable failure = launchParts(large);
-    if (large) {
-      growStreams(false);
+    try {
+      DeviceBatch.rethrow(launchParts(large));
+    } finally {
+      if (large) {
+        growStreams(false);
+      }
+      startStreams();
     }
-    startStreams();
-    DeviceBatch.rethrow(failure);
   }
 
   /** Launches all parts; returns the error that the launch threw, or null. */
@@ -206,11 +208,18 @@ final class GroupTasks {
   /** Prepares all parts, then launches the first unit of each, the second of each, and so on. */
   private Throwable inTurns() {
     List<Iterator<DeviceBatch.Unit>> turns = new ArrayList<>();
-    for (int p = 0; p < nParts; p++) {
-      parts.get(p).prepare();
-      turns.add(parts.get(p).units().iterator());
-    }
     Throwable failure = null;
+    for (int p = 0; p < nParts; p++) {
+      DeviceBatch part = parts.get(p);
+      failure =
+          DeviceBatch.with(
+              failure,
+              launch(
+                  () -> {
+                    part.prepare();
+                    turns.add(part.units().iterator());
+                  }));
+    }
     while (turns.stream().anyMatch(Iterator::hasNext)) {
       for (Iterator<DeviceBatch.Unit> units : turns) {
         failure = DeviceBatch.with(failure, units.hasNext() ? launch(units.next()) : null);
@@ -222,10 +231,10 @@ final class GroupTasks {
   /** The caller takes the last: the last device that a thread has called for is often current. */
   private Throwable together() {
     int own = nParts - 1;
-    for (int p = 0; p < own; p++) {
-      parts.get(p).hand();
-    }
     Throwable failure = null;
+    for (int p = 0; p < own; p++) {
+      failure = DeviceBatch.with(failure, launch(parts.get(p)::hand));
+    }
     for (int p = own; p >= 0; p--) {
       failure = DeviceBatch.with(failure, parts.get(p).isHanded() ? null : launch(parts.get(p)));
     }
