@@ -199,17 +199,20 @@ public final class OneSidedCalls {
     launcher.enter();
     try {
       KernelPlan plan = kernels.prepare(work);
-      if (window != null) {
-        window.use(kernels.nextLaunch());
+      try {
+        if (window != null) {
+          window.use(kernels.nextLaunch());
+        }
+        launcher.launchOther(
+            plan,
+            null,
+            null,
+            stream,
+            CallShape.of(call, shape.type, RedOp.SUM, shape.peer),
+            shape.count);
+      } finally {
+        plan.discard();
       }
-      launcher.launchOther(
-          plan,
-          null,
-          null,
-          stream,
-          CallShape.of(call, shape.type, RedOp.SUM, shape.peer),
-          shape.count);
-      plan.discard();
       launcher.tell(call.key(), shape.count, shape.type, shape.peer, stream);
     } finally {
       launcher.leave();
