@@ -10,9 +10,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
-/** Views of a communicator of one rank. */
+/** Views and sizes of calls in a communicator of one rank. */
 class CallsOfOneRankTest {
   private final Communicator one =
       Communicator.initAll(List.of(Devices.host()), CommunicatorConfig.defaults()).get(0);
@@ -37,5 +38,18 @@ class CallsOfOneRankTest {
     InvalidUsageException e =
         assertThrows(InvalidUsageException.class, () -> one.withOptions(ring));
     assertEquals(ErrorId.CLOSED, e.id());
+  }
+
+  @Test
+  void countsWhoseBytesCannotBeCountedAreRefused() {
+    for (String operation : List.of("all_reduce", "alltoall", "send")) {
+      for (long count : new long[] {1L << 61, Long.MAX_VALUE}) {
+        InvalidArgumentException e =
+            assertThrows(
+                InvalidArgumentException.class,
+                () -> one.chosenAlgorithm(operation, count, DataType.FLOAT64));
+        assertEquals(ErrorId.COUNT, e.id(), operation);
+      }
+    }
   }
 }

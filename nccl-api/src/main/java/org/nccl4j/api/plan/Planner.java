@@ -618,8 +618,9 @@ public final class Planner {
   /** The algorithm and protocol of an operation over connections. */
   public AlgorithmChoice choice(Operation operation, long count, DataType type) {
     long shape = shape(operation, type);
+    long whole = wholeBytes(shape, count);
     return operation.isCollective()
-        ? selector.choose(operation, wholeBytes(shape, count), type, RedOp.SUM)
+        ? selector.choose(operation, whole, type, RedOp.SUM)
         : messages.choice(operation, CallShape.bytes(shape, count), type);
   }
 
