@@ -331,7 +331,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     TICKETS.setRelease(all, ticket + 1);
     boolean launched = false;
     try {
-      into.launch((KernelSerializer.Plan) plan, from, to, ticket);
+      into.add((KernelSerializer.Plan) plan, from, to, ticket);
       launched = true;
     } finally {
       if (!launched) {
@@ -339,6 +339,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         lastTicket = before;
       }
     }
+    into.begin();
   }
 
   @Override

@@ -80,10 +80,25 @@ public final class Dispatcher {
   synchronized void wake() {
     asleep = false;
     if (thread == null) {
-      thread = DaemonThread.of(this::watch, "nccl4j-dispatcher");
-      thread.start();
+      start();
     } else {
       LockSupport.unpark(thread);
+    }
+  }
+
+  /** Without a thread it sleeps, so that a later launch tries again. */
+  private void start() {
+    Thread made = DaemonThread.of(this::watch, "nccl4j-dispatcher");
+    thread = made;
+    boolean started = false;
+    try {
+      made.start();
+      started = true;
+    } finally {
+      if (!started) {
+        thread = null;
+        asleep = true;
+      }
     }
   }
 

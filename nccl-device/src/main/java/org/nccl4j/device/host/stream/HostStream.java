@@ -52,12 +52,24 @@ public final class HostStream extends DeviceStream {
         "launch into a stream of the communicator's own device");
   }
 
-  /** Puts an operation into the queue. */
+  /** Puts an operation into the queue, which runs. */
   @HotPath
   public void launch(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
+    add(operation, send, recv, ticket);
+    begin();
+  }
+
+  /** Puts an operation into the queue; to be followed by {@link #begin}. */
+  @HotPath
+  public void add(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
     if (!queue.add(operation, send, recv, ticket)) {
       addWhenThereIsRoom(operation, send, recv, ticket);
     }
+  }
+
+  /** Has a thread look at the queue, if none does. What was added stays in it if this throws. */
+  @HotPath
+  public void begin() {
     if (eager) {
       thread.wake();
     } else if (dispatcher.isAsleep()) {

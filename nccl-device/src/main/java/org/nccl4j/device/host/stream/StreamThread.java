@@ -26,8 +26,9 @@ final class StreamThread {
     if (thread != null) {
       LockSupport.unpark(thread);
     } else if (!stopped) {
-      thread = DaemonThread.of(this::runQueue, "nccl4j-stream");
-      thread.start();
+      Thread made = DaemonThread.of(this::runQueue, "nccl4j-stream");
+      made.start(); // may fail for lack of memory
+      thread = made;
     }
   }
 
