@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CallOrder;
@@ -84,6 +85,9 @@ public final class CommunicatorState {
 
   private final AtomicBoolean closed = new AtomicBoolean();
 
+  /** Held by a suspension, a resumption, and what close does to the engine. */
+  private final ReentrantLock lifecycle = new ReentrantLock();
+
   /** The error of operations after {@link #finish}; null before. */
   private volatile NcclException finished;
 
@@ -155,14 +159,15 @@ public final class CommunicatorState {
   public void suspend() {
     CallOrder.Turn turn = calls().enter();
     try (turn) {
-      suspendNow();
+      lifecycle.lock();
+      try {
+        called(() -> "suspend");
+        checkRunning("suspend");
+        new Suspension(this).suspend();
+      } finally {
+        lifecycle.unlock();
+      }
     }
-  }
-
-  private synchronized void suspendNow() {
-    called(() -> "suspend");
-    checkRunning("suspend");
-    new Suspension(this).suspend();
   }
 
   /** All ranks have agreed: observers of the engine end before the engine does. */
@@ -177,11 +182,16 @@ public final class CommunicatorState {
   public void resume() {
     CallOrder.Turn turn = calls().enter();
     try (turn) {
-      resumeNow();
+      lifecycle.lock();
+      try {
+        resumeNow();
+      } finally {
+        lifecycle.unlock();
+      }
     }
   }
 
-  private synchronized void resumeNow() {
+  private void resumeNow() {
     called(() -> "resume");
     checkOpen("resume");
     if (!suspended) {
@@ -569,8 +579,7 @@ public final class CommunicatorState {
     long end = Patience.end(patience);
     boolean idle = engine.launcher().close(patience);
     if (idle) {
-      depart();
-      idle = awaitIdle(left(end));
+      idle = depart(left(end)) && awaitIdle(left(end));
     }
     if (!idle) {
       engine
@@ -584,11 +593,14 @@ public final class CommunicatorState {
       long aborted = Patience.end(ABORTED);
       idle = engine.launcher().awaitLaunched(ABORTED) && awaitIdle(left(aborted));
     }
-    synchronized (this) {
+    lifecycle.lock(); // a suspension that lasted longer than the patience has failed by now
+    try {
       if (!suspended) {
         engine = engine();
         idle = end(running, idle);
       }
+    } finally {
+      lifecycle.unlock();
     }
     boolean free = idle;
     CloseAll all = new CloseAll();
@@ -602,10 +614,21 @@ public final class CommunicatorState {
     all.end();
   }
 
-  /** Has the other ranks not wait for operations of this one that never come. */
-  private synchronized void depart() {
-    if (!suspended && failure() == null) {
-      running.observer.depart();
+  /**
+   * Has the other ranks not wait for operations of this one that never come; false if a suspension
+   * or resumption lasts longer than the patience.
+   */
+  private boolean depart(Duration patience) {
+    if (!Patience.until(lifecycle::tryLock, patience)) {
+      return false;
+    }
+    try {
+      if (!suspended && failure() == null) {
+        running.observer.depart();
+      }
+      return true;
+    } finally {
+      lifecycle.unlock();
     }
   }
 

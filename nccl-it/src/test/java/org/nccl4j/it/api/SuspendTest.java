@@ -5,10 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -202,6 +205,25 @@ class SuspendTest {
               assertFinished(comm, stream);
             }
           });
+    }
+  }
+
+  /** Its patience is also for a suspension that waits for other ranks. */
+  @Test
+  void closeEndsASuspensionThatWaits() throws Exception {
+    Duration longest = Duration.ofMinutes(10);
+    CommunicatorConfig patient = DEFAULTS.withInitDeadline(longest).withOperationDeadline(longest);
+    try (Ranks ranks = new Ranks(2, patient)) {
+      Communicator one = ranks.communicators.get(0);
+      FutureTask<NcclException> suspension =
+          new FutureTask<>(() -> assertThrows(NcclException.class, one::suspend));
+      Thread thread = new Thread(suspension);
+      thread.start();
+      while (thread.isAlive() && thread.getState() != Thread.State.TIMED_WAITING) {
+        Thread.onSpinWait();
+      }
+      one.close(Duration.ofMillis(1));
+      assertEquals(ErrorId.STILL_RUNNING, suspension.get(60, TimeUnit.SECONDS).id());
     }
   }
 }
