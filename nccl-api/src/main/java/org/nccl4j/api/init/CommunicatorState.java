@@ -546,10 +546,18 @@ public final class CommunicatorState {
 
   /** Waits until the operations before {@link #finish} have ended; throws the first failure. */
   public void awaitFinish() {
-    awaitIdle(operationDeadline().plusSeconds(1));
+    boolean idle = awaitIdle(operationDeadline().plusSeconds(1));
     NcclException failure = failure();
     if (failure != null) {
       throw failure.again();
+    }
+    if (!idle) {
+      throw new TimeoutException(
+          ErrorId.STILL_RUNNING,
+          "rank %d's operations on communicator %s have not ended within %s after finish"
+              .formatted(rank(), name(), Patience.text(operationDeadline())),
+          "synchronize the streams before finish, or allow more time"
+              + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");
     }
   }
 
