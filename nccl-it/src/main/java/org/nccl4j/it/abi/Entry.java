@@ -118,8 +118,7 @@ final class Entry {
         }
         return 0;
       }
-      return begun(
-          RankHandle.of(parent.place(), config, creation.thenApply(Optional::orElseThrow)));
+      return begun(RankHandle.of(parent.place(), config, creation, Optional::orElseThrow));
     } catch (Throwable e) {
       return -Results.of(e);
     }

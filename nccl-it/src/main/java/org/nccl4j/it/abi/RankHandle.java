@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -32,7 +33,10 @@ final class RankHandle {
   private volatile int nRanks;
   private volatile Communicator made;
   private volatile DeviceStream hostStream;
-  private volatile CompletableFuture<Communicator> creation;
+
+  /** The creation: cancelling it interrupts the thread that waits for the other ranks. */
+  private volatile CompletableFuture<?> creation;
+
   private volatile CompletableFuture<?> making;
   private final AtomicReference<CompletableFuture<Void>> finishing = new AtomicReference<>();
 
@@ -44,9 +48,21 @@ final class RankHandle {
 
   /** A communicator's handle, in the table of all; its creation may go on. */
   static RankHandle of(Place place, Config config, CompletableFuture<Communicator> creation) {
+    return of(place, config, creation, Function.identity());
+  }
+
+  /**
+   * Adds a communicator's handle as {@link #of(Place, Config, CompletableFuture)} does.
+   *
+   * @param creation what a call of the API gave: cancelling a future that depends on it would not
+   *     end the call
+   * @param made finds the communicator in its result
+   */
+  static <T> RankHandle of(
+      Place place, Config config, CompletableFuture<T> creation, Function<T, Communicator> made) {
     RankHandle added = ALL.add(handle -> new RankHandle(handle, place, config));
     added.creation = creation;
-    added.making = creation.thenAccept(added::begin);
+    added.making = creation.thenAccept(result -> added.begin(made.apply(result)));
     return added;
   }
 

@@ -41,6 +41,11 @@ class DropInTest {
     library.runArchived(HOST, library.compile("wrong"));
   }
 
+  @Test
+  void communicatorsThatDoNotBlock() throws Exception {
+    library.runArchived(HOST, library.compile("background"));
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {

@@ -1,0 +1,59 @@
+// Communicators that do not block, whose ranks one thread drives: what each call gives while a
+// creation goes on. Needs NCCL4J_DEVICE=host.
+#include "checks.h"
+#include <time.h>
+
+enum { RANKS = 2, PATIENCE_SECONDS = 60 };
+
+static ncclConfig_t in_background(void) {
+  ncclConfig_t made = newest();
+  made.blocking = 0;
+  return made;
+}
+
+// The first state that a communicator has after another.
+static ncclResult_t state_after(ncclResult_t given, ncclComm_t comm) {
+  time_t end = time(NULL) + PATIENCE_SECONDS;
+  ncclResult_t state = given;
+  while (state == given) {
+    CHECK(time(NULL) < end);
+    OK(ncclCommGetAsyncError(comm, &state));
+  }
+  return state;
+}
+
+// What a communicator's creation ends with.
+static ncclResult_t end_of(ncclComm_t comm) { return state_after(ncclInProgress, comm); }
+
+static void create(ncclComm_t* comms) {
+  ncclUniqueId id;
+  ncclConfig_t given = in_background();
+  OK(ncclGetUniqueId(&id));
+  for (int r = 0; r < RANKS; r++)
+    GIVES(ncclInProgress, ncclCommInitRankConfig(comms + r, RANKS, id, r, &given));
+  for (int r = 0; r < RANKS; r++) GIVES(ncclSuccess, end_of(comms[r]));
+}
+
+static void abort_all(ncclComm_t* comms) {
+  for (int r = 0; r < RANKS; r++) OK(ncclCommAbort(comms[r]));
+}
+
+// The other ranks hear of a child that is given up while a split creates it.
+static void aborted_child(void) {
+  ncclComm_t comms[RANKS], child, other;
+  ncclConfig_t given = in_background();
+  create(comms);
+  GIVES(ncclInProgress, ncclCommSplit(comms[0], 0, 0, &child, &given));
+  OK(ncclCommAbort(child));
+  GIVES(ncclRemoteError, state_after(ncclSuccess, comms[1]));
+  GIVES(ncclInProgress, ncclCommSplit(comms[1], 0, 1, &other, &given));
+  GIVES(ncclRemoteError, end_of(other));
+  OK(ncclCommAbort(other));
+  abort_all(comms);
+}
+
+int main(void) {
+  aborted_child();
+  puts("all was right");
+  return 0;
+}
