@@ -14,11 +14,11 @@
 #define METHODS(M)                                            \
   M(lastError, "()Ljava/lang/String;")                        \
   M(uniqueId, "()[B")                                         \
-  M(initRank, "(III[B[I[Ljava/lang/String;)J")                \
+  M(initRank, "(III[B[I[Ljava/lang/String;[J)I")              \
   M(initAll, "([I[I[Ljava/lang/String;[J)I")                  \
-  M(split, "(JII[I[Ljava/lang/String;)J")                     \
-  M(shrink, "(J[IZ[I[Ljava/lang/String;)J")                   \
-  M(grow, "(JI[B[I[Ljava/lang/String;)J")                     \
+  M(split, "(JII[I[Ljava/lang/String;[J)I")                   \
+  M(shrink, "(J[IZ[I[Ljava/lang/String;[J)I")                 \
+  M(grow, "(JI[B[I[Ljava/lang/String;[J)I")                   \
   M(finish, "(J)I")                                           \
   M(close, "(JZ)I")                                           \
   M(depart, "()I")                                            \

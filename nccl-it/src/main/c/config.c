@@ -32,11 +32,11 @@ ncclResult_t read_config(JNIEnv* env, const ncclConfig_t* from, struct config* i
     }
     if (HAS(22800, nChannelsPerNetPeer)) numbers[CHANNELS_PER_NET_PEER] = from->nChannelsPerNetPeer;
   }
-  into->blocking = numbers[BLOCKING] != 0;
-  into->numbers = (*env)->NewIntArray(env, CONFIG_FIELDS);
+  into->numbers = from ? (*env)->NewIntArray(env, CONFIG_FIELDS) : NULL;
   into->names = (*env)->NewObjectArray(env, 2, (*env)->FindClass(env, "java/lang/String"), NULL);
-  if (!into->numbers || !into->names) return result_of(env, ncclSystemError);
-  (*env)->SetIntArrayRegion(env, into->numbers, 0, CONFIG_FIELDS, numbers);
+  into->made = (*env)->NewLongArray(env, 1);
+  if ((*env)->ExceptionCheck(env)) return result_of(env, ncclSystemError);
+  if (from) (*env)->SetIntArrayRegion(env, into->numbers, 0, CONFIG_FIELDS, numbers);
   for (int i = 0; i < 2; i++)
     if (names[i])
       (*env)->SetObjectArrayElement(env, into->names, i, (*env)->NewStringUTF(env, names[i]));

@@ -4,9 +4,9 @@
 #include "bridge.h"
 
 struct config {
-  jintArray numbers;   // by enum config_field
+  jintArray numbers;   // by enum config_field; NULL for no configuration
   jobjectArray names;  // netName and commName
-  bool blocking;
+  jlongArray made;     // one element, which takes the new communicator's handle
 };
 
 // Reads a configuration, which may be NULL; makes local references.

@@ -28,12 +28,14 @@ API(ncclResult_t, ncclCommGetUniqueId, (ncclComm_t comm, ncclUniqueId* uniqueId)
   return unique_id(uniqueId);
 }
 
-// Stores the handle of what was begun.
-static ncclResult_t begun(JNIEnv* env, const struct config* config, jlong value, ncclComm_t* into) {
-  jlong handle = 0;
-  ncclResult_t result = value_of(env, value, &handle);
+// Stores the handle of what was begun, whose creation may go on.
+static ncclResult_t begun(JNIEnv* env, const struct config* config, jint code, ncclComm_t* into) {
+  ncclResult_t result = result_of(env, code);
+  if (result && result != ncclInProgress) return result;
+  jlong handle;
+  (*env)->GetLongArrayRegion(env, config->made, 0, 1, &handle);
   *into = (ncclComm_t)(intptr_t)handle;
-  return result ? result : config->blocking || !handle ? ncclSuccess : ncclInProgress;
+  return result;
 }
 
 static ncclResult_t init(ncclComm_t* comm, int nranks, int rank, const ncclUniqueId* ids, int n,
@@ -53,9 +55,9 @@ static ncclResult_t init(ncclComm_t* comm, int nranks, int rank, const ncclUniqu
   struct config config;
   ncclResult_t result = read_config(env, given, &config);
   if (!result) {
-    jlong value = CALL(env, Long, initRank, (jint)nranks, (jint)rank, (jint)gpu,
-                       bytes_of(env, ids, n), config.numbers, config.names);
-    result = begun(env, &config, value, comm);
+    jint code = CALL(env, Int, initRank, (jint)nranks, (jint)rank, (jint)gpu,
+                     bytes_of(env, ids, n), config.numbers, config.names, config.made);
+    result = begun(env, &config, code, comm);
   }
   leave_frame(env);
   return result;
@@ -112,9 +114,9 @@ API(ncclResult_t, ncclCommSplit,
   struct config read;
   ncclResult_t result = read_config(env, config, &read);
   if (!result) {
-    jlong value = CALL(env, Long, split, handle_of(comm), (jint)color, (jint)key, read.numbers,
-                       read.names);
-    result = begun(env, &read, value, newcomm);
+    jint code = CALL(env, Int, split, handle_of(comm), (jint)color, (jint)key, read.numbers,
+                     read.names, read.made);
+    result = begun(env, &read, code, newcomm);
   }
   leave_frame(env);
   return result;
@@ -137,9 +139,9 @@ API(ncclResult_t, ncclCommShrink,
   jintArray excluded = (*env)->NewIntArray(env, excludeRanksCount);
   if (!result && excluded) {
     (*env)->SetIntArrayRegion(env, excluded, 0, excludeRanksCount, (const jint*)excludeRanksList);
-    jlong value = CALL(env, Long, shrink, handle_of(comm), excluded, (jboolean)(shrinkFlags == 1),
-                       read.numbers, read.names);
-    result = begun(env, &read, value, newcomm);
+    jint code = CALL(env, Int, shrink, handle_of(comm), excluded, (jboolean)(shrinkFlags == 1),
+                     read.numbers, read.names, read.made);
+    result = begun(env, &read, code, newcomm);
   }
   leave_frame(env);
   return result;
@@ -161,8 +163,9 @@ API(ncclResult_t, ncclCommGrow,
   ncclResult_t result = read_config(env, config, &read);
   if (!result) {
     jbyteArray id = uniqueId ? bytes_of(env, uniqueId, 1) : NULL;
-    jlong value = CALL(env, Long, grow, handle_of(comm), (jint)nRanks, id, read.numbers, read.names);
-    result = begun(env, &read, value, newcomm);
+    jint code = CALL(env, Int, grow, handle_of(comm), (jint)nRanks, id, read.numbers, read.names,
+                     read.made);
+    result = begun(env, &read, code, newcomm);
   }
   leave_frame(env);
   return result;

@@ -52,8 +52,27 @@ static void aborted_child(void) {
   abort_all(comms);
 }
 
+// Without a configuration of its own a child has its parent's.
+static void children_of_the_parents_kind(void) {
+  ncclComm_t comms[RANKS], children[RANKS], rest;
+  ncclConfig_t plain = newest();
+  int excluded = 1;
+  create(comms);
+  for (int r = 0; r < RANKS; r++)
+    GIVES(ncclInProgress, ncclCommSplit(comms[r], 0, r, children + r, NULL));
+  for (int r = 0; r < RANKS; r++) GIVES(ncclSuccess, end_of(children[r]));
+  GIVES(ncclInProgress, ncclCommShrink(children[0], &excluded, 1, &rest, NULL, 0));
+  GIVES(ncclSuccess, end_of(rest));
+  OK(ncclCommDestroy(rest));
+  OK(ncclCommShrink(children[0], &excluded, 1, &rest, &plain, 0));
+  OK(ncclCommDestroy(rest));
+  abort_all(children);
+  abort_all(comms);
+}
+
 int main(void) {
   aborted_child();
+  children_of_the_parents_kind();
   puts("all was right");
   return 0;
 }

@@ -3,7 +3,6 @@ package org.nccl4j.it.abi;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 
 /**
  * Loads the classes that a program for NCCL needs, so that the JVM archives them at its end
@@ -22,11 +21,9 @@ final class ClassArchive {
   public static void main(String[] arguments) throws IOException, ClassNotFoundException {
     Class.forName(PROCESSES);
     SocketsAhead.initialize();
-    int[] numbers = new int[ConfigField.values().length];
-    Arrays.fill(numbers, ConfigField.UNDEFINED);
     long[] handles = new long[1];
     byte[] id = Entry.uniqueId();
-    int result = Entry.initAll(new int[1], numbers, new String[2], handles);
+    int result = Entry.initAll(new int[1], null, new String[2], handles);
     if (id == null || result != Results.SUCCESS || Entry.close(handles[0], false) != 0) {
       throw new IOException(Entry.lastError());
     }

@@ -30,11 +30,14 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
    * of their own, since programs use communicators at the same time and in any order, whatever
    * splitShare says.
    *
-   * @param numbers by {@link ConfigField}
+   * @param numbers by {@link ConfigField}; null if the program has passed no configuration
    * @param names netName and commName, or null
    */
   static Config of(int[] numbers, String[] names) {
     CommunicatorConfig config = defaults();
+    if (numbers == null) {
+      return new Config(/* blocking= */ true, config);
+    }
     if (ConfigField.CGA_CLUSTER_SIZE.isIn(numbers)) {
       config = config.withCgaClusterSize(ConfigField.CGA_CLUSTER_SIZE.of(numbers));
     }
@@ -57,6 +60,15 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
       config = config.withChannelsPerNetPeer(ConfigField.CHANNELS_PER_NET_PEER.of(numbers));
     }
     return new Config(isBlocking(numbers), named(config, names));
+  }
+
+  /**
+   * A configuration for a communicator that is made of another. Without one, the new communicator
+   * has the other's.
+   */
+  static Config of(int[] numbers, String[] names, Config parent) {
+    Config given = of(numbers, names);
+    return numbers == null ? new Config(parent.blocking, given.communicator) : given;
   }
 
   private static CtaPolicy policy(int bits) {

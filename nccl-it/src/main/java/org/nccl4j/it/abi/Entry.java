@@ -49,9 +49,11 @@ final class Entry {
    *
    * @param gpu the thread's current GPU
    * @param ids one or more ncclUniqueIds
-   * @return a handle
+   * @param numbers of its configuration; null if the program has passed none
+   * @param made takes the handle
    */
-  static long initRank(int nRanks, int rank, int gpu, byte[] ids, int[] numbers, String[] names) {
+  static int initRank(
+      int nRanks, int rank, int gpu, byte[] ids, int[] numbers, String[] names, long[] made) {
     try {
       Place place = Place.current(gpu);
       Config config = Config.of(numbers, names);
@@ -61,28 +63,32 @@ final class Entry {
           RankHandle.of(
               place,
               config,
-              Communicator.initRankAsync(
-                  nRanks, all, rank, place.device(), config.communicator())));
+              Communicator.initRankAsync(nRanks, all, rank, place.device(), config.communicator())),
+          made);
     } catch (Throwable e) {
-      return -Results.of(e);
+      return Results.of(e);
+    }
+  }
+
+  private static int begun(RankHandle handle, long[] made) {
+    made[0] = handle.handle();
+    try {
+      return awaited(handle.making(), handle.config());
+    } catch (CompletionException e) {
+      RankHandle.ALL.remove(handle.handle());
+      throw e;
     }
   }
 
   /** Waits for a creation, unless a group's end does or the communicator does not block. */
-  private static long begun(RankHandle handle) {
+  private static int awaited(CompletableFuture<?> creation, Config config) {
     OpenGroup group = OpenGroup.mine();
-    boolean blocking = handle.config().blocking();
     if (group.isOpen()) {
-      group.add(handle.making(), blocking);
-    } else if (blocking) {
-      try {
-        handle.making().join();
-      } catch (CompletionException e) {
-        RankHandle.ALL.remove(handle.handle());
-        throw e;
-      }
+      group.add(creation, config.blocking());
+    } else if (config.blocking()) {
+      creation.join();
     }
-    return handle.handle();
+    return config.blocking() ? Results.SUCCESS : Results.IN_PROGRESS;
   }
 
   /** Creates a communicator of GPUs of this process; fills in the handles. */
@@ -103,32 +109,32 @@ final class Entry {
     }
   }
 
-  /** Splits a communicator; 0 for a rank without a color. */
-  static long split(long comm, int color, int key, int[] numbers, String[] names) {
+  /**
+   * Splits a communicator.
+   *
+   * @param made takes the handle, 0 for a rank without a color
+   */
+  static int split(long comm, int color, int key, int[] numbers, String[] names, long[] made) {
     try {
       RankHandle parent = RankHandle.find(comm);
-      Config config = Config.of(numbers, names);
+      Config config = Config.of(numbers, names, parent.config());
       CompletableFuture<Optional<Communicator>> creation =
           parent.communicator().splitAsync(color, key, config.communicator());
       if (color == Communicator.NO_COLOR) {
-        if (OpenGroup.mine().isOpen()) {
-          OpenGroup.mine().add(creation, config.blocking());
-        } else if (config.blocking()) {
-          creation.join();
-        }
-        return 0;
+        return awaited(creation, config);
       }
-      return begun(RankHandle.of(parent.place(), config, creation, Optional::orElseThrow));
+      return begun(RankHandle.of(parent.place(), config, creation, Optional::orElseThrow), made);
     } catch (Throwable e) {
-      return -Results.of(e);
+      return Results.of(e);
     }
   }
 
   /** Creates a communicator without some ranks. */
-  static long shrink(long comm, int[] excluded, boolean abort, int[] numbers, String[] names) {
+  static int shrink(
+      long comm, int[] excluded, boolean abort, int[] numbers, String[] names, long[] made) {
     try {
       RankHandle parent = RankHandle.find(comm);
-      Config config = Config.of(numbers, names);
+      Config config = Config.of(numbers, names, parent.config());
       Set<Integer> without = new HashSet<>();
       IntStream.of(excluded).forEach(without::add);
       Communicator.ShrinkMode mode =
@@ -137,9 +143,10 @@ final class Entry {
           RankHandle.of(
               parent.place(),
               config,
-              parent.communicator().shrinkAsync(without, mode, config.communicator())));
+              parent.communicator().shrinkAsync(without, mode, config.communicator())),
+          made);
     } catch (Throwable e) {
-      return -Results.of(e);
+      return Results.of(e);
     }
   }
 
@@ -149,18 +156,19 @@ final class Entry {
    *
    * @param id an ncclUniqueId on one rank, null on the others
    */
-  static long grow(long comm, int nRanks, byte[] id, int[] numbers, String[] names) {
+  static int grow(long comm, int nRanks, byte[] id, int[] numbers, String[] names, long[] made) {
     try {
       RankHandle parent = RankHandle.find(comm);
-      Config config = Config.of(numbers, names);
+      Config config = Config.of(numbers, names, parent.config());
       UniqueId shared = UniqueIds.share(parent.communicator(), id);
       return begun(
           RankHandle.of(
               parent.place(),
               config,
-              parent.communicator().growAsync(nRanks, shared, config.communicator())));
+              parent.communicator().growAsync(nRanks, shared, config.communicator())),
+          made);
     } catch (Throwable e) {
-      return -Results.of(e);
+      return Results.of(e);
     }
   }
 
