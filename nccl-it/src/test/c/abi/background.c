@@ -70,8 +70,46 @@ static void children_of_the_parents_kind(void) {
   abort_all(comms);
 }
 
+// Programs ask the parent, also those of ranks that get no child.
+static void state_of_the_parent(void) {
+  enum { NO_COLOR = -1 };
+  ncclComm_t comms[RANKS], child, none;
+  ncclResult_t state;
+  int n;
+  create(comms);
+  for (int colored = 0; colored < RANKS; colored++) {
+    GIVES(ncclInProgress, ncclCommSplit(comms[0], colored ? NO_COLOR : 0, 0, &none, NULL));
+    OK(ncclCommGetAsyncError(comms[0], &state));
+    CHECK(state == ncclInProgress);
+    if (!colored) child = none;
+    GIVES(ncclInProgress, ncclCommSplit(comms[1], colored ? 0 : NO_COLOR, 0, &none, NULL));
+    if (colored) child = none;
+    for (int r = 0; r < RANKS; r++) GIVES(ncclSuccess, end_of(comms[r]));
+    OK(ncclCommCount(child, &n));
+    CHECK(n == 1);
+    OK(ncclCommDestroy(child));
+  }
+  GIVES(ncclInProgress, ncclCommSplit(comms[0], -7, 0, &child, NULL));
+  GIVES(ncclInvalidArgument, end_of(comms[0]));
+  OK(ncclCommAbort(child));
+  abort_all(comms);
+}
+
+// An abort of the parent ends the creation of its child.
+static void aborted_parent(void) {
+  ncclComm_t comms[RANKS], child;
+  create(comms);
+  GIVES(ncclInProgress, ncclCommSplit(comms[0], 0, 0, &child, NULL));
+  OK(ncclCommAbort(comms[0]));
+  CHECK(end_of(child) != ncclSuccess);
+  OK(ncclCommAbort(child));
+  OK(ncclCommAbort(comms[1]));
+}
+
 int main(void) {
   aborted_child();
+  state_of_the_parent();
+  aborted_parent();
   children_of_the_parents_kind();
   puts("all was right");
   return 0;

@@ -80,6 +80,11 @@ final class Entry {
     }
   }
 
+  private static int begun(RankHandle parent, RankHandle child, long[] made) {
+    parent.expect(child);
+    return begun(child, made);
+  }
+
   /** Waits for a creation, unless a group's end does or the communicator does not block. */
   private static int awaited(CompletableFuture<?> creation, Config config) {
     OpenGroup group = OpenGroup.mine();
@@ -121,9 +126,11 @@ final class Entry {
       CompletableFuture<Optional<Communicator>> creation =
           parent.communicator().splitAsync(color, key, config.communicator());
       if (color == Communicator.NO_COLOR) {
+        parent.expect(creation, config);
         return awaited(creation, config);
       }
-      return begun(RankHandle.of(parent.place(), config, creation, Optional::orElseThrow), made);
+      return begun(
+          parent, RankHandle.of(parent.place(), config, creation, Optional::orElseThrow), made);
     } catch (Throwable e) {
       return Results.of(e);
     }
@@ -140,6 +147,7 @@ final class Entry {
       Communicator.ShrinkMode mode =
           abort ? Communicator.ShrinkMode.ABORT : Communicator.ShrinkMode.WAIT;
       return begun(
+          parent,
           RankHandle.of(
               parent.place(),
               config,
@@ -162,6 +170,7 @@ final class Entry {
       Config config = Config.of(numbers, names, parent.config());
       UniqueId shared = UniqueIds.share(parent.communicator(), id);
       return begun(
+          parent,
           RankHandle.of(
               parent.place(),
               config,

@@ -1,8 +1,10 @@
 package org.nccl4j.it.abi;
 
 import java.time.Duration;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.nccl4j.api.Communicator;
@@ -38,6 +40,14 @@ final class RankHandle {
   private volatile CompletableFuture<?> creation;
 
   private volatile CompletableFuture<?> making;
+
+  /** The creations of children that do not block and are not there yet, by their ends. */
+  private final Map<CompletableFuture<?>, CompletableFuture<?>> children =
+      new ConcurrentHashMap<>();
+
+  /** The error of the last of them; null if it has none. */
+  private volatile NcclException childFailure;
+
   private final AtomicReference<CompletableFuture<Void>> finishing = new AtomicReference<>();
 
   private RankHandle(long handle, Place place, Config config) {
@@ -136,11 +146,36 @@ final class RankHandle {
         "call ncclCommGetAsyncError until it no longer gives ncclInProgress");
   }
 
-  /** Returns the first error of the creation or of an operation. */
+  /** Is in progress until a child that does not block is there: programs ask the parent. */
+  void expect(RankHandle child) {
+    expect(child.creation, child.making, child.config);
+  }
+
+  /** Likewise for a split of which this rank gets no child. */
+  void expect(CompletableFuture<?> creation, Config config) {
+    expect(creation, creation, config);
+  }
+
+  private void expect(CompletableFuture<?> creation, CompletableFuture<?> end, Config config) {
+    if (config.blocking()) {
+      return;
+    }
+    childFailure = null;
+    children.put(end, creation);
+    end.whenComplete(
+        (nothing, error) -> {
+          if (error != null && Results.cause(error) instanceof NcclException ours) {
+            childFailure = ours;
+          }
+          children.remove(end);
+        });
+  }
+
+  /** Returns the first error of the creation, of an operation or of a child's creation. */
   Optional<NcclException> failure() {
     Communicator found = made;
     if (found != null) {
-      return found.asyncError();
+      return found.asyncError().or(() -> Optional.ofNullable(childFailure));
     }
     if (!making.isCompletedExceptionally()) {
       return Optional.empty();
@@ -156,10 +191,10 @@ final class RankHandle {
     }
   }
 
-  /** True while the creation, or the end that ncclCommFinalize began, goes on. */
+  /** True while the creation, that of a child, or the end that ncclCommFinalize began, goes on. */
   boolean isInProgress() {
     CompletableFuture<Void> end = finishing.get();
-    return !making.isDone() || end != null && !end.isDone();
+    return !making.isDone() || !children.isEmpty() || end != null && !end.isDone();
   }
 
   /** Launches an operation of a C program, or keeps it for the end of the thread's group. */
@@ -296,7 +331,8 @@ final class RankHandle {
 
   /**
    * ncclCommDestroy and ncclCommAbort: frees it; the handle is no longer one. Programs end also
-   * with an abort, so without operations it is no failure that other ranks hear of.
+   * with an abort, so without operations it is no failure that other ranks hear of. An abort ends
+   * the creations of children too.
    */
   void close(boolean abort) {
     if (ALL.remove(handle) == null) {
@@ -304,6 +340,9 @@ final class RankHandle {
     }
     Operators.forget(this);
     WindowHandle.forget(this);
+    if (abort) {
+      children.values().forEach(each -> each.cancel(true));
+    }
     if (creation.cancel(true) || making.isCompletedExceptionally()) {
       return;
     }
