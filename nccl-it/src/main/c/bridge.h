@@ -36,7 +36,7 @@
   M(groupSimulate, "()D")                                     \
   M(allocate, "(IJ)J")                                        \
   M(free, "(J)I")                                             \
-  M(register, "(JJJZ)J")                                      \
+  M(register, "(JJJZZ)J")                                     \
   M(deregister, "(JJZ)I")                                     \
   M(windowAddress, "(J)J")                                    \
   M(peerAddress, "(JJIZ)J")                                   \

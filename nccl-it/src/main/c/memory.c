@@ -19,12 +19,14 @@ API(ncclResult_t, ncclMemFree, (void* ptr)) {
   return env ? result_of(env, CALL(env, Int, free, handle_of(ptr))) : ncclSystemError;
 }
 
-static ncclResult_t reg(ncclComm_t comm, const void* buff, size_t size, bool window, void** handle) {
+static ncclResult_t reg(ncclComm_t comm, const void* buff, size_t size, bool window, bool symmetric,
+                        void** handle) {
   JNIEnv* env = enter();
   if (!env) return ncclSystemError;
   jlong made = 0;
   ncclResult_t result = value_of(env, CALL(env, Long, register, handle_of(comm), handle_of(buff),
-                                           (jlong)size, (jboolean)window), &made);
+                                           (jlong)size, (jboolean)window, (jboolean)symmetric),
+                                 &made);
   *handle = (void*)(intptr_t)made;
   return result;
 }
@@ -40,7 +42,7 @@ API(ncclResult_t, ncclCommRegister, (const ncclComm_t comm, void* buff, size_t s
   NOT_NULL(comm);
   NOT_NULL(buff);
   NOT_NULL(handle);
-  return reg(comm, buff, size, false, handle);
+  return reg(comm, buff, size, false, false, handle);
 }
 
 // A program may deregister what a NULL handle stands for.
@@ -54,10 +56,10 @@ API(ncclResult_t, ncclCommWindowRegister,
   NOT_NULL(comm);
   NOT_NULL(buff);
   NOT_NULL(win);
-  if (winFlags & ~3)
+  if (winFlags & ~(WINDOW_SYMMETRIC | WINDOW_STRICT_ORDERING))
     return fail(ncclInvalidArgument, "a window is registered with the flags %d. Remedy: pass "
                 "NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC or NCCL_WIN_STRICT_ORDERING", winFlags);
-  return reg(comm, buff, size, true, (void**)win);
+  return reg(comm, buff, size, true, winFlags & WINDOW_SYMMETRIC, (void**)win);
 }
 
 API(ncclResult_t, ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win)) {

@@ -39,6 +39,7 @@ typedef enum {
 } ncclDataType_t;
 
 typedef enum { ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg, ncclNumOps } ncclRedOp_t;
+enum { WINDOW_SYMMETRIC = 1, WINDOW_STRICT_ORDERING = 2 };  // NCCL_WIN_COLL_SYMMETRIC and so on
 typedef enum { ncclScalarDevice, ncclScalarHostImmediate } ncclScalarResidence_t;
 
 // Numbers of Handles, in place of pointers.

@@ -632,11 +632,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidUsageException on all ranks: if their calls differ
    */
   public Window registerWindow(DeviceMemory memory) {
-    GroupScope.refuseWhereSimulated("registerWindow");
-    Window window = new Window(state.name());
-    GroupScope.meet(
-        state.windows(), () -> window.complete(state.registerWindow(memory), state.windows()));
-    return window;
+    return Window.register(state, memory, /* forCollectives= */ true);
   }
 
   /**

@@ -3,10 +3,12 @@ package org.nccl4j.api;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.OptionalLong;
+import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -35,7 +37,27 @@ public final class Window {
     this.communicator = communicator;
   }
 
-  void complete(RegisteredWindow window, WindowRegistry of) {
+  /**
+   * Registers memory of all ranks as {@link Communicator#registerWindow} does, for all but
+   * collectives: their buffers may lie in it at any offset on each rank, and are treated like other
+   * memory. Puts, sends and receives, and kernels use the window. Corresponds to NCCL_WIN_DEFAULT.
+   * If only some ranks register it so, collectives do not use it either.
+   */
+  public static Window registerForOneSided(Communicator communicator, DeviceMemory memory) {
+    CommunicatorState state = Arguments.notNull(communicator, "communicator").state();
+    return register(state, memory, /* forCollectives= */ false);
+  }
+
+  static Window register(CommunicatorState state, DeviceMemory memory, boolean forCollectives) {
+    GroupScope.refuseWhereSimulated("registerWindow");
+    Window window = new Window(state.name());
+    GroupScope.meet(
+        state.windows(),
+        () -> window.complete(state.registerWindow(memory, forCollectives), state.windows()));
+    return window;
+  }
+
+  private void complete(RegisteredWindow window, WindowRegistry of) {
     windows = of;
     team = of.team();
     registered = window;

@@ -502,11 +502,15 @@ public final class CommunicatorState {
     info.tell("CALL", () -> "calls " + what.get());
   }
 
-  /** Registers a window together with all other ranks. */
-  public RegisteredWindow registerWindow(DeviceMemory memory) {
+  /**
+   * Registers a window together with all other ranks.
+   *
+   * @param forCollectives whether collectives may use it
+   */
+  public RegisteredWindow registerWindow(DeviceMemory memory, boolean forCollectives) {
     CallOrder.Turn turn = calls().enter();
     try (turn) {
-      RegisteredWindow window = windows().register(memory);
+      RegisteredWindow window = windows().register(memory, forCollectives);
       info.tell("REG", () -> "has window %d: %s".formatted(window.number(), memory));
       return window;
     }

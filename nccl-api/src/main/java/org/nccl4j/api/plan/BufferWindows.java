@@ -122,7 +122,7 @@ public final class BufferWindows {
     if (!hasOffer(bytes)) {
       return null;
     }
-    RegisteredWindow found = find(buffer, bytes);
+    RegisteredWindow found = usable(windows.find(buffer.address(), bytes));
     if (found == null) {
       return P2pWork.Offer.NONE;
     }
@@ -191,7 +191,12 @@ public final class BufferWindows {
 
   @HotPath
   private RegisteredWindow find(DeviceMemory memory, long bytes) {
-    RegisteredWindow found = memory == null ? null : windows.find(memory.address(), bytes);
+    return memory == null ? null : usable(windows.findForCollectives(memory.address(), bytes));
+  }
+
+  /** Returns a window that was found, or null. */
+  @HotPath
+  private static RegisteredWindow usable(RegisteredWindow found) {
     if (found != null && Leases.of(found.memory()).isOver()) {
       throw gone(found);
     }

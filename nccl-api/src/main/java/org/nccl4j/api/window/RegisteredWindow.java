@@ -3,6 +3,7 @@ package org.nccl4j.api.window;
 import java.util.function.Supplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.RegisteredMemory;
 import org.nccl4j.device.kernel.P2pWork;
@@ -16,6 +17,7 @@ public final class RegisteredWindow {
   private final long offset;
   private final DeviceMemory user;
   private final RegisteredMemory registered;
+  private final boolean forCollectives;
 
   /** The number of the last launch that uses it; 0 for none. */
   private volatile long used;
@@ -29,19 +31,35 @@ public final class RegisteredWindow {
    * A window.
    *
    * @param offset of its first byte in the memory
+   * @param forCollectives as {@link #isForCollectives} gives it
    */
-  RegisteredWindow(WindowView view, SymmetricMemory memory, long offset, DeviceMemory user) {
+  RegisteredWindow(
+      WindowView view,
+      SymmetricMemory memory,
+      long offset,
+      DeviceMemory user,
+      boolean forCollectives) {
     this.view = view;
     this.offer = new P2pWork.Offer(view);
     this.memory = memory;
     this.offset = offset;
     this.user = user;
     this.registered = RegisteredMemory.of(user);
+    this.forCollectives = forCollectives;
   }
 
   /** Returns the window's number in the communicator: 1, 2 and so on in order of registration. */
   public long number() {
     return view.number();
+  }
+
+  /**
+   * True if collectives use it, whose buffers must then lie at the same offset on all ranks. The
+   * same on all ranks.
+   */
+  @HotPath
+  public boolean isForCollectives() {
+    return forCollectives;
   }
 
   /** Returns the window's offer in a send or receive. */

@@ -26,6 +26,7 @@ import org.nccl4j.device.ReceivedError;
  * @param stride of the rank's flat range
  * @param mailbox where the rank receives file descriptors, or a fabric handle; see {@link
  *     HandleOffer}; else ""
+ * @param forCollectives whether the rank lets collectives use the window
  * @param multicast whether the rank knows that all ranks have made NVLS, which reaches windows by
  *     multicast; once true it stays so
  * @param givenUp numbers of windows that the rank has released
@@ -41,6 +42,7 @@ record RegistrationMessage(
     long bytes,
     long stride,
     String mailbox,
+    boolean forCollectives,
     boolean multicast,
     List<Long> givenUp,
     List<Long> sent) {
@@ -67,7 +69,7 @@ record RegistrationMessage(
   /** A step whose message has only its outcome. */
   static RegistrationMessage outcome(Step step, long window, NcclException error) {
     return new RegistrationMessage(
-        step, error, window, 0, 0, 0, 0, 0, "", false, List.of(), List.of());
+        step, error, window, 0, 0, 0, 0, 0, "", false, false, List.of(), List.of());
   }
 
   /** The same with what the rank has sent. */
@@ -82,6 +84,7 @@ record RegistrationMessage(
         bytes,
         stride,
         mailbox,
+        forCollectives,
         multicast,
         givenUp,
         messages);
@@ -108,6 +111,7 @@ record RegistrationMessage(
         out.writeLong(value);
       }
       out.writeUTF(mailbox);
+      out.writeBoolean(forCollectives);
       out.writeBoolean(multicast);
       write(out, givenUp);
       write(out, sent);
@@ -148,6 +152,7 @@ record RegistrationMessage(
           in.readLong(),
           in.readLong(),
           in.readUTF(),
+          in.readBoolean(),
           in.readBoolean(),
           numbers(in),
           numbers(in));

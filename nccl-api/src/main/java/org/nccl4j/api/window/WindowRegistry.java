@@ -34,6 +34,16 @@ public final class WindowRegistry implements AutoCloseable {
   public static final String IN_USE =
       "a proxy thread still writes into them, or a thread makes NVLS of them";
 
+  /** The operations that find a window by the address of a buffer. */
+  private enum Use {
+    /** None: it is the library's own. */
+    NONE,
+    /** Puts, sends and receives. */
+    ONE_SIDED,
+    /** Collectives as well. */
+    COLLECTIVES
+  }
+
   private final WindowSetup setup;
   private final LsaTeam team;
   private final boolean apart;
@@ -97,7 +107,13 @@ public final class WindowRegistry implements AutoCloseable {
   /** A window that holds all of a range of addresses of this rank, or null. */
   @HotPath
   public RegisteredWindow find(long address, long bytes) {
-    return table.find(address, bytes);
+    return table.find(address, bytes, /* forCollectives= */ false);
+  }
+
+  /** The same among windows that collectives use. */
+  @HotPath
+  public RegisteredWindow findForCollectives(long address, long bytes) {
+    return table.find(address, bytes, /* forCollectives= */ true);
   }
 
   /** True if a window is registered here and now. */
@@ -170,10 +186,19 @@ public final class WindowRegistry implements AutoCloseable {
    * @throws NcclException the same on all ranks, naming the one whose memory is not fit and why;
    *     then nothing is registered on any
    */
-  public synchronized RegisteredWindow register(DeviceMemory memory) {
+  public RegisteredWindow register(DeviceMemory memory) {
+    return register(memory, /* forCollectives= */ true);
+  }
+
+  /**
+   * Registers a memory as {@link #register(DeviceMemory)} does.
+   *
+   * @param forCollectives whether collectives may use it: they do if all ranks say so
+   */
+  public synchronized RegisteredWindow register(DeviceMemory memory, boolean forCollectives) {
     makeSpace();
     setup.remote().open(table);
-    return register(memory, null, true, null);
+    return register(memory, null, forCollectives ? Use.COLLECTIVES : Use.ONE_SIDED, null);
   }
 
   /**
@@ -186,7 +211,7 @@ public final class WindowRegistry implements AutoCloseable {
   synchronized RegisteredWindow registerForKernels(
       DeviceCommRequirements asked, DeviceMemory memory, NcclException lack) {
     makeSpace();
-    RegisteredWindow window = register(memory, lack, false, asked);
+    RegisteredWindow window = register(memory, lack, Use.NONE, asked);
     ofLibrary.add(memory);
     return window;
   }
@@ -231,7 +256,7 @@ public final class WindowRegistry implements AutoCloseable {
       lack = e;
     }
     try {
-      RegisteredWindow window = register(own, lack, false, null);
+      RegisteredWindow window = register(own, lack, Use.NONE, null);
       resources = own;
       covered = window.view().multicast() != null;
       onSpace.accept(
@@ -253,11 +278,11 @@ public final class WindowRegistry implements AutoCloseable {
    * Registers a memory, or tells the others why not.
    *
    * @param lack why there is no memory, else null
-   * @param users whether it is a user's, to be found by address
    * @param asked for a device communicator, else null
    */
   private RegisteredWindow register(
-      DeviceMemory memory, NcclException lack, boolean users, DeviceCommRequirements asked) {
+      DeviceMemory memory, NcclException lack, Use use, DeviceCommRequirements asked) {
+    boolean users = use != Use.NONE;
     NcclException wrong = lack != null ? lack : unfit("registerWindow", memory);
     RegistrationRequest candidate = RegistrationRequest.of(setup, mapper, apart, memory, wrong);
     ShareableMemory own = candidate.own();
@@ -276,6 +301,7 @@ public final class WindowRegistry implements AutoCloseable {
                   memory == null ? 0 : memory.size(),
                   stride,
                   offer.mailbox(),
+                  use == Use.COLLECTIVES,
                   mapped.covering().isMade(),
                   givenUp.numbers(),
                   List.of()));
@@ -286,7 +312,8 @@ public final class WindowRegistry implements AutoCloseable {
         of.retain();
         long number = users ? ++windows : ofLibraryEver--;
         boolean covers = RegistrationMessage.allHaveMulticast(all);
-        RegisteredWindow window = window(number, of, memory, own, covers);
+        boolean forCollectives = all.stream().allMatch(RegistrationMessage::forCollectives);
+        RegisteredWindow window = window(number, of, memory, own, covers, forCollectives);
         if (users) {
           late.add(window, covers);
         }
@@ -313,7 +340,12 @@ public final class WindowRegistry implements AutoCloseable {
    *     already, and another not yet
    */
   private static RegisteredWindow window(
-      long number, SymmetricMemory of, DeviceMemory memory, ShareableMemory own, boolean covers) {
+      long number,
+      SymmetricMemory of,
+      DeviceMemory memory,
+      ShareableMemory own,
+      boolean covers,
+      boolean forCollectives) {
     List<DeviceMemory> peers = new ArrayList<>();
     long offset = memory.address() - own.address();
     for (DeviceMemory view : of.views) {
@@ -325,7 +357,7 @@ public final class WindowRegistry implements AutoCloseable {
             memory.address(),
             List.copyOf(peers),
             covers ? of.multicast(offset, memory.size()) : null);
-    return new RegisteredWindow(view, of, offset, memory);
+    return new RegisteredWindow(view, of, offset, memory, forCollectives);
   }
 
   /**

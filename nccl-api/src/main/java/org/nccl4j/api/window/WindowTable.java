@@ -54,14 +54,20 @@ final class WindowTable implements RmaSpace.Windows {
     return sorted.windows.length == 0;
   }
 
-  /** A window that holds all of a range of addresses, or null. */
+  /**
+   * A window that holds all of a range of addresses, or null.
+   *
+   * @param forCollectives passes over windows that collectives do not use
+   */
   @HotPath
-  RegisteredWindow find(long address, long bytes) {
+  RegisteredWindow find(long address, long bytes, boolean forCollectives) {
     Sorted now = sorted;
     int place = Arrays.binarySearch(now.begins, address);
     for (int w = last(now, place, address); w >= 0 && now.reaches[w] - address >= bytes; w--) {
-      if (address - now.begins[w] <= now.windows[w].view().size() - bytes) {
-        return now.windows[w];
+      RegisteredWindow window = now.windows[w];
+      if (address - now.begins[w] <= window.view().size() - bytes
+          && (window.isForCollectives() || !forCollectives)) {
+        return window;
       }
     }
     return null;

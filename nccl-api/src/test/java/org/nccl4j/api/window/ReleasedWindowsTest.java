@@ -14,7 +14,7 @@ class ReleasedWindowsTest {
   private static ReleasedWindows with(long... numbers) {
     ReleasedWindows made = new ReleasedWindows(MOST);
     for (long number : numbers) {
-      made.add(new RegisteredWindow(new WindowView(number, 0, List.of()), null, 0, null));
+      made.add(new RegisteredWindow(new WindowView(number, 0, List.of()), null, 0, null, true));
     }
     return made;
   }
@@ -30,6 +30,7 @@ class ReleasedWindowsTest {
         0,
         0,
         "",
+        true,
         false,
         rank.numbers(),
         List.of());
@@ -69,7 +70,7 @@ class ReleasedWindowsTest {
     ReleasedWindows first = with(1, 2, 3, 4);
     ReleasedWindows second = with(3, 4);
     assertEquals(List.of(3L, 4L), rounds(3, first, second));
-    second.add(new RegisteredWindow(new WindowView(1, 0, List.of()), null, 0, null));
+    second.add(new RegisteredWindow(new WindowView(1, 0, List.of()), null, 0, null, true));
     assertEquals(List.of(1L), rounds(2, first, second));
   }
 }

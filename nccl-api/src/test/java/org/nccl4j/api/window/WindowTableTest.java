@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.function.Predicate;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DeviceMemory;
@@ -32,17 +33,21 @@ class WindowTableTest {
         long begin = low + random.nextInt(500);
         DeviceMemory part = memory.slice(begin - low, 1 + random.nextInt(100));
         WindowView view = new WindowView(step, begin, List.of(part));
-        RegisteredWindow window = new RegisteredWindow(view, null, 0, part);
+        RegisteredWindow window = new RegisteredWindow(view, null, 0, part, random.nextBoolean());
         all.add(window);
         table.add(window);
       }
       long address = low - 10 + random.nextInt(620);
       long bytes = random.nextInt(60);
-      RegisteredWindow found = table.find(address, bytes);
-      if (all.stream().noneMatch(w -> holds(w, address, bytes))) {
-        assertNull(found, "seed " + seed + " step " + step);
-      } else {
-        assertTrue(holds(found, address, bytes), "seed " + seed + " step " + step);
+      for (boolean forCollectives : new boolean[] {false, true}) {
+        Predicate<RegisteredWindow> fits =
+            w -> holds(w, address, bytes) && (w.isForCollectives() || !forCollectives);
+        RegisteredWindow found = table.find(address, bytes, forCollectives);
+        if (all.stream().noneMatch(fits)) {
+          assertNull(found, "seed " + seed + " step " + step);
+        } else {
+          assertTrue(fits.test(found), "seed " + seed + " step " + step);
+        }
       }
       assertEquals(all.isEmpty(), table.isEmpty());
     }

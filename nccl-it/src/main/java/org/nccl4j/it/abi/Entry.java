@@ -379,12 +379,16 @@ final class Entry {
     }
   }
 
-  /** Registers memory as a window of all ranks, or for this rank alone. */
-  static long register(long comm, long address, long bytes, boolean window) {
+  /**
+   * Registers memory as a window of all ranks, or for this rank alone.
+   *
+   * @param symmetric whether a window's buffers lie at the same offset on all ranks
+   */
+  static long register(long comm, long address, long bytes, boolean window, boolean symmetric) {
     try {
       RankHandle owner = RankHandle.find(comm);
       return window
-          ? WindowHandle.register(owner, address, bytes)
+          ? WindowHandle.register(owner, address, bytes, symmetric)
           : WindowHandle.registerLocal(owner, address, bytes);
     } catch (Throwable e) {
       return -Results.of(e);

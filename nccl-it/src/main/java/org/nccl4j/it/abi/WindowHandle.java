@@ -2,6 +2,7 @@ package org.nccl4j.it.abi;
 
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Registration;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DeviceMemory;
@@ -29,9 +30,13 @@ final class WindowHandle {
   }
 
   /** Registers a window; in a group it is usable after the end. */
-  static long register(RankHandle owner, long address, long bytes) {
+  static long register(RankHandle owner, long address, long bytes, boolean symmetric) {
     DeviceMemory memory = memory(owner, address, bytes);
-    Window window = owner.communicator().registerWindow(memory);
+    Communicator communicator = owner.communicator();
+    Window window =
+        symmetric
+            ? communicator.registerWindow(memory)
+            : Window.registerForOneSided(communicator, memory);
     return keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, window, null, address)));
   }
 

@@ -46,6 +46,12 @@ class DropInTest {
     library.runArchived(HOST, library.compile("background"));
   }
 
+  @Test
+  void buffersInWindows() throws Exception {
+    library.runArchived(
+        Map.of("NCCL4J_DEVICE", "host", "NCCL_ALGO", "DirectOneShot"), library.compile("windows"));
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
