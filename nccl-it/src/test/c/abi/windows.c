@@ -1,5 +1,6 @@
-// Buffers in windows, at offsets that differ between the ranks. Needs NCCL4J_DEVICE=host, and
-// NCCL_ALGO=DirectOneShot, with which operations go between windows where they may.
+// Buffers in windows and in registered memory, at offsets that differ between the ranks. Needs
+// NCCL4J_DEVICE=host, and NCCL_ALGO=DirectOneShot, with which operations go between windows where
+// they may.
 #include "checks.h"
 
 enum { RANKS = 2, BYTES = 1 << 16, COUNT = 256, APART = 8192 };
@@ -31,6 +32,13 @@ static void in_a_window_of_two_kinds(int rank) {
   OK(ncclCommWindowDeregister(comms[rank], window));
 }
 
+static void in_registered_memory(int rank) {
+  void* registration;
+  OK(ncclCommRegister(comms[rank], memory[rank], BYTES, &registration));
+  for (int time = 0; time < 3; time++) OK(sum_apart(rank));
+  OK(ncclCommDeregister(comms[rank], registration));
+}
+
 // The program breaks its word, and the communicator with it.
 static void in_a_symmetric_window(int rank) {
   ncclWindow_t window;
@@ -49,6 +57,7 @@ static void with(Rank* body) {
 int main(void) {
   with(in_a_plain_window);
   with(in_a_window_of_two_kinds);
+  with(in_registered_memory);
   with(in_a_symmetric_window);
   puts("all was right");
   return 0;

@@ -669,9 +669,9 @@ public final class Communicator implements AutoCloseable {
    * in registered memory of the same size. The first operation on it, outside the capture of a
    * graph, must be the first on all ranks: it waits for them, and all register the memory as a
    * window. So a thread that drives several ranks calls that operation in a {@link Group}. If one
-   * rank's memory cannot be used, operations work as if nothing were registered, and {@link
-   * Registration#obstacle} gives the reason. A window has the same effect without that wait ({@link
-   * #registerWindow}).
+   * rank's memory cannot be used, or that operation's buffers begin at other offsets on other ranks,
+   * operations work as if nothing were registered, and {@link Registration#obstacle} gives the
+   * reason. A window has the same effect without that wait ({@link #registerWindow}).
    *
    * <p>Between machines, networks send whole steps of the host device from registered memory, and
    * InfiniBand receives there what is only copied. Ranks need not register alike, and none waits.

@@ -27,6 +27,8 @@ import org.nccl4j.device.ReceivedError;
  * @param mailbox where the rank receives file descriptors, or a fabric handle; see {@link
  *     HandleOffer}; else ""
  * @param forCollectives whether the rank lets collectives use the window
+ * @param places where the buffers of an operation begin in memory that ranks registered without
+ *     each other; empty for windows
  * @param multicast whether the rank knows that all ranks have made NVLS, which reaches windows by
  *     multicast; once true it stays so
  * @param givenUp numbers of windows that the rank has released
@@ -43,6 +45,7 @@ record RegistrationMessage(
     long stride,
     String mailbox,
     boolean forCollectives,
+    List<Long> places,
     boolean multicast,
     List<Long> givenUp,
     List<Long> sent) {
@@ -69,7 +72,7 @@ record RegistrationMessage(
   /** A step whose message has only its outcome. */
   static RegistrationMessage outcome(Step step, long window, NcclException error) {
     return new RegistrationMessage(
-        step, error, window, 0, 0, 0, 0, 0, "", false, false, List.of(), List.of());
+        step, error, window, 0, 0, 0, 0, 0, "", false, List.of(), false, List.of(), List.of());
   }
 
   /** The same with what the rank has sent. */
@@ -85,6 +88,7 @@ record RegistrationMessage(
         stride,
         mailbox,
         forCollectives,
+        places,
         multicast,
         givenUp,
         messages);
@@ -112,6 +116,7 @@ record RegistrationMessage(
       }
       out.writeUTF(mailbox);
       out.writeBoolean(forCollectives);
+      write(out, places);
       out.writeBoolean(multicast);
       write(out, givenUp);
       write(out, sent);
@@ -153,6 +158,7 @@ record RegistrationMessage(
           in.readLong(),
           in.readUTF(),
           in.readBoolean(),
+          numbers(in),
           in.readBoolean(),
           numbers(in),
           numbers(in));

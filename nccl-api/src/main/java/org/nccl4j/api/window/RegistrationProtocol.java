@@ -39,8 +39,8 @@ final class RegistrationProtocol {
   }
 
   /**
-   * Throws unless all register the same number of bytes at the same offset, or ask for the same
-   * device communicator.
+   * Throws unless all register the same number of bytes at the same offset, for buffers at the same
+   * places, or ask for the same device communicator.
    */
   void checkAlike(List<RegistrationMessage> all) {
     RegistrationMessage first = all.get(0);
@@ -63,6 +63,14 @@ final class RegistrationProtocol {
                     + " at byte %d")
                 .formatted(setup.name(), first.offset(), rank, other.offset()),
             "register windows at the same offset of their allocations on all ranks");
+      }
+      if (!other.places().equals(first.places())) {
+        throw new InvalidArgumentException(
+            ErrorId.WINDOW,
+            ("in communicator %s an operation's buffers begin at bytes %s of rank 0's registered"
+                    + " memory and at bytes %s of rank %d's")
+                .formatted(setup.name(), first.places(), other.places(), rank),
+            "pass buffers at the same offset of registered memory on all ranks");
       }
     }
   }

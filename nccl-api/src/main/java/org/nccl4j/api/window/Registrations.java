@@ -85,7 +85,8 @@ public final class Registrations {
   /**
    * Before an operation: where one of its buffers lies in memory that the ranks have not tried to
    * use, all ranks make windows of what their buffers lie in, one after the other. Ranks whose
-   * buffers are not registered, or otherwise, make all agree to go without.
+   * buffers are not registered, or begin at other places of their memory, make all agree to go
+   * without.
    *
    * @param buffers those that all ranks have
    * @throws TimeoutException naming the ranks that did not come, as their buffers are not
@@ -103,7 +104,8 @@ public final class Registrations {
   /** A call before may have mapped them. */
   private synchronized void mapTogether(List<Buffer> buffers) {
     if (buffers.stream().anyMatch(this::isPending)) {
-      buffers.forEach(this::map);
+      List<Long> places = buffers.stream().map(this::place).toList();
+      buffers.forEach(buffer -> map(buffer, places));
       pending = all.stream().anyMatch(LocalRegistration::isPending);
     }
   }
@@ -122,10 +124,16 @@ public final class Registrations {
     return null;
   }
 
-  private void map(Buffer buffer) {
+  /** Where a buffer begins in registered memory; -1 if it is not in any. */
+  private long place(Buffer buffer) {
+    LocalRegistration found = find(buffer);
+    return found == null ? -1 : buffer.memory.address() - found.memory().address();
+  }
+
+  private void map(Buffer buffer, List<Long> places) {
     LocalRegistration found = find(buffer);
     try {
-      RegisteredWindow window = windows.register(found == null ? null : found.memory());
+      RegisteredWindow window = windows.register(found == null ? null : found.memory(), places);
       found.mapped(window);
     } catch (TimeoutException e) {
       throw new TimeoutException(

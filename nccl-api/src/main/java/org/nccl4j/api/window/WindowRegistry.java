@@ -198,7 +198,19 @@ public final class WindowRegistry implements AutoCloseable {
   public synchronized RegisteredWindow register(DeviceMemory memory, boolean forCollectives) {
     makeSpace();
     setup.remote().open(table);
-    return register(memory, null, forCollectives ? Use.COLLECTIVES : Use.ONE_SIDED, null);
+    return register(
+        memory, null, forCollectives ? Use.COLLECTIVES : Use.ONE_SIDED, null, List.of());
+  }
+
+  /**
+   * Registers memory for an operation, if its buffers begin at the same places on all ranks.
+   *
+   * @param memory null on a rank whose buffer is not registered: then all throw
+   */
+  synchronized RegisteredWindow register(DeviceMemory memory, List<Long> places) {
+    makeSpace();
+    setup.remote().open(table);
+    return register(memory, null, Use.COLLECTIVES, null, places);
   }
 
   /**
@@ -211,7 +223,7 @@ public final class WindowRegistry implements AutoCloseable {
   synchronized RegisteredWindow registerForKernels(
       DeviceCommRequirements asked, DeviceMemory memory, NcclException lack) {
     makeSpace();
-    RegisteredWindow window = register(memory, lack, Use.NONE, asked);
+    RegisteredWindow window = register(memory, lack, Use.NONE, asked, List.of());
     ofLibrary.add(memory);
     return window;
   }
@@ -256,7 +268,7 @@ public final class WindowRegistry implements AutoCloseable {
       lack = e;
     }
     try {
-      RegisteredWindow window = register(own, lack, Use.NONE, null);
+      RegisteredWindow window = register(own, lack, Use.NONE, null, List.of());
       resources = own;
       covered = window.view().multicast() != null;
       onSpace.accept(
@@ -279,9 +291,14 @@ public final class WindowRegistry implements AutoCloseable {
    *
    * @param lack why there is no memory, else null
    * @param asked for a device communicator, else null
+   * @param places of an operation's buffers, if it is for one
    */
   private RegisteredWindow register(
-      DeviceMemory memory, NcclException lack, Use use, DeviceCommRequirements asked) {
+      DeviceMemory memory,
+      NcclException lack,
+      Use use,
+      DeviceCommRequirements asked,
+      List<Long> places) {
     boolean users = use != Use.NONE;
     NcclException wrong = lack != null ? lack : unfit("registerWindow", memory);
     RegistrationRequest candidate = RegistrationRequest.of(setup, mapper, apart, memory, wrong);
@@ -302,6 +319,7 @@ public final class WindowRegistry implements AutoCloseable {
                   stride,
                   offer.mailbox(),
                   use == Use.COLLECTIVES,
+                  places,
                   mapped.covering().isMade(),
                   givenUp.numbers(),
                   List.of()));

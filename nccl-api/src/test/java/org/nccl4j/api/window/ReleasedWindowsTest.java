@@ -31,6 +31,7 @@ class ReleasedWindowsTest {
         0,
         "",
         true,
+        List.of(),
         false,
         rank.numbers(),
         List.of());

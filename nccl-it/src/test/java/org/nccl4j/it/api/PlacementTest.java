@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
@@ -15,6 +16,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.Registration;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -71,14 +73,31 @@ class PlacementTest {
         });
   }
 
+  /** Then it is as if nothing were registered. */
   @Test
   void otherOffsetsInMemoryThatEachRankRegistered() throws Exception {
-    assertNamed(
-        "rank 1 by DirectTwoShot, sends at byte 16 of window",
-        (comm, memory) -> {
-          comm.register(memory);
-          return memory.slice(comm.rank() * 16L, 4 * COUNT);
-        });
+    try (Ranks ranks = new Ranks(2, debug("DirectTwoShot,Ring"))) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = Devices.host().memAlloc(8000)) {
+              Registration registration = comm.register(memory);
+              DeviceMemory buffer = memory.slice(comm.rank() * 16L, 4 * COUNT);
+              ByteBuffer values = ByteBuffer.allocate(4 * COUNT).order(ByteOrder.nativeOrder());
+              for (int i = 0; i < COUNT; i++) {
+                values.putInt(4 * i, i + comm.rank());
+              }
+              buffer.write(0, values);
+              comm.allReduce(buffer, buffer, COUNT, DataType.INT32, RedOp.SUM, stream);
+              stream.synchronize();
+              ByteBuffer sums = ByteBuffer.allocate(4 * COUNT).order(ByteOrder.nativeOrder());
+              buffer.read(0, sums);
+              for (int i = 0; i < COUNT; i++) {
+                assertEquals(2 * i + 1, sums.getInt(4 * i));
+              }
+              assertTrue(registration.obstacle().contains("of rank 1's"), registration.obstacle());
+            }
+          });
+    }
   }
 
   @Test
