@@ -131,6 +131,23 @@ static void operations(void) {
   BAD("INITIALIZER", ncclGroupSimulateEnd(&simulated));
   simulated.magic = SIMULATION_MAGIC;
   UNUSABLE("not started", ncclGroupSimulateEnd(&simulated));
+  // A failed simulation ends its group, unless it is inside another.
+  OK(ncclGroupStart());
+  BAD("root 7", ncclBroadcast(d, d, 1, F, 7, comm, NULL));
+  BAD("root 7", ncclGroupSimulateEnd(&simulated));
+  ncclUniqueId id;
+  ncclComm_t other;
+  int n;
+  OK(ncclGetUniqueId(&id));
+  OK(ncclCommInitRank(&other, 1, id, 0));
+  OK(ncclCommCount(other, &n));
+  OK(ncclCommDestroy(other));
+  UNUSABLE("not started", ncclGroupEnd());
+  OK(ncclGroupStart());
+  OK(ncclGroupStart());
+  UNUSABLE("inside another", ncclGroupSimulateEnd(&simulated));
+  OK(ncclGroupEnd());
+  OK(ncclGroupEnd());
   // A wrong call fails its group, of which nothing is launched; the next one works.
   OK(ncclGroupStart());
   data[0] = 1;

@@ -83,6 +83,11 @@ public final class Group {
     return Duration.ofNanos(Math.round(GroupScope.simulateEnd() * 1000));
   }
 
+  /** Returns the number of groups that are open on this thread, each in the one before. */
+  public static int depth() {
+    return GroupScope.levels();
+  }
+
   /** Begins a group on this thread. */
   public static void start() {
     GroupScope.start();

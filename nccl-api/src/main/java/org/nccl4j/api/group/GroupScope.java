@@ -310,6 +310,12 @@ public final class GroupScope {
     }
   }
 
+  /** The levels that the calling thread has open, 0 outside groups. */
+  public static int levels() {
+    GroupScope mine = open();
+    return mine == null ? 0 : mine.depth;
+  }
+
   /** True if any thread may have a scope open: many programs have no groups. */
   @HotPath
   static boolean mayBeOpen() {

@@ -10,6 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.stream.IntStream;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
@@ -338,7 +339,7 @@ final class Entry {
 
   static int groupStart() {
     try {
-      OpenGroup.mine().start();
+      Group.start();
       return Results.SUCCESS;
     } catch (Throwable e) {
       return Results.of(e);

@@ -15,7 +15,6 @@ final class OpenGroup {
   private final List<CompletableFuture<?>> awaited = new ArrayList<>();
   private final Set<DeviceStream> hostStreams = new LinkedHashSet<>();
   private boolean inProgress;
-  private int depth;
 
   private OpenGroup() {}
 
@@ -24,12 +23,7 @@ final class OpenGroup {
   }
 
   boolean isOpen() {
-    return depth > 0;
-  }
-
-  void start() {
-    Group.start();
-    depth++;
+    return Group.depth() > 0;
   }
 
   /** Notes a creation, which the end awaits unless its communicator does not block. */
@@ -52,9 +46,7 @@ final class OpenGroup {
    * @return true if something that the group began goes on
    */
   boolean end() {
-    checkStarted("ended");
-    depth--;
-    if (depth > 0) {
+    if (Group.depth() != 1) {
       Group.end();
       return false;
     }
@@ -90,23 +82,17 @@ final class OpenGroup {
   }
 
   /**
-   * Ends the group without a launch.
+   * Ends the group without a launch, unless it stays open with an error.
    *
    * @return microseconds that its operations are predicted to take
    */
   double simulate() {
-    checkStarted("simulated");
-    double micros = Group.simulateEnd().toNanos() / 1e3;
-    depth = 0;
-    forget();
-    return micros;
-  }
-
-  private void checkStarted(String what) {
-    if (depth == 0) {
-      throw Wrong.usage(
-          "a group is " + what + " that was not started on this thread",
-          "call ncclGroupStart first, on the same thread");
+    try {
+      return Group.simulateEnd().toNanos() / 1e3;
+    } finally {
+      if (!isOpen()) {
+        forget();
+      }
     }
   }
 
