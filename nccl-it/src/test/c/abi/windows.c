@@ -6,6 +6,7 @@
 enum { RANKS = 2, BYTES = 1 << 16, COUNT = 256, APART = 8192 };
 static ncclComm_t comms[RANKS];
 static float* memory[RANKS];
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
 // Sums from and into memory of which each rank passes another part.
 static ncclResult_t sum_apart(int rank) {
@@ -39,6 +40,20 @@ static void in_registered_memory(int rank) {
   OK(ncclCommDeregister(comms[rank], registration));
 }
 
+// Other memory at the addresses of a window's is not what the other ranks have mapped.
+static void in_memory_that_was_freed(int rank) {
+  ncclWindow_t window;
+  float *first = memory[rank], sum[COUNT];
+  OK(ncclCommWindowRegister(comms[rank], first, BYTES, &window, WINDOW_SYMMETRIC));
+  pthread_mutex_lock(&one);
+  OK(ncclMemFree(first));
+  OK(ncclMemAlloc((void**)(memory + rank), BYTES));
+  pthread_mutex_unlock(&one);
+  if (memory[rank] != first) return;  // nothing to see
+  REFUSED(ncclInvalidUsage, "closed while it was registered",
+          ncclAllReduce(first, sum, COUNT, ncclFloat32, ncclSum, comms[rank], NULL));
+}
+
 // The program breaks its word, and the communicator with it.
 static void in_a_symmetric_window(int rank) {
   ncclWindow_t window;
@@ -59,6 +74,7 @@ int main(void) {
   with(in_a_window_of_two_kinds);
   with(in_registered_memory);
   with(in_a_symmetric_window);
+  with(in_memory_that_was_freed);
   puts("all was right");
   return 0;
 }

@@ -1,7 +1,8 @@
 package org.nccl4j.it.abi;
 
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentNavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import org.nccl4j.device.DeviceMemory;
 
 /**
@@ -11,7 +12,7 @@ import org.nccl4j.device.DeviceMemory;
 final class Allocations {
   private record Allocation(Place place, DeviceMemory memory) {}
 
-  private static final Map<Long, Allocation> ALL = new ConcurrentHashMap<>();
+  private static final ConcurrentNavigableMap<Long, Allocation> ALL = new ConcurrentSkipListMap<>();
 
   private Allocations() {}
 
@@ -26,6 +27,20 @@ final class Allocations {
       Place.all().forEach(peer -> peer.enter(place, memory));
     }
     return memory.address();
+  }
+
+  /**
+   * Returns the part of an allocation that has some addresses, which is closed with it; null if
+   * they are not all in one allocation of the device.
+   */
+  static DeviceMemory find(Place place, long address, long bytes) {
+    Map.Entry<Long, Allocation> below = ALL.floorEntry(address);
+    if (below == null || below.getValue().place != place) {
+      return null;
+    }
+    DeviceMemory whole = below.getValue().memory;
+    long offset = address - whole.address();
+    return bytes > 0 && bytes <= whole.size() - offset ? whole.slice(offset, bytes) : null;
   }
 
   /** Lets a GPU that the process has not used before access all memory. */

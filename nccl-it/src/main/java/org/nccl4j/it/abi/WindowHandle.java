@@ -47,9 +47,11 @@ final class WindowHandle {
     return keep(REGISTRATIONS.add(handle -> new WindowHandle(handle, owner, null, made, address)));
   }
 
+  /** Memory of ncclMemAlloc is known to be freed when it is, even if other memory has its place. */
   private static DeviceMemory memory(RankHandle owner, long address, long bytes) {
     owner.communicator();
-    return owner.place().device().wrap(address, bytes);
+    DeviceMemory allocated = Allocations.find(owner.place(), address, bytes);
+    return allocated == null ? owner.place().device().wrap(address, bytes) : allocated;
   }
 
   private static long keep(WindowHandle made) {
