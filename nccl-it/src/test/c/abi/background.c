@@ -106,11 +106,43 @@ static void aborted_parent(void) {
   OK(ncclCommAbort(comms[1]));
 }
 
+// One thread grows a communicator in a group, and without waiting for the ranks one after the other.
+static void growth(void) {
+  ncclComm_t comms[RANKS], larger[RANKS + 1];
+  ncclUniqueId id;
+  int data[RANKS + 1];
+  create(comms);
+  for (int grouped = 0; grouped < 2; grouped++) {
+    OK(ncclCommGetUniqueId(comms[0], &id));
+    ncclConfig_t given = in_background();
+    if (grouped) {
+      given.blocking = 1;
+      OK(ncclGroupStart());
+    }
+    ncclResult_t begun = grouped ? ncclSuccess : ncclInProgress;
+    for (int r = RANKS; r >= 0; r--)
+      GIVES(begun, ncclCommGrow(r < RANKS ? comms[r] : NULL, RANKS + 1, r == 1 ? NULL : &id,
+                                r < RANKS ? -1 : r, larger + r, &given));
+    if (grouped) OK(ncclGroupEnd());
+    for (int r = 0; r <= RANKS; r++) GIVES(ncclSuccess, end_of(larger[r]));
+    OK(ncclGroupStart());
+    for (int r = 0; r <= RANKS; r++) {
+      data[r] = 1 << r;
+      OK(ncclAllReduce(data + r, data + r, 1, ncclInt32, ncclSum, larger[r], NULL));
+    }
+    OK(ncclGroupEnd());
+    for (int r = 0; r <= RANKS; r++) CHECK(data[r] == 7);
+    for (int r = 0; r <= RANKS; r++) OK(ncclCommAbort(larger[r]));
+  }
+  abort_all(comms);
+}
+
 int main(void) {
   aborted_child();
   state_of_the_parent();
   aborted_parent();
   children_of_the_parents_kind();
+  growth();
   puts("all was right");
   return 0;
 }

@@ -59,7 +59,8 @@ static void creation(void) {
   BAD("not a communicator", ncclCommShrink(NO_COMM, &excluded, 1, &made, NULL, 0));
   BAD("rank 3 grows", ncclCommGrow(comm, 2, &id, 3, &made, NULL));
   BAD("cannot grow to 1", ncclCommGrow(comm, 1, &id, -1, &made, NULL));
-  BAD("bytes", ncclCommGrow(comm, 2, NULL, -1, &made, NULL));
+  BAD("0 unique ids", ncclCommGrow(comm, 2, NULL, -1, &made, NULL));
+  BAD("bytes", ncclCommGrow(comm, 2, &zero, -1, &made, NULL));
   BAD("ids is NULL", ncclCommGrow(NULL, 2, NULL, 1, &made, NULL));
   BAD("not a communicator", ncclCommGrow(NO_COMM, 2, &id, -1, &made, NULL));
   BAD("comm is NULL", ncclCommGetUniqueId(NULL, &id));

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
@@ -231,11 +232,12 @@ public final class Communicator implements AutoCloseable {
    */
   public CompletableFuture<Optional<Communicator>> splitAsync(
       int color, int key, CommunicatorConfig changes) {
-    return AsyncCalls.inOrder(
-        state.calls(),
-        "nccl4j-split-" + rank(),
-        () -> split(color, key, changes),
-        made -> made.ifPresent(Communicator::drop));
+    return inOrder(
+        "split", () -> split(color, key, changes), made -> made.ifPresent(Communicator::drop));
+  }
+
+  private <T> CompletableFuture<T> inOrder(String name, Callable<T> body, Consumer<T> unwanted) {
+    return AsyncCalls.inOrder(state.calls(), "nccl4j-" + name + "-" + rank(), body, unwanted);
   }
 
   /** The treatment of running operations when a communicator is shrunk. */
@@ -283,10 +285,9 @@ public final class Communicator implements AutoCloseable {
       Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
     Set<Integer> given = excluded == null ? null : new HashSet<>(excluded);
     Callable<Communicator> body = () -> shrink(given, mode, changes);
-    String thread = "nccl4j-shrink-" + rank();
     return mode == ShrinkMode.ABORT
-        ? AsyncCalls.call(thread, body, Communicator::drop)
-        : AsyncCalls.inOrder(state.calls(), thread, body, Communicator::drop);
+        ? AsyncCalls.call("nccl4j-shrink-" + rank(), body, Communicator::drop)
+        : inOrder("shrink", body, Communicator::drop);
   }
 
   /**
@@ -295,20 +296,20 @@ public final class Communicator implements AutoCloseable {
    * {@link #nRanks()} on.
    *
    * @param nRanks the number of ranks of the new communicator
-   * @param id the same on all its ranks, created by one of them
+   * @param id the same on all its ranks, created by one of them; null on ranks of this communicator
+   *     that do not know it, if another one of them passes it
    */
   public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
     GroupScope.refuseInGroup("grow", "growAsync");
     state.checkOpen("grow");
-    CommunicatorFactory.requireGrowth(state, nRanks);
-    return initRank(nRanks, id, rank(), device(), changes);
+    CommunicatorFactory.requireGrowth(state, nRanks, changes);
+    return initRank(nRanks, CommunicatorFactory.sharedId(state, id), rank(), device(), changes);
   }
 
   /** Grows this communicator as {@link #grow} does, without waiting. */
   public CompletableFuture<Communicator> growAsync(
       int newRanks, UniqueId id, CommunicatorConfig changes) {
-    return AsyncCalls.call(
-        "nccl4j-grow-" + rank(), () -> grow(newRanks, id, changes), Communicator::drop);
+    return inOrder("grow", () -> grow(newRanks, id, changes), Communicator::drop);
   }
 
   private static ChildCommunicators.How how(CommunicatorConfig changes, Optional<Boolean> share) {
@@ -669,9 +670,9 @@ public final class Communicator implements AutoCloseable {
    * in registered memory of the same size. The first operation on it, outside the capture of a
    * graph, must be the first on all ranks: it waits for them, and all register the memory as a
    * window. So a thread that drives several ranks calls that operation in a {@link Group}. If one
-   * rank's memory cannot be used, or that operation's buffers begin at other offsets on other ranks,
-   * operations work as if nothing were registered, and {@link Registration#obstacle} gives the
-   * reason. A window has the same effect without that wait ({@link #registerWindow}).
+   * rank's memory cannot be used, or that operation's buffers begin at other offsets on other
+   * ranks, operations work as if nothing were registered, and {@link Registration#obstacle} gives
+   * the reason. A window has the same effect without that wait ({@link #registerWindow}).
    *
    * <p>Between machines, networks send whole steps of the host device from registered memory, and
    * InfiniBand receives there what is only copied. Ranks need not register alike, and none waits.

@@ -85,7 +85,8 @@ final class CommunicatorFactory {
   }
 
   /** Refuses a communicator that is to grow and would not. */
-  static void requireGrowth(CommunicatorState state, int nRanks) {
+  static void requireGrowth(CommunicatorState state, int nRanks, CommunicatorConfig changes) {
+    Arguments.notNull(changes, "configuration");
     if (nRanks <= state.nRanks()) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
@@ -93,6 +94,28 @@ final class CommunicatorFactory {
               .formatted(state.name(), state.nRanks(), nRanks),
           "pass the new number of ranks, which must be larger");
     }
+  }
+
+  /**
+   * Returns the id that a rank of a communicator knows, in a call that all its ranks make.
+   *
+   * @param known null on ranks that do not know it
+   */
+  static UniqueId sharedId(CommunicatorState state, UniqueId known) {
+    List<UniqueId> all =
+        state.exchange("grow", known == null ? new byte[0] : known.toBytes()).stream()
+            .filter(bytes -> bytes.length > 0)
+            .map(UniqueId::fromBytes)
+            .distinct()
+            .toList();
+    if (all.size() != 1) {
+      throw new InvalidArgumentException(
+          ErrorId.UNIQUE_ID,
+          "the ranks of communicator %s pass %d unique ids to grow"
+              .formatted(state.name(), all.size()),
+          "pass the same unique id on one or more of them");
+    }
+    return all.get(0);
   }
 
   /**

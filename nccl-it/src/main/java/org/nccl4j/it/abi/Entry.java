@@ -169,13 +169,13 @@ final class Entry {
     try {
       RankHandle parent = RankHandle.find(comm);
       Config config = Config.of(numbers, names, parent.config());
-      UniqueId shared = UniqueIds.share(parent.communicator(), id);
+      UniqueId known = id == null ? null : UniqueIds.parse(id);
       return begun(
           parent,
           RankHandle.of(
               parent.place(),
               config,
-              parent.communicator().growAsync(nRanks, shared, config.communicator())),
+              parent.communicator().growAsync(nRanks, known, config.communicator())),
           made);
     } catch (Throwable e) {
       return Results.of(e);

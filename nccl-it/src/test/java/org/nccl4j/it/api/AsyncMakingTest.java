@@ -102,7 +102,8 @@ class AsyncMakingTest {
       assertSums(all(begin(staying, c -> c.shrinkAsync(Set.of(2), ShrinkMode.WAIT, DEFAULTS))));
       UniqueId id = UniqueId.create();
       List<CompletableFuture<Communicator>> growing =
-          new ArrayList<>(begin(ranks.communicators, c -> c.growAsync(4, id, DEFAULTS)));
+          new ArrayList<>(
+              begin(ranks.communicators, c -> c.growAsync(4, c.rank() == 1 ? id : null, DEFAULTS)));
       growing.add(Communicator.initRankAsync(4, id, 3, Devices.host(), DEFAULTS));
       assertSums(all(growing));
       ranks.communicators.get(1).abort();

@@ -34,7 +34,14 @@ import org.nccl4j.device.ReductionOperator;
 class NullArgumentsTest {
   /** A method and the number of a parameter of it that may be null. */
   private static final Set<String> ALLOWED =
-      Set.of("allGatherV 3", "allToAllV 2", "allToAllV 5", "gatherV 3", "scatterV 3");
+      Set.of(
+          "allGatherV 3",
+          "allToAllV 2",
+          "allToAllV 5",
+          "gatherV 3",
+          "scatterV 3",
+          "grow 1",
+          "growAsync 1");
 
   private final List<String> wrong = new ArrayList<>();
   private int tried;
@@ -50,7 +57,7 @@ class NullArgumentsTest {
               Window window = comm.registerWindow(memory);
               PublicCalls calls = new PublicCalls(comm.rank(), memory, stream);
               calls.put(event);
-              calls.put(window, comm.register(memory));
+              calls.put(comm, window, comm.register(memory));
               calls.put(new DeviceCommunicator.Put(0, window, 0, window, 0, 1));
               everyNull(calls, Communicator.class, comm);
               everyNull(calls, Window.class, window);

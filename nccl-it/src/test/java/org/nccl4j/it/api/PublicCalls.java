@@ -84,7 +84,8 @@ final class PublicCalls {
     put(DeviceEvent.class, event);
   }
 
-  void put(Window window, Registration registration) {
+  void put(Communicator communicator, Window window, Registration registration) {
+    put(Communicator.class, communicator);
     put(Window.class, window);
     put(Registration.class, registration);
   }

@@ -84,7 +84,7 @@ class UseAfterCloseTest {
       ranks.communicators.forEach(c -> registrations.add(c.register(memory)));
       ranks.close();
       PublicCalls calls = new PublicCalls(1, memory, stream);
-      calls.put(windows.get(0), registrations.get(0));
+      calls.put(ranks.communicators.get(0), windows.get(0), registrations.get(0));
       Set<String> harmless = new HashSet<>(HARMLESS);
       harmless.addAll(QUERIES);
       everyCall(calls, Communicator.class, ranks.communicators.get(0), harmless);
