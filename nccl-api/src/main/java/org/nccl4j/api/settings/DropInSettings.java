@@ -33,7 +33,16 @@ public final class DropInSettings {
           "The classes that libnccl.so.2 loads; if unset, the jars in modules beside its folder."
               + " Read from the environment alone.");
 
-  static final List<Setting<?>> ALL = List.of(NCCL4J_DEVICE, NCCL4J_JAVA_HOME, NCCL4J_CLASS_PATH);
+  public static final Setting<Boolean> NCCL_COMM_BLOCKING =
+      Setting.flag(
+          "NCCL_COMM_BLOCKING",
+          true,
+          "Has calls of C programs that create communicators wait for the other ranks, whatever the"
+              + " program's configuration says. In Java, the methods whose names end in Async do"
+              + " not wait.");
+
+  static final List<Setting<?>> ALL =
+      List.of(NCCL4J_DEVICE, NCCL4J_JAVA_HOME, NCCL4J_CLASS_PATH, NCCL_COMM_BLOCKING);
 
   private DropInSettings() {}
 }

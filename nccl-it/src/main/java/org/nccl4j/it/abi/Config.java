@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
+import org.nccl4j.api.settings.DropInSettings;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;
 
@@ -25,41 +26,45 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
           CtaPolicy.DEFAULT, CtaPolicy.EFFICIENCY, CtaPolicy.ZERO, CtaPolicy.EFFICIENCY_AND_ZERO);
 
   /**
-   * A configuration with what the program has not set as it is in NCCL, unless the user's settings
-   * decide. NCCL waits for ranks without an end, so the deadlines are long. Splits get connections
-   * of their own, since programs use communicators at the same time and in any order, whatever
-   * splitShare says.
+   * A configuration with what the program has not set as it is in NCCL. As there, the user's
+   * settings have precedence over the program's. NCCL waits for ranks without an end, so the
+   * deadlines are long. Splits get connections of their own, since programs use communicators at
+   * the same time and in any order, whatever splitShare says.
    *
    * @param numbers by {@link ConfigField}; null if the program has passed no configuration
    * @param names netName and commName, or null
    */
   static Config of(int[] numbers, String[] names) {
-    CommunicatorConfig config = defaults();
+    return of(numbers, names, Settings.ofProcess(Map.of()));
+  }
+
+  static Config of(int[] numbers, String[] names, Settings users) {
+    CommunicatorConfig config = defaults(users);
     if (numbers == null) {
-      return new Config(/* blocking= */ true, config);
+      return new Config(users.get(DropInSettings.NCCL_COMM_BLOCKING), config);
     }
-    if (ConfigField.CGA_CLUSTER_SIZE.isIn(numbers)) {
+    if (ConfigField.CGA_CLUSTER_SIZE.decides(numbers, users)) {
       config = config.withCgaClusterSize(ConfigField.CGA_CLUSTER_SIZE.of(numbers));
     }
-    if (ConfigField.MIN_CTAS.isIn(numbers)) {
+    if (ConfigField.MIN_CTAS.decides(numbers, users)) {
       config = config.withMinCtas(ConfigField.MIN_CTAS.of(numbers));
     }
-    if (ConfigField.MAX_CTAS.isIn(numbers)) {
+    if (ConfigField.MAX_CTAS.decides(numbers, users)) {
       config = config.withMaxCtas(ConfigField.MAX_CTAS.of(numbers));
     }
-    if (ConfigField.TRAFFIC_CLASS.isIn(numbers)) {
+    if (ConfigField.TRAFFIC_CLASS.decides(numbers, users)) {
       config = config.withTrafficClass(ConfigField.TRAFFIC_CLASS.of(numbers));
     }
-    if (ConfigField.CTA_POLICY.isIn(numbers)) {
+    if (ConfigField.CTA_POLICY.decides(numbers, users)) {
       config = config.withCtaPolicy(policy(ConfigField.CTA_POLICY.of(numbers)));
     }
-    if (ConfigField.NVLS_CTAS.isIn(numbers)) {
+    if (ConfigField.NVLS_CTAS.decides(numbers, users)) {
       config = config.withNvlsCtas(ConfigField.NVLS_CTAS.of(numbers));
     }
-    if (ConfigField.CHANNELS_PER_NET_PEER.isIn(numbers)) {
+    if (ConfigField.CHANNELS_PER_NET_PEER.decides(numbers, users)) {
       config = config.withChannelsPerNetPeer(ConfigField.CHANNELS_PER_NET_PEER.of(numbers));
     }
-    return new Config(isBlocking(numbers), named(config, names));
+    return new Config(isBlocking(numbers, users), named(config, names, users));
   }
 
   /**
@@ -83,7 +88,10 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
 
   /** NCCL's values of what neither the program nor the user has decided. */
   static CommunicatorConfig defaults() {
-    Settings settings = Settings.ofProcess(Map.of());
+    return defaults(Settings.ofProcess(Map.of()));
+  }
+
+  private static CommunicatorConfig defaults(Settings settings) {
     CommunicatorConfig config = CommunicatorConfig.defaults();
     if (!settings.isSet(GpuSettings.NCCL_COMM_SPLIT_SHARE_RESOURCES)) {
       config = config.withSplitShare(false);
@@ -99,17 +107,21 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
         : config.withOperationDeadline(OPERATION);
   }
 
-  private static boolean isBlocking(int[] numbers) {
+  private static boolean isBlocking(int[] numbers, Settings users) {
     int blocking = ConfigField.BLOCKING.of(numbers);
     if (ConfigField.BLOCKING.isIn(numbers) && blocking != 0 && blocking != 1) {
       throw Wrong.argument(
           "blocking of a configuration is " + blocking, "set 0, 1 or NCCL_CONFIG_UNDEF_INT");
     }
-    return blocking != 0;
+    return ConfigField.BLOCKING.decides(numbers, users)
+        ? blocking == 1
+        : users.get(DropInSettings.NCCL_COMM_BLOCKING);
   }
 
-  private static CommunicatorConfig named(CommunicatorConfig config, String[] names) {
-    CommunicatorConfig named = names[0] == null ? config : config.withNetName(names[0]);
+  private static CommunicatorConfig named(
+      CommunicatorConfig config, String[] names, Settings users) {
+    boolean chosen = names[0] != null && !users.isSet(Settings.NCCL_NET);
+    CommunicatorConfig named = chosen ? config.withNetName(names[0]) : config;
     return names[1] == null ? named : named.withName(names[1]);
   }
 }

@@ -118,7 +118,8 @@ class TouchedFilesTest {
 
   /**
    * A setting that all ranks must agree on, and that a program may give for a communicator or a
-   * call. {@code Validation} is perf's, which has nccl-tests' option for this one.
+   * call. {@code Validation} is perf's, which has nccl-tests' option for this one, and {@code
+   * ConfigField} the C interface's, whose structure has a field for it.
    */
   @Test
   void aSettingWithMethodsForPrograms() {
@@ -126,6 +127,7 @@ class TouchedFilesTest {
         Set.of(
             "CallOptions.java",
             "CommunicatorConfig.java",
+            "ConfigField.java",
             "Engine.java",
             "PlanSettings.java",
             "TuningSettings.java",
