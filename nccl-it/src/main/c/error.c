@@ -9,8 +9,10 @@ enum { TEXT_BYTES = 4096 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char last[TEXT_BYTES];
 static __thread char own[TEXT_BYTES];
+static __thread bool had;  // an error of its own
 
 static void keep(void) {
+  had = true;
   pthread_mutex_lock(&lock);
   memcpy(last, own, sizeof last);
   pthread_mutex_unlock(&lock);
@@ -75,7 +77,7 @@ API(const char*, ncclGetErrorString, (ncclResult_t result)) {
 
 API(const char*, ncclGetLastError, (ncclComm_t comm)) {
   (void)comm;
-  if (!own[0]) {
+  if (!had) {
     pthread_mutex_lock(&lock);
     memcpy(own, last, sizeof own);
     pthread_mutex_unlock(&lock);

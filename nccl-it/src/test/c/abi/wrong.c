@@ -266,6 +266,20 @@ static void own_error(int rank) {
   }
 }
 
+// A thread without an error of its own gets the process's last, each time.
+static void others_errors(int rank) {
+  (void)rank;
+  for (int other = 0; other < 3; other++) {
+    char word[32];
+    pthread_t thread;
+    struct started failing = {own_error, other};
+    snprintf(word, sizeof word, "rank %d of 1", other + 1);
+    CHECK(!pthread_create(&thread, NULL, run_rank, &failing));
+    CHECK(!pthread_join(thread, NULL));
+    CHECK(strstr(ncclGetLastError(NULL), word));
+  }
+}
+
 // On any thread, with a communicator of its own.
 static void everything(int rank) {
   (void)rank;
@@ -288,6 +302,7 @@ int main(void) {
   everything(0);
   run_ranks(4, everything);
   run_ranks(8, own_error);
+  run_ranks(1, others_errors);
   puts("all was right");
   return 0;
 }
