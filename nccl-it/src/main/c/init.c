@@ -194,6 +194,7 @@ API(ncclResult_t, ncclCommAbort, (ncclComm_t comm)) {
 }
 
 API(ncclResult_t, ncclCommRevoke, (ncclComm_t comm, int revokeFlags)) {
+  if (!comm) return ncclSuccess;
   if (revokeFlags)
     return fail(ncclInvalidArgument, "a communicator is revoked with the flags %d. Remedy: pass "
                 "NCCL_REVOKE_DEFAULT", revokeFlags);

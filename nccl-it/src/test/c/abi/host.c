@@ -279,6 +279,7 @@ static void one_thread(void) {
   CHECK(n == 2);
   for (int r = 0; r < RANKS; r++) OK(ncclCommDestroy(halves[r]));
   OK(ncclCommRevoke(comms[0], 0));
+  REFUSED(ncclInvalidArgument, "twice", ncclCommRevoke(comms[0], 0));
   ncclResult_t state;
   OK(ncclCommGetAsyncError(comms[0], &state));
   CHECK(state == ncclInvalidUsage && strstr(ncclGetLastError(comms[0]), "revoked"));

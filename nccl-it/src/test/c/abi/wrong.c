@@ -81,6 +81,7 @@ static void life(void) {
   BAD("flags 2", ncclCommSuspend(comm, 2));
   BAD("not a communicator", ncclCommSuspend(NO_COMM, 1));
   BAD("flags 1", ncclCommRevoke(comm, 1));
+  OK(ncclCommRevoke(NULL, 0));
   BAD("not a communicator", ncclCommRevoke(NO_COMM, 0));
   BAD("value is NULL", ncclCommMemStats(comm, 0, NULL));
   BAD("statistic", ncclCommMemStats(comm, 17, &bytes));

@@ -220,7 +220,7 @@ final class Entry {
   /** Ends all operations of all ranks. */
   static int revoke(long comm) {
     try {
-      RankHandle.find(comm).communicator().revoke();
+      RankHandle.find(comm).revoke();
       return Results.SUCCESS;
     } catch (Throwable e) {
       return Results.of(e);

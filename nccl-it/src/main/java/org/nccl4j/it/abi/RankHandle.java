@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.nccl4j.api.Communicator;
@@ -49,6 +50,7 @@ final class RankHandle {
   private volatile NcclException childFailure;
 
   private final AtomicReference<CompletableFuture<Void>> finishing = new AtomicReference<>();
+  private final AtomicBoolean revoked = new AtomicBoolean();
 
   private RankHandle(long handle, Place place, Config config) {
     this.handle = handle;
@@ -305,6 +307,17 @@ final class RankHandle {
     } else {
       in.synchronize();
     }
+  }
+
+  /** ncclCommRevoke: ends all operations of all ranks. */
+  void revoke() {
+    Communicator ended = communicator();
+    if (!revoked.compareAndSet(false, true)) {
+      throw Wrong.argument(
+          "communicator %s is revoked twice".formatted(ended.name()),
+          "call ncclCommRevoke once, then ncclCommShrink, ncclCommDestroy or ncclCommAbort");
+    }
+    ended.revoke();
   }
 
   /** ncclCommFinalize: begins the end of the operations. */
