@@ -26,6 +26,7 @@
   M(suspend, "(JZ)I")                                         \
   M(asyncError, "(J)I")                                       \
   M(numbers, "(J[I)I")                                        \
+  M(nvmlIndex, "(J)I")                                        \
   M(memory, "(JI)J")                                          \
   M(launch, "(JJJJJJ)I")                                      \
   M(launchWith, "(IJJ[JJ)I")                                  \

@@ -271,22 +271,33 @@ API(ncclResult_t, ncclCommCuDevice, (const ncclComm_t comm, int* device)) {
   return number(comm, 2, device);
 }
 
+// Programs of older versions have a shorter structure.
+#define COVERS(props, field) \
+  ((props)->size >= offsetof(ncclCommProperties_t, field) + sizeof (props)->field)
+
 API(ncclResult_t, ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_t* props)) {
   NOT_NULL(comm);
   NOT_NULL(props);
-  if (props->magic != (unsigned)CONFIG_MAGIC || props->size < sizeof *props)
+  if (props->magic != (unsigned)CONFIG_MAGIC || !COVERS(props, ginType))
     return fail(ncclInvalidArgument, "properties have the magic number 0x%x and %zu bytes. Remedy: "
                 "initialize them with NCCL_COMM_PROPERTIES_INITIALIZER", props->magic, props->size);
   jint all[3];
   ncclResult_t result = numbers(comm, all);
   if (result) return result;
+  JNIEnv* env = enter();
+  if (!env) return ncclSystemError;
+  jlong nvml = 0;
+  result = value_of(env, CALL(env, Int, nvmlIndex, handle_of(comm)), &nvml);
+  if (result) return result;
   props->nRanks = all[0];
   props->rank = all[1];
-  props->cudaDev = props->nvmlDev = all[2];
+  props->cudaDev = all[2];
+  props->nvmlDev = (int)nvml;
   props->deviceApiSupport = props->multimemSupport = false;  // see device.c
-  props->ginType = props->railedGinType = 0;
-  props->nLsaTeams = 1;
-  props->hostRmaSupport = true;
+  props->ginType = 0;
+  if (COVERS(props, nLsaTeams)) props->nLsaTeams = 1;
+  if (COVERS(props, hostRmaSupport)) props->hostRmaSupport = true;
+  if (COVERS(props, railedGinType)) props->railedGinType = 0;
   return ncclSuccess;
 }
 

@@ -88,7 +88,8 @@ typedef struct {
   unsigned magic, version;
   int rank, nRanks, cudaDev, nvmlDev;
   bool deviceApiSupport, multimemSupport;
-  int ginType, nLsaTeams;
+  int ginType;
+  int nLsaTeams;  // newer than the others, as those behind it
   bool hostRmaSupport;
   int railedGinType;
 } ncclCommProperties_t;

@@ -164,6 +164,19 @@ static void life(ncclComm_t comm, int rank) {
   properties.magic = (unsigned)CONFIG_MAGIC;
   OK(ncclCommQueryProperties(comm, &properties));
   CHECK(properties.rank == rank && properties.nRanks == RANKS && !properties.deviceApiSupport);
+  CHECK(properties.nvmlDev == 0 && properties.nLsaTeams == 1 && properties.hostRmaSupport);
+  size_t sizes[] = {offsetof(ncclCommProperties_t, nLsaTeams),
+                    offsetof(ncclCommProperties_t, hostRmaSupport),
+                    offsetof(ncclCommProperties_t, railedGinType)};
+  for (int i = 0; i < 3; i++) {
+    memset(&properties, 0x7f, sizeof properties);
+    properties.size = sizes[i];
+    properties.magic = (unsigned)CONFIG_MAGIC;
+    OK(ncclCommQueryProperties(comm, &properties));
+    CHECK(properties.rank == rank && properties.ginType == 0);
+    for (size_t at = sizes[i]; at < sizeof properties; at++)
+      CHECK(((char*)&properties)[at] == 0x7f);  // behind an older structure
+  }
   ncclSimInfo_t simulated = {sizeof simulated, SIMULATION_MAGIC, VERSION, -1};
   OK(ncclGroupStart());
   OK(ncclAllReduce(&x, &y, 1, ncclFloat32, ncclSum, comm, NULL));

@@ -99,6 +99,9 @@ static void life(void) {
   ncclCommProperties_t properties;
   memset(&properties, 0, sizeof properties);
   BAD("INITIALIZER", ncclCommQueryProperties(comm, &properties));
+  properties.magic = (unsigned)CONFIG_MAGIC;
+  properties.size = offsetof(ncclCommProperties_t, ginType);
+  BAD("36 bytes", ncclCommQueryProperties(comm, &properties));
   BAD("props is NULL", ncclCommQueryProperties(comm, NULL));
 }
 

@@ -13,9 +13,13 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.device.cuda.nvml.NvmlGpu;
 import org.nccl4j.device.kernel.CallShape;
 
 /**
@@ -266,6 +270,21 @@ final class Entry {
       return Results.SUCCESS;
     } catch (Throwable e) {
       return Results.of(e);
+    }
+  }
+
+  /**
+   * The number that the management library gives the GPU, which unlike CUDA's does not depend on
+   * CUDA_VISIBLE_DEVICES; CUDA's where there is none.
+   */
+  static int nvmlIndex(long comm) {
+    try {
+      Device device = RankHandle.find(comm).communicator().device();
+      return device instanceof CudaDevice gpu
+          ? Nvml.probe().gpu(gpu.pciBusId()).map(NvmlGpu::index).orElse(gpu.index())
+          : device.index();
+    } catch (Throwable e) {
+      return -Results.of(e);
     }
   }
 
