@@ -1,5 +1,6 @@
 package org.nccl4j.it.abi;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -109,13 +110,26 @@ final class Entry {
       CallWarmUp.begin(places.get(0));
       List<Communicator> made =
           Communicator.initAll(places.stream().map(Place::device).toList(), config.communicator());
+      List<RankHandle> all = new ArrayList<>();
       for (int rank = 0; rank < handles.length; rank++) {
         CompletableFuture<Communicator> done = CompletableFuture.completedFuture(made.get(rank));
-        handles[rank] = RankHandle.of(places.get(rank), config, done).handle();
+        all.add(RankHandle.of(places.get(rank), config, done));
+        handles[rank] = all.get(rank).handle();
       }
+      awaitAll(all);
       return Results.SUCCESS;
     } catch (Throwable e) {
       return Results.of(e);
+    }
+  }
+
+  /** All are there, or none is. */
+  private static void awaitAll(List<RankHandle> all) {
+    try {
+      all.forEach(each -> each.making().join());
+    } catch (CompletionException e) {
+      all.forEach(each -> each.close(/* abort= */ true));
+      throw e;
     }
   }
 

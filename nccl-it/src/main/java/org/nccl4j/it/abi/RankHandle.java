@@ -90,9 +90,16 @@ final class RankHandle {
     return added;
   }
 
+  /** If the handle cannot be used, neither can the communicator, of which nobody else knows. */
   private void begin(Communicator communicator) {
-    CallWarmUp.prepare(communicator);
-    complete(communicator);
+    try {
+      CallWarmUp.prepare(communicator);
+      complete(communicator);
+    } catch (Throwable e) {
+      communicator.abort();
+      communicator.close(ABORT_PATIENCE);
+      throw e;
+    }
   }
 
   private void complete(Communicator communicator) {
