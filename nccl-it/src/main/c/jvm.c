@@ -33,7 +33,9 @@ static pthread_key_t attached;
 static __thread JNIEnv* own;
 static volatile sig_atomic_t forked;
 
+// Destructors of the program's that come later may call NCCL: they attach the thread again.
 static void detach(void* of) {
+  own = NULL;
   if (!forked) (*(JavaVM*)of)->DetachCurrentThread(of);
 }
 

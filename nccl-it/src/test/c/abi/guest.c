@@ -88,8 +88,19 @@ static void left(void) { work(); }
 
 static void one_call(int rank) { use(rank); }
 
+static pthread_key_t ending;
+
+static void call_at_the_end(void* value) { use((int)(intptr_t)value); }
+
+static void thread_that_calls_at_its_end(int rank) {
+  use(rank);
+  CHECK(!pthread_setspecific(ending, (void*)(intptr_t)(1 + rank)));
+}
+
 static void many_threads(void) {
   work();
+  CHECK(!pthread_key_create(&ending, call_at_the_end));  // destructors run in the order of the keys
+  run_ranks(4, thread_that_calls_at_its_end);
   run_ranks(4, one_call);
   int before = threads();
   for (int time = 0; time < 20; time++) run_ranks(16, one_call);
