@@ -310,6 +310,36 @@ static void one_thread(void) {
   for (int r = 0; r < RANKS; r++) OK(ncclCommDestroy(comms[r]));
 }
 
+static ncclComm_t failing[2], meeting[2], working[2];
+
+static void* other_ranks(void* unused) {
+  int x = 2;
+  OK(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, meeting[1], NULL));  // the group is launched
+  OK(ncclCommRevoke(failing[1], 0));
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess) OK(ncclCommGetAsyncError(failing[0], &state));
+  usleep(100000);  // for an end that does not wait
+  OK(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, working[1], NULL));
+  return unused;
+}
+
+// An operation that fails does not keep the end of its group from waiting for the others.
+static void group_that_fails(void) {
+  ncclComm_t* all[] = {failing, meeting, working};
+  int data[3] = {1, 1, 1};
+  pthread_t others;
+  for (int c = 0; c < 3; c++) OK(ncclCommInitAll(all[c], 2, NULL));
+  CHECK(!pthread_create(&others, NULL, other_ranks, NULL));
+  OK(ncclGroupStart());
+  for (int c = 0; c < 3; c++)
+    OK(ncclAllReduce(data + c, data + c, 1, ncclInt32, ncclSum, all[c][0], NULL));
+  CHECK(ncclGroupEnd() != ncclSuccess);
+  CHECK(data[1] == 3 && data[2] == 4);
+  CHECK(!pthread_join(others, NULL));
+  for (int c = 0; c < 3; c++)
+    for (int r = 0; r < 2; r++) OK(ncclCommAbort(all[c][r]));
+}
+
 static void old_configurations(void) {
   int sizes[][2] = {{21400, 24}, {21700, 40}, {21800, 48}, {22500, 56}, {22700, 72}, {22809, 80},
                     {22900, 88}, {23000, 96}, {23007, 96}, {23100, 256}};
@@ -413,6 +443,7 @@ int main(void) {
   alone_in_background();
   one_thread();
   windows_of_one_thread();
+  group_that_fails();
   old_configurations();
   parameters();
   puts("all was right");

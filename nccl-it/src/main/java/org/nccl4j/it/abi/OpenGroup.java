@@ -54,7 +54,7 @@ final class OpenGroup {
     try {
       awaitCreations();
       hostStreams.forEach(DeviceStream::startNow);
-      hostStreams.forEach(DeviceStream::synchronize);
+      synchronize();
       return goesOn;
     } finally {
       forget();
@@ -75,6 +75,21 @@ final class OpenGroup {
       Group.end();
     } catch (RuntimeException e) {
       failure = failure == null ? e : failure;
+    }
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  /** Waits for all streams, of which one may end with an error: the buffers are the program's. */
+  private void synchronize() {
+    RuntimeException failure = null;
+    for (DeviceStream each : hostStreams) {
+      try {
+        each.synchronize();
+      } catch (RuntimeException e) {
+        failure = failure == null ? e : failure;
+      }
     }
     if (failure != null) {
       throw failure;
