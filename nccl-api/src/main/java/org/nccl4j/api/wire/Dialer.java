@@ -2,6 +2,7 @@ package org.nccl4j.api.wire;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.net.ProtocolException;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.List;
@@ -98,7 +99,20 @@ public final class Dialer {
       }
       pending = new PendingHandshake(socket, channels, handshake.get());
     }
-    return pending.poll();
+    try {
+      return pending.poll();
+    } catch (ProtocolException e) {
+      throw e;
+    } catch (IOException e) {
+      throw isProving() ? turnedAway(e) : e;
+    }
+  }
+
+  /** An error that no further attempt at the same address follows. */
+  private static IOException turnedAway(IOException reason) {
+    return new IOException(
+        "it does not await this connection, or has another secret: " + Sockets.reason(reason),
+        reason);
   }
 
   /** The other side may have let this socket in already, so another would find no place. */

@@ -116,6 +116,11 @@ public final class Handshake {
     return done;
   }
 
+  /** True if this is the side that accepts. */
+  public boolean isServer() {
+    return !client;
+  }
+
   /** True if the other side has been shown our proof, or will be, and has not answered it. */
   public boolean proving() {
     return client && theirs != null && !done;

@@ -3,6 +3,7 @@ package org.nccl4j.api.wire;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
@@ -21,6 +22,8 @@ public final class Listener {
   public static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final Logger LOG = DebugLog.of("NET");
+  static final String UNAWAITED = "it requests a connection that no listener awaits";
+
   private static final int ACCEPTS_AT_ONCE = 64;
   private static final long MOST_PAUSE_NANOS = 1_000_000;
 
@@ -34,6 +37,14 @@ public final class Listener {
 
     /** Sockets that are awaited: for each of them there is room beside the strangers. */
     int awaited();
+
+    /**
+     * True if this listener awaits a request. Any other caller is closed before it receives this
+     * side's proof: a caller whose address leads to several hosts then tries its next address.
+     */
+    default boolean awaits(ByteBuffer request) {
+      return true;
+    }
 
     /** Takes an authenticated socket; false if it is not awaited. */
     boolean admit(PendingHandshake proved);
@@ -118,7 +129,7 @@ public final class Listener {
         if (guest.pending.poll()) {
           each.remove();
           if (!acceptor.admit(guest.pending)) {
-            refuse(guest, "it requests a connection that no listener awaits");
+            refuse(guest, UNAWAITED);
           }
         } else if (!guest.progresses(now) && now - guest.lateFrom > 0) {
           each.remove();
@@ -160,7 +171,8 @@ public final class Listener {
     try {
       accepted.configureBlocking(false);
       PendingHandshake pending =
-          new PendingHandshake(accepted, acceptor.channels(), acceptor.handshake());
+          new PendingHandshake(
+              accepted, acceptor.channels(), acceptor.handshake(), acceptor::awaits);
       String from = Sockets.text((InetSocketAddress) accepted.getRemoteAddress());
       guests.add(new Guest(pending, from, clock.getAsLong()));
     } catch (IOException e) {

@@ -2,11 +2,13 @@ package org.nccl4j.api.wire;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.net.ProtocolException;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SocketChannel;
+import java.util.function.Predicate;
 
 /**
  * A connected socket with its {@link Handshake} under way. Never waits; owned by the thread that
@@ -25,6 +27,7 @@ public final class PendingHandshake implements Closeable {
   private final SocketChannel socket;
   private final ByteChannel channel;
   private final Handshake handshake;
+  private final Predicate<ByteBuffer> awaited;
   private ByteBuffer in;
   private int steps;
   private ByteBuffer out;
@@ -36,11 +39,23 @@ public final class PendingHandshake implements Closeable {
    */
   public PendingHandshake(SocketChannel socket, Channels channels, Handshake handshake)
       throws IOException {
+    this(socket, channels, handshake, request -> true);
+  }
+
+  /**
+   * Begins as the other constructor does.
+   *
+   * @param awaited true for a request that this side, a server, answers with its proof
+   */
+  PendingHandshake(
+      SocketChannel socket, Channels channels, Handshake handshake, Predicate<ByteBuffer> awaited)
+      throws IOException {
     socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
     socket.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
     this.socket = socket;
     this.channel = channels.over(socket);
     this.handshake = handshake;
+    this.awaited = awaited;
     in = ByteBuffer.allocate(handshake.wanted());
     out = ByteBuffer.wrap(handshake.opening());
   }
@@ -63,7 +78,12 @@ public final class PendingHandshake implements Closeable {
     return steps;
   }
 
-  /** Takes the next step, and says whether both sides know each other. */
+  /**
+   * Takes the next step, and says whether both sides know each other.
+   *
+   * @throws ProtocolException also if this side does not await the request; then the other side
+   *     receives no proof, so that it does not take this listener for the one that it wants
+   */
   public boolean poll() throws IOException {
     while (true) {
       if (out.hasRemaining()) {
@@ -81,7 +101,11 @@ public final class PendingHandshake implements Closeable {
       if (in.hasRemaining()) {
         return false;
       }
-      out = ByteBuffer.wrap(handshake.step(in.array()));
+      byte[] answer = handshake.step(in.array());
+      if (handshake.done() && handshake.isServer() && !awaited.test(handshake.request())) {
+        throw new ProtocolException(Listener.UNAWAITED);
+      }
+      out = ByteBuffer.wrap(answer);
       steps++;
       in = ByteBuffer.allocate(handshake.wanted());
     }

@@ -3,7 +3,6 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.nccl4j.api.spi.NetListener;
@@ -83,26 +82,45 @@ final class SocketListener implements NetListener {
     port.add(handle.token(), this);
   }
 
+  /** True if a socket of a request is one of this connection's, and has a place. */
+  boolean awaits(SocketRequest request) {
+    int place = place(request);
+    if (request.index() == SocketDialer.DIFFERS) {
+      return true;
+    }
+    if (request.resumes()) {
+      return link != null && isPlace(place);
+    }
+    return !closed && link == null && request.sockets() == sockets.length && isPlace(place);
+  }
+
+  private static int place(SocketRequest request) {
+    return request.index() == SocketDialer.PAIR ? 0 : request.index();
+  }
+
+  private boolean isPlace(int place) {
+    return place >= 0 && place < sockets.length;
+  }
+
   /** Takes a socket that knows the secret, unless it is not one of this connection's. */
   boolean admit(DataChannel socket, SocketRequest request) {
     int index = request.index();
     if (index == SocketDialer.DIFFERS) {
       return refuse(socket, handle.sums(), !handle.encrypted());
     }
-    int place = index == SocketDialer.PAIR ? 0 : index;
-    if (request.resumes()) {
-      return resume(socket, place);
-    }
-    if (closed || request.sockets() != sockets.length || place < 0 || place >= sockets.length) {
+    if (!awaits(request)) {
       return false;
+    }
+    int place = place(request);
+    if (request.resumes()) {
+      resume(socket, place);
+      return true;
     }
     if (request.sums() != handle.sums()) {
       return refuse(socket, request.sums(), handle.encrypted());
     }
     if (sockets[place] != null) {
-      if (!isGone(sockets[place])) {
-        return false;
-      }
+      // Who dialled has given that one up to try another, even if this side cannot see it.
       Sockets.close(sockets[place]);
       missing++;
     }
@@ -120,13 +138,9 @@ final class SocketListener implements NetListener {
   }
 
   /** Takes a socket in place of a broken one. */
-  private boolean resume(DataChannel socket, int place) {
-    if (link == null || place < 0 || place >= sockets.length) {
-      return false;
-    }
+  private void resume(DataChannel socket, int place) {
     Sockets.close(further.getAndSet(place, socket));
     watch.wake();
-    return true;
   }
 
   private static String where(DataChannel socket) {
@@ -134,15 +148,6 @@ final class SocketListener implements NetListener {
       return Sockets.text((InetSocketAddress) socket.socket().getRemoteAddress());
     } catch (IOException e) {
       return "an address that is gone";
-    }
-  }
-
-  /** True if who dialled has closed a socket again, to try another; it sends nothing before. */
-  private static boolean isGone(DataChannel socket) {
-    try {
-      return socket.read(ByteBuffer.allocate(1)) < 0;
-    } catch (IOException e) {
-      return true;
     }
   }
 

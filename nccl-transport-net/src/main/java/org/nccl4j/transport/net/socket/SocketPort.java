@@ -131,6 +131,13 @@ final class SocketPort implements Listener.Acceptor {
   }
 
   @Override
+  public boolean awaits(ByteBuffer bytes) {
+    SocketRequest request = SocketRequest.of(bytes);
+    SocketListener listener = listeners.get(ByteBuffer.wrap(request.token()));
+    return listener != null && listener.awaits(request);
+  }
+
+  @Override
   public boolean admit(PendingHandshake proved) {
     SocketRequest request = SocketRequest.of(proved.handshake().request());
     SocketListener listener = listeners.get(ByteBuffer.wrap(request.token()));

@@ -329,7 +329,7 @@ class IbFaultTest extends WithRoce {
           () -> {
             assertNull(listener.accept());
             assertFalse(wrong.isConnected());
-            return wrong.toString().contains("(it closed the connection)");
+            return wrong.toString().contains("or has another secret: it closed the connection)");
           });
       assertTrue(listener.toString().contains("refused meanwhile"), listener.toString());
       NetSender right = from.connect(0, listener.handle());

@@ -27,12 +27,16 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.InterfaceFilter;
 import org.nccl4j.api.wire.PendingHandshake;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.api.wire.tls.TlsFiles;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.transport.net.socket.link.DataSocketCount;
 import org.nccl4j.transport.net.socket.link.NoSpareSockets;
@@ -312,6 +316,79 @@ class SocketDialerTest {
     ServerSocketChannel server = server();
     SocketDialer dial = dial(server.socket().getLocalPort(), nowhere, loopback());
     greets(accept(server, dial), dial);
+  }
+
+  /** Two hosts may have the same address, such as that of a bridge to their containers. */
+  @Test
+  void anotherListenerAtTheSameAddressIsLeftForTheNextAddress() throws IOException {
+    InetAddress wrong = InetAddress.getByName("127.0.0.2");
+    InetAddress right = InetAddress.getByName("127.0.0.3");
+    SocketPort[] ports = twoOfOneNumber(wrong, right);
+    listener(ports[0], wrong);
+    SocketListener awaiting = listener(ports[1], wrong, right);
+    SocketDialer dial =
+        keepDial(
+            new SocketDialer(
+                SocketHandle.fromBytes(awaiting.handle()), PLAIN, false, watch, () -> now));
+    NetReceiver[] receiver = new NetReceiver[1];
+    until(
+        () -> {
+          ports[0].poll();
+          receiver[0] = receiver[0] == null ? awaiting.accept() : receiver[0];
+          return dial.poll() != null && receiver[0] != null;
+        });
+    assertTrue(ports[0].refusals().contains("no listener awaits"), ports[0].refusals());
+    awaiting.closeAll();
+  }
+
+  /** The socket that it takes the place of may have died without a word. */
+  @Test
+  void aSocketThatIsDialledAgainReplacesTheOneBefore() throws IOException {
+    SocketPort port = port(loopback(), PortRange.ANY);
+    SocketListener awaiting =
+        new SocketListener(
+            port, new DataSocketCount(1, 1, true), THREADS, List.of(loopback()), 1, false, watch);
+    SocketHandle handle = SocketHandle.fromBytes(awaiting.handle());
+    SocketDialer silent = keepDial(new SocketDialer(handle, PLAIN, false, watch));
+    until(
+        () -> {
+          port.poll();
+          return awaiting.missing() == 1 || silent.poll() != null;
+        });
+    SocketDialer again = keepDial(new SocketDialer(handle, PLAIN, false, watch));
+    NetReceiver[] receiver = new NetReceiver[1];
+    until(
+        () -> {
+          receiver[0] = receiver[0] == null ? awaiting.accept() : receiver[0];
+          return again.poll() != null && receiver[0] != null;
+        });
+    assertEquals(0, again.poll().sockets()[0].read(ByteBuffer.allocate(1)), "it is open");
+    awaiting.closeAll();
+  }
+
+  private SocketPort port(InetAddress address, PortRange numbers) {
+    SocketSettings settings =
+        new SocketSettings(
+            new InterfaceFilter("", ""), numbers, Optional.empty(), Optional.empty());
+    SocketPort port = SocketPort.open(PLAIN, settings, List.of(new Nic("lo", address, 1000, "")));
+    toClose.add(port::close);
+    assertTrue(port.expect());
+    return port;
+  }
+
+  private SocketPort[] twoOfOneNumber(InetAddress one, InetAddress other) {
+    while (true) {
+      SocketPort first = port(one, PortRange.ANY);
+      try {
+        return new SocketPort[] {first, port(other, new PortRange(first.number(), first.number()))};
+      } catch (NcclException e) {
+        first.close(); // somebody has that number: another one
+      }
+    }
+  }
+
+  private SocketListener listener(SocketPort port, InetAddress... addresses) {
+    return new SocketListener(port, NO_LANES, THREADS, List.of(addresses), 1, false, watch);
   }
 
   /** Else the receiver would take a proper end for a broken connection. */

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib.control;
 
 import java.io.IOException;
 import java.net.InetAddress;
+import java.nio.ByteBuffer;
 import java.nio.channels.SelectableChannel;
 import java.nio.channels.ServerSocketChannel;
 import java.util.List;
@@ -118,6 +119,11 @@ public final class ControlPort implements Listener.Acceptor {
   @Override
   public int awaited() {
     return sessions.size();
+  }
+
+  @Override
+  public boolean awaits(ByteBuffer request) {
+    return sessions.containsKey(request.getLong());
   }
 
   @Override
