@@ -29,14 +29,16 @@ final class PeerCall implements ConnectionDialer.Outcome, Connection.Owner {
   /**
    * A question.
    *
+   * @param rank that is asked
    * @param message that asks it
    * @param answer type of the message that answers it
    * @param mostBytes of the answer
    */
-  record Question(ByteBuffer message, FrameType answer, int mostBytes) {
+  record Question(int rank, ByteBuffer message, FrameType answer, int mostBytes) {
     /** A request to a rank's {@link CallPoint}. */
     static Question call(int rank, byte[] request) {
       return new Question(
+          rank,
           new MessageWriter(FrameType.CALL).number(rank).bytes(request).done(),
           FrameType.ANSWER,
           CallPoint.MAX_BYTES);
@@ -45,6 +47,7 @@ final class PeerCall implements ConnectionDialer.Outcome, Connection.Owner {
     /** The question for the way to a new root, to a rank's {@link RejoinPoint}. */
     static Question way(int rank, String key) {
       return new Question(
+          rank,
           new MessageWriter(FrameType.MEET).number(rank).text(key, RejoinPoint.MAX_KEY).done(),
           FrameType.MEET_AT,
           RejoinPoint.MAX_WAY);
@@ -66,7 +69,8 @@ final class PeerCall implements ConnectionDialer.Outcome, Connection.Owner {
     EventLoop loop = EventLoop.acquire();
     PeerCall call = new PeerCall(question);
     ConnectionDialer dialer =
-        new ConnectionDialer(loop, where.sockets(), Handshake.Service.RING, trust, ROUNDS, call);
+        new ConnectionDialer(loop, where.sockets(), Handshake.Service.RING, trust, ROUNDS, call)
+            .naming(SharedRingListener.request(question.rank));
     loop.execute(() -> dialer.start(limit));
     call.answer.whenComplete(
         (bytes, failure) -> {

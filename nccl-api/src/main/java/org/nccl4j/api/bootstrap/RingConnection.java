@@ -103,11 +103,16 @@ final class RingConnection
     return ports.number();
   }
 
+  private int nextRank() {
+    return Math.floorMod(rank + 1, nRanks);
+  }
+
   /** Closes the ring: connects to the next rank and waits for the previous one. */
   void connect(JoinReply welcome, Deadline deadline) {
     monitor.change(() -> neighbours = welcome);
     ConnectionDialer dialer =
-        new ConnectionDialer(loop, welcome.next(), Handshake.Service.RING, trust, ROUNDS, this);
+        new ConnectionDialer(loop, welcome.next(), Handshake.Service.RING, trust, ROUNDS, this)
+            .naming(SharedRingListener.request(nextRank()));
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
     try {
       boolean reached =
@@ -263,11 +268,7 @@ final class RingConnection
   @Override
   public void reached(Connection connection) {
     connection.handTo(this, MAX_MESSAGE_BYTES);
-    connection.send(
-        new MessageWriter(FrameType.RING_HELLO)
-            .number(Math.floorMod(rank + 1, nRanks))
-            .number(rank)
-            .done());
+    connection.send(new MessageWriter(FrameType.RING_HELLO).number(nextRank()).number(rank).done());
     monitor.change(
         () -> {
           if (monitor.isClosed()) {

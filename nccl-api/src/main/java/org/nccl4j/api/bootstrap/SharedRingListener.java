@@ -2,6 +2,7 @@ package org.nccl4j.api.bootstrap;
 
 import java.net.InetAddress;
 import java.net.ProtocolException;
+import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,8 +21,8 @@ import org.nccl4j.api.wire.tls.PeerCredentials;
 
 /**
  * The listening socket that a communicator's ranks in this process share, so that thousands of
- * ranks do not need a descriptor each. A connecting rank names the rank that it wants. The last
- * rank that leaves closes it. Any thread.
+ * ranks do not need a descriptor each. A connecting rank names the rank that it wants, in the
+ * handshake and in its first message. The last rank that leaves closes it. Any thread.
  */
 final class SharedRingListener implements ConnectionListener.Acceptor {
   private static final List<SharedRingListener> OPEN = new ArrayList<>();
@@ -85,6 +86,16 @@ final class SharedRingListener implements ConnectionListener.Acceptor {
         loop.execute(listener::close);
       }
     }
+  }
+
+  /** Returns the request of a handshake for a connection to a rank. */
+  static byte[] request(int rank) {
+    return ByteBuffer.allocate(Integer.BYTES).putInt(rank).array();
+  }
+
+  @Override
+  public boolean awaits(ByteBuffer request) {
+    return ranks.containsKey(request.getInt());
   }
 
   @Override

@@ -34,7 +34,7 @@ public final class Handshake {
   public enum Service {
     /** A rank's connection to the bootstrap's root. */
     ROOT,
-    /** A rank's connection to the next one of the bootstrap's ring. */
+    /** A connection to a rank, in the ring or for a question; the request is its rank (4). */
     RING,
     /** A socket of the socket network; the request is token (16), index (1), sockets (1). */
     SOCKET,

@@ -27,6 +27,14 @@ import org.nccl4j.device.DebugLog;
 public final class Connection implements EventLoop.Handler {
   /** Receives the messages of a connection. */
   public interface Owner {
+    /**
+     * True if this side, which accepts, awaits a request; if not, the connection is closed before
+     * the other side receives this side's proof.
+     */
+    default boolean awaits(Connection connection, ByteBuffer request) {
+      return true;
+    }
+
     /** The handshake is over: the other side knows the secret. */
     default void authenticated(Connection connection) {}
 
@@ -76,13 +84,14 @@ public final class Connection implements EventLoop.Handler {
       InetSocketAddress address,
       PeerCredentials trust,
       Handshake.Service service,
+      byte[] request,
       Owner owner)
       throws IOException {
     SocketChannel channel = SocketChannel.open();
     try {
       Connection connection =
           new Connection(
-              loop, channel, trust.wire(channel, true), trust.handshake(service, true), owner);
+              loop, channel, trust.wire(channel, true), trust.client(service, request), owner);
       connection.configure();
       connection.key = loop.register(channel, SelectionKey.OP_CONNECT, connection);
       if (channel.connect(address)) {
@@ -107,8 +116,7 @@ public final class Connection implements EventLoop.Handler {
       Handshake.Service service,
       Owner owner)
       throws IOException {
-    return accepted(
-        loop, channel, trust.wire(channel, false), trust.handshake(service, false), owner);
+    return accepted(loop, channel, trust.wire(channel, false), trust.server(service), owner);
   }
 
   /** Takes over an accepted channel, whose bytes go another way. */
@@ -300,6 +308,10 @@ public final class Connection implements EventLoop.Handler {
   private void consume() throws IOException {
     if (!handshake.done()) {
       byte[] answer = handshake.step(in.array());
+      if (handshake.done() && handshake.isServer() && !owner.awaits(this, handshake.request())) {
+        close();
+        return;
+      }
       in = ByteBuffer.allocate(handshake.done() ? MessageWriter.HEADER_BYTES : handshake.wanted());
       if (answer.length > 0) {
         send(ByteBuffer.wrap(answer));

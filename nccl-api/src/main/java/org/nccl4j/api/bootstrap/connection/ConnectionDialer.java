@@ -68,6 +68,7 @@ public final class ConnectionDialer implements Connection.Owner {
   /** True if some address of this round has refused the secret or TLS. */
   private boolean refused;
 
+  private byte[] request = new byte[0];
   private int next;
   private boolean over;
 
@@ -84,6 +85,12 @@ public final class ConnectionDialer implements Connection.Owner {
     this.trust = trust;
     this.roundsLeft = rounds;
     this.outcome = outcome;
+  }
+
+  /** Names what it wants from the listener, before it begins. */
+  public ConnectionDialer naming(byte[] wanted) {
+    request = wanted;
+    return this;
   }
 
   /** Begins; an outcome comes within the time given. */
@@ -146,7 +153,7 @@ public final class ConnectionDialer implements Connection.Owner {
           });
     }
     try {
-      Connection attempt = Connection.dial(loop, address, trust, service, this);
+      Connection attempt = Connection.dial(loop, address, trust, service, request, this);
       attempts.put(attempt, address);
     } catch (IOException e) {
       failed(address, Sockets.reason(e));
@@ -176,12 +183,14 @@ public final class ConnectionDialer implements Connection.Owner {
       hopeful |= connection.crowdedOut() && !(reason instanceof ProtocolException);
       boolean turnedAway = connection.proving() && !(reason instanceof ProtocolException);
       refused |= turnedAway || reason instanceof ProtocolException;
-      failed(
-          address,
-          turnedAway
-              ? "it does not accept this id's secret, and may be another communicator's root"
-              : Sockets.reason(reason));
+      failed(address, turnedAway ? turnedAway() : Sockets.reason(reason));
     }
+  }
+
+  private String turnedAway() {
+    return service == Handshake.Service.ROOT
+        ? "it does not accept this id's secret, and may be another communicator's root"
+        : "the rank is not there: it has left, or another process has this address";
   }
 
   /** Logs, once for each, an address that leads nowhere where another address does. */

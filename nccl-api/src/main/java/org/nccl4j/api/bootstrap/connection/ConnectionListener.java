@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap.connection;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.net.ProtocolException;
+import java.nio.ByteBuffer;
 import java.nio.channels.Channel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
@@ -25,6 +26,11 @@ import org.nccl4j.device.DebugLog;
 public final class ConnectionListener implements EventLoop.Handler, Connection.Owner {
   /** Receives the connections. */
   public interface Acceptor {
+    /** True if somebody here awaits a request; callers with others receive no proof. */
+    default boolean awaits(ByteBuffer request) {
+      return true;
+    }
+
     void accepted(Connection connection, FrameType type, MessageReader first)
         throws ProtocolException;
   }
@@ -138,6 +144,16 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
   /** From here on a flood of strangers cannot push it out. */
   @Override
   public void authenticated(Connection connection) {
+  /** Counts who asks for another than those here: the address may lead to several hosts. */
+  @Override
+  public boolean awaits(Connection connection, ByteBuffer request) {
+    boolean awaited = acceptor.awaits(request);
+    if (!awaited) {
+      count(connection, "it requests a rank that is not here");
+    }
+    return awaited;
+  }
+
     EventLoop.Timer first = pending.remove(connection);
     if (first != null) {
       first.cancel();

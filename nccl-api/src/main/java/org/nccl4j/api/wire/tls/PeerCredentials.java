@@ -39,8 +39,14 @@ public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext
     return Arrays.equals(secret, other.secret) && files.equals(other.files);
   }
 
-  public Handshake handshake(Handshake.Service service, boolean client) {
-    return client ? Handshake.client(secret, service) : Handshake.server(secret, service);
+  /** Begins a handshake as the side that connects. */
+  public Handshake client(Handshake.Service service, byte[] request) {
+    return Handshake.client(secret, service, request);
+  }
+
+  /** Begins a handshake as the side that accepts. */
+  public Handshake server(Handshake.Service service) {
+    return Handshake.server(secret, service);
   }
 
   public SocketIo wire(SocketChannel channel, boolean client) throws IOException {

@@ -152,10 +152,15 @@ class ConnectionTest {
         onLoop(
             () ->
                 Connection.dial(
-                    loop, address, TRUST, Handshake.Service.ROOT, new Noting("dialled")));
+                    loop,
+                    address,
+                    TRUST,
+                    Handshake.Service.ROOT,
+                    new byte[0],
+                    new Noting("dialled")));
     SocketChannel channel = server.accept();
     wire.plain = new SocketIo.Plain(channel);
-    Handshake handshake = TRUST.handshake(Handshake.Service.ROOT, false);
+    Handshake handshake = TRUST.server(Handshake.Service.ROOT);
     accepted =
         onLoop(() -> Connection.accepted(loop, channel, wire, handshake, new Noting("accepted")));
     expect("dialled authenticated", "accepted authenticated");
