@@ -57,6 +57,9 @@ final class SocketDialer implements SocketSource, SpareSockets {
   /** Dialers of sockets that take over from broken ones; null for others. */
   private final Dialer[] further;
 
+  /** By place: the socket that came of {@link #next} last and has not taken over; null for none. */
+  private final DataChannel[] given;
+
   private final SocketWatch watch;
   private final SpareDialer[] spare;
   private SocketLink link;
@@ -84,6 +87,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
     this.clock = clock;
     this.sockets = new DataChannel[1 + handle.lanes()];
     this.further = new Dialer[sockets.length];
+    this.given = new DataChannel[sockets.length];
     this.dialer = dialer(handle.where());
     this.spare = new SpareDialer[sockets.length];
     for (int place = 0; place < spare.length; place++) {
@@ -175,9 +179,21 @@ final class SocketDialer implements SocketSource, SpareSockets {
     return !here.isHome(current) && here.prepareReturn(current, handle.where().get(home(place)));
   }
 
-  /** Takes what is prepared, else dials the connection's own address first, then all others. */
+  /**
+   * Takes what is prepared, else dials the connection's own address first, then all others. A
+   * socket that was lost before it took over is followed by one to the next address, after a pause
+   * if that was the last.
+   */
   @Override
   public DataChannel next(int place) {
+    if (given[place] != null) {
+      if (given[place] == sockets[place]) {
+        further[place] = null; // it took over, and broke later
+      } else {
+        further[place].failed(new IOException("the connection broke before it was used"));
+      }
+      given[place] = null;
+    }
     DataChannel prepared = spare[place].take();
     if (prepared != null) {
       return prepared;
@@ -191,8 +207,8 @@ final class SocketDialer implements SocketSource, SpareSockets {
       if (proved == null) {
         return null;
       }
-      further[place] = null;
-      return taken(current, proved);
+      given[place] = taken(current, proved);
+      return given[place];
     } catch (IOException e) {
       if (current.failed(e) && current.isHopeless()) {
         further[place] = null;

@@ -366,6 +366,66 @@ class SocketDialerTest {
     awaiting.closeAll();
   }
 
+  @Test
+  void aSocketThatIsLostBeforeItTakesOverIsFollowedByTheNextAddress() throws Exception {
+    ServerSocketChannel server = keep(ServerSocketChannel.open());
+    server.bind(new InetSocketAddress("0.0.0.0", 0)).configureBlocking(false);
+    InetAddress home = InetAddress.getByName("127.0.0.2");
+    InetAddress other = InetAddress.getByName("127.0.0.3");
+    SocketHandle handle =
+        new SocketHandle(
+            0,
+            server.socket().getLocalPort(),
+            SocketRequest.newToken(),
+            List.of(home, other),
+            2,
+            false,
+            false,
+            false);
+    SocketWatch patient =
+        new SocketWatch(Duration.ofSeconds(10), Duration.ofSeconds(8), () -> {}, () -> null);
+    toClose.add(patient::close);
+    SocketDialer dial = keepDial(new SocketDialer(handle, PLAIN, false, patient, () -> now));
+    greets(accept(server, dial), dial);
+    DataChannel first = next(server, dial);
+    DataChannel second = next(server, dial);
+    assertEquals(home, remote(first));
+    assertEquals(other, remote(second));
+    assertNull(dial.next(0), "a pause");
+    now += SECOND;
+    DataChannel third = next(server, dial);
+    assertEquals(home, remote(third));
+    dial.poll().sockets()[0] = third; // it takes over
+    assertEquals(home, remote(next(server, dial)));
+  }
+
+  private static InetAddress remote(DataChannel socket) throws IOException {
+    return ((InetSocketAddress) socket.socket().getRemoteAddress()).getAddress();
+  }
+
+  private DataChannel next(ServerSocketChannel server, SocketDialer dial) {
+    PendingHandshake[] host = new PendingHandshake[1];
+    DataChannel[] next = new DataChannel[1];
+    until(
+        () -> {
+          try {
+            SocketChannel came = server.accept();
+            if (came != null) {
+              keep(came).configureBlocking(false);
+              host[0] = host(came);
+            }
+            if (host[0] != null) {
+              host[0].poll();
+            }
+            next[0] = dial.next(0);
+            return next[0] != null;
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+        });
+    return keep(next[0]);
+  }
+
   private SocketPort port(InetAddress address, PortRange numbers) {
     SocketSettings settings =
         new SocketSettings(
