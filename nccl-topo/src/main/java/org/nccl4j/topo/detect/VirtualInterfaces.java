@@ -2,9 +2,15 @@ package org.nccl4j.topo.detect;
 
 import java.util.List;
 
-/** Names of network interfaces that lead to containers and guests of this host, not to others. */
+/**
+ * Names of network interfaces that lead to containers, guests and cards of this host, not to other
+ * hosts. Such an interface often has the same address on several hosts.
+ */
 public final class VirtualInterfaces {
-  private static final List<String> PREFIXES = List.of("docker", "veth", "virbr", "br-", "cni");
+  private static final List<String> PREFIXES =
+      List.of(
+          "docker", "podman", "lxc", "lxd", "veth", "virbr", "vboxnet", "vmnet", "br-", "cni",
+          "tmfifo");
 
   private VirtualInterfaces() {}
 

@@ -141,7 +141,20 @@ class DetectionTest {
     write("sys/class/net/eth0/speed", "25000");
     write("sys/class/net/lo/operstate", "up");
     write("sys/class/net/eth1/operstate", "down");
-    for (String virtual : new String[] {"docker0", "veth12", "virbr0", "br-7", "cni0"}) {
+    for (String virtual :
+        new String[] {
+          "docker0",
+          "podman0",
+          "lxcbr0",
+          "lxdbr0",
+          "veth12",
+          "virbr0",
+          "vboxnet0",
+          "vmnet8",
+          "br-7",
+          "cni0",
+          "tmfifo_net0"
+        }) {
       write("sys/class/net/" + virtual + "/operstate", "up");
     }
     for (int port = 0; port < 2; port++) {
