@@ -257,6 +257,12 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   }
 
   private void rootIsSilent(Duration length) {
+    if (monitor.read(() -> rootMayLeave)) {
+      // No rank lives there. The root may go on later: it must not take the end for a failure.
+      monitor.change(() -> over = true);
+      monitor.read(() -> connection).finish(new MessageWriter(FrameType.GOODBYE).done());
+      return;
+    }
     failures.heard(
         new FailureMessage(
             ErrorId.RANK_SILENT,

@@ -228,6 +228,11 @@ public final class TcpBootstrap extends DeadlineBootstrap {
   @Override
   public int rank() {
     return request.rank();
+  /** The connection to this rank's root, for tests. */
+  RootConnection root() {
+    return control;
+  }
+
   }
 
   @Override

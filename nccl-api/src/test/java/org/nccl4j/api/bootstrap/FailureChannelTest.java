@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -265,6 +266,65 @@ class FailureChannelTest {
     root.signal("CONT");
     FormationFailureTest.assertSays(
         RemoteException.class, cause, "bootstrap root (rank 0, host ", "no heartbeat for ");
+  }
+
+  @Test
+  void aRootWithoutRanksThatIsStoppedIsLeft() throws Exception {
+    RankProcess root = keep(RankProcess.start("root", 2, 0));
+    List<Bootstrap> ranks = rootedAt(root, Duration.ofMillis(1000));
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
+    root.signal("STOP");
+    for (Bootstrap each : ranks) {
+      until(() -> !rootOf(each).alive() || hasFailed(each));
+    }
+    ranks.forEach(Bootstrap::checkFailure);
+    assertTrue(heard.stream().allMatch(BlockingQueue::isEmpty), heard.toString());
+    Ranks.run(2, rank -> ranks.get(rank).allGather(new byte[1])).forEach(Ranks.Ended::get);
+    root.signal("CONT");
+    ranks.get(0).tellFailure(new SystemErrorException("the disk is full", "empty it"));
+    FormationFailureTest.assertSays(
+        RemoteException.class, heard.get(1).poll(20, TimeUnit.SECONDS), "the disk is full");
+  }
+
+  /** Two ranks of a root in a process without ranks; they know that it may end. */
+  private List<Bootstrap> rootedAt(RankProcess root, Duration silence) throws Exception {
+    BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
+    JoinRequest usual = Ranks.request(id, 2, 0, Ranks.LONG);
+    BootstrapOptions impatient = usual.options().withSilence(silence);
+    List<Bootstrap> ranks =
+        Ranks.run(
+                2,
+                rank ->
+                    TcpBootstrap.join(new JoinRequest(2, id, rank, usual.deadline(), impatient)))
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    for (Bootstrap each : ranks) {
+      until(() -> !rootOf(each).stays());
+    }
+    return ranks;
+  }
+
+  private static RootConnection rootOf(Bootstrap rank) {
+    return ((TcpBootstrap) rank).root();
+  }
+
+  private static boolean hasFailed(Bootstrap rank) {
+    try {
+      rank.checkFailure();
+      return false;
+    } catch (NcclException e) {
+      return true;
+    }
+  }
+
+  private static void until(BooleanSupplier so) {
+    long end = System.nanoTime() + Ranks.LONG.toNanos();
+    while (!so.getAsBoolean()) {
+      assertTrue(System.nanoTime() - end < 0, "waited too long");
+      Thread.yield();
+    }
   }
 
   @Test

@@ -26,7 +26,7 @@ final class RankProcess implements AutoCloseable {
    * Starts one.
    *
    * @param id in hexadecimal, several with commas between; "new" to have it make one, which is the
-   *     first line it says
+   *     first line it says; "root" to have it make one and not join
    */
   static RankProcess start(String id, int nRanks, int rank) throws IOException {
     return start(id, nRanks, rank, 60_000);
@@ -98,9 +98,13 @@ final class RankProcess implements AutoCloseable {
   /** The other side: joins, says "joined", waits for a failure, says it, or for its input's end. */
   public static void main(String[] arguments) throws InterruptedException {
     List<BootstrapId> ids;
-    if (arguments[0].equals("new")) {
+    if (arguments[0].equals("new") || arguments[0].equals("root")) {
       ids = Ranks.newIds(1);
       System.out.println(HexFormat.of().formatHex(ids.get(0).encode()));
+      if (arguments[0].equals("root")) {
+        waitForEnd(new CountDownLatch(1));
+        return;
+      }
     } else {
       ids =
           Stream.of(arguments[0].split(","))
