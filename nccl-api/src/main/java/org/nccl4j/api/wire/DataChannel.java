@@ -16,6 +16,14 @@ public interface DataChannel extends ByteChannel, GatheringByteChannel, Scatteri
   /** Returns the socket, for its addresses and to end its output. */
   SocketChannel socket();
 
+  /**
+   * True if the first byte of the next write is fixed, since it is encrypted with those before it:
+   * whoever wrote last goes on.
+   */
+  default boolean owes() {
+    return false;
+  }
+
   /** The socket's bytes without TLS. */
   static DataChannel plain(SocketChannel socket) {
     return new Plain(socket);

@@ -124,6 +124,11 @@ final class TlsDataChannel implements DataChannel {
   }
 
   @Override
+  public boolean owes() {
+    return owed;
+  }
+
+  @Override
   public boolean isOpen() {
     return socket.isOpen();
   }

@@ -405,7 +405,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
             || received - told >= ACK_MESSAGES
             || owesLong && ++idleReads > (asked ? ASKED_READS : IDLE_READS)
             || all;
-    if (writeAck() && due && hasAck() && log.isBetweenRecords()) {
+    if (writeAck() && due && hasAck() && isBetweenFrames()) {
       putAck(ack.clear());
       ack.flip();
       writeAck();
@@ -645,7 +645,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   private boolean isBetweenFrames() {
-    return !ack.hasRemaining() && log.isBetweenRecords();
+    return !ack.hasRemaining() && log.isBetweenRecords() && !socket.owes();
   }
 
   private void say(int what, int tag, int note) throws IOException {
@@ -658,6 +658,8 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     Resumption.Resumed resumed;
     try {
       resumed = resumption.poll(this::position);
+  /** True if an acknowledgement may follow what has been written. */
+  @HotPath
     } catch (NcclException e) {
       fail(cause, "; " + e.problem());
       return;
