@@ -384,7 +384,10 @@ public final class SocketReceiver extends SocketConnection
     private long redirectedOffset;
     private int redirectedBytes;
     private boolean onLanes;
-    private boolean complete;
+
+    /** Publishes the message's bytes and all fields above; written last. */
+    private volatile boolean complete;
+
     private boolean busy;
 
     Receive(int nLanes) {
@@ -472,8 +475,8 @@ public final class SocketReceiver extends SocketConnection
                   .formatted(number, size, tag, found, sum));
         }
       }
-      complete = true;
       arrived(number, size, (note & SocketLink.LAST) != 0);
+      complete = true;
     }
   }
 }
