@@ -11,6 +11,7 @@ import org.nccl4j.transport.net.ib.device.RegistrationCache;
 
 /**
  * Memory registered with the devices of the ports that a connection uses; a move may change these.
+ * Its user may close it while the watch moves it.
  */
 final class IbMemory implements NetMemory {
   /** A dma-buf that the memory is registered by, and where the memory begins in it. */
@@ -73,7 +74,10 @@ final class IbMemory implements NetMemory {
    *
    * @throws org.nccl4j.device.NcclException if one of them does not take it
    */
-  void prepare(List<OpenDevice> devices, boolean relaxed) {
+  synchronized void prepare(List<OpenDevice> devices, boolean relaxed) {
+    if (closed) {
+      return;
+    }
     if (dmaBuf != null && kept == null) {
       throw new SystemErrorException(
           ErrorId.INFINIBAND,
@@ -105,7 +109,10 @@ final class IbMemory implements NetMemory {
   }
 
   /** Keeps to the devices of {@link #prepare} from now on, and gives up the others. */
-  void move() {
+  synchronized void move() {
+    if (next == null) {
+      return; // closed meanwhile
+    }
     RegistrationCache.Region[] old = regions;
     regions = next;
     next = null;
@@ -113,7 +120,7 @@ final class IbMemory implements NetMemory {
   }
 
   /** Gives up what {@link #prepare} has registered. */
-  void stay() {
+  synchronized void stay() {
     close(next);
     next = null;
   }
@@ -127,10 +134,11 @@ final class IbMemory implements NetMemory {
   }
 
   @Override
-  public void close() {
+  public synchronized void close() {
     if (!closed) {
       closed = true;
       close(regions);
+      stay();
       if (kept != null) {
         kept.close();
       }

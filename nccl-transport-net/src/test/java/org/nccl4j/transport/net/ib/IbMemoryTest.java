@@ -122,6 +122,39 @@ class IbMemoryTest extends WithRoce {
   }
 
   @Test
+  void memoryThatIsClosedWhileItMovesIsReleasedOnceAtEachDevice() {
+    FakeVerbs.addRoce(fake, "roce1", 5);
+    try (OpenDevice first = OpenDevice.of(FakeVerbs.settings(), "roce0");
+        OpenDevice second = OpenDevice.of(FakeVerbs.settings(), "roce1");
+        DeviceMemory memory = IbLink.memory(8192)) {
+      RegistrationCache.Region other = first.cache().register(memory.address(), 8192);
+      int before = fake.fake_live();
+      for (int when = 0; when < 4; when++) {
+        IbMemory moving = new IbMemory(memory, null, null, List.of(first), false);
+        if (when == 0) {
+          moving.close();
+        }
+        moving.prepare(List.of(second), false);
+        if (when == 1) {
+          moving.close();
+        }
+        if (when < 3) {
+          moving.move();
+        } else {
+          moving.close();
+          moving.stay();
+        }
+        moving.close();
+        assertEquals(1, first.cache().size(), "its other user has it");
+        assertEquals(0, second.cache().size());
+        assertEquals(before, fake.fake_live());
+      }
+      other.close();
+      assertEquals(0, first.cache().size());
+    }
+  }
+
+  @Test
   void randomRangesAreHeldByWhatTheyAreGivenWhoeverComesAndGoes() {
     long seed = Long.getLong("nccl4j.seed", 1);
     Random random = new Random(seed);
