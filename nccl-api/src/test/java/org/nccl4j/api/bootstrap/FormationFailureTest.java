@@ -191,9 +191,19 @@ class FormationFailureTest {
 
   @Test
   void aRankThatDoesNotEvenDial() {
+    anotherRankDoesNotDial(
+        new InvalidArgumentException(ErrorId.SETTING, "NCCL_X is \"banana\"", "set a number"));
+  }
+
+  @Test
+  void aLongReasonReachesTheOtherRanks() {
+    String many = "a".repeat(5000);
+    anotherRankDoesNotDial(
+        new InvalidArgumentException(ErrorId.SETTING, "NCCL_X is \"banana\"" + many, many));
+  }
+
+  private static void anotherRankDoesNotDial(NcclException cause) {
     BootstrapId id = Ranks.newId();
-    NcclException cause =
-        new InvalidArgumentException(ErrorId.SETTING, "NCCL_X is \"banana\"", "set a number");
     List<Ranks.Ended<Bootstrap>> all =
         Ranks.run(
             3,

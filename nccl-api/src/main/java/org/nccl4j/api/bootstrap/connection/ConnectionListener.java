@@ -47,7 +47,10 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
 
   private static final int MAX_PENDING = 256;
   private static final int ACCEPTS_AT_ONCE = 64;
-  private static final int FIRST_MESSAGE_BYTES = 4096;
+
+  /** Enough for the longest failure of a rank that does not join. */
+  private static final int FIRST_MESSAGE_BYTES = 20 << 10;
+
   private static final Duration PAUSE = Duration.ofMillis(50);
 
   private final EventLoop loop;
@@ -141,9 +144,6 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
     }
   }
 
-  /** From here on a flood of strangers cannot push it out. */
-  @Override
-  public void authenticated(Connection connection) {
   /** Counts who asks for another than those here: the address may lead to several hosts. */
   @Override
   public boolean awaits(Connection connection, ByteBuffer request) {
@@ -154,6 +154,9 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
     return awaited;
   }
 
+  /** From here on a flood of strangers cannot push it out. */
+  @Override
+  public void authenticated(Connection connection) {
     EventLoop.Timer first = pending.remove(connection);
     if (first != null) {
       first.cancel();
