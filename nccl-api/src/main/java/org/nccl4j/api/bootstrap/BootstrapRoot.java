@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Locale;
 import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.bootstrap.root.RootService;
 import org.nccl4j.api.wire.ListeningSocket;
@@ -60,17 +61,47 @@ public final class BootstrapRoot {
     return id;
   }
 
-  /** Starts the root of an id whose first rank starts it. */
+  /**
+   * Starts the root of an id whose first rank starts it.
+   *
+   * @param host address to listen on, see {@link #listening}
+   */
   static void startForFirstRank(
-      List<InetSocketAddress> resolved,
+      InetAddress host,
+      int number,
       PeerCredentials trust,
       ProcessIdentity self,
       Duration patience,
       boolean observable) {
-    InetSocketAddress address = resolved.get(0);
-    PortRange port = new PortRange(address.getPort(), address.getPort());
-    ServerSocketChannel socket = ListeningSocket.open("the bootstrap", address.getAddress(), port);
+    PortRange port = new PortRange(number, number);
+    ServerSocketChannel socket = ListeningSocket.open("the bootstrap", host, port);
     RootService.start(socket, trust, self, patience, observable);
+  }
+
+  /**
+   * Returns the address on which a root listens; null for all of the host. A host's own name may
+   * stand for a loopback address on that host alone (Debian's 127.0.1.1), and a name that stands
+   * for several addresses may lead other hosts to any of them.
+   */
+  static InetAddress listening(String name, List<InetSocketAddress> resolved) {
+    InetAddress first = resolved.get(0).getAddress();
+    if (isLiteral(name) || isLocalhost(name)) {
+      return first;
+    }
+    return resolved.size() > 1 || first.isLoopbackAddress() ? null : first;
+  }
+
+  private static boolean isLiteral(String name) {
+    return name.indexOf(':') >= 0 || name.matches("[0-9.]+");
+  }
+
+  private static boolean isLocalhost(String name) {
+    String lower = name.toLowerCase(Locale.ROOT);
+    return lower.equals("localhost")
+        || lower.startsWith("localhost.")
+        || lower.endsWith(".localhost")
+        || lower.startsWith("ip6-localhost")
+        || lower.startsWith("ip6-loopback");
   }
 
   /**

@@ -209,8 +209,10 @@ public final class TcpBootstrap extends DeadlineBootstrap {
   }
 
   private void startRoot(BootstrapId id, List<InetSocketAddress> addresses) {
-    if (request.options().commSecret().isEmpty()
-        && !addresses.get(0).getAddress().isLoopbackAddress()) {
+    String name = id.addresses().get(0).getHostString();
+    InetAddress host = BootstrapRoot.listening(name, addresses);
+    boolean isReachable = host == null || !host.isLoopbackAddress();
+    if (request.options().commSecret().isEmpty() && isReachable) {
       LOG.log(
           Level.WARNING,
           "anyone who can reach {0} can join this communicator, since NCCL_COMM_ID is not secret;"
@@ -218,21 +220,22 @@ public final class TcpBootstrap extends DeadlineBootstrap {
           id.where());
     }
     BootstrapRoot.startForFirstRank(
-        addresses,
+        host,
+        addresses.get(0).getPort(),
         trust.with(id.secret()),
         self,
         request.deadline(),
         request.options().observable());
   }
 
-  @Override
-  public int rank() {
-    return request.rank();
   /** The connection to this rank's root, for tests. */
   RootConnection root() {
     return control;
   }
 
+  @Override
+  public int rank() {
+    return request.rank();
   }
 
   @Override

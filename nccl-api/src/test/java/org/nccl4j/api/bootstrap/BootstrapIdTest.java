@@ -34,6 +34,28 @@ class BootstrapIdTest {
     assertEquals("10.1.2.3:65535 or [fd00:0:0:0:0:0:0:2]:65535 or a.name:65535", back.where());
   }
 
+  /** A host may have its own name in /etc/hosts, for a loopback address. */
+  @Test
+  void aRootListensWhereOtherHostsReachItsName() throws UnknownHostException {
+    assertListens("10.1.2.3", "10.1.2.3", "10.1.2.3");
+    assertListens("127.0.1.1", "127.0.1.1", "127.0.1.1");
+    assertListens("fd00::2", "fd00::2", "fd00::2");
+    assertListens("10.1.2.3", "a.name", "10.1.2.3");
+    assertListens("127.0.0.1", "localhost", "127.0.0.1", "::1");
+    assertListens(null, "a.name", "127.0.1.1");
+    assertListens(null, "a.name", "127.0.1.1", "::1");
+    assertListens(null, "a.name", "10.1.2.3", "fd00::2");
+  }
+
+  private static void assertListens(String where, String name, String... resolved)
+      throws UnknownHostException {
+    List<InetSocketAddress> addresses =
+        Arrays.stream(resolved).map(each -> new InetSocketAddress(each, 1)).toList();
+    assertEquals(
+        where == null ? null : InetAddress.getByName(where),
+        BootstrapRoot.listening(name, addresses));
+  }
+
   @Test
   void bytesThatAreNoIdAreRefusedAndNothingElseHappens() throws UnknownHostException {
     long seed = Long.getLong("nccl4j.seed", 1);
