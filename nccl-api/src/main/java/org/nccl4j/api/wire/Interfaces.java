@@ -1,5 +1,6 @@
 package org.nccl4j.api.wire;
 
+import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
@@ -8,6 +9,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
@@ -31,6 +33,8 @@ public record Interfaces(
     List<Interface> loopback,
     List<String> rejected,
     List<String> up) {
+  private static final System.Logger LOG = DebugLog.of("NET");
+
   /**
    * An interface with the address by which others reach it.
    *
@@ -43,8 +47,22 @@ public record Interfaces(
    *
    * @param addresses in the system's order
    */
-  record Candidate(String name, boolean up, boolean loopback, List<InetAddress> addresses) {
-    static Candidate of(NetworkInterface each) throws SocketException {
+  record Candidate(String name, boolean up, boolean loopback, List<InetAddress> addresses) {}
+
+  /** An interface in the system's list. */
+  interface Listed {
+    /**
+     * Reads its properties.
+     *
+     * @throws SocketException if it is gone
+     */
+    Candidate read() throws SocketException;
+  }
+
+  /** An interface that Java has listed. */
+  private record Card(NetworkInterface each) implements Listed {
+    @Override
+    public Candidate read() throws SocketException {
       List<InetAddress> addresses = Collections.list(each.getInetAddresses());
       return new Candidate(each.getName(), each.isUp(), each.isLoopback(), addresses);
     }
@@ -62,12 +80,12 @@ public record Interfaces(
 
   /** The interfaces of this host. */
   public static Interfaces find(InterfaceFilter filter) {
-    List<Candidate> candidates = new ArrayList<>();
+    List<Listed> cards = new ArrayList<>();
     try {
       List<NetworkInterface> all = Collections.list(NetworkInterface.getNetworkInterfaces());
       all.sort(new ByNumber());
       for (NetworkInterface each : all) {
-        candidates.add(Candidate.of(each));
+        cards.add(new Card(each));
       }
     } catch (SocketException e) {
       throw new SystemErrorException(
@@ -77,7 +95,20 @@ public record Interfaces(
               + " root's address without a list",
           e);
     }
-    return among(candidates, filter);
+    return among(read(cards), filter);
+  }
+
+  /** Returns the interfaces that are still there: a container's may vanish at any time. */
+  static List<Candidate> read(List<? extends Listed> cards) {
+    List<Candidate> candidates = new ArrayList<>();
+    for (Listed each : cards) {
+      try {
+        candidates.add(each.read());
+      } catch (SocketException e) {
+        LOG.log(Level.DEBUG, "an interface has vanished while all were listed", e);
+      }
+    }
+    return candidates;
   }
 
   /** The selected ones among all interfaces of a host. */

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.InetAddress;
+import java.net.SocketException;
 import java.net.UnknownHostException;
 import java.util.Arrays;
 import java.util.List;
@@ -75,6 +76,15 @@ class InterfacesTest {
         assertThrows(InvalidArgumentException.class, () -> choose(ALL, "eth1", "AF_INET6"));
     assertTrue(family.getMessage().contains("of family AF_INET6"), family.getMessage());
     assertThrows(SystemErrorException.class, () -> choose(List.of(BARE), "", ""));
+  }
+
+  @Test
+  void anInterfaceThatVanishesMeanwhileIsLeftOut() {
+    Interfaces.Listed gone =
+        () -> {
+          throw new SocketException("No such device");
+        };
+    assertEquals(List.of(LO, ETH0), Interfaces.read(List.of(() -> LO, gone, () -> ETH0)));
   }
 
   @Test
