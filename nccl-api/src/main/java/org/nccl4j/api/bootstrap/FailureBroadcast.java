@@ -6,8 +6,9 @@ import org.nccl4j.api.bootstrap.root.FailureMessage;
 
 /**
  * Receives failures and forwards them: over the roots that the rank is connected to and, once one
- * of these has ended, over its neighbours in the ring. A failure that arrives over one connection
- * is forwarded over all others, so it passes from one root's ranks to another's. Any thread.
+ * of these has ended or may end, over its neighbours in the ring. A failure that arrives over one
+ * connection is forwarded over all others, so it passes from one root's ranks to another's. Any
+ * thread.
  */
 final class FailureBroadcast {
   private final RankMonitor monitor;
@@ -55,7 +56,7 @@ final class FailureBroadcast {
         root.tell(failure);
       }
     }
-    if (!rootsAlive()) {
+    if (!roots.stream().allMatch(RootConnection::stays)) {
       ring.tell(failure, source);
     }
   }

@@ -286,11 +286,24 @@ class FailureChannelTest {
         RemoteException.class, heard.get(1).poll(20, TimeUnit.SECONDS), "the disk is full");
   }
 
+  @Test
+  void aFailureTakesTheRingWhereTheRootMayHaveEnded() throws Exception {
+    RankProcess root = keep(RankProcess.start("root", 2, 0));
+    List<Bootstrap> ranks = rootedAt(root, Ranks.LONG);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
+    root.signal("STOP");
+    ranks.get(0).tellFailure(new SystemErrorException("the disk is full", "empty it"));
+    FormationFailureTest.assertSays(
+        RemoteException.class, heard.get(1).poll(20, TimeUnit.SECONDS), "the disk is full");
+    root.signal("CONT");
+  }
+
   /** Two ranks of a root in a process without ranks; they know that it may end. */
   private List<Bootstrap> rootedAt(RankProcess root, Duration silence) throws Exception {
     BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
     JoinRequest usual = Ranks.request(id, 2, 0, Ranks.LONG);
-    BootstrapOptions impatient = usual.options().withSilence(silence);
+    BootstrapOptions impatient =
+        Ranks.loopback(Map.of("NCCL4J_HEARTBEAT_TIMEOUT", silence.toSeconds() + "s"));
     List<Bootstrap> ranks =
         Ranks.run(
                 2,
