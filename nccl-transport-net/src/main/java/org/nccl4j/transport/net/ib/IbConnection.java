@@ -562,6 +562,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   private NcclException failure(int port, int status, int vendorError) {
     LocalQpInfo local = held.ports[port].local;
     OpenDevice device = held.ports[port].device;
+      stopped(); // the other end may have used them already
     String name = device.verbs().statusName(status);
     String trouble = device.events().trouble();
     String problem =

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -81,6 +82,23 @@ class IbFailOverTest extends WithFakeVerbs {
       assertTrue(seen.count() >= 9, seen.toString());
       assertTrue(seen.bytesAgain() >= 70_000, seen.toString());
       assertEquals("roce0:1 to roce0:1", seen.path());
+    }
+  }
+
+  /** The receiver may have announced over them before it was given up. */
+  @Test
+  void whatCameOverQueuePairsThatAreGivenUpAgainIsForgotten() {
+    FakeVerbs.addRoce(fake, "roce0", 5);
+    try (IbLink link = new IbLink()) {
+      IbConnection sender = (IbConnection) link.sender;
+      sender.takeTurn();
+      NicQueues others = sender.open(LocalPorts.HOME);
+      sender.adopt(others);
+      sender.table.put(0, 0, 1, 1, 4096, 64, 7);
+      sender.release(others);
+      assertFalse(sender.table.arrivedAcquire(0, 0, 1));
+      sender.use(others);
+      sender.turn.leave();
     }
   }
 
