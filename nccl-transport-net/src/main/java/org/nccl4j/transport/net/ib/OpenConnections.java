@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.CloseAll;
 
 /** Resources that a network has opened and closes at the latest when it is closed. */
 final class OpenConnections {
@@ -21,7 +22,9 @@ final class OpenConnections {
   }
 
   synchronized void close() {
-    parts.forEach(Part::close);
+    CloseAll all = new CloseAll();
+    parts.forEach(part -> all.take(part::close));
     parts.clear();
+    all.end();
   }
 }

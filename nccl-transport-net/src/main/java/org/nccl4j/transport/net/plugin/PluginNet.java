@@ -13,6 +13,7 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
@@ -147,16 +148,18 @@ final class PluginNet implements Net {
       return;
     }
     closed = true;
+    CloseAll all = new CloseAll();
     for (AutoCloseable each : opened) {
       if (each instanceof PluginListener listener) {
-        listener.close();
+        all.take(listener::close);
       } else if (each instanceof PluginConnection connection) {
-        connection.close();
+        all.take(connection::close);
       }
     }
     opened.clear();
     if (context != 0) {
-      table.end(context);
+      all.take(() -> table.end(context));
     }
+    all.end();
   }
 }

@@ -14,6 +14,7 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.transport.net.socket.link.DataSocketCount;
@@ -207,18 +208,21 @@ final class SocketNet implements Net {
 
   @Override
   public void close() {
-    watch.close();
+    CloseAll all = new CloseAll();
+    all.take(watch::close);
     for (AutoCloseable each : opened) {
       if (each instanceof SocketListener listener) {
-        listener.closeAll();
+        all.take(listener::closeAll);
       } else if (each instanceof SocketSender sender) {
-        sender.close();
+        all.take(sender::close);
       }
     }
     opened.clear();
-    threads.close();
-    if (port != null) {
-      port.close();
+    all.take(threads::close);
+    SocketPort open = port;
+    if (open != null) {
+      all.take(open::close);
     }
+    all.end();
   }
 }

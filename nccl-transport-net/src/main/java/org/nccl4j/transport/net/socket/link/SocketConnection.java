@@ -50,8 +50,11 @@ abstract class SocketConnection implements NetConnection {
   public final void close() {
     if (!closed) {
       closed = true;
-      end();
-      source.close();
+      try {
+        end();
+      } finally {
+        source.close();
+      }
     }
   }
 }
