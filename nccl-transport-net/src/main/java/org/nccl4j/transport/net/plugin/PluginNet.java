@@ -157,7 +157,7 @@ final class PluginNet implements Net {
       }
     }
     opened.clear();
-    if (context != 0) {
+    if (started && table.hasContexts()) {
       all.take(() -> table.end(context));
     }
     all.end();
