@@ -1,7 +1,10 @@
 package org.nccl4j.api.wire;
 
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import org.nccl4j.device.DaemonThread;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 
 /**
@@ -20,7 +23,11 @@ public final class TeardownBarrier {
 
   /** Resource that is freed. Called by one thread at a time. */
   public interface Shared {
-    /** Takes the next step towards the end, and looks at the others; never waits. */
+    /**
+     * Takes the next step towards the end, and looks at the others; never waits.
+     *
+     * @throws NcclException if they cannot be looked at any more, so that nobody waits for them
+     */
     Look look();
 
     /** The calling thread goes on: the others take longer than it may wait. */
@@ -37,6 +44,7 @@ public final class TeardownBarrier {
   /** Wait without a limit in practice. */
   public static final Duration FOREVER = Duration.ofDays(365);
 
+  private static final System.Logger LOG = DebugLog.of("NET");
   private static final long PAUSE_NANOS = 100_000;
 
   private TeardownBarrier() {}
@@ -61,7 +69,13 @@ public final class TeardownBarrier {
 
   private static boolean isOver(Shared shared, long endNanos) {
     while (true) {
-      Look look = shared.look();
+      Look look;
+      try {
+        look = shared.look();
+      } catch (NcclException e) {
+        LOG.log(Level.DEBUG, "another rank cannot be asked any more whether it has done", e);
+        return false;
+      }
       if (look == Look.OVER) {
         return true;
       }

@@ -11,12 +11,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.wire.TeardownBarrier.Look;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.RemoteException;
 
 /** Memory is freed once others have done with it, here or on a thread. */
 class TeardownBarrierTest {
   private static final Duration LONG = Duration.ofMinutes(5);
 
   private final AtomicBoolean othersDone = new AtomicBoolean();
+  private final AtomicBoolean othersGone = new AtomicBoolean();
   private final BlockingQueue<String> said = new LinkedBlockingQueue<>();
 
   private void pass(Duration here, Duration patience) {
@@ -24,6 +27,9 @@ class TeardownBarrierTest {
         new TeardownBarrier.Shared() {
           @Override
           public Look look() {
+            if (othersGone.get()) {
+              throw new RemoteException(ErrorId.CONNECTION, "a rank is gone", "see its output");
+            }
             return othersDone.get() ? Look.OVER : Look.IDLE;
           }
 
@@ -57,6 +63,22 @@ class TeardownBarrierTest {
     assertTrue(said.isEmpty());
     othersDone.set(true);
     assertEquals("true on later", said.poll(60, TimeUnit.SECONDS));
+  }
+
+  @Test
+  void whereOthersCannotBeAskedItIsFreedAtOnce() throws Exception {
+    othersGone.set(true);
+    pass(LONG, LONG);
+    assertEquals("late", said.remove());
+    assertEquals("false on later", said.poll(60, TimeUnit.SECONDS));
+  }
+
+  @Test
+  void whereOthersGoWhileAThreadWaitsItFrees() throws Exception {
+    pass(Duration.ZERO, LONG);
+    assertEquals("late", said.remove());
+    othersGone.set(true);
+    assertEquals("false on later", said.poll(60, TimeUnit.SECONDS));
   }
 
   @Test
