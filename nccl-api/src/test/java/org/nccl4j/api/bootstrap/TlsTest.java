@@ -13,6 +13,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -99,6 +100,22 @@ class TlsTest {
         assertTrue(Arrays.equals(wanted, all.get(rank)));
       }
     }
+  }
+
+  /** A bundle of authorities has names in any encoding between them, and old ones. */
+  @Test
+  void anExpiredAuthorityBesideAGoodOneIsLeftOut() throws Exception {
+    Path bundle = directory.resolve("bundle.pem");
+    Files.writeString(bundle, "# Autorit\u00e9\n", StandardCharsets.ISO_8859_1);
+    for (String each : List.of("expired", "authority")) {
+      Files.write(
+          bundle, Files.readAllBytes(Path.of(file(each + ".pem"))), StandardOpenOption.APPEND);
+    }
+    TlsFiles good = new TlsFiles(file("rank.pem"), file("rank.key"), bundle.toString());
+    gather(good, good).forEach(Ranks.Ended::get);
+    InvalidArgumentException none =
+        assertThrows(InvalidArgumentException.class, () -> files("rank", "expired").context());
+    assertTrue(none.getMessage().contains("NCCL4J_TLS_CA="), none.getMessage());
   }
 
   @Test

@@ -2,6 +2,7 @@ package org.nccl4j.api.wire.tls;
 
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
@@ -22,6 +23,7 @@ import java.security.cert.PKIXParameters;
 import java.security.cert.X509Certificate;
 import java.security.spec.InvalidKeySpecException;
 import java.security.spec.PKCS8EncodedKeySpec;
+import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -40,6 +42,11 @@ final class Certificates {
   private static final List<String> KEY_KINDS = List.of("EC", "RSA", "EdDSA");
   private static final char[] NO_PASSWORD = {};
 
+  /** PEM is ASCII; the lines around it, such as an authority's name, may be in any encoding. */
+  private static final Charset ANY_BYTES = StandardCharsets.ISO_8859_1;
+
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
+
   private final TlsFiles files;
 
   Certificates(TlsFiles files) {
@@ -47,8 +54,8 @@ final class Certificates {
   }
 
   SSLContext context() {
-    List<X509Certificate> own = certificates("NCCL4J_TLS_CERT", files.certificate());
-    List<X509Certificate> trusted = certificates("NCCL4J_TLS_CA", files.authorities());
+    List<X509Certificate> own = own(certificates("NCCL4J_TLS_CERT", files.certificate()));
+    List<X509Certificate> trusted = trusted(certificates("NCCL4J_TLS_CA", files.authorities()));
     PrivateKey key = key(read("NCCL4J_TLS_KEY", files.key()));
     try {
       checkPair(own.get(0), key);
@@ -79,7 +86,7 @@ final class Certificates {
 
   private static String read(String setting, String file) {
     try {
-      return Files.readString(Path.of(file), StandardCharsets.US_ASCII);
+      return Files.readString(Path.of(file), ANY_BYTES);
     } catch (IOException | InvalidPathException e) {
       throw wrong(setting, file, "it cannot be read (" + e + ")", e);
     }
@@ -90,20 +97,53 @@ final class Certificates {
       List<X509Certificate> all =
           CertificateFactory.getInstance("X.509")
               .generateCertificates(
-                  new ByteArrayInputStream(read(setting, file).getBytes(StandardCharsets.US_ASCII)))
+                  new ByteArrayInputStream(read(setting, file).getBytes(ANY_BYTES)))
               .stream()
               .map(X509Certificate.class::cast)
               .toList();
       if (all.isEmpty()) {
         throw wrong(setting, file, "there is no certificate in it", null);
       }
+      return all;
+    } catch (GeneralSecurityException e) {
+      throw wrong(setting, file, String.valueOf(e.getMessage()), e);
+    }
+  }
+
+  private List<X509Certificate> own(List<X509Certificate> all) {
+    try {
       for (X509Certificate each : all) {
         each.checkValidity();
       }
       return all;
     } catch (GeneralSecurityException e) {
-      throw wrong(setting, file, String.valueOf(e.getMessage()), e);
+      throw wrong("NCCL4J_TLS_CERT", files.certificate(), String.valueOf(e.getMessage()), e);
     }
+  }
+
+  /** Leaves out authorities that are not valid now: a bundle of many often has an expired one. */
+  private List<X509Certificate> trusted(List<X509Certificate> all) {
+    List<X509Certificate> valid = new ArrayList<>();
+    GeneralSecurityException first = null;
+    for (X509Certificate each : all) {
+      try {
+        each.checkValidity();
+        valid.add(each);
+      } catch (GeneralSecurityException e) {
+        first = first == null ? e : first;
+        LOG.log(
+            System.Logger.Level.WARNING,
+            "NCCL4J_TLS_CA={0}: authority {1} is not valid now ({2}), so it is left out; remove it"
+                + " from the file",
+            files.authorities(),
+            each.getSubjectX500Principal(),
+            e.getMessage());
+      }
+    }
+    if (valid.isEmpty()) {
+      throw wrong("NCCL4J_TLS_CA", files.authorities(), String.valueOf(first.getMessage()), first);
+    }
+    return valid;
   }
 
   private PrivateKey key(String text) {
@@ -138,7 +178,7 @@ final class Certificates {
       } catch (NoSuchAlgorithmException e) {
         missing = e;
       } catch (InvalidKeySpecException e) {
-        DebugLog.of("BOOTSTRAP").log(System.Logger.Level.TRACE, "no key of kind " + kind, e);
+        LOG.log(System.Logger.Level.TRACE, "no key of kind " + kind, e);
       }
     }
     if (missing != null) {
