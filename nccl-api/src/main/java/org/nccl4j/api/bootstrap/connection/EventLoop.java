@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
@@ -84,7 +85,15 @@ public final class EventLoop implements Runnable {
           e);
     }
     thread = DaemonThread.of(this, "nccl4j-bootstrap");
-    thread.start();
+    boolean started = false;
+    try {
+      thread.start();
+      started = true;
+    } finally {
+      if (!started) {
+        Sockets.close(selector);
+      }
+    }
   }
 
   /** The process's loop, for a caller that will {@link #release} it. */

@@ -20,6 +20,7 @@ import org.nccl4j.api.bootstrap.connection.FrameType;
 import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
@@ -95,6 +96,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
   /**
    * Begins to serve.
    *
+   * @param socket closed with the root, and if this fails
    * @param patience how long to wait for the first rank; then its deadline counts
    * @param observable whether to listen for observers when all ranks have come
    */
@@ -104,7 +106,14 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
       ProcessIdentity self,
       Duration patience,
       boolean observable) {
-    EventLoop loop = EventLoop.acquire();
+    EventLoop loop = null;
+    try {
+      loop = EventLoop.acquire();
+    } finally {
+      if (loop == null) {
+        Sockets.close(socket);
+      }
+    }
     loop.execute(new Start(loop, socket, trust, self, patience, observable));
   }
 

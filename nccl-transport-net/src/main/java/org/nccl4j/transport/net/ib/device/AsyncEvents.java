@@ -57,7 +57,14 @@ public final class AsyncEvents {
    */
   public synchronized void wake(Runnable whom) {
     if (waiting == null) {
-      waiting = new EventThread(this, device, new DescriptorWait(number));
+      DescriptorWait wait = new DescriptorWait(number);
+      try {
+        waiting = new EventThread(this, device, wait);
+      } finally {
+        if (waiting == null) {
+          wait.close();
+        }
+      }
     }
     waiting.wake(whom);
   }

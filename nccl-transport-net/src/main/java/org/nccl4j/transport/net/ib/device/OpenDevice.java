@@ -33,16 +33,18 @@ public final class OpenDevice implements AutoCloseable {
     this.name = name;
     context = open(verbs, name);
     long allocated = 0;
+    AsyncEvents made = null;
     try {
+      made = new AsyncEvents(verbs, context, name);
       allocated = verbs.allocDomain(context);
     } finally {
       if (allocated == 0) {
         verbs.closeDevice(context);
       }
     }
+    events = made;
     domain = allocated;
     cache = new RegistrationCache(verbs, domain, name);
-    events = new AsyncEvents(verbs, context, name);
   }
 
   /**

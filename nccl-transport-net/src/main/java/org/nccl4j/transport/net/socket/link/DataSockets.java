@@ -51,13 +51,21 @@ final class DataSockets {
     lanes = new DataSocket[sockets.length - 1];
     threads = new DataSocketThread[lanes.length];
     own = new DataSocketThread[lanes.length == 0 || count.shared() ? 0 : count.threads()];
-    for (int t = 0; t < own.length; t++) {
-      own[t] = new DataSocketThread(name + "-" + t);
-    }
-    for (int l = 0; l < lanes.length; l++) {
-      lanes[l] = new DataSocket(l + 1, sockets[l + 1], sends, silence);
-      threads[l] = count.shared() ? shared.take() : own[l % own.length];
-      threads[l].add(lanes[l]);
+    boolean all = false;
+    try {
+      for (int t = 0; t < own.length; t++) {
+        own[t] = new DataSocketThread(name + "-" + t);
+      }
+      for (int l = 0; l < lanes.length; l++) {
+        lanes[l] = new DataSocket(l + 1, sockets[l + 1], sends, silence);
+        threads[l] = count.shared() ? shared.take() : own[l % own.length];
+        threads[l].add(lanes[l]);
+      }
+      all = true;
+    } finally {
+      if (!all) {
+        close();
+      }
     }
   }
 
@@ -187,14 +195,19 @@ final class DataSockets {
   void close() {
     CloseAll all = new CloseAll();
     for (DataSocketThread thread : own) {
-      all.take(thread::close);
+      if (thread != null) {
+        all.take(thread::close);
+      }
     }
     if (own.length == 0) {
-      List<DataSocket> mine = List.of(lanes);
-      for (DataSocketThread thread : new HashSet<>(List.of(threads))) {
-        all.take(() -> thread.remove(mine));
+      List<DataSocket> mine = Arrays.asList(lanes);
+      for (DataSocketThread thread : new HashSet<>(Arrays.asList(threads))) {
+        if (thread != null) {
+          all.take(() -> thread.remove(mine));
+        }
       }
     }
     all.end();
   }
 }
+    // Some are null if no more threads could be started.
