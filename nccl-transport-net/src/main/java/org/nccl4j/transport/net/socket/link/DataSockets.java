@@ -128,6 +128,18 @@ final class DataSockets {
     return true;
   }
 
+  /**
+   * Throws the error that stopped a lane for good, if there is one.
+   *
+   * @throws InternalErrorException with that error
+   */
+  @HotPath
+  void check() {
+    for (DataSocket lane : lanes) {
+      check(lane.failure());
+    }
+  }
+
   private static void check(Throwable failure) {
     if (failure != null && !(failure instanceof IOException)) {
       throw new InternalErrorException(
@@ -194,6 +206,7 @@ final class DataSockets {
 
   void close() {
     CloseAll all = new CloseAll();
+    // Some are null if no more threads could be started.
     for (DataSocketThread thread : own) {
       if (thread != null) {
         all.take(thread::close);
@@ -210,4 +223,3 @@ final class DataSockets {
     all.end();
   }
 }
-    // Some are null if no more threads could be started.

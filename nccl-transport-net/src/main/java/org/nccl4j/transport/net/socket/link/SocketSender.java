@@ -253,6 +253,9 @@ public final class SocketSender extends SocketConnection implements NetSender {
     @HotPath
     public boolean test(int[] sizes) {
       if (!isDone()) {
+        if (onLanes) {
+          lanes.check();
+        }
         progress(!copied);
       }
       busy = !isDone();
