@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.failover;
 
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.nio.channels.Selector;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -9,6 +10,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.DaemonThread;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
@@ -41,10 +43,14 @@ public class LinkWatch implements Runnable {
       return false;
     }
 
+    /** A look has failed with an error that it does not handle: it was the last one. */
+    default void lookFailed(RuntimeException e) {}
+
     /** The watch has rested: time without a look says nothing. */
     default void rested(long now) {}
   }
 
+  private static final System.Logger LOG = DebugLog.of("NET");
   private static final long LOOK_NANOS = 50_000_000;
   private static final int LOOKS_FOR_PORT = 10;
   private static final long BUSY_LOOK_NANOS = 500_000;
@@ -181,11 +187,11 @@ public class LinkWatch implements Runnable {
     while (!stopped) {
       if (broken || slept || hasGuests || ++looks % LOOKS_FOR_PORT == 0) {
         hasGuests = false;
-        port.run();
+        lookAtPort();
       }
       broken = false;
       for (Watched link : links) {
-        broken |= link.look();
+        broken |= look(link);
       }
       slept = false;
       if (broken || hasGuests || isUnderWay()) {
@@ -203,6 +209,29 @@ public class LinkWatch implements Runnable {
         slept = sleep();
         idleLooks = slept ? idleLooks + 1 : 0;
       }
+    }
+  }
+
+  /** One link's error must not end the watch of the others. */
+  private boolean look(Watched link) {
+    try {
+      return link.look();
+    } catch (RuntimeException e) {
+      remove(link);
+      LOG.log(
+          Level.WARNING,
+          "a connection is not repaired any more if it breaks; report this with the stack trace",
+          e);
+      link.lookFailed(e);
+      return false;
+    }
+  }
+
+  private void lookAtPort() {
+    try {
+      port.run();
+    } catch (RuntimeException e) {
+      LOG.log(Level.WARNING, "the network's port failed; report this with the stack trace", e);
     }
   }
 

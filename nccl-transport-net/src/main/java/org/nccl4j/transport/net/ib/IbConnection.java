@@ -421,6 +421,24 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   }
 
   @Override
+  public final void lookFailed(RuntimeException e) {
+    if (!turn.enterSoon()) {
+      return; // its user finds the error too
+    }
+    try {
+      if (!closed && failure == null) {
+        fail(
+            new InternalErrorException(
+                "an InfiniBand connection failed unexpectedly (%s)".formatted(e),
+                "report this with the stack trace",
+                e));
+      }
+    } finally {
+      turn.leave();
+    }
+  }
+
+  @Override
   public boolean isUnderWay() {
     return false;
   }
@@ -544,6 +562,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   final void release(NicQueues others) {
     if (others == held) {
       others.stop();
+      stopped(); // the other end may have used them already
     } else {
       others.close();
     }
@@ -562,7 +581,6 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   private NcclException failure(int port, int status, int vendorError) {
     LocalQpInfo local = held.ports[port].local;
     OpenDevice device = held.ports[port].device;
-      stopped(); // the other end may have used them already
     String name = device.verbs().statusName(status);
     String trouble = device.events().trouble();
     String problem =

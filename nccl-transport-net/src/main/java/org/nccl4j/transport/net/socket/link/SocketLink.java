@@ -18,6 +18,7 @@ import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
@@ -509,6 +510,19 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   @Override
+  public void lookFailed(RuntimeException e) {
+    if (failure == null) {
+      failure =
+          e instanceof NcclException known
+              ? known
+              : new InternalErrorException(
+                  "the connection from %s to %s failed unexpectedly (%s)".formatted(self, peer, e),
+                  "report this with the stack trace",
+                  e);
+    }
+  }
+
+  @Override
   public boolean isUnderWay() {
     DataSockets further = lanes;
     return !over
@@ -644,6 +658,8 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     }
   }
 
+  /** True if an acknowledgement may follow what has been written. */
+  @HotPath
   private boolean isBetweenFrames() {
     return !ack.hasRemaining() && log.isBetweenRecords() && !socket.owes();
   }
@@ -658,8 +674,6 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     Resumption.Resumed resumed;
     try {
       resumed = resumption.poll(this::position);
-  /** True if an acknowledgement may follow what has been written. */
-  @HotPath
     } catch (NcclException e) {
       fail(cause, "; " + e.problem());
       return;
