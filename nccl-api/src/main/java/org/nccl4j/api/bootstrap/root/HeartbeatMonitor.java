@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.nccl4j.api.bootstrap.connection.Connection;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
+import org.nccl4j.device.Patience;
 
 /**
  * Times of each rank's last heartbeat. If the root's process was itself stopped for a while, that
@@ -52,8 +53,11 @@ final class HeartbeatMonitor {
     last.put(connection, new Last(System.nanoTime(), allowed));
     Duration share = allowed.dividedBy(LOOKS);
     Duration wanted = share.compareTo(SHORTEST) < 0 ? SHORTEST : share;
-    period = period == null || wanted.compareTo(period) < 0 ? wanted : period;
-    if (timer == null) {
+    if (period == null || wanted.compareTo(period) < 0) {
+      if (timer != null) {
+        timer.cancel();
+      }
+      period = wanted;
       lookedNanos = System.nanoTime();
       timer = loop.after(period, this::look);
     }
@@ -65,13 +69,13 @@ final class HeartbeatMonitor {
 
   private void look() {
     long now = System.nanoTime();
-    if (now - lookedNanos > STOPPED * period.toNanos()) {
+    if (now - lookedNanos > STOPPED * Patience.nanos(period)) {
       last.replaceAll((connection, was) -> new Last(now, was.allowed));
     }
     lookedNanos = now;
     for (Map.Entry<Connection, Last> each : Map.copyOf(last).entrySet()) {
       Last was = each.getValue();
-      if (now - was.nanos > MISSED * (was.allowed.toNanos() / LOOKS)) {
+      if (now - was.nanos > MISSED * (Patience.nanos(was.allowed) / LOOKS)) {
         last.remove(each.getKey());
         silent.noticed(each.getKey(), Duration.ofNanos(now - was.nanos), was.allowed);
       }
