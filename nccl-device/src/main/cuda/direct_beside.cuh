@@ -40,9 +40,11 @@ __device__ __forceinline__ u32 theirNumber(const nccl4jBesideArguments& m, u32 n
   return (u32)word;
 }
 
-// True if a word has reached a value. The writer is in this launch, whose values are at most all copies ahead, or
-// in an earlier launch, whose values are old at any distance.
-__device__ __forceinline__ bool reached(u32 found, u32 value) { return found - value < NCCL4J_BESIDE_COPIES; }
+// True if a word has reached a value. The writer is in this launch, whose values have no more copies than there may be,
+// or in an earlier launch, whose values are old at any distance. A launch's number alone counts as so many copies.
+__device__ __forceinline__ bool reached(u32 found, u32 value) {
+  return found - value < NCCL4J_BESIDE_COPIES - value % NCCL4J_BESIDE_COPIES;
+}
 
 // One thread.
 __device__ __forceinline__ void awaitEngine(const nccl4jBesideArguments& m, u64 word, u32 value) {
