@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.nccl4j.device.CloseAll;
@@ -136,7 +137,7 @@ final class CudaKernelCommunicator
       made.push(users::close);
     }
     order = users.order();
-    failure = new KernelFailure(users, this::complaint, this::failed);
+    failure = new KernelFailure(users, this::complaint, this::kindOfFailure);
     try {
       memory = new CommunicatorMemory(gpu, spec, users.memory(), place);
     } catch (RuntimeException e) {
@@ -537,20 +538,21 @@ final class CudaKernelCommunicator
     }
   }
 
-  /** The error of a complaint. */
-  private NcclException failed(String complaint) {
+  /** The error of a complaint, as the kernels' memory has it now. */
+  private Function<String, NcclException> kindOfFailure() {
     if (memory.isOfAnotherCall()) {
-      return new InvalidUsageException(ErrorId.CALLS_DIFFER, complaint, SAME_CALLS);
+      return complaint -> new InvalidUsageException(ErrorId.CALLS_DIFFER, complaint, SAME_CALLS);
     }
     if (memory.isOfArguments()) {
-      return new InvalidArgumentException(ErrorId.ARGUMENT, complaint, EXPERT_ARGUMENTS);
+      return complaint ->
+          new InvalidArgumentException(ErrorId.ARGUMENT, complaint, EXPERT_ARGUMENTS);
     }
     if (memory.isOfCounts()) {
-      return new InvalidArgumentException(ErrorId.COUNT, complaint, RAGGED_COUNTS);
+      return complaint -> new InvalidArgumentException(ErrorId.COUNT, complaint, RAGGED_COUNTS);
     }
     return memory.isOutOfOrder()
-        ? SharedConnections.mismatch(complaint)
-        : new TimeoutException(ErrorId.OPERATION, complaint, deadlineRemedy());
+        ? SharedConnections::mismatch
+        : complaint -> new TimeoutException(ErrorId.OPERATION, complaint, deadlineRemedy());
   }
 
   String deadlineRemedy() {

@@ -13,7 +13,7 @@ final class KernelFailure {
 
   private final ConnectionUsers users;
   private final Supplier<String> report;
-  private final Function<String, NcclException> error;
+  private final Supplier<Function<String, NcclException>> kind;
 
   /** Set by the first who sees that a kernel gave up: it asks why, and may be asked meanwhile. */
   private final AtomicBoolean explaining = new AtomicBoolean();
@@ -25,13 +25,16 @@ final class KernelFailure {
    *
    * @param users who fail together
    * @param report what a kernel says that has given up; null while all is well
-   * @param error of what was said
+   * @param kind the error of what was said, found in the kernels' memory: asked before all that
+   *     takes long, since the communicator may close meanwhile
    */
   KernelFailure(
-      ConnectionUsers users, Supplier<String> report, Function<String, NcclException> error) {
+      ConnectionUsers users,
+      Supplier<String> report,
+      Supplier<Function<String, NcclException>> kind) {
     this.users = users;
     this.report = report;
-    this.error = error;
+    this.kind = kind;
   }
 
   void explainBy(Supplier<String> newExplanation) {
@@ -52,6 +55,7 @@ final class KernelFailure {
   /** Asks why a kernel gave up, unless another thread does. */
   void explain(String said) {
     if (explaining.compareAndSet(false, true)) {
+      Function<String, NcclException> error = kind.get();
       String why = explanation.get();
       users.fail(error.apply(why.isEmpty() ? said : said + "; " + why));
     }
@@ -67,6 +71,7 @@ final class KernelFailure {
     if (said == null) {
       return cause;
     }
+    Function<String, NcclException> error = kind.get();
     long start = System.nanoTime();
     while (users.failure() == null && System.nanoTime() - start < EXPLANATION_NANOS) {
       Patience.sleep(POLL_NANOS);

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -23,8 +24,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.bind.Offheap;
@@ -41,6 +44,8 @@ import org.nccl4j.operation.Protocol;
 
 /** Plans and launches against the recording driver. */
 class CommunicatorTest extends AgainstFakeCuda {
+  private static final int OTHER_CALL = 3; // kOtherCall
+
   private static CollectiveWork sum(Operation operation, Algorithm algorithm, Protocol protocol) {
     return new CollectiveWork(
         operation, algorithm, protocol, DataType.FLOAT32, RedOp.SUM, 0, 1000, 4, 1 << 20);
@@ -298,6 +303,24 @@ class CommunicatorTest extends AgainstFakeCuda {
       assertTrue(message.contains("for data of rank 1"), message);
       assertTrue(message.contains("; rank 1 is behind, null"), message);
       assertEquals(1, communicator.waitsFor());
+    }
+  }
+
+  /** A communicator may close, and its memory be freed, while another thread explains. */
+  @Test
+  void theKindOfAFailureIsKnownBeforeItIsExplained() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      CudaKernelCommunicator communicator = ranks.communicators.get(0);
+      ByteBuffer control = communicator.memory().control();
+      communicator.explainDeadlines(
+          () -> {
+            control.putInt(KernelLayout.CONTROL_FAILED, 0); // as memory that is no longer its own
+            return "rank 1 is behind";
+          });
+      control.putInt(KernelLayout.CONTROL_FAILED_KIND, OTHER_CALL);
+      control.putInt(KernelLayout.CONTROL_FAILED, 1);
+      NcclException failure = communicator.failure();
+      assertEquals(ErrorId.CALLS_DIFFER, failure.id(), failure.getMessage());
     }
   }
 
