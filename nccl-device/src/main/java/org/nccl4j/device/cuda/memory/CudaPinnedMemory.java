@@ -7,7 +7,7 @@ import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.PinnedWords;
 import org.nccl4j.device.kernel.PinnedMemory;
 
-/** Page-locked memory of the host, mapped into the device's addresses. */
+/** Page-locked memory of the host, mapped into the device's addresses; zeros at first. */
 public final class CudaPinnedMemory implements PinnedMemory {
   private final PinnedWords words;
   private final NativeWords bytes;

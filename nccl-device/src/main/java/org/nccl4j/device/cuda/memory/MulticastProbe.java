@@ -188,21 +188,13 @@ public final class MulticastProbe {
     private final CudaPinnedMemory word = new CudaPinnedMemory(gpu, Integer.BYTES);
     private boolean mayBeRead;
 
-    Revocation() {
-      set(0);
-    }
-
-    private void set(int value) {
-      ByteBuffer bytes = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder());
-      word.put(bytes.putInt(0, value).array());
-    }
-
     /** Waits for the kernel in a stream. If it does not end, it never touches anything. */
     void await(long stream) {
       if (hasEnded(stream, longest)) {
         return;
       }
-      set(1);
+      ByteBuffer one = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder());
+      word.put(one.putInt(0, 1).array());
       if (hasEnded(stream, LONGEST_KERNEL)) { // it had begun before
         return;
       }
