@@ -176,7 +176,7 @@ class TraceTest {
     assertEquals(2, processes.stream().filter(Process::isAlive).count());
   }
 
-  /** What jcmd says of the recordings of a process. */
+  /** The recordings of a process, as jcmd lists them. */
   private static String recordings(Process process) throws Exception {
     String jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd").toString();
     Process asking =

@@ -124,7 +124,7 @@ class SingleCopyTest {
     }
   }
 
-  /** What a rank sends itself may reach a buffer before another rank has read that. */
+  /** A message of a rank to itself may reach a buffer before another rank has read that. */
   @ParameterizedTest
   @MethodSource("ways")
   void aBufferThatTheRankItselfSendsToIsNotLent(SingleCopy way) {
