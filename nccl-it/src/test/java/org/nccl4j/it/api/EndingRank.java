@@ -3,6 +3,7 @@ package org.nccl4j.it.api;
 import java.util.Collections;
 import java.util.List;
 import jdk.jfr.FlightRecorder;
+import jdk.jfr.RecordingState;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
@@ -13,15 +14,18 @@ import org.nccl4j.device.RedOp;
 
 /** A program that calls operations until it has been recorded for a while, and ends then. */
 public final class EndingRank {
-  /** The observer of a communicator looks 20 times a second whether operations are recorded. */
-  private static final long RECORDED_NANOS = 1_000_000_000L;
-
   private static final long PATIENCE_NANOS = 60_000_000_000L;
 
   private EndingRank() {}
 
-  /** No arguments; prints "ready" once a communicator is there. */
+  /**
+   * Prints "ready" once a communicator is there.
+   *
+   * @param arguments seconds to call operations once the recording runs; the observer of a
+   *     communicator looks 20 times a second whether operations are recorded
+   */
   public static void main(String[] arguments) {
+    long recordedNanos = Long.parseLong(arguments[0]) * 1_000_000_000L;
     List<Communicator> ranks = Communicator.initAll(Collections.nCopies(2, Devices.host()));
     try (DeviceStream first = Devices.host().createStream();
         DeviceStream second = Devices.host().createStream();
@@ -33,7 +37,7 @@ public final class EndingRank {
       for (boolean recorded = false; System.nanoTime() - end < 0; ) {
         if (!recorded && isRecorded()) {
           recorded = true;
-          end = System.nanoTime() + RECORDED_NANOS;
+          end = System.nanoTime() + recordedNanos;
         }
         Group.start();
         ranks.get(0).allReduce(a, a, 8, DataType.FLOAT32, RedOp.MAX, first);
@@ -48,6 +52,7 @@ public final class EndingRank {
 
   private static boolean isRecorded() {
     return FlightRecorder.isInitialized()
-        && !FlightRecorder.getFlightRecorder().getRecordings().isEmpty();
+        && FlightRecorder.getFlightRecorder().getRecordings().stream()
+            .anyMatch(recording -> recording.getState() == RecordingState.RUNNING);
   }
 }

@@ -59,7 +59,7 @@ class TopTest {
 
   private static Process other() throws Exception {
     List<String> command = RankJvm.command();
-    command.add("org.nccl4j.it.api.EndingRank");
+    command.addAll(List.of("org.nccl4j.it.api.EndingRank", "1"));
     Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     assertEquals('r', process.getInputStream().read()); // it says that it is ready
     return process;
