@@ -8,7 +8,7 @@ namespace direct {
 
 constexpr u64 kSignalStride = 128;
 
-// Sends one more signal to rank root, after all earlier work of the stream.
+// Sends one more signal to the team's rank at place root, after all earlier work of the stream.
 __device__ __forceinline__ void signal(const nccl4jDirectArguments& a) {
   begin(a);
   if (threadIdx.x != 0) return;
@@ -18,7 +18,7 @@ __device__ __forceinline__ void signal(const nccl4jDirectArguments& a) {
   storeWordRelaxed(peer(a, a.root, kSignalStride * a.comm.rank), value);
 }
 
-// Waits until every rank has sent the required number of signals.
+// Waits until every rank of the team, whose first is rank root, has sent the required number of signals.
 __device__ __forceinline__ void await(const nccl4jDirectArguments& a) {
   begin(a);
   const int from = threadIdx.x;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void await(const nccl4jDirectArguments& a) {
   char* word = own(a, kSignalStride * from);
   Patience patience(a.comm);
   while (loadWordAcquire(word) < value)
-    if (patience.exhausted(from, 0, 0, value)) break;
+    if (patience.exhausted(a.root + from, 0, 0, value)) break;
 }
 
 __device__ __forceinline__ void meet(const nccl4jDirectArguments& a) {

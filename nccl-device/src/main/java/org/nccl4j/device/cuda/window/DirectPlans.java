@@ -335,11 +335,16 @@ public final class DirectPlans implements AutoCloseable {
     return CudaKernelPlan.Needs.of(work.operation(), root, space.size(), bytes);
   }
 
-  /** Allocates arguments and fills in the fields common to a communicator's kernels. */
+  /**
+   * Allocates arguments and fills in the fields common to a communicator's kernels. Ranks are
+   * places in the team.
+   */
   private Offheap arguments(int size) {
     Offheap arguments = context.offheap().take(size);
     memory.putCommunicator(arguments);
     return arguments
+        .putInt(KernelLayout.RANK, space.place())
+        .putInt(KernelLayout.N_RANKS, space.size())
         .putLong(DirectArguments.STRIDE, space.stride())
         .putLong(DirectArguments.RESOURCES, space.resources().peers().get(0).address())
         .putLong(DirectArguments.FLAGS, layout.flags())
@@ -410,6 +415,7 @@ public final class DirectPlans implements AutoCloseable {
           "a one-sided operation of a GPU is for a rank outside its team",
           "report this as a defect");
     }
+    arguments.putInt(DirectArguments.ROOT, space.first()); // for reports
     for (OneSidedWork.Awaited from : wait.awaited()) {
       arguments.putInt(DirectArguments.AWAITED + 4 * from.place(), from.signals());
     }

@@ -23,6 +23,10 @@ import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.device.symmetric.WindowView;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
@@ -210,6 +214,39 @@ class DirectPlansTest extends AgainstFakeCuda {
             "cuLaunchKernelEx(%d,".formatted(operation == Operation.ALL_REDUCE ? 64 : 128);
         assertTrue(fake.fakeRecord().contains(launch), fake.fakeRecord());
       }
+    }
+  }
+
+  /** Before, signals of a second host's ranks went to the places of the first host's. */
+  @Test
+  void oneSidedOperationsNameRanksByTheirPlacesInTheTeam() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        FlatRange range = ranks.devices.get(1).reserve(1, 1L << 32);
+        DeviceMemory memory = ranks.devices.get(1).memAlloc(ranks.devices.get(1).resourceBytes(1));
+        var communicator = ranks.communicators().get(1)) {
+      ShareableMemory shared = ranks.devices.get(1).exportable(memory).orElseThrow();
+      DeviceMemory view = range.map(0, 0, shared);
+      communicator.attach(
+          new SymmetricSpace(
+              /* first= */ 1,
+              /* size= */ 1,
+              /* place= */ 0,
+              new WindowView(0, memory.address(), List.of(view), null),
+              range.address(),
+              range.stride()));
+      OneSidedWork signal = new OneSidedWork.Put(0, null, null, 0, 0);
+      OneSidedWork await = new OneSidedWork.Wait(List.of(new OneSidedWork.Awaited(0, 7)));
+      for (OneSidedWork work : List.of(signal, await)) {
+        communicator.launch(communicator.prepare(work), null, null, ranks.streams.get(1));
+        Offheap arguments = new Offheap(DirectArguments.SIZE);
+        fake.fakeAllArguments(arguments.address(), DirectArguments.SIZE);
+        assertEquals(0, arguments.getInt(KernelLayout.RANK));
+        assertEquals(1, arguments.getInt(KernelLayout.N_RANKS));
+        assertEquals(work == signal ? 0 : 1, arguments.getInt(DirectArguments.ROOT));
+        assertEquals(work == signal ? 0 : 7, arguments.getInt(DirectArguments.AWAITED));
+      }
+      shared.release();
     }
   }
 
