@@ -23,7 +23,7 @@ class Patience {
   __device__ Patience(const nccl4jCommunicator& comm)
       : control_((nccl4jControl*)comm.control), budget_(comm.budget) {}
 
-  // Called after each unsuccessful poll. The abort word lies in host memory and the timer is slow, so
+  // Called after each unsuccessful poll; peer, channel, kind and step are those of the wait. The abort word lies in host memory and the timer is slow, so
   // both are read rarely.
   __device__ __forceinline__ bool exhausted(int peer, int channel, u32 kind, u64 step) {
     if ((++looks_ & 1023) != 0) return false;
@@ -65,20 +65,25 @@ class Patience {
     u64 step;
   };
 
-  // The start time of the wait, or kGone. Odd if another call was found. Two polls must find it, since
-  // parts of a line may arrive one after the other. Takes and returns values only: a pointer to this
-  // object would keep it, and the object that contains it, out of registers.
+  // The low bits of a start time tell waits apart, and whether another call was found.
+  static constexpr u64 kFound = 1, kMark = 0xfffe, kLow = kMark | kFound;
+
+  // Differs between a wait of a thread and its next ones.
+  __device__ static __forceinline__ u64 markOf(const Awaited& a) {
+    return (a.step << 4 ^ (u64)(u32)a.peer << 10 ^ (u64)(u32)a.channel << 7 ^ a.kind << 1) & kMark;
+  }
+
+  // The start time of the wait, rounded up, with its mark; or kGone. Another wait than at the last look begins anew,
+  // so that the budget bounds each wait and not all of a kernel's together. Two looks of a wait must find the same
+  // other call, since parts of a line may arrive one after the other. Takes and returns values only: a pointer to
+  // this object would keep it, and the object that contains it, out of registers.
   __device__ static __noinline__ u64 look(nccl4jControl* control, u64 budget, u64 start, Awaited a) {
     if (loadControl(&control->abort) != 0) return kGone;
-    const u64 now = nanoseconds() & ~1ull;
-    const bool found = start & 1;
-    start &= ~1ull;
-    if (start == 0)
-      start = now;
-    else
-      storeWordRelaxed(&control->waiting, now << 32 | (u64)(a.peer & 0xffff) << 16 | (a.channel & 0xff) << 8 | a.kind);
-    const bool finds = a.kind == kOtherCall;
-    if (now - start < budget && !(found && finds)) return start | finds;
+    const u64 now = nanoseconds(), mark = markOf(a) | (a.kind == kOtherCall ? kFound : 0);
+    if (start == 0 || (start & kLow) != mark) return ((now + kLow) & ~kLow) | mark;
+    storeWordRelaxed(&control->waiting, now << 32 | (u64)(a.peer & 0xffff) << 16 | (a.channel & 0xff) << 8 | a.kind);
+    const u64 begin = start & ~kLow;
+    if (a.kind != kOtherCall && (now < begin || now - begin < budget)) return start;
     fail(control, a.peer, a.channel, a.kind, a.step);
     return kGone;
   }
