@@ -37,7 +37,8 @@ __device__ __forceinline__ void takeTokens(const nccl4jExpertArguments& a, Dispa
   if (counts) takeMessages(a, s, half, LineFlags((u32)number, kMessageSignature), counters);
   u32 next = threadIdx.x / 32;
   Item item = find(next);
-  bool begun = next < ofSource * nRanks, there = false;
+  // A block's last token may be one more than there is room for.
+  bool begun = next < ofSource * nRanks && blockIdx.x + item.at * gridDim.x < a.maxTokens, there = false;
   if (begun) begin(item);
   if (counts) {
     findRows(a, s, counters);

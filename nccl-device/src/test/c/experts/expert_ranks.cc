@@ -216,6 +216,11 @@ int main(int count, char** arguments) {
   std::vector<uint4> windows(n * stride / 16);
   windowsBegin = (char*)windows.data();
   windowsEnd = windowsBegin + n * stride;
+  onLoadPack = [](const void* p) {
+    static const u64 end = get("tokens") + 2ull * n * maxTokens * get("stagedRow"), all = get("windowBytes");
+    const u64 at = (const char*)p - windowsBegin;
+    if ((const char*)p >= windowsBegin && at % ((all + 127) / 128 * 128) >= end) fail("loads behind the tokens", -1);
+  };
   ranks.resize(n);
   for (u32 me = 0; me < n; me++) {
     Rank& rank = ranks[me];

@@ -56,7 +56,11 @@ inline void release(const simt::Block* by) {
   latePacks.resize(left);
 }
 
-inline Pack loadPack(const void* p) { return *(const Pack*)p; }
+inline void (*onLoadPack)(const void*) = nullptr;  // may fail the test
+inline Pack loadPack(const void* p) {
+  if (onLoadPack != nullptr) onLoadPack(p);
+  return *(const Pack*)p;
+}
 inline Pack loadData(const void* p) { return *(const Pack*)p; }
 inline void storeData(void* p, Pack v) {
   if (packsAreLate)
