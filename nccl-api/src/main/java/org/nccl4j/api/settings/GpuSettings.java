@@ -26,16 +26,15 @@ public final class GpuSettings {
   public static final Setting<KernelPreload> NCCL4J_PRELOAD_KERNELS =
       Setting.of(
           "NCCL4J_PRELOAD_KERNELS",
-          KernelPreload.AUTO,
+          KernelPreload.EVERY,
           KernelPreload.ALLOWED,
           "The kernels that a process's first communicator of several ranks on a GPU loads at its"
               + " creation: all kernels that only copy, and those of the named types for"
-              + " reductions, quantised sums and experts. auto: the same as all. Other kernels"
-              + " are loaded when an operation first needs them, whatever CUDA_MODULE_LOADING"
-              + " says. That load can wait for kernels of other communicators on that GPU, so"
-              + " two communicators whose first operations come in opposite orders on two"
-              + " ranks wait for each other. none: a faster first creation, for programs with"
-              + " one communicator.",
+              + " reductions, quantised sums and experts. Other kernels are loaded when an"
+              + " operation first needs them, whatever CUDA_MODULE_LOADING says. That load can wait"
+              + " for kernels of other communicators on that GPU, so two communicators whose first"
+              + " operations come in opposite orders on two ranks wait for each other. none: a"
+              + " faster first creation, for programs with one communicator.",
           new KernelPreload.Parser());
 
   public static final Setting<String> NCCL4J_NVRTC =

@@ -17,10 +17,10 @@ import org.nccl4j.device.DataType;
  * @param types whose reductions are loaded, with all kernels that only copy; empty for no kernels
  */
 public record KernelPreload(String text, Set<DataType> types) {
-  static final String ALLOWED = "auto, none, all, or types of elements: " + labels();
+  static final String ALLOWED = "none, all, or types of elements: " + labels();
 
-  /** All: which types a communicator reduces is known only when it does. */
-  static final KernelPreload AUTO = new KernelPreload("auto", EnumSet.allOf(DataType.class));
+  /** Which types a communicator reduces is known only when it does. */
+  static final KernelPreload EVERY = new KernelPreload("all", EnumSet.allOf(DataType.class));
 
   /**
    * By a loop, and a class as the parser: a process's first call waits for each lambda expression.
@@ -43,9 +43,8 @@ public record KernelPreload(String text, Set<DataType> types) {
 
   static KernelPreload parse(String text) {
     return switch (text.trim().toLowerCase(Locale.ROOT)) {
-      case "auto" -> AUTO;
       case "none" -> new KernelPreload(text, Set.of());
-      case "all" -> new KernelPreload(text, EnumSet.allOf(DataType.class));
+      case "all" -> EVERY;
       default ->
           new KernelPreload(
               text,

@@ -32,7 +32,7 @@ class FakeExpertsTest {
     Ran ran =
         FakeGpuProcess.in(folder)
             .run(
-                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "auto"),
+                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "all"),
                 FakeExpertRanks.class);
     int created = ran.calls().indexOf("cuMemAlloc_v2(" + FakeExpertRanks.MARK_BYTES + ")");
     assertTrue(created > 0, ran.calls().toString());
@@ -74,7 +74,7 @@ class FakeExpertsTest {
     Ran ran =
         FakeGpuProcess.in(folder)
             .run(
-                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "auto"),
+                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "all"),
                 FakeExpertRanks.class,
                 "hosts");
     int created = ran.calls().indexOf("cuMemAlloc_v2(" + FakeExpertRanks.MARK_BYTES + ")");

@@ -31,7 +31,7 @@ class FakeFunctionsTest {
         FakeGpuProcess.in(folder)
             .withNvrtc()
             .run(
-                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "auto"),
+                Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "all"),
                 FakeFunctionRanks.class);
     String output = ran.output();
     assertTrue(output.contains("Wrong.cu(2): error: #error"), output);

@@ -35,7 +35,7 @@ class FakeRaggedTest {
   void aCallIsOneKernelThatWasLoadedAtCreation() throws Exception {
     Ran ran =
         program.run(
-            Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "auto"),
+            Map.of("NCCL_NVLS_ENABLE", "0", "NCCL4J_PRELOAD_KERNELS", "all"),
             FakeRaggedRanks.class);
     int created = ran.calls().indexOf(ALLOCATE + "(" + FakeRaggedRanks.MARK_BYTES + ")");
     assertTrue(created > 0, ran.calls().toString());

@@ -109,7 +109,7 @@ class FirstCreationTest {
     Map<String, String> all = new HashMap<>(settings);
     String options = Objects.requireNonNullElse(all.remove("JAVA_OPTIONS"), "");
     all.put("JAVA_TOOL_OPTIONS", "-Xlog:class+init=info " + options);
-    all.put("NCCL4J_PRELOAD_KERNELS", "auto");
+    all.put("NCCL4J_PRELOAD_KERNELS", "all");
     return program.run(all, FakeGpuRanks.class);
   }
 

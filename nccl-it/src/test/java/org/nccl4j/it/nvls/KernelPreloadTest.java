@@ -35,7 +35,7 @@ class KernelPreloadTest {
   }
 
   private static Ran run(Map<String, String> settings) throws Exception {
-    Map<String, String> all = new HashMap<>(Map.of("NCCL4J_PRELOAD_KERNELS", "auto"));
+    Map<String, String> all = new HashMap<>(Map.of("NCCL4J_PRELOAD_KERNELS", "all"));
     all.putAll(settings);
     all.put("NCCL_NVLS_ENABLE", "0");
     return program.run(all, FakeGpuRanks.class);
@@ -68,7 +68,7 @@ class KernelPreloadTest {
                 path -> !path.toString().matches(".*(nccl-kernels|nccl-device.kernels).*"),
                 Map.of(
                     "NCCL4J_PRELOAD_KERNELS",
-                    "auto",
+                    "all",
                     "NCCL_NVLS_ENABLE",
                     "0",
                     "JAVA_TOOL_OPTIONS",
