@@ -612,7 +612,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
                           .formatted(IbPort.mtuBytes(here), IbPort.mtuBytes(there))
                   : "see")
               + " that the other rank is alive, that the two GIDs reach each other (ping), and that"
-              + " UDP port 4791 is open for RoCE; raise NCCL_IB_TIMEOUT or NCCL_IB_RETRY_CNT on a"
+              + " UDP port 4791 is open for RoCE; raise NCCL_IB_TIMEOUT on a"
               + " lossy network (now given up after %.1f s)".formatted(settings.patienceSeconds());
       case WC_REM_ACCESS_ERR, WC_REM_OP_ERR ->
           "the other rank freed or closed the memory of a receive; see its first error";

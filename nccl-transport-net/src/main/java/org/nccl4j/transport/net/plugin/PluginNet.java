@@ -134,8 +134,7 @@ final class PluginNet implements Net {
           ErrorId.RANKS_DIFFER,
           "%d bytes are not the handle of a listener of this communicator with network plug-in %s"
               .formatted(handle.length, table.name()),
-          "use the same plug-in on all ranks (NCCL_NET_PLUGIN), and pass what handle() gave on the"
-              + " receiving rank");
+          "use the same plug-in on all ranks (NCCL_NET_PLUGIN), and the same version of nccl4j");
     }
     byte[] plugins = new byte[PluginTable.HANDLE_BYTES];
     in.get(plugins);

@@ -58,9 +58,9 @@ final class SocketPort implements Listener.Acceptor {
     } catch (IOException e) {
       Sockets.close(channel);
       throw new SystemErrorException(
-          ErrorId.PORT,
+          ErrorId.SYSTEM,
           "a listening socket of the network broke: " + e.getMessage(),
-          "try again",
+          "create the communicator again; see dmesg and the host's interfaces",
           e);
     }
     return new SocketPort(channel, protection, mostStrangers, clock);

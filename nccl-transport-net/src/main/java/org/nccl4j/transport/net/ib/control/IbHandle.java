@@ -95,7 +95,7 @@ public record IbHandle(
     return new InvalidUsageException(
         ErrorId.RANKS_DIFFER,
         "%d bytes are not the handle of an InfiniBand listener".formatted(handle.length),
-        "pass what handle() gave on the receiving rank, and run the same version everywhere",
+        "run the same version of nccl4j on all ranks",
         cause);
   }
 

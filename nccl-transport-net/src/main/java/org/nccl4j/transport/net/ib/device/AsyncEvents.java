@@ -111,8 +111,7 @@ public final class AsyncEvents {
           ErrorId.INFINIBAND,
           "InfiniBand: port %s:%d has been down for %.1f s"
               .formatted(device, port, (System.nanoTime() - since) / 1e9),
-          "see its cable and switch, and ip link set up; raise NCCL_IB_TIMEOUT or"
-              + " NCCL_IB_RETRY_CNT to wait longer");
+          "see its cable and switch, and ip link set up; raise NCCL_IB_TIMEOUT to wait longer");
     }
   }
 

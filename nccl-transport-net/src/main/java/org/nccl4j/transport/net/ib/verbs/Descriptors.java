@@ -56,7 +56,7 @@ public final class Descriptors {
     int made = C.eventfd(0, EFD_CLOEXEC);
     if (made < 0) {
       throw new SystemErrorException(
-          ErrorId.INFINIBAND, "eventfd fails: no descriptor is left", "raise ulimit -n");
+          ErrorId.OPEN_FILES, "eventfd fails: no descriptor is left", "raise ulimit -n");
     }
     return new OwnedFd(made);
   }
