@@ -49,8 +49,7 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
     private boolean chosen;
 
     double median() {
-      double[] sorted = times.stream().mapToDouble(Double::doubleValue).sorted().toArray();
-      return sorted[sorted.length / 2];
+      return Sweep.median(times);
     }
 
     double error() {
@@ -254,15 +253,14 @@ record LearnedTable(List<String> lines, List<String> report, double share) {
     double extra = 0;
     double all = 0;
     for (List<Map.Entry<Call, Sample>> calls : shapes.values()) {
-      double[] chosen =
+      List<Double> chosen =
           calls.stream()
               .map(Map.Entry::getValue)
               .filter(Sample::chosen)
-              .mapToDouble(Sample::measured)
-              .sorted()
-              .toArray();
-      if (chosen.length > 0) {
-        double median = chosen[chosen.length / 2];
+              .map(Sample::measured)
+              .toList();
+      if (!chosen.isEmpty()) {
+        double median = Sweep.median(chosen);
         long last = calls.stream().mapToLong(each -> each.getKey().call).max().orElse(0);
         all += median * (last + 1);
         for (Map.Entry<Call, Sample> each : calls) {

@@ -163,7 +163,7 @@ final class Sweep {
     return settings.ranks().count();
   }
 
-  private static double median(List<Double> values) {
+  static double median(List<Double> values) {
     List<Double> sorted = values.stream().sorted().toList();
     int middle = sorted.size() / 2;
     return sorted.size() % 2 == 1
