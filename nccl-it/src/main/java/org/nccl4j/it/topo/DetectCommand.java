@@ -29,6 +29,7 @@ final class DetectCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
+    machine.refuse(tree && machine.json(), "--tree", "--json", "leave one of them out");
     XmlElement system = machine.found();
     if (dump != null) {
       Files.writeString(dump, TopologyXml.write(system));

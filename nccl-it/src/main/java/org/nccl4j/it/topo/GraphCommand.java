@@ -34,6 +34,7 @@ final class GraphCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
+    machine.refuse(xml && machine.json(), "--json", "--xml", "leave one of them out");
     List<Cluster> clusters = machine.clusters(nodes, collNet);
     if (xml) {
       out.print(TopologyXml.write(GraphFile.write(clusters.get(0).domains().get(0))));

@@ -38,6 +38,8 @@ final class MachineOptions {
     off
   }
 
+  private static final Path HERE = Path.of("/");
+
   private static final Path VIRTUAL_TOPOLOGY =
       Path.of("/var/run/nvidia-topologyd/virtualTopology.xml");
 
@@ -53,9 +55,10 @@ final class MachineOptions {
   @Option(
       names = "--root",
       paramLabel = "DIRECTORY",
-      defaultValue = "/",
-      description = "The directory of sys and proc of a recorded machine; default: /.")
-  private Path root = Path.of("/");
+      description =
+          "The directory of sys and proc of a recorded machine; default: /. Comes before"
+              + " NCCL_TOPO_FILE.")
+  private Path root;
 
   @Option(names = "--json", description = "Print JSON.")
   private boolean json;
@@ -78,12 +81,21 @@ final class MachineOptions {
   private LiveMachine live;
 
   /**
-   * Checks the settings that were given.
+   * Checks the options and settings that were given.
    *
    * @throws InvalidArgumentException if there is no such setting or no such value
    */
   void check() {
+    refuse(file != null && root != null, "--root", "--file", "leave one of them out");
     values();
+  }
+
+  /** Refuses an option that would have no effect. */
+  void refuse(boolean given, String option, String beside, String remedy) {
+    if (given) {
+      throw new ParameterException(
+          spec.commandLine(), "%s has no effect beside %s: %s".formatted(option, beside, remedy));
+    }
   }
 
   boolean json() {
@@ -180,7 +192,7 @@ final class MachineOptions {
     if (isLive() && live().gpus() == 0) {
       throw new TopologyException(
           "there is no topology",
-          root.equals(Path.of("/")) ? "this machine" : root.toString(),
+          root == null ? "this machine" : root.toString(),
           "it has no GPU, neither on PCI nor from the driver",
           "describe another machine with --file or NCCL_TOPO_FILE, or run the command on one with"
               + " GPUs");
@@ -215,7 +227,7 @@ final class MachineOptions {
   }
 
   private boolean isLive() {
-    return isLive(given());
+    return root != null || isLive(given());
   }
 
   /** True if this file is absent, so that the machine has to be detected. */
@@ -225,7 +237,7 @@ final class MachineOptions {
 
   private LiveMachine live() {
     if (live == null) {
-      live = LiveMachine.of(root);
+      live = LiveMachine.of(root == null ? HERE : root);
       live.doubt().ifPresent(doubt -> err().println("note: " + doubt));
     }
     return live;

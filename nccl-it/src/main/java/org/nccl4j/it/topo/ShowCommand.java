@@ -27,19 +27,21 @@ final class ShowCommand extends TopoAction {
   @Option(
       names = "--nodes",
       paramLabel = "N",
-      defaultValue = "1",
-      description = "Draw one machine with its part of the rings among this number of machines.")
-  private int nodes = 1;
+      description =
+          "With --svg or --json: one machine with its part of the rings among this number of"
+              + " machines; default: 1.")
+  private Integer nodes;
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
     boolean dumps = machine.find(Settings.NCCL_GRAPH_DUMP_FILE).isPresent();
     if (svg == null && !machine.json() && !dumps) {
+      machine.refuse(nodes != null, "--nodes", "a tree", "add --svg FILE or --json");
       // A tree needs no search, which takes seconds for a large machine.
       out.print(MachineTree.of(machine.routes(false).machine()));
       return;
     }
-    Cluster cluster = machine.cluster(nodes);
+    Cluster cluster = machine.cluster(nodes == null ? 1 : nodes);
     if (svg != null) {
       Files.writeString(svg, Drawing.of(cluster.domains().get(0), machine.name()));
     }
