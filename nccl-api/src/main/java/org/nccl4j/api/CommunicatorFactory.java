@@ -19,7 +19,7 @@ import org.nccl4j.api.bootstrap.TcpBootstrap;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.Initializer;
 import org.nccl4j.api.init.WarmUp;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.topology.TopologyPrefetch;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.observe.JobReport;

@@ -3,6 +3,10 @@ package org.nccl4j.api;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.exchange.ExchangeAgreement;
 import org.nccl4j.api.exchange.ExchangeChecks;
+import org.nccl4j.api.exchange.ExpertBuffers;
+import org.nccl4j.api.exchange.ExpertDelivery;
+import org.nccl4j.api.exchange.ExpertDirect;
+import org.nccl4j.api.exchange.ExpertMessages;
 import org.nccl4j.api.exchange.KernelOffer;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
@@ -15,6 +19,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ExpertSizes;
+import org.nccl4j.operation.Operation;
 
 /**
  * Brings tokens to the ranks of their experts, and the experts' outputs back: dispatch and combine
@@ -48,9 +53,9 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class ExpertExchange implements AutoCloseable {
-  static final String CREATION = "expertExchange";
-  static final String DISPATCH = "dispatch";
-  static final String COMBINE = "combine";
+  private static final String CREATION = "expertExchange";
+  private static final String DISPATCH = Operation.DISPATCH.method();
+  private static final String COMBINE = Operation.COMBINE.method();
 
   /** A GPU's kernels load and store rows in units of so many bytes. */
   private static final int ROW_ALIGNMENT = ExpertSizes.UNIT;
@@ -72,11 +77,12 @@ public final class ExpertExchange implements AutoCloseable {
 
   private ExpertExchange(
       CommunicatorState state,
+      ExchangeChecks checks,
       ExpertConfig config,
       ExpertBuffers buffers,
       ExpertDelivery delivery) {
     this.state = state;
-    this.checks = checks(state);
+    this.checks = checks;
     this.config = config;
     this.rowBytes = config.sizes(state.nRanks()).rowBytes();
     this.buffers = buffers;
@@ -99,6 +105,8 @@ public final class ExpertExchange implements AutoCloseable {
     int nRanks = state.nRanks();
     Arguments.notNull(config, "sizes of the exchange with experts");
     ExpertSizes sizes = config.sizes(nRanks);
+    ExchangeAgreement agreement = new ExchangeAgreement(state, CREATION, config);
+    ExchangeChecks checks = new ExchangeChecks(state, " of tokens");
     ExpertBuffers buffers = null;
     KernelOffer offer = KernelOffer.NONE;
     NcclException lack = null;
@@ -110,13 +118,13 @@ public final class ExpertExchange implements AutoCloseable {
       lack = e;
     }
     try {
-      offer = new ExchangeAgreement(state, CREATION, config).reach(offer, lack);
+      offer = agreement.reach(offer, lack);
       offer.tell(state, CREATION);
       ExpertDelivery delivery =
           offer.hasKernels()
               ? ExpertDirect.create(state, sizes, offer.form(), buffers)
-              : ExpertMessages.create(state, queue, config, buffers);
-      return new ExpertExchange(state, config, buffers, delivery);
+              : ExpertMessages.create(state, queue, sizes, agreement, checks, buffers);
+      return new ExpertExchange(state, checks, config, buffers, delivery);
     } catch (RuntimeException e) {
       if (buffers != null) {
         buffers.close();
@@ -306,11 +314,6 @@ public final class ExpertExchange implements AutoCloseable {
 
   private void checkCall(String what, DeviceStream stream) {
     checks.call(what, closed, delivery.isCapturable(), stream);
-  }
-
-  /** The checks of calls' arguments. */
-  static ExchangeChecks checks(CommunicatorState state) {
-    return new ExchangeChecks(state, " of tokens");
   }
 
   /**

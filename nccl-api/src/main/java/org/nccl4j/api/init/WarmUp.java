@@ -12,7 +12,7 @@ import org.nccl4j.api.bootstrap.BootstrapRoot;
 import org.nccl4j.api.bootstrap.JoinRequest;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.bootstrap.TcpBootstrap;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.topology.TopologyPrefetch;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;

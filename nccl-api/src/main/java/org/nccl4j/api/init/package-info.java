@@ -4,7 +4,7 @@
  * org.nccl4j.api.init.CommunicatorState} is the entrance for the user's handle.
  *
  * <p>Layer: above all other engine packages, below the communicator. Rooms, lowest first; each uses
- * only those before it: {@link org.nccl4j.api.init.exchange}, {@link org.nccl4j.api.init.topology},
+ * only those before it: {@link org.nccl4j.api.init.peers}, {@link org.nccl4j.api.init.topology},
  * {@link org.nccl4j.api.init.connect}, {@link org.nccl4j.api.init.engine}, and this package.
  */
 package org.nccl4j.api.init;

@@ -18,7 +18,7 @@ import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.NvlsSetup;
 import org.nccl4j.api.init.engine.Profilers;
 import org.nccl4j.api.init.engine.SharedResources;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.InternalErrorException;

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.ScaleSettings;

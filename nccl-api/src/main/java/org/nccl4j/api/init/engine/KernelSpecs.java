@@ -3,7 +3,7 @@ package org.nccl4j.api.init.engine;
 import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.probe.KeptCopyTimes;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.settings.Environment;

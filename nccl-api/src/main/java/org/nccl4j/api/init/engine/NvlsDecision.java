@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.IntSupplier;
 import java.util.stream.IntStream;
-import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.MulticastProvider;

@@ -1,8 +1,8 @@
 package org.nccl4j.api.init.engine;
 
 import java.util.List;
-import org.nccl4j.api.init.exchange.HostLayout;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.HostLayout;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.spi.MulticastProvider.Team;

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.observe.OperationHook;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;

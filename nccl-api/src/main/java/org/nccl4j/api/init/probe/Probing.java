@@ -4,7 +4,7 @@ import java.lang.System.Logger;
 import java.util.Optional;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;

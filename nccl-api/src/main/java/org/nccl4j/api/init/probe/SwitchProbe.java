@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.Supplier;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.plan.algorithm.CostPoints;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.InfoLog;

@@ -9,7 +9,7 @@ import java.io.UncheckedIOException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
-import org.nccl4j.api.init.exchange.LocalIdentity;
+import org.nccl4j.api.init.peers.LocalIdentity;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;

@@ -18,7 +18,7 @@ import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.connect.NamedProvider;
 import org.nccl4j.api.init.connect.Routes;
-import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.Settings;

@@ -18,7 +18,7 @@ import java.util.logging.Logger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.host.HostDevice;

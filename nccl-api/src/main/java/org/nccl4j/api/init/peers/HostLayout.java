@@ -1,4 +1,4 @@
-package org.nccl4j.api.init.exchange;
+package org.nccl4j.api.init.peers;
 
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

@@ -1,4 +1,4 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
 import java.nio.IntBuffer;
 import java.util.Arrays;
@@ -21,7 +21,7 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * those that come back, by the rank of their expert and entry, and behind them those that are
  * returned, by source rank and entry; own outputs are put straight among the former.
  */
-final class ExpertRoutes {
+public final class ExpertRoutes {
   /** The place of an entry without an output. */
   private static final int ABSENT = -1;
 
@@ -80,7 +80,7 @@ final class ExpertRoutes {
    *
    * @param hosts the ranks of each host, ascending
    */
-  ExpertRoutes(ExpertSizes sizes, int rank, List<List<Integer>> hosts) {
+  public ExpertRoutes(ExpertSizes sizes, int rank, List<List<Integer>> hosts) {
     this.sizes = sizes;
     this.n = sizes.nRanks();
     this.rank = rank;
@@ -150,6 +150,12 @@ final class ExpertRoutes {
   long mostForwarded() {
     long near = IntStream.of(host).filter(h -> h == host[rank]).count() - 1;
     return (long) relayed[rank].length * sizes.maxTokens() * Math.min(near, sizes.topK());
+  }
+
+  /** The most bytes of the lists of a dispatch; an int for the sizes that are allowed. */
+  public long listBytes() {
+    long pairs = mostPacked() + mostForwarded() + sizes.rows() + sizes.entries();
+    return 2 * pairs * Integer.BYTES;
   }
 
   /** Finds the routes, of which the lists are made. */

@@ -1,4 +1,4 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
 import java.nio.IntBuffer;
 import java.util.ArrayList;

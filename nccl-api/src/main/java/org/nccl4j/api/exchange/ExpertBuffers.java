@@ -1,18 +1,17 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.nccl4j.api.exchange.ExchangeMemory;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /** The memory of an exchange with experts that its user reads: what a dispatch brings a rank. */
-record ExpertBuffers(
+public record ExpertBuffers(
     DeviceMemory received, DeviceMemory scales, DeviceMemory counts, DeviceMemory offsets)
     implements AutoCloseable {
   /** Allocates for the most rows that a rank can receive. */
-  static ExpertBuffers allocate(Device device, ExpertSizes sizes) {
+  public static ExpertBuffers allocate(Device device, ExpertSizes sizes) {
     long rows = sizes.rows();
     long local = sizes.localExperts();
     DeviceMemory[] made =

@@ -1,4 +1,4 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;

@@ -1,4 +1,4 @@
-package org.nccl4j.api.init.exchange;
+package org.nccl4j.api.init.peers;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;

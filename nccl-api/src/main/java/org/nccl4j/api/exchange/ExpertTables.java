@@ -1,4 +1,4 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

@@ -1,4 +1,4 @@
-package org.nccl4j.api.init.exchange;
+package org.nccl4j.api.init.peers;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;

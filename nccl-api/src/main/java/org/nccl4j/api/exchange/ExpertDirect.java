@@ -1,6 +1,5 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
-import org.nccl4j.api.exchange.KernelOffer;
 import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
@@ -17,7 +16,7 @@ import org.nccl4j.device.kernel.ExpertSizes;
  * Delivers tokens by kernels that store into the other ranks' windows. A call, or a part of one, is
  * one kernel in its stream, and waits for nothing.
  */
-final class ExpertDirect implements ExpertDelivery {
+public final class ExpertDirect implements ExpertDelivery {
   private final CommunicatorState state;
   private final long rowBytes;
   private final KernelMemory memory;
@@ -36,7 +35,8 @@ final class ExpertDirect implements ExpertDelivery {
    *
    * @param queue whose limits of blocks and protocols count
    */
-  static KernelOffer offer(CommunicatorState state, OperationDispatcher queue, ExpertSizes sizes) {
+  public static KernelOffer offer(
+      CommunicatorState state, OperationDispatcher queue, ExpertSizes sizes) {
     return KernelOffer.of(
         state,
         state.kernels().expertKernels(),
@@ -49,7 +49,7 @@ final class ExpertDirect implements ExpertDelivery {
    *
    * @throws NcclException on all ranks, if one of them lacks memory or cannot map another's
    */
-  static ExpertDirect create(
+  public static ExpertDirect create(
       CommunicatorState state, ExpertSizes sizes, Form form, ExpertBuffers buffers) {
     ExpertKernels kernels = state.kernels().expertKernels().orElseThrow();
     int blocks = form.blocks();

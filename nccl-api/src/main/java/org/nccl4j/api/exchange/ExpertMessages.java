@@ -1,11 +1,8 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
 import java.util.function.IntFunction;
-import org.nccl4j.api.exchange.ExchangeAgreement;
-import org.nccl4j.api.exchange.ExchangeChecks;
-import org.nccl4j.api.exchange.ExchangeMemory;
 import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
@@ -30,7 +27,7 @@ import org.nccl4j.operation.Operation;
  * travels straight back, and a kernel adds them. So the host touches no tokens of a GPU, and waits
  * only in a dispatch.
  */
-final class ExpertMessages implements ExpertDelivery {
+public final class ExpertMessages implements ExpertDelivery {
   private final OperationDispatcher queue;
   private final ExpertSteps steps;
   private final ExpertSizes sizes;
@@ -59,6 +56,7 @@ final class ExpertMessages implements ExpertDelivery {
       CommunicatorState state,
       OperationDispatcher queue,
       ExpertSizes sizes,
+      ExchangeChecks checks,
       ExpertBuffers buffers,
       ExpertSteps steps,
       ExpertRoutes routes,
@@ -68,14 +66,13 @@ final class ExpertMessages implements ExpertDelivery {
     this.sizes = sizes;
     this.buffers = buffers;
     rank = state.rank();
-    ExchangeChecks checks = ExpertExchange.checks(state);
-    whereCombine = checks.where(ExpertExchange.COMBINE);
+    whereCombine = checks.where(Operation.COMBINE.method());
     this.routes = routes;
     rows = new ExpertRows(sizes, rank);
     staging = memory.staging;
     lists = memory.lists;
     words = memory.words;
-    String where = checks.where(ExpertExchange.DISPATCH);
+    String where = checks.where(Operation.DISPATCH.method());
     tables = new ExpertTables(queue, where, sizes, state.nextExchange(), memory.tables);
     outputs = new ExpertOutputs(sizes, rank, where, state.device(), tables, memory.outputs);
   }
@@ -85,12 +82,13 @@ final class ExpertMessages implements ExpertDelivery {
    *
    * @throws NcclException on all ranks, if one of them lacks memory or kernels
    */
-  static ExpertMessages create(
+  public static ExpertMessages create(
       CommunicatorState state,
       OperationDispatcher queue,
-      ExpertConfig config,
+      ExpertSizes sizes,
+      ExchangeAgreement agreement,
+      ExchangeChecks checks,
       ExpertBuffers buffers) {
-    ExpertSizes sizes = config.sizes(state.nRanks());
     ExpertRoutes routes = new ExpertRoutes(sizes, state.rank(), state.hosts().ranks());
     Memory memory = null;
     ExpertSteps steps = null;
@@ -102,7 +100,7 @@ final class ExpertMessages implements ExpertDelivery {
       lack = e;
     }
     try {
-      new ExchangeAgreement(state, ExpertExchange.CREATION, config).reach(lack);
+      agreement.reach(lack);
     } catch (RuntimeException e) {
       if (memory != null) {
         memory.close();
@@ -112,7 +110,7 @@ final class ExpertMessages implements ExpertDelivery {
       }
       throw e;
     }
-    return new ExpertMessages(state, queue, sizes, buffers, steps, routes, memory);
+    return new ExpertMessages(state, queue, sizes, checks, buffers, steps, routes, memory);
   }
 
   /** The memory of an exchange besides the user's buffers; words are the lists on the host. */
@@ -123,7 +121,7 @@ final class ExpertMessages implements ExpertDelivery {
       ExpertTables.Memory tables,
       ByteBuffer words) {
     static Memory allocate(Device device, ExpertSizes sizes, ExpertRoutes routes) {
-      ByteBuffer words = ExpertTables.buffer(listBytes(sizes, routes));
+      ByteBuffer words = ExpertTables.buffer(routes.listBytes());
       ByteBuffer own = ExpertTables.buffer(ExpertTables.ownBytes(sizes));
       ByteBuffer all = ExpertTables.buffer(ExpertTables.allBytes(sizes));
       DeviceMemory[] made =
@@ -144,12 +142,6 @@ final class ExpertMessages implements ExpertDelivery {
       lists.close();
       tables.close();
     }
-  }
-
-  /** The most bytes of the lists of a dispatch; an int, as {@link ExpertConfig#check} ensures. */
-  static long listBytes(ExpertSizes sizes, ExpertRoutes routes) {
-    long pairs = routes.mostPacked() + routes.mostForwarded() + sizes.rows() + sizes.entries();
-    return 2 * pairs * Integer.BYTES;
   }
 
   /** The lists of a dispatch and its combine, as parts of one memory. */

@@ -1,4 +1,4 @@
-package org.nccl4j.api;
+package org.nccl4j.api.exchange;
 
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -7,7 +7,7 @@ import org.nccl4j.device.DeviceStream;
  * A way of bringing tokens to experts and their outputs back. Its caller has checked the arguments.
  * One thread at a time.
  */
-interface ExpertDelivery extends AutoCloseable {
+public interface ExpertDelivery extends AutoCloseable {
   /** True if a call is only put into its stream, which may be captured. */
   boolean isCapturable();
 
