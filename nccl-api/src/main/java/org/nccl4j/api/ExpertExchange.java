@@ -123,7 +123,7 @@ public final class ExpertExchange implements AutoCloseable {
       ExpertDelivery delivery =
           offer.hasKernels()
               ? ExpertDirect.create(state, sizes, offer.form(), buffers)
-              : ExpertMessages.create(state, queue, sizes, agreement, checks, buffers);
+              : ExpertMessages.create(queue, sizes, agreement, checks, buffers);
       return new ExpertExchange(state, checks, config, buffers, delivery);
     } catch (RuntimeException e) {
       if (buffers != null) {

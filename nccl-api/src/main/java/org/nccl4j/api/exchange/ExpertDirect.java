@@ -1,16 +1,18 @@
 package org.nccl4j.api.exchange;
 
-import org.nccl4j.api.group.ExpertCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.KernelMemory.Bytes;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertKernels.Form;
 import org.nccl4j.device.kernel.ExpertSizes;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.operation.Operation;
 
 /**
  * Delivers tokens by kernels that store into the other ranks' windows. A call, or a part of one, is
@@ -18,16 +20,22 @@ import org.nccl4j.device.kernel.ExpertSizes;
  */
 public final class ExpertDirect implements ExpertDelivery {
   private final CommunicatorState state;
-  private final long rowBytes;
+  private final ExpertSizes sizes;
   private final KernelMemory memory;
-  private final ExpertCalls calls;
+  private final LaunchTurn launches;
+  private final ExpertKernels.Plans plans;
 
   private ExpertDirect(
-      CommunicatorState state, ExpertSizes sizes, KernelMemory memory, ExpertCalls calls) {
+      CommunicatorState state,
+      ExpertSizes sizes,
+      KernelMemory memory,
+      LaunchTurn launches,
+      ExpertKernels.Plans plans) {
     this.state = state;
-    this.rowBytes = sizes.rowBytes();
+    this.sizes = sizes;
     this.memory = memory;
-    this.calls = calls;
+    this.launches = launches;
+    this.plans = plans;
   }
 
   /**
@@ -59,8 +67,10 @@ public final class ExpertDirect implements ExpertDelivery {
             null,
             () -> new Bytes(kernels.windowBytes(sizes, blocks), kernels.ownBytes(sizes, blocks)));
     try {
-      return new ExpertDirect(
-          state, sizes, memory, state.expertCalls(kernels, sizes, form, with(memory, buffers)));
+      LaunchTurn launches = new LaunchTurn(state.launcher(), sizes.type());
+      ExpertKernels.Plans plans =
+          launches.prepare(() -> kernels.prepare(sizes, form, with(memory, buffers)));
+      return new ExpertDirect(state, sizes, memory, launches, plans);
     } catch (RuntimeException e) {
       memory.close();
       throw e;
@@ -90,22 +100,36 @@ public final class ExpertDirect implements ExpertDelivery {
       int count,
       boolean whole,
       DeviceStream stream) {
-    calls.dispatch(tokens, experts, weights, count, whole, stream);
+    Leases.begin(experts, weights); // the launch itself does not name them
+    try (LaunchTurn turn = launches.enter()) {
+      turn.count((long) count * sizes.hidden());
+      turn.first(
+          Operation.DISPATCH, plans.dispatch(experts, weights, count, whole), tokens, null, stream);
+    } finally {
+      Leases.end(experts, weights);
+    }
   }
 
   @Override
   public void receiveDispatch(DeviceStream stream) {
-    calls.receiveDispatch(stream);
+    try (LaunchTurn turn = launches.enter()) {
+      turn.next(Operation.DISPATCH, plans.receiveDispatch(), null, null, stream);
+    }
   }
 
   @Override
   public void combine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
-    calls.combine(outputs, outputs.size() / rowBytes, result, stream);
+    try (LaunchTurn turn = launches.enter()) {
+      KernelPlan plan = plans.combine(outputs.size() / sizes.rowBytes(), result != null);
+      turn.first(Operation.COMBINE, plan, outputs, result, stream);
+    }
   }
 
   @Override
   public void receiveCombine(DeviceMemory result, DeviceStream stream) {
-    calls.receiveCombine(result, stream);
+    try (LaunchTurn turn = launches.enter()) {
+      turn.next(Operation.COMBINE, plans.receiveCombine(), null, result, stream);
+    }
   }
 
   /** A closed communicator has freed the window and the plans. */
@@ -115,7 +139,7 @@ public final class ExpertDirect implements ExpertDelivery {
       memory.own().close();
       return;
     }
-    calls.discard();
+    launches.discard(plans::discard);
     memory.close();
   }
 }

@@ -3,20 +3,18 @@ package org.nccl4j.api.exchange;
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
 import java.util.function.IntFunction;
-import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.operation.Operation;
 
 /**
@@ -28,8 +26,9 @@ import org.nccl4j.operation.Operation;
  * only in a dispatch.
  */
 public final class ExpertMessages implements ExpertDelivery {
-  private final OperationDispatcher queue;
-  private final ExpertSteps steps;
+  private final Transfers transfers;
+  private final LaunchTurn launches;
+  private final ExpertKernels.Steps steps;
   private final ExpertSizes sizes;
   private final ExpertBuffers buffers;
   private final int rank;
@@ -53,18 +52,20 @@ public final class ExpertMessages implements ExpertDelivery {
   private int tokens;
 
   private ExpertMessages(
-      CommunicatorState state,
       OperationDispatcher queue,
       ExpertSizes sizes,
       ExchangeChecks checks,
       ExpertBuffers buffers,
-      ExpertSteps steps,
+      LaunchTurn launches,
+      ExpertKernels.Steps steps,
       ExpertRoutes routes,
       Memory memory) {
-    this.queue = queue;
+    transfers = new Transfers(queue);
+    this.launches = launches;
     this.steps = steps;
     this.sizes = sizes;
     this.buffers = buffers;
+    CommunicatorState state = checks.state();
     rank = state.rank();
     whereCombine = checks.where(Operation.COMBINE.method());
     this.routes = routes;
@@ -83,18 +84,20 @@ public final class ExpertMessages implements ExpertDelivery {
    * @throws NcclException on all ranks, if one of them lacks memory or kernels
    */
   public static ExpertMessages create(
-      CommunicatorState state,
       OperationDispatcher queue,
       ExpertSizes sizes,
       ExchangeAgreement agreement,
       ExchangeChecks checks,
       ExpertBuffers buffers) {
+    CommunicatorState state = checks.state();
+    LaunchTurn launches = new LaunchTurn(state.launcher(), sizes.type());
     ExpertRoutes routes = new ExpertRoutes(sizes, state.rank(), state.hosts().ranks());
     Memory memory = null;
-    ExpertSteps steps = null;
+    ExpertKernels.Steps steps = null;
     NcclException lack = null;
     try {
-      steps = state.expertSteps(sizes, queue.mostLocalBlocks());
+      int mostBlocks = queue.mostLocalBlocks();
+      steps = launches.prepare(() -> state.kernels().expertSteps(sizes, mostBlocks));
       memory = Memory.allocate(state.device(), sizes, routes);
     } catch (NcclException e) {
       lack = e;
@@ -106,11 +109,11 @@ public final class ExpertMessages implements ExpertDelivery {
         memory.close();
       }
       if (steps != null) {
-        steps.discard();
+        launches.discard(steps::discard);
       }
       throw e;
     }
-    return new ExpertMessages(state, queue, sizes, checks, buffers, steps, routes, memory);
+    return new ExpertMessages(queue, sizes, checks, buffers, launches, steps, routes, memory);
   }
 
   /** The memory of an exchange besides the user's buffers; words are the lists on the host. */
@@ -174,18 +177,17 @@ public final class ExpertMessages implements ExpertDelivery {
     rows.find(all);
     routes.find(all, rows);
     list(all);
-    steps.pack(
-        count,
-        from,
-        new ExpertSteps.Rows(call.packed, call.packedTo, routes.packed()),
-        staging,
-        stream);
+    try (LaunchTurn turn = launches.enter()) {
+      turn.count((long) count * sizes.hidden());
+      KernelPlan plan = steps.pack(call.packed, call.packedTo, routes.packed());
+      turn.first(Operation.DISPATCH, plan, from, staging, stream);
+    }
     exchange(staging, sizes.travelBytes(), routes::leaving, routes::arriving, stream);
     if (routes.forwarded() > 0) {
-      steps.forward(
-          new ExpertSteps.Rows(call.forwarded, call.forwardedTo, routes.forwarded()),
-          staging,
-          stream);
+      try (LaunchTurn turn = launches.enter()) {
+        KernelPlan plan = steps.forward(call.forwarded, call.forwardedTo, routes.forwarded());
+        turn.next(Operation.DISPATCH, plan, staging, staging, stream);
+      }
     }
     exchange(staging, sizes.travelBytes(), routes::forwarded, routes::relayed, stream);
     if (whole) {
@@ -206,11 +208,10 @@ public final class ExpertMessages implements ExpertDelivery {
   }
 
   private void place(DeviceStream stream) {
-    steps.place(
-        staging,
-        new ExpertSteps.Rows(call.from, buffers.scales(), rows.allReceived()),
-        buffers.received(),
-        stream);
+    try (LaunchTurn turn = launches.enter()) {
+      KernelPlan plan = steps.place(call.from, buffers.scales(), rows.allReceived());
+      turn.next(Operation.DISPATCH, plan, staging, buffers.received(), stream);
+    }
   }
 
   /** Brings the lists to the device. Nothing launched before uses the old ones any more. */
@@ -261,8 +262,8 @@ public final class ExpertMessages implements ExpertDelivery {
         () -> {
           for (int peer = 0; peer < sizes.nRanks(); peer++) {
             if (peer != rank) {
-              transfer(Operation.SEND, part(memory, to.apply(peer), rowBytes), peer, stream);
-              transfer(Operation.RECV, part(memory, from.apply(peer), rowBytes), peer, stream);
+              transfers.send(part(memory, to.apply(peer), rowBytes), peer, stream);
+              transfers.receive(part(memory, from.apply(peer), rowBytes), peer, stream);
             }
           }
         });
@@ -270,17 +271,6 @@ public final class ExpertMessages implements ExpertDelivery {
 
   private static DeviceMemory part(DeviceMemory memory, ExpertRoutes.Rows rows, long rowBytes) {
     return memory.slice(rows.first() * rowBytes, rows.count() * rowBytes);
-  }
-
-  private void transfer(Operation what, DeviceMemory part, int peer, DeviceStream stream) {
-    if (part.size() > 0) {
-      queue.call(
-          CallShape.of(what, DataType.UINT8, RedOp.SUM, peer),
-          what == Operation.SEND ? part : null,
-          what == Operation.SEND ? null : part,
-          part.size(),
-          stream);
-    }
   }
 
   @Override
@@ -294,7 +284,10 @@ public final class ExpertMessages implements ExpertDelivery {
                   .formatted(from.size(), rows.allReceived(), sizes.rowBytes()),
           "pass a row for each that was received");
     }
-    steps.gather(from, call.outputs, rows.allReceived(), outputs.memory(), stream);
+    try (LaunchTurn turn = launches.enter()) {
+      KernelPlan plan = steps.gather(call.outputs, rows.allReceived());
+      turn.first(Operation.COMBINE, plan, from, outputs.memory(), stream);
+    }
     exchange(outputs.memory(), sizes.rowBytes(), routes::out, routes::back, stream);
     if (result != null) {
       receiveCombine(result, stream);
@@ -303,14 +296,16 @@ public final class ExpertMessages implements ExpertDelivery {
 
   @Override
   public void receiveCombine(DeviceMemory result, DeviceStream stream) {
-    steps.add(
-        outputs.memory(), new ExpertSteps.Rows(call.places, call.weights, tokens), result, stream);
+    try (LaunchTurn turn = launches.enter()) {
+      KernelPlan plan = steps.add(call.places, call.weights, tokens);
+      turn.next(Operation.COMBINE, plan, outputs.memory(), result, stream);
+    }
   }
 
   /** A closed communicator has freed the plans. */
   @Override
   public void close() {
-    steps.discard();
+    launches.discard(steps::discard);
     staging.close();
     outputs.close();
     lists.close();

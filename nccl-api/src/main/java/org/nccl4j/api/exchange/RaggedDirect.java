@@ -1,40 +1,56 @@
 package org.nccl4j.api.exchange;
 
 import org.nccl4j.api.group.OperationDispatcher;
-import org.nccl4j.api.group.RaggedCalls;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.KernelMemory.Bytes;
 import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ExpertKernels.Form;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.device.symmetric.WindowView;
+import org.nccl4j.operation.Operation;
 
 /**
  * Exchanges elements by a kernel that stores them into the other ranks' windows, where the received
- * elements lie. A call is one kernel in its stream, and waits for nothing.
+ * elements lie. A call is one kernel in its stream, and waits for nothing. The host does not know
+ * the counts: records and hooks have the most bytes for one rank.
  */
 public final class RaggedDirect implements RaggedDelivery {
   private final CommunicatorState state;
+  private final KernelCommunicator kernels;
   private final int elementBytes;
   private final KernelMemory memory;
+
+  /** The window of the received elements. */
+  private final RegisteredWindow window;
+
   private final DeviceMemory received;
-  private final RaggedCalls calls;
+  private final LaunchTurn launches;
+  private final RaggedKernels.Plan plan;
 
   private RaggedDirect(
       CommunicatorState state,
-      int elementBytes,
+      RaggedKernels.Sizes sizes,
+      Form form,
       KernelMemory memory,
-      DeviceMemory received,
-      RaggedCalls calls) {
+      RegisteredWindow window,
+      RaggedKernels.Memory all) {
     this.state = state;
-    this.elementBytes = elementBytes;
+    this.kernels = state.kernels();
+    this.elementBytes = sizes.elementBytes();
     this.memory = memory;
-    this.received = received;
-    this.calls = calls;
+    this.window = window;
+    this.received = all.received();
+    launches = new LaunchTurn(state.launcher(), DataType.UINT8);
+    launches.count(sizes.maxCount() * elementBytes);
+    plan = launches.prepare(() -> kernels.raggedKernels().orElseThrow().prepare(sizes, form, all));
   }
 
   /**
@@ -84,13 +100,8 @@ public final class RaggedDirect implements RaggedDelivery {
               memory.own(),
               results.counts(),
               results.offsets());
-      RegisteredWindow of = target == null ? memory.window() : target;
-      return new RaggedDirect(
-          state,
-          sizes.elementBytes(),
-          memory,
-          received,
-          state.raggedCalls(new RaggedCalls.Exchange(sizes, form, of, all)));
+      RegisteredWindow window = target == null ? memory.window() : target;
+      return new RaggedDirect(state, sizes, form, memory, window, all);
     } catch (RuntimeException e) {
       memory.close();
       throw e;
@@ -114,12 +125,28 @@ public final class RaggedDirect implements RaggedDelivery {
 
   @Override
   public void allToAll(DeviceMemory send, DeviceMemory counts, DeviceStream stream) {
-    calls.allToAll(send, counts, send.size() / elementBytes, stream);
+    launch(Operation.RAGGED_ALL_TO_ALL, send, counts, stream);
   }
 
   @Override
   public void allGather(DeviceMemory send, DeviceMemory count, DeviceStream stream) {
-    calls.allGather(send, count, send.size() / elementBytes, stream);
+    launch(Operation.RAGGED_ALL_GATHER, send, count, stream);
+  }
+
+  private void launch(
+      Operation operation, DeviceMemory send, DeviceMemory counts, DeviceStream stream) {
+    long room = send.size() / elementBytes;
+    Leases.begin(counts, null); // the launch itself does not name them
+    try (LaunchTurn turn = launches.enter()) {
+      window.use(kernels.nextLaunch());
+      KernelPlan next =
+          operation == Operation.RAGGED_ALL_TO_ALL
+              ? plan.allToAll(counts, room)
+              : plan.allGather(counts, room);
+      turn.first(operation, next, send, null, stream);
+    } finally {
+      Leases.end(counts, null);
+    }
   }
 
   /** A closed communicator has freed the window and the plan. */
@@ -130,7 +157,7 @@ public final class RaggedDirect implements RaggedDelivery {
       memory.own().close();
       return;
     }
-    calls.discard();
+    launches.discard(plan::discard);
     memory.close();
   }
 }

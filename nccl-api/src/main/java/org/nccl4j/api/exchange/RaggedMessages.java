@@ -6,12 +6,9 @@ import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.RegisteredWindow;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
@@ -21,7 +18,7 @@ import org.nccl4j.operation.Operation;
  * the stream and for the other ranks. The elements follow in the stream.
  */
 public final class RaggedMessages implements RaggedDelivery {
-  private final OperationDispatcher queue;
+  private final Transfers transfers;
   private final RaggedKernels.Sizes sizes;
   private final ExchangeChecks checks;
   private final int rank;
@@ -36,7 +33,7 @@ public final class RaggedMessages implements RaggedDelivery {
       ExchangeChecks checks,
       RaggedResults results,
       DeviceMemory[] memory) {
-    this.queue = queue;
+    transfers = new Transfers(queue);
     this.sizes = sizes;
     this.checks = checks;
     this.rank = state.rank();
@@ -120,25 +117,15 @@ public final class RaggedMessages implements RaggedDelivery {
             int to = (rank + distance) % sizes.nRanks();
             int from = (rank - distance + sizes.nRanks()) % sizes.nRanks();
             long sent = gathers ? 0 : counts.sentBefore(rank, to);
-            transfer(Operation.SEND, send, sent, counts.count(rank, to), to, stream);
+            transfers.send(part(send, sent, counts.count(rank, to)), to, stream);
             long first = counts.receivedBefore(from, rank);
-            transfer(Operation.RECV, received, first, counts.count(from, rank), from, stream);
+            transfers.receive(part(received, first, counts.count(from, rank)), from, stream);
           }
         });
   }
 
-  private void transfer(
-      Operation what, DeviceMemory memory, long first, long count, int peer, DeviceStream stream) {
-    if (count > 0) {
-      long bytes = count * sizes.elementBytes();
-      DeviceMemory part = memory.slice(first * sizes.elementBytes(), bytes);
-      queue.call(
-          CallShape.of(what, DataType.UINT8, RedOp.SUM, peer),
-          what == Operation.SEND ? part : null,
-          what == Operation.SEND ? null : part,
-          bytes,
-          stream);
-    }
+  private DeviceMemory part(DeviceMemory memory, long first, long count) {
+    return memory.slice(first * sizes.elementBytes(), count * sizes.elementBytes());
   }
 
   /** A number for each rank. */

@@ -14,18 +14,16 @@ import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.bootstrap.CheckedAllGather;
-import org.nccl4j.api.group.ExpertCalls;
-import org.nccl4j.api.group.ExpertSteps;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.group.QuantisedSums;
-import org.nccl4j.api.group.RaggedCalls;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
 import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.peers.Membership;
+import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.observe.flight.FlightRecorder;
@@ -47,10 +45,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.kernel.ExpertKernels;
-import org.nccl4j.device.kernel.ExpertSizes;
 import org.nccl4j.device.kernel.KernelCommunicator;
-import org.nccl4j.device.kernel.RaggedKernels;
 import org.nccl4j.operation.Operation;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
@@ -325,23 +320,9 @@ public final class CommunicatorState {
     return engine().kernels();
   }
 
-  /** Prepares the kernels of an exchange with experts; as {@link ExpertKernels#prepare}. */
-  public ExpertCalls expertCalls(
-      ExpertKernels kernels,
-      ExpertSizes sizes,
-      ExpertKernels.Form form,
-      ExpertKernels.Memory memory) {
-    return ExpertCalls.prepare(engine().launcher(), kernels, sizes, form, memory);
-  }
-
-  /** Prepares the steps of an exchange with experts; as {@link KernelCommunicator#expertSteps}. */
-  public ExpertSteps expertSteps(ExpertSizes sizes, int mostBlocks) {
-    return ExpertSteps.prepare(engine().launcher(), kernels(), sizes, mostBlocks);
-  }
-
-  /** Prepares the kernel of a ragged exchange; as {@link RaggedKernels#prepare}. */
-  public RaggedCalls raggedCalls(RaggedCalls.Exchange exchange) {
-    return RaggedCalls.prepare(engine().launcher(), kernels(), exchange);
+  /** Returns what launches them; a resumption makes another. */
+  public Launcher launcher() {
+    return engine().launcher();
   }
 
   /**
