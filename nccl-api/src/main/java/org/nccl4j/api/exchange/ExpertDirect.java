@@ -48,8 +48,8 @@ public final class ExpertDirect implements ExpertDelivery {
     return KernelOffer.of(
         state,
         state.kernels().expertKernels(),
-        kernels -> Math.min(kernels.mostBlocks(sizes), queue.mostBlocks()),
-        queue.keepsLines());
+        kernels -> Math.min(kernels.mostBlocks(sizes), queue.planner().mostBlocks()),
+        queue.planner().keepsLines());
   }
 
   /**

@@ -96,7 +96,7 @@ public final class ExpertMessages implements ExpertDelivery {
     ExpertKernels.Steps steps = null;
     NcclException lack = null;
     try {
-      int mostBlocks = queue.mostLocalBlocks();
+      int mostBlocks = queue.planner().mostLocalBlocks();
       steps = launches.prepare(() -> state.kernels().expertSteps(sizes, mostBlocks));
       memory = Memory.allocate(state.device(), sizes, routes);
     } catch (NcclException e) {

@@ -63,8 +63,8 @@ public final class RaggedDirect implements RaggedDelivery {
     return KernelOffer.of(
         state,
         state.kernels().raggedKernels(),
-        kernels -> Math.min(kernels.mostBlocks(sizes), queue.mostBlocks()),
-        queue.allowsLines());
+        kernels -> Math.min(kernels.mostBlocks(sizes), queue.planner().mostBlocks()),
+        queue.planner().allowsLines());
   }
 
   /**

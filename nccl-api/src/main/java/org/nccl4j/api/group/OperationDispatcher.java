@@ -96,26 +96,6 @@ public final class OperationDispatcher {
     trials.attach(planner, launcher);
   }
 
-  /** As {@link Planner#keepsLines}. */
-  public boolean keepsLines() {
-    return planner.keepsLines();
-  }
-
-  /** As {@link Planner#allowsLines}. */
-  public boolean allowsLines() {
-    return planner.allowsLines();
-  }
-
-  /** As {@link Planner#mostBlocks}. */
-  public int mostBlocks() {
-    return planner.mostBlocks();
-  }
-
-  /** As {@link Planner#mostLocalBlocks}. */
-  public int mostLocalBlocks() {
-    return planner.mostLocalBlocks();
-  }
-
   /**
    * Adds the bytes of the device's memory that operations in steps hold, by purpose. Any thread.
    */

@@ -2,7 +2,6 @@ package org.nccl4j.api.init;
 
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -48,7 +47,10 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.operation.Operation;
 
-/** Everything behind one rank's communicator, from its creation to its end. Any thread. */
+/**
+ * One rank's communicator behind the user's handle: its life cycle with suspensions, what is
+ * registered with it, and what runs its operations. Any thread.
+ */
 public final class CommunicatorState {
   /** Time that operations may take to end after an abort: a waiting kernel looks for the abort. */
   private static final Duration ABORTED = Duration.ofSeconds(5);
@@ -58,12 +60,7 @@ public final class CommunicatorState {
   private final Membership members;
   private final OperationDispatcher queue;
 
-  /** Queues of operations that are planned by settings of their own. Guarded by itself. */
-  private final Map<OperationDispatcher, Settings> others = new HashMap<>();
-
-  /** Those of them that all calls with the same settings share. Guarded by {@link #others}. */
-  private final Map<Map<String, String>, OperationDispatcher> shared = new HashMap<>();
-
+  private final OptionDispatchers others = new OptionDispatchers();
   private final QuiesceWait idleness = new QuiesceWait(this);
   private final InfoLog info;
   private volatile Running running;
@@ -170,7 +167,7 @@ public final class CommunicatorState {
     suspended = true;
     end(running, /* idle= */ true);
     queue.freeSteps();
-    others().forEach(OperationDispatcher::freeSteps);
+    others.all().forEach(OperationDispatcher::freeSteps);
   }
 
   /** Allocates again what {@link #suspend} freed, together with all other ranks. */
@@ -201,9 +198,7 @@ public final class CommunicatorState {
     }
     Engine engine = new Suspension(this).resume(this::adopt);
     queue.become(engine.queue());
-    synchronized (others) {
-      others.forEach((each, settings) -> each.become(engine.queue(settings)));
-    }
+    others.become(engine);
     suspended = false;
   }
 
@@ -408,25 +403,7 @@ public final class CommunicatorState {
   public OperationDispatcher queue(Map<String, String> overrides, QuantisedSums.How how) {
     synchronized (others) {
       checkRunning("an operation with options"); // close looks at all that are here after it began
-      OperationDispatcher known = how == null ? shared.get(overrides) : null;
-      if (known != null) {
-        return known;
-      }
-      Settings settings = request.settings().with(overrides);
-      OperationDispatcher made = engine().queue(settings);
-      if (how == null) {
-        shared.put(Map.copyOf(overrides), made);
-      } else {
-        made.quantise(how);
-      }
-      others.put(made, settings);
-      return made;
-    }
-  }
-
-  private List<OperationDispatcher> others() {
-    synchronized (others) {
-      return List.copyOf(others.keySet());
+      return others.of(overrides, how, request.settings(), engine());
     }
   }
 
@@ -435,7 +412,7 @@ public final class CommunicatorState {
     if (closed.get()) {
       return Map.of();
     }
-    List<OperationDispatcher> queues = new ArrayList<>(others());
+    List<OperationDispatcher> queues = new ArrayList<>(others.all());
     queues.add(queue());
     return MemoryUsage.of(suspended ? null : engine(), queues);
   }
@@ -601,7 +578,7 @@ public final class CommunicatorState {
       all.take(queue::endTrials); // asks a GPU's driver, which may have failed
     }
     queue.close(free);
-    others().forEach(other -> other.close(free));
+    others.all().forEach(other -> other.close(free));
     engine.launcher().hooks().close();
     engine.resources().leave(left(end), idle);
     all.end();
