@@ -3,9 +3,7 @@ package org.nccl4j.api;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
@@ -16,6 +14,7 @@ import org.nccl4j.api.bootstrap.BootstrapOptions;
 import org.nccl4j.api.bootstrap.JoinRequest;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.bootstrap.TcpBootstrap;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.Initializer;
 import org.nccl4j.api.init.WarmUp;
@@ -28,6 +27,7 @@ import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.SettingsLog;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -42,14 +42,6 @@ import org.nccl4j.operation.Operation;
 /** Creates the state of communicators, for the factory methods of {@link Communicator}. */
 final class CommunicatorFactory {
   private static final AtomicInteger NUMBER = new AtomicInteger();
-
-  private static final System.Logger LOG = DebugLog.of("ENV");
-
-  /** Hints that have been logged: one is enough. */
-  private static final Set<String> HINTS = ConcurrentHashMap.newKeySet();
-
-  /** Log lines about settings and the version that were already written. */
-  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   private CommunicatorFactory() {}
 
@@ -168,7 +160,7 @@ final class CommunicatorFactory {
                         nRanks - 1,
                         Patience.text(Duration.ofNanos(System.nanoTime() - began)),
                         roots.stream().map(BootstrapId::where).collect(Collectors.joining(", "))));
-    return Initializer.create(request(name, device, settings), bootstrap, times);
+    return Initializer.create(new InitRequest(name, device, settings), bootstrap, times);
   }
 
   static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {
@@ -195,7 +187,7 @@ final class CommunicatorFactory {
         config.name().isEmpty() ? Integer.toString(NUMBER.incrementAndGet()) : config.name();
     for (int rank = 0; rank < devices.size(); rank++) {
       Bootstrap bootstrap = bootstraps.get(rank);
-      InitRequest request = request(name, devices.get(rank), settings);
+      InitRequest request = new InitRequest(name, devices.get(rank), settings);
       making.add(
           AsyncCalls.call(
               "nccl4j-init-" + rank,
@@ -246,65 +238,20 @@ final class CommunicatorFactory {
             "a communicator could not be created (" + cause + ")", "report this", cause);
   }
 
-  private static InitRequest request(String name, Device device, Settings settings) {
-    return new InitRequest(name, device, settings);
-  }
-
   /** Returns the communicator's name, the same on all ranks unless their configurations differ. */
   private static String name(CommunicatorConfig config, List<BootstrapId> roots) {
     return config.name().isEmpty() ? roots.get(0).label() : config.name();
   }
 
-  /** Opens the log file before anything is logged or created. */
-  private static void openLog(Settings settings) {
-    String file = settings.get(DebugSettings.NCCL_DEBUG_FILE);
-    if (!file.isEmpty()) {
-      switch (settings.get(DebugSettings.NCCL_DEBUG)) {
-        case "WARN" -> DebugLog.toFile(file, System.Logger.Level.WARNING);
-        case "INFO", "ABORT", "TRACE" -> DebugLog.toFile(file, System.Logger.Level.INFO);
-        default -> {}
-      }
-    }
-  }
-
   private static Settings settings(CommunicatorConfig config) {
     Settings settings = Settings.ofProcess(config.settings());
-    openLog(settings);
+    SettingsLog.open(settings);
     String flight = settings.get(DebugSettings.NCCL4J_FLIGHT_FILE);
     if (!flight.isEmpty()) {
       SettingFile.requireWritable(
           DebugSettings.NCCL4J_FLIGHT_FILE, flight, DebugLog.expand(flight));
     }
-    for (String hint : settings.hints()) {
-      if (HINTS.add(hint)) {
-        LOG.log(System.Logger.Level.WARNING, hint);
-      }
-    }
-    tellVersion(settings);
-    tellWhatIsSet(settings);
+    SettingsLog.tell(settings, ProcessIdentity.LIBRARY);
     return settings;
-  }
-
-  /** Logs the version, once in a process. */
-  private static void tellVersion(Settings settings) {
-    boolean alone = settings.get(DebugSettings.NCCL_DEBUG).equals("VERSION");
-    System.Logger.Level level = alone ? System.Logger.Level.INFO : InfoLog.level(settings, "INIT");
-    System.Logger log = DebugLog.of("INIT");
-    if (log.isLoggable(level) && TOLD.add("version")) {
-      log.log(level, "nccl4j " + TcpBootstrap.version());
-    }
-  }
-
-  /** Logs each setting with its origin, once. */
-  private static void tellWhatIsSet(Settings settings) {
-    System.Logger.Level level = InfoLog.level(settings, "ENV");
-    if (LOG.isLoggable(level)) {
-      for (Settings.Entry entry : settings.entries()) {
-        String line = "%s=%s (%s)".formatted(entry.setting().name(), entry.value(), entry.origin());
-        if (!entry.origin().equals("default") && TOLD.add(line)) {
-          LOG.log(level, line);
-        }
-      }
-    }
   }
 }

@@ -142,11 +142,6 @@ public final class TcpBootstrap extends DeadlineBootstrap {
     }
   }
 
-  /** The version of this library, which all ranks must have. */
-  public static String version() {
-    return ProcessIdentity.LIBRARY;
-  }
-
   /** Joins under another identity, for tests. */
   static Bootstrap join(JoinRequest request, ProcessIdentity self) {
     return join(request, self, Deadline.after(request.deadline()));

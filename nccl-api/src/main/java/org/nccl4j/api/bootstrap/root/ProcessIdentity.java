@@ -15,7 +15,10 @@ import org.nccl4j.device.os.ThisProcess;
  * @param version of the library, which must be the same for all ranks
  */
 public record ProcessIdentity(String host, long pid, String token, String version) {
-  /** Not read from the module, which has none on a class path; a test keeps it right. */
+  /**
+   * The version of this library, which all ranks must have. Not read from the module, which has
+   * none on a class path; a test keeps it right.
+   */
   public static final String LIBRARY = "0.1.0";
 
   /** Changes when the messages between ranks do. */
