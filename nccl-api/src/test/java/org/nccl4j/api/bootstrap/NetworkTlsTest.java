@@ -180,6 +180,28 @@ class NetworkTlsTest {
     }
   }
 
+  /** The socket is full, and nobody writes any more. */
+  @Test
+  void controlMessagesThatWereWrittenArrive() throws Exception {
+    NetworkTls tls = tls("rank", "authority");
+    try (Pair pair = new Pair()) {
+      ByteChannel one = tls.control(pair.dialed, true);
+      ByteChannel other = tls.control(pair.accepted, false);
+      assertArrayEquals(GREETING, moved(one, other, GREETING));
+      ByteBuffer message = ByteBuffer.allocate(10_000);
+      long written = -message.capacity();
+      do {
+        written += message.capacity();
+        one.write(message.clear());
+      } while (!message.hasRemaining());
+      ByteBuffer target = ByteBuffer.allocate(1 << 16);
+      long read = 0;
+      while (read < written) {
+        read += other.read(target.clear());
+      }
+    }
+  }
+
   /** The last byte counts once the socket has it, so who writes again sends all. */
   @Test
   void whatWaitsForRoomIsWrittenByWhoComesAgain() throws Exception {

@@ -10,6 +10,9 @@ import org.nccl4j.api.wire.DataChannel;
  * certificate. Any thread.
  */
 public final class NetworkTls {
+  /** Records of 16 KiB that a connection with data reads and writes in one system call. */
+  private static final int DATA_RECORDS = 4;
+
   private final PeerCredentials trust;
 
   private NetworkTls(PeerCredentials trust) {
@@ -40,7 +43,7 @@ public final class NetworkTls {
   public ByteChannel control(SocketChannel connected, boolean dialed) throws IOException {
     return trust.tls().isEmpty()
         ? connected
-        : new SocketIoChannel(connected, trust.wire(connected, dialed));
+        : new TlsDataChannel(connected, trust.wire(connected, dialed, /* records= */ 1));
   }
 
   /**
@@ -52,6 +55,6 @@ public final class NetworkTls {
   public DataChannel data(SocketChannel connected, boolean dialed) throws IOException {
     return trust.tls().isEmpty()
         ? DataChannel.plain(connected)
-        : new TlsDataChannel(connected, trust.dataWire(connected, dialed));
+        : new TlsDataChannel(connected, trust.wire(connected, dialed, DATA_RECORDS));
   }
 }

@@ -16,9 +16,6 @@ import org.nccl4j.api.wire.Handshake;
  * @param tls also certificates, if present; then all bytes are encrypted
  */
 public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext> tls) {
-  /** Records of 16 KiB that a connection with data reads and writes in one system call. */
-  private static final int DATA_RECORDS = 4;
-
   /** The secret alone. */
   public static PeerCredentials in(byte[] secret) {
     return new PeerCredentials(secret, TlsFiles.NONE, Optional.empty());
@@ -50,14 +47,12 @@ public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext
   }
 
   public SocketIo wire(SocketChannel channel, boolean client) throws IOException {
-    return tls.isEmpty()
-        ? new SocketIo.Plain(channel)
-        : new TlsIo(channel, engine(client), /* records= */ 1);
+    return tls.isEmpty() ? new SocketIo.Plain(channel) : wire(channel, client, /* records= */ 1);
   }
 
-  /** The bytes of a connection with TLS that carries data: several records go at once. */
-  TlsIo dataWire(SocketChannel channel, boolean client) throws IOException {
-    return new TlsIo(channel, engine(client), DATA_RECORDS);
+  /** The bytes of a connection with TLS, of which so many records go at once. */
+  TlsIo wire(SocketChannel channel, boolean client, int records) throws IOException {
+    return new TlsIo(channel, engine(client), records);
   }
 
   private SSLEngine engine(boolean client) {

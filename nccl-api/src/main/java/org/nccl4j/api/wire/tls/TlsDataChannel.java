@@ -6,8 +6,10 @@ import java.nio.channels.SocketChannel;
 import org.nccl4j.api.wire.DataChannel;
 
 /**
- * Data over a connection with TLS. Encrypted bytes may wait for room in the socket; so that the
- * writer calls again, the last of those bytes counts as written only once the socket has all.
+ * Data or control messages over a connection with TLS. Encrypted bytes may wait for room in the
+ * socket; so that the writer calls again, the last of those bytes counts as written only once the
+ * socket has all. A write that needs the other side's part of the handshake also reads it, so a
+ * side that only writes makes progress.
  *
  * <p>One thread at a time reads, and one writes.
  */
