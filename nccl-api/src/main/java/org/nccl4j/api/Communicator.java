@@ -308,8 +308,8 @@ public final class Communicator implements AutoCloseable {
 
   /** Grows this communicator as {@link #grow} does, without waiting. */
   public CompletableFuture<Communicator> growAsync(
-      int newRanks, UniqueId id, CommunicatorConfig changes) {
-    return inOrder("grow", () -> grow(newRanks, id, changes), Communicator::drop);
+      int nRanks, UniqueId id, CommunicatorConfig changes) {
+    return inOrder("grow", () -> grow(nRanks, id, changes), Communicator::drop);
   }
 
   private static ChildCommunicators.How how(CommunicatorConfig changes, Optional<Boolean> share) {
