@@ -1,17 +1,18 @@
 package org.nccl4j.api;
 
 import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The algorithm and protocol of an operation.
  *
- * @param algorithm a name such as "Ring" or "TwoShot"; "Pairwise" for operations that consist of
- *     sends
- * @param protocol a name such as "LL" or "Simple"
+ * @param algorithm {@link Algorithm#PAIRWISE} for operations that consist of sends
+ * @param protocol the protocol of its steps
  */
-public record ChosenAlgorithm(String algorithm, String protocol) {
-  /** The names of a planner's choice. */
+public record ChosenAlgorithm(Algorithm algorithm, Protocol protocol) {
+  /** The choice of a planner. */
   static ChosenAlgorithm of(AlgorithmChoice choice) {
-    return new ChosenAlgorithm(choice.algorithm().label(), choice.protocol().label());
+    return new ChosenAlgorithm(choice.algorithm(), choice.protocol());
   }
 }

@@ -809,40 +809,31 @@ public final class Communicator implements AutoCloseable {
    * its predicted time, the choice, and the reason; the same for buffers in windows, if all ranks
    * can access each other's memory; at the end the transports to the other ranks.
    *
-   * @param operation a name of nccl-tests, such as "all_reduce" or "alltoall"
+   * @param operation of all ranks, or a send or a receive
    * @param count the count of the call
-   * @throws InvalidArgumentException for an unknown operation or a negative count
+   * @throws InvalidArgumentException for another operation or a negative count
    */
-  public String explain(String operation, long count, DataType type) {
-    Arguments.notNull(type, "type of the elements");
-    Operation named = OperationDispatcher.operation(operation);
-    return queue.explain(named, Arguments.count(count), type) + state.explainRoutes();
+  public String explain(Operation operation, long count, DataType type) {
+    return queue.explain(operation, count, type) + state.explainRoutes();
   }
 
   /**
-   * The algorithm and the protocol for an operation of a size, such as "Ring" and "LL".
+   * The algorithm and the protocol for an operation of a size.
    *
-   * @param operation a name of nccl-tests
+   * @param operation of all ranks, or a send or a receive
    * @param count the count of the call
-   * @throws InvalidArgumentException for an unknown operation or a negative count
+   * @throws InvalidArgumentException for another operation or a negative count
    */
-  public ChosenAlgorithm chosenAlgorithm(String operation, long count, DataType type) {
-    Arguments.notNull(type, "type of the elements");
-    Operation named = OperationDispatcher.operation(operation);
-    return ChosenAlgorithm.of(queue.planner().choice(named, Arguments.count(count), type));
+  public ChosenAlgorithm chosenAlgorithm(Operation operation, long count, DataType type) {
+    return ChosenAlgorithm.of(queue.choice(operation, count, type));
   }
 
   /**
    * Returns the algorithm as {@link #chosenAlgorithm} does, for buffers that lie in windows or are
    * registered on all ranks, out of place.
    */
-  public ChosenAlgorithm chosenAlgorithmInWindows(String operation, long count, DataType type) {
-    Arguments.notNull(type, "type of the elements");
-    return queue
-        .planner()
-        .choiceInWindows(OperationDispatcher.operation(operation), Arguments.count(count), type)
-        .map(ChosenAlgorithm::of)
-        .orElseGet(() -> chosenAlgorithm(operation, count, type));
+  public ChosenAlgorithm chosenAlgorithmInWindows(Operation operation, long count, DataType type) {
+    return ChosenAlgorithm.of(queue.choiceInWindows(operation, count, type));
   }
 
   /**
@@ -850,23 +841,23 @@ public final class Communicator implements AutoCloseable {
    * Launches nothing and waits for no other rank. Has an effect only on GPUs, and none on a
    * collective for which NVLink SHARP has to be set up first, which all ranks do in its first call.
    *
-   * @param operation all_reduce, reduce, broadcast, all_gather or reduce_scatter
+   * @param operation an all-reduce, reduce, broadcast, all-gather or reduce-scatter
    * @param count the count of the call
    * @throws InvalidArgumentException for another operation, or a negative count
    */
-  public void prepare(String operation, long count, DataType type) {
-    queue.prepare(OperationDispatcher.operation(operation), count, type);
+  public void prepare(Operation operation, long count, DataType type) {
+    queue.prepare(operation, count, type);
   }
 
   /**
-   * Prepares a later reduction as {@link #prepare(String, long, DataType)} does; the code of a
+   * Prepares a later reduction as {@link #prepare(Operation, long, DataType)} does; the code of a
    * function is compiled and loaded, so that its errors come now.
    *
-   * @param operation all_reduce, reduce or reduce_scatter
+   * @param operation an all-reduce, reduce or reduce-scatter
    * @throws InvalidUsageException as in the call
    */
-  public void prepare(String operation, long count, DataType type, ReductionOperator op) {
-    queue.prepare(OperationDispatcher.operation(operation), count, type, op);
+  public void prepare(Operation operation, long count, DataType type, ReductionOperator op) {
+    queue.prepare(operation, count, type, op);
   }
 
   /**

@@ -12,6 +12,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.operation.Operation;
 
 /** Views and sizes of calls in a communicator of one rank. */
 class CallsOfOneRankTest {
@@ -42,13 +43,14 @@ class CallsOfOneRankTest {
 
   @Test
   void countsWhoseBytesCannotBeCountedAreRefused() {
-    for (String operation : List.of("all_reduce", "alltoall", "send")) {
+    for (Operation operation :
+        List.of(Operation.ALL_REDUCE, Operation.ALL_TO_ALL, Operation.SEND)) {
       for (long count : new long[] {1L << 61, Long.MAX_VALUE}) {
         InvalidArgumentException e =
             assertThrows(
                 InvalidArgumentException.class,
                 () -> one.chosenAlgorithm(operation, count, DataType.FLOAT64));
-        assertEquals(ErrorId.COUNT, e.id(), operation);
+        assertEquals(ErrorId.COUNT, e.id(), operation.key());
       }
     }
   }

@@ -10,6 +10,8 @@ import org.nccl4j.api.spi.Tuner;
 import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.DataType;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** Sample plug-ins. */
 public final class SmallRing {
@@ -31,10 +33,10 @@ public final class SmallRing {
     }
   }
 
-  private static void tune(String collective, long bytes, DataType type, CostTable table) {
-    if (collective.equals("AllReduce") && bytes <= 4096) {
+  private static void tune(Operation operation, long bytes, DataType type, CostTable table) {
+    if (operation == Operation.ALL_REDUCE && bytes <= 4096) {
       for (CostTable.Way way : table.ways()) {
-        if (!way.algorithm().equals("Ring")) {
+        if (way.algorithm() != Algorithm.RING) {
           table.set(way.algorithm(), way.protocol(), Double.POSITIVE_INFINITY);
         }
       }

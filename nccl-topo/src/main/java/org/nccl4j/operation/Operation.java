@@ -54,6 +54,7 @@ public enum Operation {
 
   private static final List<Operation> COLLECTIVES = those(Kind.COLLECTIVE);
   private static final List<Operation> OF_ALL_RANKS = those(Kind.COLLECTIVE, Kind.EXCHANGE);
+  private static final List<Operation> PLANNED = those(Kind.COLLECTIVE, Kind.EXCHANGE, Kind.P2P);
 
   /** Participants and routing of an operation. */
   private enum Kind {
@@ -119,15 +120,9 @@ public enum Operation {
     return Stream.of(values()).filter(operation -> operation.key.equals(key)).findFirst();
   }
 
-  /**
-   * The {@link #key} of each operation that a user can name: of collectives, exchanges, sends and
-   * receives.
-   */
-  public static List<String> names() {
-    return Stream.of(values())
-        .filter(operation -> operation.isOfAllRanks() || operation.isP2p())
-        .map(Operation::key)
-        .toList();
+  /** The operations for which algorithms are chosen: those of all ranks, sends and receives. */
+  public static List<Operation> planned() {
+    return PLANNED;
   }
 
   /** The {@link #key} of each operation, by its ordinal. */

@@ -8,6 +8,7 @@ import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.BufferWindows;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.algorithm.AlgorithmChoice;
 import org.nccl4j.api.plan.trial.Trials;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
@@ -517,11 +518,11 @@ public final class OperationDispatcher {
    */
   public void prepare(Operation operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    if (!operation.isCollective()) {
+    if (!Arguments.notNull(operation, "operation").isCollective()) {
       throw new InvalidArgumentException(
           ErrorId.ARGUMENT,
           "%s has no plan of its own and cannot be prepared".formatted(operation.label()),
-          "prepare all_reduce, reduce, broadcast, all_gather or reduce_scatter");
+          "prepare one of " + Operation.collectives());
     }
     prepare(CallShape.of(operation, type, RedOp.SUM, 0), Arguments.count(count));
   }
@@ -535,11 +536,11 @@ public final class OperationDispatcher {
   public void prepare(Operation operation, long count, DataType type, ReductionOperator operator) {
     Arguments.notNull(type, "type of the elements");
     Arguments.notNull(operator, "operator");
-    if (!operation.reduces()) {
+    if (!Arguments.notNull(operation, "operation").reduces()) {
       throw new InvalidArgumentException(
           ErrorId.ARGUMENT,
           "%s does not reduce by an operator".formatted(operation.label()),
-          "prepare all_reduce, reduce or reduce_scatter");
+          "prepare ALL_REDUCE, REDUCE or REDUCE_SCATTER");
     }
     long shape =
         CallShape.withFunction(
@@ -631,8 +632,11 @@ public final class OperationDispatcher {
 
   /**
    * Returns the choices for an operation as {@link Planner#explain}, and what quantising changes.
+   *
+   * @throws InvalidArgumentException for null, an operation without algorithms, or a negative count
    */
   public String explain(Operation operation, long count, DataType type) {
+    requirePlanned(operation, count, type);
     String plain = planner.explain(operation, count, type);
     long shape = CallShape.of(operation, type, RedOp.SUM, 0);
     return isQuantised(shape) ? plain + quantised.explain(planner, operation, count, type) : plain;
@@ -804,19 +808,28 @@ public final class OperationDispatcher {
     }
   }
 
-  /**
-   * Returns the operation of a name.
-   *
-   * @throws InvalidArgumentException if there is none
-   */
-  public static Operation operation(String name) {
-    return Operation.find(name)
-        .filter(operation -> Operation.names().contains(name))
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    ErrorId.NAME,
-                    "there is no operation '" + name + "'",
-                    "use one of " + Operation.names()));
+  /** Returns the algorithm for an operation; throws as {@link #explain}. */
+  public AlgorithmChoice choice(Operation operation, long count, DataType type) {
+    requirePlanned(operation, count, type);
+    return planner.choice(operation, count, type);
+  }
+
+  /** Returns the algorithm if all buffers lie in windows; throws as {@link #explain}. */
+  public AlgorithmChoice choiceInWindows(Operation operation, long count, DataType type) {
+    requirePlanned(operation, count, type);
+    return planner
+        .choiceInWindows(operation, count, type)
+        .orElseGet(() -> planner.choice(operation, count, type));
+  }
+
+  private static void requirePlanned(Operation operation, long count, DataType type) {
+    Arguments.notNull(type, "type of the elements");
+    if (!Operation.planned().contains(Arguments.notNull(operation, "operation"))) {
+      throw new InvalidArgumentException(
+          ErrorId.ARGUMENT,
+          "%s has no algorithms".formatted(operation.label()),
+          "pass one of " + Operation.planned());
+    }
+    Arguments.count(count);
   }
 }

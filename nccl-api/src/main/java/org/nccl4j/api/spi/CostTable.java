@@ -1,17 +1,17 @@
 package org.nccl4j.api.spi;
 
 import java.util.List;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 
 /** The choices for a collective with their predicted times. */
 public interface CostTable {
   /**
    * An algorithm and a protocol with the predicted time.
    *
-   * @param algorithm as NCCL_ALGO names it
-   * @param protocol as NCCL_PROTO names it
    * @param microseconds predicted
    */
-  record Way(String algorithm, String protocol, double microseconds) {}
+  record Way(Algorithm algorithm, Protocol protocol, double microseconds) {}
 
   /** All choices, in no order. */
   List<Way> ways();
@@ -23,5 +23,5 @@ public interface CostTable {
    * @throws org.nccl4j.device.InvalidArgumentException for a choice that is not in the table, a
    *     negative time or NaN
    */
-  void set(String algorithm, String protocol, double microseconds);
+  void set(Algorithm algorithm, Protocol protocol, double microseconds);
 }

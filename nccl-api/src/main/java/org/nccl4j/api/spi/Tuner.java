@@ -1,6 +1,7 @@
 package org.nccl4j.api.spi;
 
 import org.nccl4j.device.DataType;
+import org.nccl4j.operation.Operation;
 
 /**
  * Edits the table of predicted times from which an algorithm and a protocol are chosen. Called by
@@ -14,10 +15,10 @@ public interface Tuner {
   /**
    * Changes predicted times.
    *
-   * @param collective such as "AllReduce"; "AllToAll" where ranks of several hosts can exchange by
-   *     rails, with the ways Pairwise and Rails
+   * @param operation a collective; all-to-all where ranks of several hosts can exchange by rails,
+   *     with the choices {@code PAIRWISE} and {@code RAILS}
    * @param bytes of the whole data
    * @param table the algorithms and protocols that the device and the settings allow
    */
-  void tune(String collective, long bytes, DataType type, CostTable table);
+  void tune(Operation operation, long bytes, DataType type, CostTable table);
 }

@@ -97,11 +97,11 @@ final class CallWarmUp {
           CaptureLibrary.capture(gpus.handle(), scratch, gpus.device());
         }
         for (Operation operation : Operation.collectives()) {
-          communicator.chosenAlgorithm(operation.key(), 1, DataType.FLOAT32);
+          communicator.chosenAlgorithm(operation, 1, DataType.FLOAT32);
         }
         for (Operation operation : CALLED) {
           for (long count : PLANNED_COUNTS) {
-            communicator.prepare(operation.key(), count, DataType.FLOAT32);
+            communicator.prepare(operation, count, DataType.FLOAT32);
           }
         }
       } catch (NcclException e) {

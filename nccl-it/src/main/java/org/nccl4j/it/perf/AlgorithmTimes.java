@@ -54,12 +54,9 @@ final class AlgorithmTimes implements AutoCloseable {
   private static final int MOST_CALLS = 500;
   private static final long PATIENCE_SECONDS = 120;
 
-  private static final String PAIRWISE = Algorithm.PAIRWISE.label();
-  private static final String RAILS = Algorithm.RAILS.label();
-
   /** Measured first: other ways are not followed where they are far behind it. */
   private static final ChosenAlgorithm MEASURE =
-      new ChosenAlgorithm(Algorithm.RING.label(), Protocol.SIMPLE.label());
+      new ChosenAlgorithm(Algorithm.RING, Protocol.SIMPLE);
 
   /** NVLS has a line of its own among the algorithms. */
   private static final List<Algorithm> DIRECT =
@@ -194,7 +191,12 @@ final class AlgorithmTimes implements AutoCloseable {
         if (!points.isEmpty()) {
           line.accept(
               "%s %s %s %s%s"
-                  .formatted(inTable, operation.label(), way.algorithm(), way.protocol(), points));
+                  .formatted(
+                      inTable,
+                      operation.label(),
+                      way.algorithm().label(),
+                      way.protocol().label(),
+                      points));
         }
       }
     }
@@ -206,18 +208,18 @@ final class AlgorithmTimes implements AutoCloseable {
     if (operation.isCollective()) {
       for (Algorithm algorithm : Algorithm.overConnections()) {
         for (Protocol protocol : Protocol.values()) {
-          ways.add(new ChosenAlgorithm(algorithm.label(), protocol.label()));
+          ways.add(new ChosenAlgorithm(algorithm, protocol));
         }
       }
       ways.sort(Comparator.comparing(way -> !way.equals(MEASURE)));
     } else {
-      ways.add(new ChosenAlgorithm(PAIRWISE, Protocol.SIMPLE.label()));
+      ways.add(new ChosenAlgorithm(Algorithm.PAIRWISE, Protocol.SIMPLE));
       if (Algorithm.RAILS.has(operation)) {
-        ways.add(new ChosenAlgorithm(RAILS, Protocol.SIMPLE.label()));
+        ways.add(new ChosenAlgorithm(Algorithm.RAILS, Protocol.SIMPLE));
       }
     }
     for (Algorithm way : DIRECT) {
-      ways.add(new ChosenAlgorithm(way.label(), way.protocol().label()));
+      ways.add(new ChosenAlgorithm(way, way.protocol()));
     }
     return ways;
   }
@@ -225,11 +227,11 @@ final class AlgorithmTimes implements AutoCloseable {
   private String points(
       Operation operation, ChosenAlgorithm way, long least, Map<Long, Double> best) {
     CallOptions options =
-        way.algorithm().equals(PAIRWISE)
+        way.algorithm() == Algorithm.PAIRWISE
             ? CallOptions.defaults().withAlgorithm(NOT_DIRECT)
-            : CallOptions.defaults().withAlgorithm(way.algorithm());
+            : CallOptions.defaults().withAlgorithm(way.algorithm().label());
     if (!isExchange(way)) {
-      options = options.withProtocol(way.protocol());
+      options = options.withProtocol(way.protocol().label());
     }
     List<Communicator> ways = new ArrayList<>();
     for (Communicator rank : ranks) {
@@ -256,15 +258,18 @@ final class AlgorithmTimes implements AutoCloseable {
 
   /** Its messages have the protocols of their sizes. */
   private static boolean isExchange(ChosenAlgorithm way) {
-    return way.algorithm().equals(PAIRWISE) || way.algorithm().equals(RAILS);
+    return way.algorithm() == Algorithm.PAIRWISE || way.algorithm() == Algorithm.RAILS;
   }
 
-  /** True if there is the way for that size. */
+  /**
+   * True if there is the way for that size. Names are compared, because NVLS has the same name over
+   * connections and between windows.
+   */
   private static boolean isTaken(
       Communicator rank, Operation operation, ChosenAlgorithm way, long count) {
-    ChosenAlgorithm decided =
-        rank.chosenAlgorithmInWindows(operation.key(), count, DataType.FLOAT32);
-    return decided.equals(way) || isExchange(way) && decided.algorithm().equals(way.algorithm());
+    ChosenAlgorithm decided = rank.chosenAlgorithmInWindows(operation, count, DataType.FLOAT32);
+    return decided.algorithm().label().equals(way.algorithm().label())
+        && (decided.protocol() == way.protocol() || isExchange(way));
   }
 
   private double median(List<Communicator> ways, Operation operation, long count) {

@@ -11,6 +11,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * All-to-alls by rails among ranks on GPUs that say they are on several hosts. Needs a GPU, which
@@ -32,7 +34,8 @@ class AllToAllByRailsGpuTest {
           (comm, stream) -> {
             for (int bytes : new int[] {1, 777, 70_001, 3, 1_300_021, 777, 0}) {
               assertEquals(
-                  "Rails", comm.chosenAlgorithm("alltoall", bytes, DataType.INT8).algorithm());
+                  Algorithm.RAILS,
+                  comm.chosenAlgorithm(Operation.ALL_TO_ALL, bytes, DataType.INT8).algorithm());
               try (var buffers = AllToAllByRailsTest.Buffers.of(comm, bytes)) {
                 together.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
                 comm.allToAll(buffers.send(), buffers.recv(), bytes, DataType.INT8, stream);

@@ -20,6 +20,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
 
 /** All-to-alls by rails, among ranks of this process that say they are on several hosts. */
 @Timeout(240)
@@ -40,7 +41,7 @@ class AllToAllByRailsTest {
   }
 
   private static String chosen(Communicator comm, int bytes) {
-    return comm.chosenAlgorithm("alltoall", bytes, DataType.INT8).algorithm();
+    return comm.chosenAlgorithm(Operation.ALL_TO_ALL, bytes, DataType.INT8).algorithm().label();
   }
 
   /** A rank's buffers at odd addresses. */
@@ -144,7 +145,7 @@ class AllToAllByRailsTest {
               assertEquals("Pairwise", chosen(comm, bytes));
               exchange(comm, stream, bytes);
             }
-            assertFalse(comm.explain("alltoall", 1, DataType.INT8).contains("Rails"));
+            assertFalse(comm.explain(Operation.ALL_TO_ALL, 1, DataType.INT8).contains("Rails"));
           });
     }
   }
@@ -171,7 +172,7 @@ class AllToAllByRailsTest {
       ranks.run(
           (comm, stream) -> {
             assertEquals(expected, chosen(comm, bytes));
-            String text = comm.explain("alltoall", bytes, DataType.INT8);
+            String text = comm.explain(Operation.ALL_TO_ALL, bytes, DataType.INT8);
             assertTrue(text.contains("chosen: " + expected), text);
             assertTrue(text.contains(few) && text.contains(many), text);
             exchange(comm, stream, bytes);

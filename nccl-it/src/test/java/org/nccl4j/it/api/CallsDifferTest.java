@@ -34,6 +34,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * Ranks that call different things get an error that names both calls, soon, and never each other's
@@ -210,7 +212,8 @@ class CallsDifferTest {
   private static Ranks hosts(CommunicatorConfig pat) throws Exception {
     Ranks ranks = SeveralHosts.of(3, 1, pat);
     assertEquals(
-        "PAT", ranks.communicators.get(0).chosenAlgorithm("all_gather", 512, F32).algorithm());
+        Algorithm.PAT,
+        ranks.communicators.get(0).chosenAlgorithm(Operation.ALL_GATHER, 512, F32).algorithm());
     return ranks;
   }
 

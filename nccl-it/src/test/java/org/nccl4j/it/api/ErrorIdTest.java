@@ -29,6 +29,7 @@ import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.ReceivedError;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.operation.Operation;
 
 /** The kinds of errors: each is used, and stays what it is on its way to others. */
 @Timeout(120)
@@ -97,7 +98,8 @@ class ErrorIdTest {
       Communicator comm = ranks.communicators.get(0);
       assertKind(ErrorId.BUFFER, () -> sum(ranks, null));
       assertKind(ErrorId.RANK, () -> comm.send(data, 1, DataType.FLOAT32, 2, ranks.streams.get(0)));
-      assertKind(ErrorId.NAME, () -> comm.chosenAlgorithm("all_redoce", 1, DataType.FLOAT32));
+      assertKind(
+          ErrorId.ARGUMENT, () -> comm.chosenAlgorithm(Operation.SIGNAL, 1, DataType.FLOAT32));
       assertKind(ErrorId.SETTING, () -> CallOptions.defaults().withMaxCtas(0));
       assertKind(
           ErrorId.OPERATION,

@@ -43,6 +43,7 @@ import org.nccl4j.device.cuda.DeviceHeaders;
 import org.nccl4j.device.numeric.ElementWriter;
 import org.nccl4j.device.numeric.FloatFormat;
 import org.nccl4j.it.api.FunctionRound.Kind;
+import org.nccl4j.operation.Operation;
 
 /**
  * Reductions by users' functions on all GPUs, compiled by NVRTC (NCCL4J_NVRTC where it is not in
@@ -165,7 +166,7 @@ class FunctionReductionsGpuTest {
     try (Ranks ranks = ranks()) {
       ranks.run(
           (comm, stream) -> {
-            comm.prepare("all_reduce", 1, type, greatest);
+            comm.prepare(Operation.ALL_REDUCE, 1, type, greatest);
             for (int count : COUNTS) {
               for (int offset : new int[] {0, 1}) {
                 greatest(comm, stream, greatest, type, count, offset);
@@ -383,7 +384,7 @@ class FunctionReductionsGpuTest {
             try (DeviceMemory send = comm.device().allocate(bytes);
                 DeviceMemory recv = comm.device().allocate(bytes);
                 DeviceMemory larger = comm.device().allocate(4 * bytes)) {
-              comm.prepare("all_reduce", bytes, DataType.UINT8, operator);
+              comm.prepare(Operation.ALL_REDUCE, bytes, DataType.UINT8, operator);
               stream.beginCapture();
               comm.allReduce(send, recv, bytes, DataType.UINT8, operator, stream);
               try (CudaGraph graph = stream.endCapture()) {
@@ -477,7 +478,7 @@ class FunctionReductionsGpuTest {
                 InvalidArgumentException error =
                     assertThrows(
                         InvalidArgumentException.class,
-                        () -> comm.prepare("all_reduce", 120, DataType.UINT8, wrong));
+                        () -> comm.prepare(Operation.ALL_REDUCE, 120, DataType.UINT8, wrong));
                 assertTrue(error.getMessage().contains("elements of 16 bytes"), error.getMessage());
               }
             });

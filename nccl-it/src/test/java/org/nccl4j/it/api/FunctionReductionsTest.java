@@ -28,6 +28,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.it.api.FunctionRound.Kind;
+import org.nccl4j.operation.Operation;
 
 /** Reductions by users' functions on the host device: of structs, and in the order of the ranks. */
 @Timeout(180)
@@ -166,7 +167,7 @@ class FunctionReductionsTest {
       ranks.run(
           (comm, stream) -> {
             try (DeviceMemory data = Ranks.floats(count, i -> i % 3 == comm.rank() ? i : -1)) {
-              comm.prepare("all_reduce", count, DataType.FLOAT32, greatest);
+              comm.prepare(Operation.ALL_REDUCE, count, DataType.FLOAT32, greatest);
               comm.allReduce(data, data, count, DataType.FLOAT32, greatest, stream);
               stream.synchronize();
               float[] got = Ranks.floats(data);
@@ -205,11 +206,11 @@ class FunctionReductionsTest {
       refused(
           InvalidUsageException.class,
           "this device has no reduction 'of GPUs'",
-          () -> comm.prepare("reduce", 4, DataType.FLOAT32, gpus));
+          () -> comm.prepare(Operation.REDUCE, 4, DataType.FLOAT32, gpus));
       refused(
           InvalidArgumentException.class,
           "AllGather does not reduce",
-          () -> comm.prepare("all_gather", 4, DataType.FLOAT32, gpus));
+          () -> comm.prepare(Operation.ALL_GATHER, 4, DataType.FLOAT32, gpus));
       refused(
           InvalidUsageException.class,
           "neither for the host device nor for GPUs",

@@ -9,6 +9,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.device.DataType;
+import org.nccl4j.operation.Operation;
 
 /** Users whose language writes numbers in another way. */
 @Timeout(120)
@@ -22,7 +23,7 @@ class LocaleTest {
       Communicator comm = ranks.communicators.get(0);
       Communicator quantised =
           comm.withOptions(CallOptions.defaults().withQuantisation(DataType.INT8, 32));
-      String text = quantised.explain("all_reduce", 1000, DataType.FLOAT32);
+      String text = quantised.explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32);
       assertFalse(text.matches("(?s).*\\d,\\d.*"), text);
     } finally {
       Locale.setDefault(before);

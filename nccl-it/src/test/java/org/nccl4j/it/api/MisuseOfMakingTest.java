@@ -30,6 +30,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
 
 /**
  * Wrong calls that make communicators, configurations and ids, and operations on parts of different
@@ -101,19 +102,22 @@ class MisuseOfMakingTest {
             arg,
             "a heap buffer of 8 bytes cannot be wrapped",
             (c, m, s) -> Devices.wrap(ByteBuffer.allocate(8))),
-        new MisuseCase(arg, "the count is -1", (c, m, s) -> c.explain("all_reduce", -1, F32)),
         new MisuseCase(
-            arg, "the count is -2", (c, m, s) -> c.chosenAlgorithm("all_reduce", -2, F32)),
+            arg, "the count is -1", (c, m, s) -> c.explain(Operation.ALL_REDUCE, -1, F32)),
         new MisuseCase(
-            arg, "the count is -3", (c, m, s) -> c.chosenAlgorithmInWindows("reduce", -3, F32)),
+            arg, "the count is -2", (c, m, s) -> c.chosenAlgorithm(Operation.ALL_REDUCE, -2, F32)),
+        new MisuseCase(
+            arg,
+            "the count is -3",
+            (c, m, s) -> c.chosenAlgorithmInWindows(Operation.REDUCE, -3, F32)),
         new MisuseCase(
             arg,
             "all_reduce of 9223372036854775807 elements of float on 2 ranks has more bytes",
-            (c, m, s) -> c.explain("all_reduce", Long.MAX_VALUE, F32)),
+            (c, m, s) -> c.explain(Operation.ALL_REDUCE, Long.MAX_VALUE, F32)),
         new MisuseCase(
             arg,
             "more bytes than can be counted",
-            (c, m, s) -> c.chosenAlgorithm("all_gather", 1L << 61, F32)),
+            (c, m, s) -> c.chosenAlgorithm(Operation.ALL_GATHER, 1L << 61, F32)),
         new MisuseCase(arg, "it has 3 bytes", (c, m, s) -> UniqueId.fromBytes(new byte[3])));
   }
 
@@ -167,8 +171,9 @@ class MisuseOfMakingTest {
         nothing("mode of shrinking", (c, m, s) -> c.shrink(one, null)),
         nothing("options", (c, m, s) -> c.withOptions(null)),
         nothing("time that close may take", (c, m, s) -> c.close(null)),
-        nothing("type of the elements", (c, m, s) -> c.chosenAlgorithm("all_reduce", 1, null)),
-        nothing("type of the elements", (c, m, s) -> c.explain("all_reduce", 1, null)),
+        nothing(
+            "type of the elements", (c, m, s) -> c.chosenAlgorithm(Operation.ALL_REDUCE, 1, null)),
+        nothing("type of the elements", (c, m, s) -> c.explain(Operation.ALL_REDUCE, 1, null)),
         nothing("window", (c, m, s) -> c.deregisterWindow(null)),
         nothing("window", (c, m, s) -> c.releaseWindow(null)),
         nothing("window", (c, m, s) -> c.putSignal(m, 1, F32, 1, null, 0, s)),

@@ -35,6 +35,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.operation.Operation;
 
 /** Each wrong call has its error and its message, and leaves the communicator usable. */
 @Timeout(120)
@@ -64,10 +65,12 @@ class MisuseTest {
             "a group is simulated inside another",
             (c, m, s) -> Group.run(() -> Group.simulate(() -> {}))),
         new MisuseCase(
-            arg, "there is no operation", (c, m, s) -> c.chosenAlgorithm("all_redoce", 1, F32)),
-        new MisuseCase(arg, "there is no operation", (c, m, s) -> c.prepare("all_redoce", 1, F32)),
-        new MisuseCase(arg, "Send has no plan of its own", (c, m, s) -> c.prepare("send", 1, F32)),
-        new MisuseCase(arg, "-1", (c, m, s) -> c.prepare("all_reduce", -1, F32)));
+            arg,
+            "PutSignal has no algorithms",
+            (c, m, s) -> c.chosenAlgorithm(Operation.PUT_SIGNAL, 1, F32)),
+        new MisuseCase(
+            arg, "Send has no plan of its own", (c, m, s) -> c.prepare(Operation.SEND, 1, F32)),
+        new MisuseCase(arg, "-1", (c, m, s) -> c.prepare(Operation.ALL_REDUCE, -1, F32)));
   }
 
   @TestFactory

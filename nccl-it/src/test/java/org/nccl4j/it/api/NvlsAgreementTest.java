@@ -61,8 +61,9 @@ class NvlsAgreementTest {
             ranks
                 .communicators
                 .get(0)
-                .chosenAlgorithm("all_reduce", 1000, DataType.FLOAT32)
-                .algorithm());
+                .chosenAlgorithm(Operation.ALL_REDUCE, 1000, DataType.FLOAT32)
+                .algorithm()
+                .label());
       }
       Random random = new Random(seed);
       for (DataType type : DataType.values()) {

@@ -24,6 +24,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
 
 /** NVLS that is made at the first operation that takes it, by the emulation. */
 @Timeout(120)
@@ -67,7 +68,8 @@ class NvlsAtOperationTest {
   void nothingIsMadeBeforeAnOperationTakesIt() throws Exception {
     try (Ranks ranks = new Ranks(N, LATER)) {
       assertMade(ranks, false);
-      String table = ranks.communicators.get(0).explain("all_reduce", COUNT, DataType.FLOAT32);
+      String table =
+          ranks.communicators.get(0).explain(Operation.ALL_REDUCE, COUNT, DataType.FLOAT32);
       assertTrue(table.contains("chosen: NVLS"), table);
       ranks.run(
           (comm, stream) -> {
@@ -179,7 +181,7 @@ class NvlsAtOperationTest {
   }
 
   private static void assertInWindows(Communicator comm, String way) {
-    String table = comm.explain("all_reduce", COUNT, DataType.FLOAT32);
+    String table = comm.explain(Operation.ALL_REDUCE, COUNT, DataType.FLOAT32);
     assertTrue(table.contains("chosen with windows: " + way), table);
   }
 

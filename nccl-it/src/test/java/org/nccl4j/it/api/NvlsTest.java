@@ -33,6 +33,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.numeric.Bfloat16;
 import org.nccl4j.device.numeric.Float16;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /** NVLink SHARP as a user of the host device has it: emulated, chosen by a setting, or refused. */
@@ -122,12 +123,18 @@ class NvlsTest {
   void itIsChosenWhereItIsNamedAndHasTheOperation() {
     try (Ranks ranks = new Ranks(3, NVLS)) {
       Communicator comm = ranks.communicators.get(0);
-      assertEquals("NVLS", comm.chosenAlgorithm("all_reduce", 1000, DataType.FLOAT32).algorithm());
-      assertEquals("NVLS", comm.chosenAlgorithm("all_gather", 1000, DataType.INT8).algorithm());
+      assertEquals(
+          Algorithm.NVLS,
+          comm.chosenAlgorithm(Operation.ALL_REDUCE, 1000, DataType.FLOAT32).algorithm());
+      assertEquals(
+          Algorithm.NVLS,
+          comm.chosenAlgorithm(Operation.ALL_GATHER, 1000, DataType.INT8).algorithm());
       assertTrue(
-          !"NVLS".equals(comm.chosenAlgorithm("all_reduce", 1000, DataType.INT8).algorithm()),
+          comm.chosenAlgorithm(Operation.ALL_REDUCE, 1000, DataType.INT8).algorithm()
+              != Algorithm.NVLS,
           "the switch has no sums of bytes");
-      assertTrue(comm.explain("all_reduce", 1000, DataType.FLOAT32).contains("chosen: NVLS"));
+      assertTrue(
+          comm.explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32).contains("chosen: NVLS"));
     }
   }
 
@@ -150,11 +157,13 @@ class NvlsTest {
   void emulationIsAChoiceAndTheCostModelKnowsIt() {
     try (Ranks ranks =
         new Ranks(2, CommunicatorConfig.defaults().withNvlsMode(NvlsMode.EMULATED))) {
-      String table = ranks.communicators.get(0).explain("all_reduce", 1000, DataType.FLOAT32);
+      String table =
+          ranks.communicators.get(0).explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32);
       assertTrue(table.contains("NVLS     Simple"), table);
     }
     try (Ranks ranks = new Ranks(2)) {
-      String table = ranks.communicators.get(0).explain("all_reduce", 1000, DataType.FLOAT32);
+      String table =
+          ranks.communicators.get(0).explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32);
       assertTrue(!table.contains("NVLS"), table);
     }
   }

@@ -27,6 +27,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.workload.Segment;
+import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /**
@@ -58,7 +59,8 @@ class NvlsTreeNetGpuTest {
     try (Ranks ranks = Ranks.onHosts(hosts, GPUS, config)) {
       Communicator first = ranks.communicators.get(0).withOptions(TREE);
       assertEquals(
-          "NVLSTree", first.chosenAlgorithm("all_reduce", 1000, DataType.FLOAT32).algorithm());
+          Algorithm.NVLS_TREE,
+          first.chosenAlgorithm(Operation.ALL_REDUCE, 1000, DataType.FLOAT32).algorithm());
       assertEquals("NET", first.transports().get(hosts.indexOf('b')));
       ranks.run(
           (comm, stream) -> {

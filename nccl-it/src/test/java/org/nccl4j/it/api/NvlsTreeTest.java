@@ -13,6 +13,8 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * NVLS on several machines, which here are ranks of one process that say they are on different
@@ -36,7 +38,8 @@ class NvlsTreeTest {
     try (Ranks ranks = Ranks.onHosts(hosts, TREE)) {
       Communicator comm = ranks.communicators.get(0);
       assertEquals(
-          "NVLSTree", comm.chosenAlgorithm("all_reduce", count, DataType.FLOAT32).algorithm());
+          Algorithm.NVLS_TREE,
+          comm.chosenAlgorithm(Operation.ALL_REDUCE, count, DataType.FLOAT32).algorithm());
       assertEquals("NET", comm.transports().get(hosts.indexOf('b')));
       OperationsTest.everyOperation(ranks, count);
     }
@@ -68,13 +71,14 @@ class NvlsTreeTest {
   void itHasAllReduceAlone() {
     try (Ranks ranks = Ranks.onHosts("aab", TREE)) {
       Communicator comm = ranks.communicators.get(1);
-      for (String collective : List.of("all_gather", "reduce_scatter", "broadcast")) {
-        String algorithm = comm.chosenAlgorithm(collective, 1000, DataType.FLOAT32).algorithm();
-        assertTrue(!algorithm.startsWith("NVLS"), collective + " by " + algorithm);
+      for (Operation collective :
+          List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.BROADCAST)) {
+        Algorithm algorithm = comm.chosenAlgorithm(collective, 1000, DataType.FLOAT32).algorithm();
+        assertTrue(!algorithm.isNvls(), collective + " by " + algorithm);
       }
       assertTrue(
-          !comm.chosenAlgorithm("all_reduce", 1000, DataType.INT8).algorithm().startsWith("NVLS"));
-      String table = comm.explain("all_reduce", 1000, DataType.FLOAT32);
+          !comm.chosenAlgorithm(Operation.ALL_REDUCE, 1000, DataType.INT8).algorithm().isNvls());
+      String table = comm.explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32);
       assertTrue(table.contains("NVLSTree Simple"), table);
       assertTrue(!table.contains("NVLS     Simple"), table);
     }
@@ -83,7 +87,8 @@ class NvlsTreeTest {
   @Test
   void nobodyHasItUnasked() {
     try (Ranks ranks = Ranks.onHosts("aab", CommunicatorConfig.defaults())) {
-      String table = ranks.communicators.get(0).explain("all_reduce", 1000, DataType.FLOAT32);
+      String table =
+          ranks.communicators.get(0).explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32);
       assertTrue(!table.contains("NVLS"), table);
     }
   }

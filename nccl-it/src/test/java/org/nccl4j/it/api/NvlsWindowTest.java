@@ -26,6 +26,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.numeric.FloatFormat;
+import org.nccl4j.operation.Operation;
 
 /** NVLS on buffers in windows, in place: what comes out is what comes out without windows. */
 @Timeout(120)
@@ -54,9 +55,9 @@ class NvlsWindowTest {
         DeviceMemory expected = Devices.host().allocate(8L * MOST * n)) {
       Window sends = comm.registerWindow(a);
       Window receives = comm.registerWindow(b);
-      String table = comm.explain("all_reduce", 1000, DataType.INT32);
+      String table = comm.explain(Operation.ALL_REDUCE, 1000, DataType.INT32);
       assertTrue(table.contains("chosen with windows: NVLS Simple"), table);
-      table = comm.explain("all_reduce", 4, DataType.INT32);
+      table = comm.explain(Operation.ALL_REDUCE, 4, DataType.INT32);
       assertTrue(table.contains("chosen with windows: NVLS LL"), table);
       for (int round = 0; round < 60; round++) {
         int count = 1 + common.nextInt(round % 2 == 0 ? 40 : MOST);
@@ -128,9 +129,9 @@ class NvlsWindowTest {
         DeviceMemory send = Devices.host().allocate(4L * most);
         DeviceMemory recv = Devices.host().allocate(4L * most * n)) {
       Window window = comm.registerWindow(some);
-      String table = comm.explain("all_reduce", most, DataType.FLOAT32);
+      String table = comm.explain(Operation.ALL_REDUCE, most, DataType.FLOAT32);
       assertTrue(table.contains("chosen with windows: NVLS LL"), table);
-      table = comm.explain("all_reduce", most + 1, DataType.FLOAT32);
+      table = comm.explain(Operation.ALL_REDUCE, most + 1, DataType.FLOAT32);
       assertTrue(table.contains("chosen with windows: as without"), table);
       for (int round = 0; round < 40; round++) {
         int count = 1 + 31 * round % most;
@@ -234,7 +235,7 @@ class NvlsWindowTest {
             try (DeviceMemory a = Devices.host().memAlloc(4096)) {
               Window window = comm.registerWindow(a);
               for (int count : new int[] {1, 30, 1000, 1 << 20}) {
-                String table = comm.explain("all_reduce", count, DataType.INT32);
+                String table = comm.explain(Operation.ALL_REDUCE, count, DataType.INT32);
                 assertTrue(table.contains("with buffers in windows"), table);
                 assertFalse(table.contains("chosen with windows: NVLS"), table);
               }

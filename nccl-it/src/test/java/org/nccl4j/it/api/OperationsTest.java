@@ -18,6 +18,8 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** Every operation through the user's API, from the user's point of view. */
 @Timeout(120)
@@ -225,8 +227,10 @@ class OperationsTest {
     try (Ranks ranks = new Ranks(2)) {
       Communicator comm = ranks.communicators.get(0);
       assertEquals(1, comm.transports().size());
-      assertTrue(comm.explain("all_reduce", 1000, DataType.FLOAT32).contains("chosen"));
-      assertEquals("Pairwise", comm.chosenAlgorithm("alltoall", 10, DataType.FLOAT32).algorithm());
+      assertTrue(comm.explain(Operation.ALL_REDUCE, 1000, DataType.FLOAT32).contains("chosen"));
+      assertEquals(
+          Algorithm.PAIRWISE,
+          comm.chosenAlgorithm(Operation.ALL_TO_ALL, 10, DataType.FLOAT32).algorithm());
     }
   }
 }

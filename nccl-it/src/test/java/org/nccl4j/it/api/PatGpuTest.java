@@ -34,6 +34,8 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.it.perf.check.CheckResult;
 import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.workload.Segment;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * Parallel aggregated trees on GPUs. All ranks are in this process, each says that it is a host of
@@ -58,9 +60,9 @@ class PatGpuTest {
             .with("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels));
     Ranks ranks = Ranks.onHosts("abcdefghij".substring(0, n), GPUS, config);
     Communicator first = ranks.communicators.get(0).withOptions(PAT);
-    for (String operation : new String[] {"all_gather", "reduce_scatter"}) {
-      String chosen = first.chosenAlgorithm(operation, 1000, DataType.FLOAT32).algorithm();
-      assertEquals("PAT", chosen, operation);
+    for (Operation operation : List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)) {
+      Algorithm chosen = first.chosenAlgorithm(operation, 1000, DataType.FLOAT32).algorithm();
+      assertEquals(Algorithm.PAT, chosen, operation.key());
     }
     return ranks;
   }

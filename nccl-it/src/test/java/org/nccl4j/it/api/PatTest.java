@@ -3,6 +3,7 @@ package org.nccl4j.it.api;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -13,6 +14,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /** All-gather and reduce-scatter by parallel aggregated trees, with one rank a host. */
 @Timeout(120)
@@ -24,9 +27,9 @@ class PatTest {
   @CsvSource({"2, 300001", "3, 1", "4, 70001", "5, 777", "6, 33333", "7, 3", "8, 1000", "9, 20011"})
   void everyOperation(int n, int count) throws Exception {
     try (Ranks ranks = SeveralHosts.of(n, 1, PAT)) {
-      for (String collective : new String[] {"all_gather", "reduce_scatter"}) {
+      for (Operation collective : List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)) {
         assertEquals(
-            "PAT",
+            Algorithm.PAT,
             ranks
                 .communicators
                 .get(0)
@@ -67,7 +70,8 @@ class PatTest {
   @Test
   void withTwoRanksAHostThereIsNone() throws Exception {
     try (Ranks ranks = SeveralHosts.of(4, 2, CommunicatorConfig.defaults())) {
-      String table = ranks.communicators.get(0).explain("all_gather", 1000, DataType.FLOAT32);
+      String table =
+          ranks.communicators.get(0).explain(Operation.ALL_GATHER, 1000, DataType.FLOAT32);
       assertFalse(table.contains("PAT"), table);
       OperationsTest.everyOperation(ranks, 1000);
     }

@@ -17,6 +17,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
 
 /** Sums after a probe on GPUs over NVLink, whether or not they have a table. Needs two of them. */
 @Tag("gpu")
@@ -36,7 +37,7 @@ class ProbeGpuTest {
       Ranks.all(
           ranks,
           rank -> {
-            String explained = rank.explain("all_reduce", 1 << 20, DataType.FLOAT32);
+            String explained = rank.explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
             assertTrue(explained.contains("costs: measured, probe"), explained);
             sums(rank);
             return 0;

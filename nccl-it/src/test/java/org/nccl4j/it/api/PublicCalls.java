@@ -34,6 +34,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.operation.Operation;
 
 /** The public methods of classes, and an argument that is right for each of their parameters. */
 final class PublicCalls {
@@ -68,7 +69,8 @@ final class PublicCalls {
     put(Runnable.class, (Runnable) () -> {});
     put(Duration.class, Duration.ofSeconds(1));
     put(ByteBuffer.class, ByteBuffer.allocateDirect(8));
-    put(String.class, "all_reduce");
+    put(Operation.class, Operation.ALL_REDUCE);
+    put(String.class, "name");
     put(int.class, number);
     put(long.class, 1L);
     put(double.class, 1.0);

@@ -482,11 +482,11 @@ class QuantisedSumsTest {
               .communicators
               .get(0)
               .withOptions(CallOptions.defaults().withQuantisation(DataType.FLOAT8_E4M3, 128));
-      String text = view.explain("all_reduce", 1 << 20, DataType.BFLOAT16);
+      String text = view.explain(Operation.ALL_REDUCE, 1 << 20, DataType.BFLOAT16);
       assertTrue(text.contains("f8e4m3 with a scale for every 128 elements"), text);
       assertTrue(text.contains("does not pay"), text); // the memory of one process is fast
       assertTrue(text.contains("1081920 bytes from each rank, 2097152"), text);
-      assertFalse(view.explain("broadcast", 100, DataType.FLOAT32).contains("quantised"));
+      assertFalse(view.explain(Operation.BROADCAST, 100, DataType.FLOAT32).contains("quantised"));
     }
   }
 }

@@ -29,6 +29,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** Communicators that are made of communicators, and how they end. */
 @Timeout(120)
@@ -263,9 +266,11 @@ class SplitTest {
             CallOptions options = CallOptions.defaults().withAlgorithm("Tree").withProtocol("LL");
             Communicator tree = comm.withOptions(options);
             assertEquals(
-                "Tree", tree.chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32).algorithm());
+                Algorithm.TREE,
+                tree.chosenAlgorithm(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32).algorithm());
             assertEquals(
-                "LL", tree.chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32).protocol());
+                Protocol.LL,
+                tree.chosenAlgorithm(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32).protocol());
             assertEquals(6, sum(tree, stream, 70_000, 1 + comm.rank()));
             assertEquals(6, sum(comm, stream, 70_000, 1 + comm.rank()));
           });

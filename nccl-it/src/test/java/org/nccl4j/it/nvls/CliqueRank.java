@@ -16,6 +16,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.operation.Operation;
 
 /**
  * A program that is the ranks of one of several hosts, of one communicator after the other. Each
@@ -66,7 +67,7 @@ final class CliqueRank {
 
   private static void use(Communicator comm, CudaDevice device, DeviceMemory early) {
     System.out.println("transports " + comm.transports());
-    System.out.println(comm.explain("all_reduce", 1 << 20, DataType.FLOAT32));
+    System.out.println(comm.explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32));
     if (Boolean.getBoolean("nccl4j.windows") && comm.transports().containsValue("P2P")) {
       exchange(comm, device);
       try {

@@ -24,6 +24,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
+import org.nccl4j.operation.Operation;
 
 /** With the policy of no blocks, data that only move are moved without a kernel. */
 @Timeout(120)
@@ -65,24 +66,27 @@ class CtaPolicyTest {
       CommunicatorConfig config = CommunicatorConfig.defaults().withCtaPolicy(CtaPolicy.ZERO);
       List<Communicator> ranks = Communicator.initAll(devices, config);
       List<Communicator> plain = Communicator.initAll(devices);
-      for (String operation : List.of("all_gather", "alltoall")) {
-        System.out.println(way(ranks.get(0), operation) + " for " + operation);
+      for (Operation operation : List.of(Operation.ALL_GATHER, Operation.ALL_TO_ALL)) {
+        System.out.println(way(ranks.get(0), operation) + " for " + operation.key());
       }
-      boolean same = way(ranks.get(0), "all_reduce").equals(way(plain.get(0), "all_reduce"));
+      boolean same =
+          way(ranks.get(0), Operation.ALL_REDUCE).equals(way(plain.get(0), Operation.ALL_REDUCE));
       System.out.println((same ? "the same" : "another") + " for all_reduce");
       for (int bytes : new int[] {1 << 20, (1 << 20) - 1}) {
-        String send = ranks.get(0).chosenAlgorithm("send", bytes, DataType.INT8).algorithm();
+        String send =
+            ranks.get(0).chosenAlgorithm(Operation.SEND, bytes, DataType.INT8).algorithm().label();
         System.out.println(send + " for " + bytes + " bytes to send");
       }
       CallOptions copies = CallOptions.defaults().withCtaPolicy(CtaPolicy.ZERO);
-      System.out.println("by an option: " + way(plain.get(0).withOptions(copies), "all_gather"));
+      System.out.println(
+          "by an option: " + way(plain.get(0).withOptions(copies), Operation.ALL_GATHER));
       gather(ranks);
       ranks.forEach(Communicator::close);
       plain.forEach(Communicator::close);
     }
 
-    private static String way(Communicator comm, String operation) {
-      return comm.chosenAlgorithmInWindows(operation, 1 << 20, DataType.INT8).algorithm();
+    private static String way(Communicator comm, Operation operation) {
+      return comm.chosenAlgorithmInWindows(operation, 1 << 20, DataType.INT8).algorithm().label();
     }
 
     private static void gather(List<Communicator> ranks) {

@@ -47,7 +47,7 @@ final class FakeFunctionRanks {
     }
     ranks.get(0).device().allocate(MARK_BYTES).close();
     ReductionOperator wrong = floats("Wrong", "\n#error\n");
-    report(() -> ranks.get(0).prepare("all_reduce", 1, DataType.FLOAT32, wrong));
+    report(() -> ranks.get(0).prepare(Operation.ALL_REDUCE, 1, DataType.FLOAT32, wrong));
     ReductionOperator structs =
         ReductionOperator.functionOfStructs("structs", 24)
             .onCuda(

@@ -11,6 +11,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
 
 /** A program that makes a communicator of all GPUs and closes it. */
 final class FakeGpuRanks {
@@ -27,7 +28,7 @@ final class FakeGpuRanks {
     }
     List<Communicator> ranks = Communicator.initAll(devices);
     DataType type = DataType.valueOf(System.getProperty("nccl4j.type", "FLOAT32"));
-    String table = ranks.get(0).explain("all_reduce", 1 << 20, type);
+    String table = ranks.get(0).explain(Operation.ALL_REDUCE, 1 << 20, type);
     System.out.println(table.contains("NVLS") ? "with NVLS" : "without NVLS");
     System.out.println(table);
     System.out.println("transports " + ranks.get(0).transports());

@@ -13,6 +13,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.operation.Operation;
 
 /**
  * A program whose thread calls for two ranks, in groups of several collectives. Argument: "shared"
@@ -46,7 +47,7 @@ final class FakeGroupRanks {
   }
 
   private void run(boolean captures) {
-    System.out.println(ranks.get(0).explain("all_reduce", COUNT, DataType.FLOAT32));
+    System.out.println(ranks.get(0).explain(Operation.ALL_REDUCE, COUNT, DataType.FLOAT32));
     Runnable sums = () -> forAll(this::apart);
     Group.run(sums); // connects the ranks
     streams.forEach(DeviceStream::synchronize);

@@ -13,6 +13,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.operation.Operation;
 
 /**
  * A program of ranks that say they are on several hosts, on fake GPUs by turns: all-to-alls, then
@@ -60,7 +61,7 @@ final class FakeRailRanks {
               config.with("NCCL_HOSTID", "host " + hosts.charAt(rank))));
     }
     List<Rank> ranks = joining.stream().map(CompletableFuture::join).map(Rank::of).toList();
-    System.out.println(ranks.get(0).comm.explain("alltoall", COUNT, DataType.INT8));
+    System.out.println(ranks.get(0).comm.explain(Operation.ALL_TO_ALL, COUNT, DataType.INT8));
     for (int call = 0; call < CALLS; call++) {
       Group.run(() -> ranks.forEach(Rank::exchange));
     }

@@ -12,6 +12,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Operation;
 
 /** A program of ranks that say they are on several machines, on fake GPUs by turns. */
 final class FakeTreeRanks {
@@ -38,7 +39,7 @@ final class FakeTreeRanks {
     }
     List<Communicator> ranks = joining.stream().map(CompletableFuture::join).toList();
     int count = 1 << 20;
-    System.out.println(ranks.get(0).explain("all_reduce", count, DataType.FLOAT32));
+    System.out.println(ranks.get(0).explain(Operation.ALL_REDUCE, count, DataType.FLOAT32));
     System.out.println("transports " + ranks.get(0).transports());
     for (Communicator rank : ranks) {
       try (DeviceMemory data = rank.device().allocate(4L * count);

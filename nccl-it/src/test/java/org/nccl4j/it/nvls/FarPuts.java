@@ -22,6 +22,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.operation.Operation;
 
 /** A program of two ranks on GPUs of two hosts, who put into each other's windows. */
 final class FarPuts {
@@ -117,7 +118,7 @@ final class FarPuts {
       meet();
     }
     comm.deregisterWindow(window);
-    System.out.println(comm.explain("all_reduce", 1 << 20, DataType.FLOAT32));
+    System.out.println(comm.explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32));
     System.out.println("rank " + rank + " has all of " + ROUNDS + " rounds");
   }
 

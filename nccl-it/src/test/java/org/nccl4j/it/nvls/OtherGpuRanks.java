@@ -27,6 +27,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.operation.Operation;
 
 /** Programs like {@link FakeGpuRanks} that make communicators of their own. */
 final class OtherGpuRanks {
@@ -286,7 +287,7 @@ final class OtherGpuRanks {
     List<Window> parts = register(ranks, first, 4096);
     List<Window> all = register(ranks, first, 4 << 20);
     describe(register(ranks, second, 4 << 20).get(0));
-    System.out.println(ranks.get(0).explain("all_reduce", 1 << 20, DataType.FLOAT32));
+    System.out.println(ranks.get(0).explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32));
     together(ranks, rank -> rank.deregisterWindow(parts.get(rank.rank())));
     ranks.get(0).device().allocate(FakeGpuRanks.MARK_BYTES).close();
     together(ranks, rank -> rank.deregisterWindow(all.get(rank.rank())));

@@ -13,6 +13,7 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.it.net.RailMachine;
+import org.nccl4j.operation.Operation;
 
 /**
  * Four ranks on two GPUs that take each other for ranks of two hosts with two GPUs each. A topology
@@ -33,7 +34,7 @@ public final class RailGpus {
   }
 
   static String routes(Communicator rank) {
-    return rank.explain("alltoall", 1 << 20, DataType.FLOAT32);
+    return rank.explain(Operation.ALL_TO_ALL, 1 << 20, DataType.FLOAT32);
   }
 
   static CudaDevice device(int rank) {

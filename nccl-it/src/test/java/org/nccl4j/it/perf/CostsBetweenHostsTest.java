@@ -99,8 +99,8 @@ class CostsBetweenHostsTest {
     return PLAIN.with(COSTS, file.toString());
   }
 
-  private static Set<String> chosen(List<Communicator> ranks, String operation, int count) {
-    Set<String> chosen = new HashSet<>();
+  private static Set<Algorithm> chosen(List<Communicator> ranks, Operation operation, int count) {
+    Set<Algorithm> chosen = new HashSet<>();
     ranks.forEach(
         rank -> chosen.add(rank.chosenAlgorithm(operation, count, DataType.FLOAT32).algorithm()));
     return chosen;
@@ -134,9 +134,9 @@ class CostsBetweenHostsTest {
     Path file = folder.resolve("measured");
     Files.write(file, lines);
     ranks = onHosts("abab", PLAIN.with(COSTS, file.toString()));
-    String text = ranks.get(0).explain("all_reduce", 64, DataType.FLOAT32);
+    String text = ranks.get(0).explain(Operation.ALL_REDUCE, 64, DataType.FLOAT32);
     assertTrue(text.contains("costs: measured, " + file), text);
-    text = ranks.get(3).explain("alltoall", 64, DataType.FLOAT32);
+    text = ranks.get(3).explain(Operation.ALL_TO_ALL, 64, DataType.FLOAT32);
     assertTrue(text.contains("us  measured, " + file), text);
     close(ranks);
   }
@@ -182,12 +182,12 @@ class CostsBetweenHostsTest {
   /** Tables that say the opposite of what is true are believed. */
   @ParameterizedTest
   @CsvSource({
-    "aabb, 2x2/Socket, Tree, Rails",
-    "abab, 2x2/Socket, Tree, Rails",
-    "abc, 3x1/Socket, Tree, Pairwise"
+    "aabb, 2x2/Socket, TREE, RAILS",
+    "abab, 2x2/Socket, TREE, RAILS",
+    "abc, 3x1/Socket, TREE, PAIRWISE"
   })
   void allRanksChooseByTheTimesOfTheirPlacement(
-      String hosts, String inTable, String reduces, String exchanges) throws IOException {
+      String hosts, String inTable, Algorithm reduces, Algorithm exchanges) throws IOException {
     List<Communicator> ranks =
         onHosts(
             hosts,
@@ -197,8 +197,8 @@ class CostsBetweenHostsTest {
                 inTable + " AllToAll Rails Simple 8:0.001 1073741824:0.002",
                 hosts.length() + " AllReduce OneShot Simple 8:0.0001 1073741824:0.0002"));
     for (int count : new int[] {2, 1000, 1 << 20}) {
-      assertEquals(Set.of(reduces), chosen(ranks, "all_reduce", count));
-      assertEquals(Set.of(exchanges), chosen(ranks, "alltoall", count));
+      assertEquals(Set.of(reduces), chosen(ranks, Operation.ALL_REDUCE, count));
+      assertEquals(Set.of(exchanges), chosen(ranks, Operation.ALL_TO_ALL, count));
     }
     onEach(ranks, CostsBetweenHostsTest::sum);
     onEach(ranks, rank -> assertEquals(inTable, rank.ranksInTables()));
@@ -221,12 +221,12 @@ class CostsBetweenHostsTest {
   })
   void timesOfOtherPlacementsAreNotUsed(String hosts, String inTable) throws IOException {
     List<Communicator> plain = onHosts(hosts, PLAIN);
-    Set<String> expected = chosen(plain, "all_reduce", 1);
+    Set<Algorithm> expected = chosen(plain, Operation.ALL_REDUCE, 1);
     close(plain);
-    String other = expected.contains("Ring") ? "Tree" : "Ring";
+    String other = expected.contains(Algorithm.RING) ? "Tree" : "Ring";
     List<Communicator> ranks =
         onHosts(hosts, with(inTable + " AllReduce " + other + " Simple 8:0.0001"));
-    assertEquals(expected, chosen(ranks, "all_reduce", 1));
+    assertEquals(expected, chosen(ranks, Operation.ALL_REDUCE, 1));
     close(ranks);
   }
 
@@ -341,8 +341,10 @@ class CostsBetweenHostsTest {
         lines.stream().anyMatch(line -> line.startsWith("2x2/Socket " + operation)),
         lines.toString());
     ranks = onHosts("aabb", PLAIN.with(COSTS, table.toString()));
-    String key = exchange ? Operation.ALL_TO_ALL.key() : Operation.ALL_REDUCE.key();
-    String text = ranks.get(0).explain(key, COUNT, DataType.INT32);
+    String text =
+        ranks
+            .get(0)
+            .explain(exchange ? Operation.ALL_TO_ALL : Operation.ALL_REDUCE, COUNT, DataType.INT32);
     assertTrue(text.contains("measured, " + table), text);
     assertFalse(text.contains("formula of messages"), text);
     close(ranks);

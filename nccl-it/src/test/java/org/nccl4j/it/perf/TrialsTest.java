@@ -36,6 +36,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.cli.Main;
+import org.nccl4j.operation.Operation;
 
 /** Ranks try algorithms in their calls, and {@code tune --from} makes a table of the times. */
 @Timeout(180)
@@ -138,7 +139,7 @@ class TrialsTest {
         Communicator.initAll(
             Collections.nCopies(2, Devices.host()),
             CommunicatorConfig.defaults().with(COSTS, table.toString()));
-    String text = ranks.get(0).explain("all_reduce", COUNT, DataType.INT32);
+    String text = ranks.get(0).explain(Operation.ALL_REDUCE, COUNT, DataType.INT32);
     assertTrue(text.contains("costs: measured, " + table), text);
     ranks.forEach(Communicator::close);
   }

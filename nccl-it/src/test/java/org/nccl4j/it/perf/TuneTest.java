@@ -24,6 +24,9 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.cli.Main;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /** The planner reads the file that {@code tune} writes, on the host device. */
 @Timeout(180)
@@ -72,7 +75,7 @@ class TuneTest {
     }
     List<Communicator> ranks =
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
-    String table = ranks.get(0).explain("all_reduce", 1024, DataType.FLOAT32);
+    String table = ranks.get(0).explain(Operation.ALL_REDUCE, 1024, DataType.FLOAT32);
     assertTrue(table.contains("costs: measured, " + file), table);
     assertTrue(table.contains("with buffers in windows; costs: measured, " + file), table);
     ranks.forEach(Communicator::close);
@@ -97,8 +100,8 @@ class TuneTest {
     List<Communicator> ranks =
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
     assertEquals(
-        new ChosenAlgorithm("Tree", "LL"),
-        ranks.get(0).chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32));
+        new ChosenAlgorithm(Algorithm.TREE, Protocol.LL),
+        ranks.get(0).chosenAlgorithm(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32));
     ranks.forEach(Communicator::close);
   }
 
@@ -112,11 +115,14 @@ class TuneTest {
     List<Communicator> ranks =
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
     assertEquals(
-        new ChosenAlgorithm("DirectTwoShot", "Simple"),
-        ranks.get(0).chosenAlgorithmInWindows("all_reduce", 2, DataType.FLOAT32));
+        new ChosenAlgorithm(Algorithm.DIRECT_TWO_SHOT, Protocol.SIMPLE),
+        ranks.get(0).chosenAlgorithmInWindows(Operation.ALL_REDUCE, 2, DataType.FLOAT32));
     assertEquals(
-        "Pairwise",
-        ranks.get(0).chosenAlgorithmInWindows("alltoall", 1 << 20, DataType.FLOAT32).algorithm());
+        Algorithm.PAIRWISE,
+        ranks
+            .get(0)
+            .chosenAlgorithmInWindows(Operation.ALL_TO_ALL, 1 << 20, DataType.FLOAT32)
+            .algorithm());
     ranks.forEach(Communicator::close);
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.it.sample;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
@@ -28,6 +29,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 import org.nccl4j.testkit.ProfilerContract;
 import org.nccl4j.testkit.TunerContract;
 
@@ -104,16 +107,14 @@ class PluginsTest {
     List<Communicator> tuned = two(CommunicatorConfig.defaults());
     List<Communicator> plain = two(CommunicatorConfig.defaults().with("NCCL_TUNER_PLUGIN", "none"));
     assertEquals(
-        "Ring", tuned.get(0).chosenAlgorithm("all_reduce", 2, DataType.FLOAT32).algorithm());
-    assertTrue(
-        !plain
-            .get(0)
-            .chosenAlgorithm("all_reduce", 2, DataType.FLOAT32)
-            .algorithm()
-            .equals("Ring"));
+        Algorithm.RING,
+        tuned.get(0).chosenAlgorithm(Operation.ALL_REDUCE, 2, DataType.FLOAT32).algorithm());
+    assertNotEquals(
+        Algorithm.RING,
+        plain.get(0).chosenAlgorithm(Operation.ALL_REDUCE, 2, DataType.FLOAT32).algorithm());
     assertEquals(
-        plain.get(0).chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32),
-        tuned.get(0).chosenAlgorithm("all_reduce", 1 << 20, DataType.FLOAT32));
+        plain.get(0).chosenAlgorithm(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32),
+        tuned.get(0).chosenAlgorithm(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32));
     Stream.of(tuned, plain).forEach(list -> list.forEach(Communicator::close));
     CommunicatorConfig unknown =
         CommunicatorConfig.defaults().with("NCCL_TUNER_PLUGIN", "small-rnig");

@@ -8,14 +8,15 @@ import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
+import org.nccl4j.operation.Protocol;
 
 /**
  * The contract of every tuner. Its author extends this class, implements its creation, and runs the
  * checks.
  */
 public abstract class TunerContract {
-  private static final List<String> COLLECTIVES =
-      List.of("Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce");
   private static final long[] SIZES = {1, 512, 4096, 1 << 20, 1L << 34};
 
   /** Called by subclasses. */
@@ -43,7 +44,7 @@ public abstract class TunerContract {
     return new TunerContext("contract", nRanks, 1, Device.Kind.HOST);
   }
 
-  private static Table edited(Tuner tuner, String collective, long bytes) {
+  private static Table edited(Tuner tuner, Operation collective, long bytes) {
     Table table = new Table();
     tuner.tune(collective, bytes, DataType.FLOAT32, table);
     return table;
@@ -52,7 +53,7 @@ public abstract class TunerContract {
   private void alike() {
     Tuner first = provider().open(context(4));
     Tuner second = provider().open(context(4));
-    for (String collective : COLLECTIVES) {
+    for (Operation collective : Operation.collectives()) {
       for (long bytes : SIZES) {
         Table expected = edited(first, collective, bytes);
         Expect.equal(expected.ways, edited(second, collective, bytes).ways, "another rank's table");
@@ -63,13 +64,13 @@ public abstract class TunerContract {
 
   private void leavesAWay() {
     Tuner tuner = provider().open(context(4));
-    for (String collective : COLLECTIVES) {
+    for (Operation collective : Operation.collectives()) {
       for (long bytes : SIZES) {
         Expect.that(
             edited(tuner, collective, bytes).ways.stream()
                 .anyMatch(way -> Double.isFinite(way.microseconds())),
             "%s of %d bytes: everything is forbidden",
-            collective,
+            collective.label(),
             bytes);
       }
     }
@@ -77,7 +78,7 @@ public abstract class TunerContract {
 
   private void everySize() {
     for (int nRanks : new int[] {1, 2, 3, 8, 1000}) {
-      edited(provider().open(context(nRanks)), "AllReduce", 1 << 16);
+      edited(provider().open(context(nRanks)), Operation.ALL_REDUCE, 1 << 16);
     }
   }
 
@@ -86,8 +87,8 @@ public abstract class TunerContract {
     private final List<Way> ways = new ArrayList<>();
 
     Table() {
-      for (String algorithm : List.of("Ring", "Tree", "OneShot")) {
-        for (String protocol : List.of("LL", "Simple")) {
+      for (Algorithm algorithm : List.of(Algorithm.RING, Algorithm.TREE, Algorithm.ONE_SHOT)) {
+        for (Protocol protocol : List.of(Protocol.LL, Protocol.SIMPLE)) {
           ways.add(new Way(algorithm, protocol, 1 + ways.size()));
         }
       }
@@ -99,17 +100,18 @@ public abstract class TunerContract {
     }
 
     @Override
-    public void set(String algorithm, String protocol, double microseconds) {
+    public void set(Algorithm algorithm, Protocol protocol, double microseconds) {
       Expect.that(microseconds >= 0, "a time of %s", microseconds);
       boolean replaced = false;
       for (int w = 0; w < ways.size(); w++) {
         Way way = ways.get(w);
-        if (way.algorithm().equals(algorithm) && way.protocol().equals(protocol)) {
+        if (way.algorithm() == algorithm && way.protocol() == protocol) {
           ways.set(w, new Way(algorithm, protocol, microseconds));
           replaced = true;
         }
       }
-      Expect.that(replaced, "%s %s is set, which is not in the table", algorithm, protocol);
+      Expect.that(
+          replaced, "%s %s is set, which is not in the table", algorithm.label(), protocol.label());
     }
   }
 }

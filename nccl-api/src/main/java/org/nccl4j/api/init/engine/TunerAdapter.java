@@ -17,6 +17,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Protocol;
 
 /** A communicator's tuner, as its planner sees it, and how plug-ins are called. */
 final class TunerAdapter {
@@ -38,12 +40,12 @@ final class TunerAdapter {
     String name = "tuner " + found.get(0).name();
     Tuner tuner = held(name, () -> found.get(0).open(context));
     info.tell("TUNING", () -> "uses " + name);
-    return (collective, bytes, type, ways) -> {
+    return (operation, bytes, type, ways) -> {
       Table table = new Table(new ArrayList<>(ways));
       return held(
           name,
           () -> {
-            tuner.tune(collective, bytes, type, table);
+            tuner.tune(operation, bytes, type, table);
             return table.edited;
           });
     };
@@ -76,18 +78,15 @@ final class TunerAdapter {
       return edited.stream()
           .map(
               choice ->
-                  new CostTable.Way(
-                      choice.algorithm().label(), choice.protocol().label(), choice.microseconds()))
+                  new CostTable.Way(choice.algorithm(), choice.protocol(), choice.microseconds()))
           .toList();
     }
 
     @Override
-    public void set(String algorithm, String protocol, double microseconds) {
+    public void set(Algorithm algorithm, Protocol protocol, double microseconds) {
       for (int c = 0; c < edited.size(); c++) {
         AlgorithmChoice choice = edited.get(c);
-        if (choice.algorithm().label().equalsIgnoreCase(algorithm)
-            && choice.protocol().label().equalsIgnoreCase(protocol)
-            && microseconds >= 0) {
+        if (choice.algorithm() == algorithm && choice.protocol() == protocol && microseconds >= 0) {
           edited.set(c, choice.taking(microseconds));
           return;
         }

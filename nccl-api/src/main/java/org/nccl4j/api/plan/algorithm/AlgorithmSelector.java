@@ -216,7 +216,7 @@ public final class AlgorithmSelector {
       return choices;
     }
     List<AlgorithmChoice> edited =
-        new ArrayList<>(edit.edit(operation.label(), bytes, type, List.copyOf(choices)));
+        new ArrayList<>(edit.edit(operation, bytes, type, List.copyOf(choices)));
     edited.removeIf(choice -> choice.microseconds() == Double.POSITIVE_INFINITY);
     return edited.isEmpty() ? choices : edited;
   }

@@ -79,7 +79,7 @@ class RailCostsTest {
     CommunicatorProfile ranks = even(Device.Kind.HOST, 4, 4, /* cyclic= */ false);
     TunerHook slower =
         (operation, bytes, type, ways) -> {
-          assertEquals("AllToAll 1024 INT32", operation + " " + bytes + " " + type);
+          assertEquals("ALL_TO_ALL 1024 INT32", operation + " " + bytes + " " + type);
           return ways.stream()
               .map(way -> way.algorithm() == Algorithm.RAILS ? way.taking(1e9) : way)
               .toList();

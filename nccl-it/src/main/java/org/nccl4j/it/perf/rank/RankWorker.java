@@ -22,6 +22,7 @@ import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.PreparedCall;
 import org.nccl4j.it.perf.workload.Segment;
+import org.nccl4j.operation.Operation;
 
 /** Does the orders of the ranks that one thread drives, each with a communicator of its own. */
 public final class RankWorker implements AutoCloseable {
@@ -88,7 +89,7 @@ public final class RankWorker implements AutoCloseable {
   }
 
   private Reply explain(Cell cell) {
-    String operation = cell.workload().operation();
+    Operation operation = cell.workload().operation();
     long count = cell.layout(spec.nRanks()).count();
     Communicator communicator = lanes.get(0).communicator();
     ChosenAlgorithm decision =
@@ -96,8 +97,8 @@ public final class RankWorker implements AutoCloseable {
             ? communicator.chosenAlgorithm(operation, count, cell.type())
             : communicator.chosenAlgorithmInWindows(operation, count, cell.type());
     return new Reply.Explained(
-        decision.algorithm(),
-        decision.protocol(),
+        decision.algorithm().label(),
+        decision.protocol().label(),
         lanes.get(0).explained().explain(operation, count, cell.type()));
   }
 

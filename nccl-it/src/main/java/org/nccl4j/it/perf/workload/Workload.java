@@ -53,9 +53,9 @@ public enum Workload {
     return label;
   }
 
-  /** The operation of the API that it is made of, by the name that the planner knows. */
-  public String operation() {
-    return operation.key();
+  /** The operation of the API that it is made of. */
+  public Operation operation() {
+    return operation;
   }
 
   /** True if it combines elements, so that the operator matters. */
