@@ -879,8 +879,11 @@ public final class Communicator implements AutoCloseable {
     return state.memory();
   }
 
-  /** These ranks in a table of costs, such as 2x4/Socket; "" if a table cannot have them. */
-  public String ranksInTables() {
+  /**
+   * The first word of these ranks' lines in a table of costs (NCCL4J_COSTS_FILE), such as
+   * 2x4/Socket for two hosts with 4 ranks each; "" if a table cannot have them.
+   */
+  public String costTableKey() {
     return queue.planner().ranksInTables();
   }
 

@@ -177,7 +177,7 @@ final class AlgorithmTimes implements AutoCloseable {
    * @throws InvalidUsageException if a table cannot have times of these ranks
    */
   void measure(long least, Consumer<String> line) {
-    String inTable = ranks.get(0).ranksInTables();
+    String inTable = ranks.get(0).costTableKey();
     if (inTable.isEmpty()) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,

@@ -34,6 +34,7 @@ class UseAfterCloseTest {
       Set.of(
           "asyncError",
           "config",
+          "costTableKey",
           "chosenAlgorithm",
           "chosenAlgorithmInWindows",
           "device",
@@ -44,7 +45,6 @@ class UseAfterCloseTest {
           "nRanks",
           "name",
           "rank",
-          "ranksInTables",
           "toString",
           "transports");
 

@@ -201,7 +201,7 @@ class CostsBetweenHostsTest {
       assertEquals(Set.of(exchanges), chosen(ranks, Operation.ALL_TO_ALL, count));
     }
     onEach(ranks, CostsBetweenHostsTest::sum);
-    onEach(ranks, rank -> assertEquals(inTable, rank.ranksInTables()));
+    onEach(ranks, rank -> assertEquals(inTable, rank.costTableKey()));
     close(ranks);
   }
 
@@ -233,7 +233,7 @@ class CostsBetweenHostsTest {
   @Test
   void hostsWithDifferentNumbersOfRanksAreNotMeasured() {
     List<Communicator> ranks = onHosts("aab", PLAIN);
-    assertEquals("", ranks.get(0).ranksInTables());
+    assertEquals("", ranks.get(0).costTableKey());
     onEach(
         ranks,
         rank -> {
