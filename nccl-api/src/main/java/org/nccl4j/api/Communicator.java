@@ -637,29 +637,30 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Ends the use of a window. Collective, as {@link #registerWindow}. The memory stays its owner's.
-   * The close of a communicator deregisters its remaining windows.
-   *
-   * @throws InvalidUsageException if the window was deregistered before, or belongs to another
-   *     communicator; on all ranks, if operations of a rank still use it: then it stays registered
-   */
-  public void deregisterWindow(Window window) {
-    GroupScope.refuseWhereSimulated("deregisterWindow");
-    RegisteredWindow registered = Arguments.notNull(window, "window").toDeregister(state);
-    GroupScope.meet(state.windows(), () -> state.deregister(registered));
-  }
-
-  /**
-   * Ends this rank's use of a window without waiting for the other ranks. Corresponds to
-   * ncclCommWindowDeregister. All ranks call it, each for itself, when the operations of all ranks
-   * that use the window have ended. The other ranks unmap the memory when all have called it and
-   * register another window, or close.
+   * Ends this rank's use of a window without waiting for the other ranks; the memory stays its
+   * owner's. Corresponds to ncclCommWindowDeregister. All ranks call it, each for itself, when the
+   * operations of all ranks that use the window have ended. The other ranks unmap the memory when
+   * all have called it and register another window, or close. The close of a communicator
+   * deregisters its remaining windows.
    *
    * @throws InvalidUsageException if the window was deregistered before, belongs to another
    *     communicator, or operations of this rank still use it: then it stays registered
    */
-  public void releaseWindow(Window window) {
+  public void deregisterWindow(Window window) {
     state.release(Arguments.notNull(window, "window").toDeregister(state));
+  }
+
+  /**
+   * Ends the use of a window on all ranks, and waits for them. Collective, as {@link
+   * #registerWindow}. On return, all puts into the window have arrived.
+   *
+   * @throws InvalidUsageException as {@link #deregisterWindow}; on all ranks, if operations of a
+   *     rank still use the window: then it stays registered
+   */
+  public void deregisterWindowOnAllRanks(Window window) {
+    GroupScope.refuseWhereSimulated("deregisterWindowOnAllRanks");
+    RegisteredWindow registered = Arguments.notNull(window, "window").toDeregister(state);
+    GroupScope.meet(state.windows(), () -> state.deregister(registered));
   }
 
   /**

@@ -56,7 +56,7 @@ record RegistrationMessage(
     REGISTER("registerWindow"),
     DEVICE_COMMUNICATOR("createDeviceCommunicator"),
     MAPPED("registerWindow (mapping)"),
-    DEREGISTER("deregisterWindow");
+    DEREGISTER("deregisterWindowOnAllRanks");
 
     private final String label;
 

@@ -62,7 +62,7 @@ final class WindowHandle {
   /** Ends this rank's use of a window: one thread may do so for one rank after the other. */
   static void deregister(RankHandle owner, long handle) {
     WindowHandle found = find(WINDOWS, handle, "window");
-    owner.communicator().releaseWindow(found.window);
+    owner.communicator().deregisterWindow(found.window);
     WINDOWS.remove(handle);
     LIVE.remove(found);
   }

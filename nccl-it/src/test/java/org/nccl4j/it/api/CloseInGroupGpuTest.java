@@ -122,7 +122,7 @@ class CloseInGroupGpuTest {
               if (comm.rank() == 0) {
                 comm.waitSignal(Map.of(1, 1), stream);
               }
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
               if (comm.rank() == 1) {
                 comm.signal(0, stream);
               }

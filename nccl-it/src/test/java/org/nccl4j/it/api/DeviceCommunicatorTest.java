@@ -74,8 +74,8 @@ class DeviceCommunicatorTest {
                   }
                 }
               }
-              comm.deregisterWindow(send);
-              comm.deregisterWindow(recv);
+              comm.deregisterWindowOnAllRanks(send);
+              comm.deregisterWindowOnAllRanks(recv);
             }
           });
     }
@@ -100,7 +100,7 @@ class DeviceCommunicatorTest {
               assertEquals(0, handle.getLong(32), "no multicast on the host");
               assertEquals(window.number(), handle.getLong(40));
               assertTrue(window.multimemAddress().isEmpty());
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
               assertThrows(InvalidUsageException.class, window::deviceHandle);
             }
           });

@@ -90,8 +90,8 @@ class DirectTest {
               for (int round = 0; round < 60; round++) {
                 check(comm, stream, call(common, n, round), common, own, a, b, c, d);
               }
-              comm.deregisterWindow(sends);
-              comm.deregisterWindow(receives);
+              comm.deregisterWindowOnAllRanks(sends);
+              comm.deregisterWindowOnAllRanks(receives);
             }
           });
     }
@@ -113,7 +113,7 @@ class DirectTest {
               ByteBuffer sum = ByteBuffer.allocate(4);
               to.slice(0, 4).read(0, sum);
               assertEquals(3, sum.get(0));
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
           });
     }
@@ -216,7 +216,7 @@ class DirectTest {
                   assertEquals(
                       3 * i + 3, type == DataType.INT32 ? got.getInt() : got.getFloat(), 1e-3);
                 }
-                comm.deregisterWindow(window);
+                comm.deregisterWindowOnAllRanks(window);
               }
             }
           });
@@ -241,7 +241,7 @@ class DirectTest {
               stream.synchronize();
               assertEquals(
                   3, ByteBuffer.wrap(bytes(buffer, 4)).order(ByteOrder.nativeOrder()).getInt());
-              comm.deregisterWindow(half);
+              comm.deregisterWindowOnAllRanks(half);
             }
           });
     }

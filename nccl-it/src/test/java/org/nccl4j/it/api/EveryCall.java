@@ -112,7 +112,7 @@ final class EveryCall implements AutoCloseable {
   @Override
   public void close() {
     for (Window window : windows) {
-      comm.deregisterWindow(window);
+      comm.deregisterWindowOnAllRanks(window);
     }
     send.close();
     recv.close();

@@ -300,8 +300,8 @@ class FunctionReductionsGpuTest {
               stream.synchronize();
               assertArrayEquals(
                   powers(kind, comm.nRanks(), count), FunctionRound.bytes(send, (int) bytes));
-              comm.deregisterWindow(one);
-              comm.deregisterWindow(two);
+              comm.deregisterWindowOnAllRanks(one);
+              comm.deregisterWindowOnAllRanks(two);
             }
           });
     }

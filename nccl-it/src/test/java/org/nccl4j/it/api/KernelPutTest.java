@@ -116,8 +116,8 @@ class KernelPutTest {
                 }
                 assertEquals(ROUNDS, device.signalCount(0));
               }
-              comm.deregisterWindow(source);
-              comm.deregisterWindow(target);
+              comm.deregisterWindowOnAllRanks(source);
+              comm.deregisterWindowOnAllRanks(target);
             }
           });
     }
@@ -214,7 +214,7 @@ class KernelPutTest {
               }
               device.close();
               assertThrows(InvalidUsageException.class, () -> device.signal(peer, 0, PATIENCE));
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
           });
     }

@@ -174,8 +174,8 @@ class MisuseOfMakingTest {
         nothing(
             "type of the elements", (c, m, s) -> c.chosenAlgorithm(Operation.ALL_REDUCE, 1, null)),
         nothing("type of the elements", (c, m, s) -> c.explain(Operation.ALL_REDUCE, 1, null)),
+        nothing("window", (c, m, s) -> c.deregisterWindowOnAllRanks(null)),
         nothing("window", (c, m, s) -> c.deregisterWindow(null)),
-        nothing("window", (c, m, s) -> c.releaseWindow(null)),
         nothing("window", (c, m, s) -> c.putSignal(m, 1, F32, 1, null, 0, s)),
         nothing("signals to wait for", (c, m, s) -> c.waitSignal(null, s)),
         nothing("calls of the group", (c, m, s) -> Group.run(null)),

@@ -104,8 +104,8 @@ class NvlsAtOperationTest {
               assertInWindows(comm, "NVLS Simple");
               assertMeanInPlace(comm, second, stream);
               assertMeanInPlace(comm, first, stream);
-              comm.deregisterWindow(after);
-              comm.deregisterWindow(before);
+              comm.deregisterWindowOnAllRanks(after);
+              comm.deregisterWindowOnAllRanks(before);
             }
           });
     }
@@ -126,7 +126,7 @@ class NvlsAtOperationTest {
             for (DeviceMemory memory : memories) {
               assertMeanInPlace(comm, memory, stream);
             }
-            windows.forEach(comm::deregisterWindow);
+            windows.forEach(comm::deregisterWindowOnAllRanks);
             memories.forEach(DeviceMemory::close);
           });
     }
@@ -160,7 +160,7 @@ class NvlsAtOperationTest {
             assertTrue(isMade(comm));
             for (Window window : windows) {
               assertSumInPlace(comm, window.memory(), stream);
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
             memories.forEach(DeviceMemory::close);
           });

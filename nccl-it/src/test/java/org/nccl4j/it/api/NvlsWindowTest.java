@@ -85,8 +85,8 @@ class NvlsWindowTest {
             bytes(recv, out * bytes),
             "round %d: %d of %s, %s, in place %s".formatted(round, kind, type, op, base == b));
       }
-      comm.deregisterWindow(sends);
-      comm.deregisterWindow(receives);
+      comm.deregisterWindowOnAllRanks(sends);
+      comm.deregisterWindowOnAllRanks(receives);
     }
   }
 
@@ -153,7 +153,7 @@ class NvlsWindowTest {
           assertEquals(n * (i % count + round + i / count), floats(recv).get(i));
         }
       }
-      comm.deregisterWindow(window);
+      comm.deregisterWindowOnAllRanks(window);
     }
   }
 
@@ -204,8 +204,8 @@ class NvlsWindowTest {
       }
       run(comm, stream, 0, a, a, count, type, RedOp.AVG);
       assertEquals(most, format.toDouble(get(a, count - 3, type)), "into the operands");
-      comm.deregisterWindow(sends);
-      comm.deregisterWindow(receives);
+      comm.deregisterWindowOnAllRanks(sends);
+      comm.deregisterWindowOnAllRanks(receives);
     }
   }
 
@@ -239,7 +239,7 @@ class NvlsWindowTest {
                 assertTrue(table.contains("with buffers in windows"), table);
                 assertFalse(table.contains("chosen with windows: NVLS"), table);
               }
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
           });
     }

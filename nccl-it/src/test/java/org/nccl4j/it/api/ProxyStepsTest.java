@@ -289,7 +289,7 @@ class ProxyStepsTest {
                 comm.waitSignal(Map.of(0, 1), stream);
               }
               stream.synchronize();
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
           });
     }

@@ -68,8 +68,8 @@ class PutTimes {
                   into[size][round] = micros;
                 }
               }
-              comm.deregisterWindow(to);
-              comm.deregisterWindow(from);
+              comm.deregisterWindowOnAllRanks(to);
+              comm.deregisterWindowOnAllRanks(from);
             }
           });
     }

@@ -86,7 +86,7 @@ final class RaggedCalls implements AutoCloseable {
         assertEquals(part.address(), all.exchange.received().address());
         same(ByteBuffer.wrap(poison()), memory.slice(OFFSET + bytes, BEYOND), "behind the window");
       }
-      comm.deregisterWindow(window);
+      comm.deregisterWindowOnAllRanks(window);
     }
   }
 

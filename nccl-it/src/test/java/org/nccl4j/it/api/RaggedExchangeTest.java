@@ -101,7 +101,7 @@ class RaggedExchangeTest {
                 refused("received ones", () -> exchange.allToAll(memory, counts, stream));
                 exchange.allToAll(other, counts, stream);
                 stream.synchronize();
-                comm.deregisterWindow(window);
+                comm.deregisterWindowOnAllRanks(window);
                 refused("not registered any more", () -> exchange.allToAll(other, counts, stream));
               }
               refused(

@@ -220,7 +220,7 @@ abstract class ReductionBits {
         ranks.run(
             (comm, stream) -> {
               for (int which = comm.rank(); which < windows.size(); which += n) {
-                comm.deregisterWindow(windows.get(which));
+                comm.deregisterWindowOnAllRanks(windows.get(which));
               }
             });
       } catch (Exception e) {

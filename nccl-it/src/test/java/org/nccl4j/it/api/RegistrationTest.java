@@ -210,7 +210,7 @@ class RegistrationTest {
         Group.run(
             () -> {
               for (int w = 0; w < 6; w++) {
-                ranks.communicators.get(w % 2).deregisterWindow(windows.get(w));
+                ranks.communicators.get(w % 2).deregisterWindowOnAllRanks(windows.get(w));
               }
             });
         memories.forEach(DeviceMemory::close);

@@ -88,7 +88,7 @@ class RemotePutTest {
                 }
                 everybodyIsHere(comm, stream);
               }
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
           });
     }
@@ -135,10 +135,10 @@ class RemotePutTest {
                 put(comm, mine, 0, window, 0, stream);
                 stream.synchronize();
               }
-              comm.deregisterWindow(window); // nobody has waited for a signal
+              comm.deregisterWindowOnAllRanks(window); // nobody has waited for a signal
               assertEquals(comm.rank() == 0 ? 6 : 5, bytes(memory, count - 1, 1)[0]);
               // Signals are the communicator's, not the window's: they are still there.
-              comm.deregisterWindow(comm.registerWindow(memory));
+              comm.deregisterWindowOnAllRanks(comm.registerWindow(memory));
               comm.waitSignal(Map.of(1 - comm.rank(), 1), stream);
               stream.synchronize();
             }
@@ -189,7 +189,7 @@ class RemotePutTest {
                   assertThrows(
                       NcclException.class, () -> put(sharing, memory, other, refused, 0, stream));
               assertTrue(e.getMessage().contains("withSplitShare(false)"), e.getMessage());
-              sharing.deregisterWindow(refused);
+              sharing.deregisterWindowOnAllRanks(refused);
               memory.fill((byte) 0);
               Window window = own.registerWindow(memory);
               try (DeviceMemory one = alloc(1)) {
@@ -219,7 +219,7 @@ class RemotePutTest {
                 comm.waitSignal(Map.of(other, 1), stream);
                 stream.synchronize();
                 assertEquals(round, bytes(memory, 7, 1)[0]);
-                comm.deregisterWindow(window);
+                comm.deregisterWindowOnAllRanks(window);
               }
               comm.suspend();
               comm.resume();

@@ -159,8 +159,8 @@ class SharedSplitGpuTest {
               check(target, count, sum);
               check(other, count, 2);
             }
-            split.deregisterWindow(from);
-            split.deregisterWindow(to);
+            split.deregisterWindowOnAllRanks(from);
+            split.deregisterWindowOnAllRanks(to);
           }
           return 0;
         });

@@ -76,7 +76,7 @@ class SubsystemsTest {
             Window window = comm.registerWindow(memory);
             comm.allReduce(memory, memory, 1000, DataType.FLOAT32, RedOp.SUM, stream);
             stream.synchronize();
-            comm.deregisterWindow(window);
+            comm.deregisterWindowOnAllRanks(window);
             comm.deregister(comm.register(memory));
           }
           comm.split(0, comm.rank()).ifPresent(Communicator::close);

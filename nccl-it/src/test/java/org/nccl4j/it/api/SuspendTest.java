@@ -133,7 +133,7 @@ class SuspendTest {
             try (DeviceMemory data = Devices.host().memAlloc(4096)) {
               Window window = comm.registerWindow(data);
               assertCannot(comm, "it has windows");
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
             assertEquals(3, sum(comm, stream, 100));
             comm.suspend();

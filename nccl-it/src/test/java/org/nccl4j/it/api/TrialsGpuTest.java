@@ -96,8 +96,8 @@ class TrialsGpuTest {
     }
     replay((CudaStream) stream, () -> repeat(comm, data, sum, stream));
     if (windows) {
-      comm.deregisterWindow(from);
-      comm.deregisterWindow(to);
+      comm.deregisterWindowOnAllRanks(from);
+      comm.deregisterWindowOnAllRanks(to);
     }
     data.close();
     sum.close();

@@ -148,7 +148,7 @@ abstract class VariableParts {
 
     @Override
     public void close() {
-      windows.forEach(comm::deregisterWindow);
+      windows.forEach(comm::deregisterWindowOnAllRanks);
       all.forEach(DeviceMemory::close);
     }
   }

@@ -39,7 +39,7 @@ class WindowRefusalTest {
             NcclException e = assertThrows(type, () -> body.run(comm, stream));
             assertTrue(e.getMessage().contains(message), e.getMessage());
             try (DeviceMemory memory = alloc(64)) { // and the communicator is as good as before
-              comm.deregisterWindow(comm.registerWindow(memory));
+              comm.deregisterWindowOnAllRanks(comm.registerWindow(memory));
             }
           });
     }
@@ -72,14 +72,15 @@ class WindowRefusalTest {
                 waiting.set(stream);
               }
               InvalidUsageException e =
-                  assertThrows(InvalidUsageException.class, () -> comm.deregisterWindow(window));
+                  assertThrows(
+                      InvalidUsageException.class, () -> comm.deregisterWindowOnAllRanks(window));
               assertTrue(e.getMessage().contains("while operations of rank 1 use it"));
               assertTrue(window.isRegistered());
               if (comm.rank() == 0) {
                 comm.signal(1, stream);
               }
               stream.synchronize();
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
           });
     }
@@ -131,7 +132,7 @@ class WindowRefusalTest {
                       (c, s) -> c.waitSignal(Map.of(5, 1), s))) {
                 assertThrows(InvalidArgumentException.class, () -> wrong.run(comm, stream));
               }
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
               assertThrows(
                   InvalidUsageException.class,
                   () -> comm.putSignal(memory, 1, f32, 0, window, 0, stream));

@@ -47,7 +47,7 @@ class WindowTest {
               for (int peer = 0; peer < N; peer++) {
                 assertEquals(peer + 1, byteAt(window.peer(peer), 99_999));
               }
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
               assertFalse(window.isRegistered());
             }
           });
@@ -68,12 +68,14 @@ class WindowTest {
             }
           });
       for (int rank = 0; rank < N; rank++) {
-        comms.get(rank).releaseWindow(windows.get(rank));
+        comms.get(rank).deregisterWindow(windows.get(rank));
         assertFalse(windows.get(rank).isRegistered());
       }
-      assertThrows(InvalidUsageException.class, () -> comms.get(0).releaseWindow(windows.get(0)));
       assertThrows(
           InvalidUsageException.class, () -> comms.get(0).deregisterWindow(windows.get(0)));
+      assertThrows(
+          InvalidUsageException.class,
+          () -> comms.get(0).deregisterWindowOnAllRanks(windows.get(0)));
     }
     comms.forEach(Communicator::close);
     memories.forEach(DeviceMemory::close);
@@ -97,10 +99,10 @@ class WindowTest {
               int next = (comm.rank() + 1) % N;
               assertEquals(all.peer(next).address() + 4096, part.peer(next).address());
               assertEquals(all.peer(next).address() + 12_345, odd.peer(next).address());
-              comm.deregisterWindow(all);
+              comm.deregisterWindowOnAllRanks(all);
               odd.peer(next).fill((byte) 9); // still mapped
-              comm.deregisterWindow(odd);
-              comm.deregisterWindow(part);
+              comm.deregisterWindowOnAllRanks(odd);
+              comm.deregisterWindowOnAllRanks(part);
             }
           });
     }
@@ -124,7 +126,7 @@ class WindowTest {
       Group.run(
           () -> {
             for (int rank = 0; rank < N; rank++) {
-              ranks.communicators.get(rank).deregisterWindow(windows.get(rank));
+              ranks.communicators.get(rank).deregisterWindowOnAllRanks(windows.get(rank));
             }
           });
       memories.forEach(DeviceMemory::close);
@@ -163,7 +165,7 @@ class WindowTest {
                 comm.waitSignal(Map.of(next, 1, previous, 1), stream);
               }
               stream.synchronize();
-              comm.deregisterWindow(window);
+              comm.deregisterWindowOnAllRanks(window);
             }
           });
     }
@@ -215,13 +217,13 @@ class WindowTest {
         long bytes = 1 + random.nextInt((int) (memory.size() - offset));
         windows.add(comm.registerWindow(memory.slice(offset, bytes)));
       } else {
-        comm.deregisterWindow(windows.remove(random.nextInt(windows.size())));
+        comm.deregisterWindowOnAllRanks(windows.remove(random.nextInt(windows.size())));
       }
       Window last = windows.get(windows.size() - 1);
       last.memory().write(0, ByteBuffer.wrap(new byte[] {(byte) step}));
       assertEquals((byte) step, byteAt(last.peer(comm.rank()), 0));
     }
-    windows.forEach(comm::deregisterWindow);
+    windows.forEach(comm::deregisterWindowOnAllRanks);
     memories.forEach(DeviceMemory::close);
   }
 
@@ -246,8 +248,8 @@ class WindowTest {
       waiting.recv(data, 1, DataType.FLOAT32, 1, other);
       Group.run(
           () -> {
-            waiting.deregisterWindow(windows.get(0));
-            sending.deregisterWindow(windows.get(1));
+            waiting.deregisterWindowOnAllRanks(windows.get(0));
+            sending.deregisterWindowOnAllRanks(windows.get(1));
           });
       assertFalse(windows.get(0).isRegistered());
       sending.send(data, 1, DataType.FLOAT32, 0, stream);

@@ -70,8 +70,8 @@ final class WindowTimes {
             bytes,
             () -> comm.allGather(part, result, count, DataType.FLOAT32, stream));
       }
-      comm.deregisterWindow(to);
-      comm.deregisterWindow(from);
+      comm.deregisterWindowOnAllRanks(to);
+      comm.deregisterWindowOnAllRanks(from);
     }
   }
 

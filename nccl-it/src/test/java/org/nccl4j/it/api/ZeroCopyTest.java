@@ -270,8 +270,8 @@ class ZeroCopyTest {
           comm.waitSignal(Map.of(next, 1), stream);
           stream.synchronize();
         }
-        comm.deregisterWindow(to);
-        comm.deregisterWindow(from);
+        comm.deregisterWindowOnAllRanks(to);
+        comm.deregisterWindowOnAllRanks(from);
       }
     }
   }

@@ -107,7 +107,7 @@ class OwnKernelGpuTest {
             "ownMultimemAllReduce", BLOCKS, own.address(), windows, COUNT, failed.address());
         verify(rank, data, COUNT);
         assertNothingFailed(failed);
-        rank.deregisterWindow(window);
+        rank.deregisterWindowOnAllRanks(window);
         return true;
       }
     }
@@ -144,8 +144,8 @@ class OwnKernelGpuTest {
           verify(rank, out, 2 * PAIRS);
         }
         assertNothingFailed(failed);
-        rank.deregisterWindow(send);
-        rank.deregisterWindow(recv);
+        rank.deregisterWindowOnAllRanks(send);
+        rank.deregisterWindowOnAllRanks(recv);
         return true;
       }
     }
@@ -168,7 +168,7 @@ class OwnKernelGpuTest {
           verify(rank, data, count);
         }
         assertNothingFailed(failed);
-        rank.deregisterWindow(window);
+        rank.deregisterWindowOnAllRanks(window);
         return true;
       }
     }
@@ -209,8 +209,8 @@ class OwnKernelGpuTest {
         out.read(0, got);
         assertArrayEquals(expected, got.array(), "seed " + SEED);
         assertNothingFailed(failed);
-        rank.deregisterWindow(source);
-        rank.deregisterWindow(target);
+        rank.deregisterWindowOnAllRanks(source);
+        rank.deregisterWindowOnAllRanks(target);
         return true;
       }
     }

@@ -188,8 +188,8 @@ class OwnPutsGpuTest {
         }
         assertTrue(own.kernelTimeout().isEmpty());
       }
-      comm.deregisterWindow(from);
-      comm.deregisterWindow(to);
+      comm.deregisterWindowOnAllRanks(from);
+      comm.deregisterWindowOnAllRanks(to);
     }
   }
 
@@ -237,8 +237,8 @@ class OwnPutsGpuTest {
           meet();
         }
       }
-      comm.deregisterWindow(mine);
-      comm.deregisterWindow(theirs);
+      comm.deregisterWindowOnAllRanks(mine);
+      comm.deregisterWindowOnAllRanks(theirs);
     }
   }
 

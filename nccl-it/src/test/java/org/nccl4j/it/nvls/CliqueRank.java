@@ -94,7 +94,7 @@ final class CliqueRank {
         }
       }
       stream.synchronize();
-      comm.deregisterWindow(window); // no rank comes back before all have put
+      comm.deregisterWindowOnAllRanks(window); // no rank comes back before all have put
       for (int from = 0; from < n; from++) {
         byte[] seen = new byte[BYTES];
         memory.read((long) from * BYTES, ByteBuffer.wrap(seen));

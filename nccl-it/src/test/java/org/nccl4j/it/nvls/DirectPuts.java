@@ -135,7 +135,7 @@ final class DirectPuts {
       if (registration != null) {
         comm.deregister(registration);
       }
-      comm.deregisterWindow(window);
+      comm.deregisterWindowOnAllRanks(window);
       again |= !addresses.add(memory.address()) & !addresses.add(own.address());
     }
   }

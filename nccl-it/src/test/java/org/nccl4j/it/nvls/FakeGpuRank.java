@@ -41,7 +41,7 @@ final class FakeGpuRank {
   /** The outcome of a registration. */
   private static String register(Communicator communicator) {
     try (DeviceMemory memory = communicator.device().memAlloc(64)) {
-      communicator.deregisterWindow(communicator.registerWindow(memory));
+      communicator.deregisterWindowOnAllRanks(communicator.registerWindow(memory));
       return "registered";
     } catch (NcclException e) {
       return e.problem();

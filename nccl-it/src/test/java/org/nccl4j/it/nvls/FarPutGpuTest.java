@@ -83,7 +83,7 @@ class FarPutGpuTest {
         assertArrayEquals(expected(writer, round), seen.array(), "round " + round);
         meet();
       }
-      comm.deregisterWindow(window);
+      comm.deregisterWindowOnAllRanks(window);
     }
   }
 

@@ -117,7 +117,7 @@ final class FarPuts {
           round);
       meet();
     }
-    comm.deregisterWindow(window);
+    comm.deregisterWindowOnAllRanks(window);
     System.out.println(comm.explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32));
     System.out.println("rank " + rank + " has all of " + ROUNDS + " rounds");
   }
@@ -134,7 +134,7 @@ final class FarPuts {
       put(comm, source, window, 0, stream);
       stream.synchronize();
     }
-    comm.deregisterWindow(window);
+    comm.deregisterWindowOnAllRanks(window);
     if (comm.rank() == 1) {
       require(Arrays.equals(data(7, 0), bytes(memory, 0)), "what was put is not there");
       System.out.println("rank 1 has it");
@@ -184,7 +184,7 @@ final class FarPuts {
   private void refused(Communicator comm, DeviceMemory source, Window window, CudaStream stream) {
     System.out.println("refused: " + refusal(() -> put(comm, source, window, 0, stream)));
     System.out.println("refused: " + refusal(() -> comm.signal(1 - comm.rank(), stream)));
-    comm.deregisterWindow(window);
+    comm.deregisterWindowOnAllRanks(window);
   }
 
   private static String refusal(Runnable call) {

@@ -142,7 +142,7 @@ final class LentSends {
     if (mode.equals("windows")) {
       for (DeviceMemory memory : List.of(from, into)) {
         Window window = comm.registerWindow(memory);
-        ends.add(() -> comm.deregisterWindow(window));
+        ends.add(() -> comm.deregisterWindowOnAllRanks(window));
       }
     }
     if (all || mode.equals("senders")) {

@@ -215,7 +215,7 @@ final class OtherGpuRanks {
     List<Window> after = register(ranks, more, 4 << 20);
     describe(after.get(0));
     for (List<Window> windows : List.of(before, after)) {
-      together(ranks, rank -> rank.deregisterWindow(windows.get(rank.rank())));
+      together(ranks, rank -> rank.deregisterWindowOnAllRanks(windows.get(rank.rank())));
     }
     more.forEach(DeviceMemory::close);
   }
@@ -288,9 +288,9 @@ final class OtherGpuRanks {
     List<Window> all = register(ranks, first, 4 << 20);
     describe(register(ranks, second, 4 << 20).get(0));
     System.out.println(ranks.get(0).explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32));
-    together(ranks, rank -> rank.deregisterWindow(parts.get(rank.rank())));
+    together(ranks, rank -> rank.deregisterWindowOnAllRanks(parts.get(rank.rank())));
     ranks.get(0).device().allocate(FakeGpuRanks.MARK_BYTES).close();
-    together(ranks, rank -> rank.deregisterWindow(all.get(rank.rank())));
+    together(ranks, rank -> rank.deregisterWindowOnAllRanks(all.get(rank.rank())));
     first.forEach(DeviceMemory::close);
     return second;
   }
