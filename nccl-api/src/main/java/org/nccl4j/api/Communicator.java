@@ -47,9 +47,6 @@ import org.nccl4j.operation.Operation;
  * recv} is the rank's part of {@code send}; gather and scatter do the same at the root. Other
  * overlaps give undefined data. NCCL_CHECK_MODE=DEBUG_LOCAL refuses them.
  *
- * <p>Windows have operations that one rank calls without the other rank's participation, such as
- * {@link #putSignal}.
- *
  * <p>Methods that create communicators wait for other ranks. Each has an asynchronous version whose
  * name ends in {@code Async}. Its future completes with the same result, deadlines and errors. In a
  * {@link Group} the waiting version is refused, because the thread may drive the ranks for which it
@@ -97,11 +94,7 @@ public final class Communicator implements AutoCloseable {
     this.handle = handle;
   }
 
-  /**
-   * Joins a communicator with the default configuration.
-   *
-   * @see #initRank(int, UniqueId, int, Device, CommunicatorConfig)
-   */
+  /** Joins a communicator with the default configuration. */
   public static Communicator initRank(int nRanks, UniqueId id, int rank, Device device) {
     return initRank(nRanks, id, rank, device, CommunicatorConfig.defaults());
   }
@@ -143,18 +136,14 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Creates a communicator as {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}
-   * does, without waiting.
+   * Joins as {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting.
    */
   public static CompletableFuture<Communicator> initRankAsync(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
     return initRankAsync(nRanks, Collections.singletonList(id), rank, device, config);
   }
 
-  /**
-   * Creates a communicator as {@link #initRank(int, List, int, Device, CommunicatorConfig)} does,
-   * without waiting.
-   */
+  /** Joins as {@link #initRank(int, List, int, Device, CommunicatorConfig)}, without waiting. */
   public static CompletableFuture<Communicator> initRankAsync(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     List<UniqueId> given = ids == null ? null : new ArrayList<>(ids);
@@ -212,10 +201,8 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Splits this communicator as {@link #split(int, int)} does, with settings that override this
-   * communicator's.
-   *
-   * @param changes name and settings of the new communicator
+   * Splits this communicator as {@link #split(int, int)} does, with a name and settings that
+   * override this communicator's.
    */
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
     Arguments.notNull(changes, "configuration");
@@ -327,6 +314,10 @@ public final class Communicator implements AutoCloseable {
     return new Communicator(state, options.queue(state), config(), handle);
   }
 
+  private static long shape(Operation operation, DataType type, int root) {
+    return CallShape.of(operation, type, RedOp.SUM, root);
+  }
+
   /**
    * Combines all ranks' send buffers and gives the result to all ranks.
    *
@@ -373,7 +364,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(CallShape.of(Operation.BROADCAST, type, RedOp.SUM, root), send, recv, count, stream);
+    queue.call(shape(Operation.BROADCAST, type, root), send, recv, count, stream);
   }
 
   /**
@@ -413,8 +404,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allGather(
       DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
-    queue.call(
-        CallShape.of(Operation.ALL_GATHER, type, RedOp.SUM, 0), send, recv, sendCount, stream);
+    queue.call(shape(Operation.ALL_GATHER, type, 0), send, recv, sendCount, stream);
   }
 
   /**
@@ -560,7 +550,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allToAll(
       DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
-    queue.call(CallShape.of(Operation.ALL_TO_ALL, type, RedOp.SUM, 0), send, recv, count, stream);
+    queue.call(shape(Operation.ALL_TO_ALL, type, 0), send, recv, count, stream);
   }
 
   /**
@@ -576,8 +566,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(
-        CallShape.of(Operation.GATHER, type, RedOp.SUM, root), send, recv, sendCount, stream);
+    queue.call(shape(Operation.GATHER, type, root), send, recv, sendCount, stream);
   }
 
   /**
@@ -593,8 +582,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(
-        CallShape.of(Operation.SCATTER, type, RedOp.SUM, root), send, recv, recvCount, stream);
+    queue.call(shape(Operation.SCATTER, type, root), send, recv, recvCount, stream);
   }
 
   /**
@@ -604,7 +592,7 @@ public final class Communicator implements AutoCloseable {
    * @param count elements, the same as the receiver's
    */
   public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(CallShape.of(Operation.SEND, type, RedOp.SUM, peer), buffer, null, count, stream);
+    queue.call(shape(Operation.SEND, type, peer), buffer, null, count, stream);
   }
 
   /**
@@ -613,7 +601,7 @@ public final class Communicator implements AutoCloseable {
    * @param count elements, the same as the sender's
    */
   public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(CallShape.of(Operation.RECV, type, RedOp.SUM, peer), null, buffer, count, stream);
+    queue.call(shape(Operation.RECV, type, peer), null, buffer, count, stream);
   }
 
   /**
@@ -621,7 +609,8 @@ public final class Communicator implements AutoCloseable {
    * rank at the same offset, move data directly between the buffers, and other ranks may write into
    * the window ({@link #putSignal}). Collective: every rank calls it, with the same number of
    * bytes, in the same order; it returns when all ranks have called it. In a {@link Group} it takes
-   * effect at the end of the group, so that one thread can register for several ranks.
+   * effect at the end of the group, so that one thread can register for several ranks. Corresponds
+   * to ncclCommWindowRegister.
    *
    * <p>An operation uses windows only if its whole buffer lies in one, which must then be so on all
    * ranks. A buffer that is partly outside counts as a buffer without a window.
@@ -633,7 +622,15 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidUsageException on all ranks: if their calls differ
    */
   public Window registerWindow(DeviceMemory memory) {
-    return Window.register(state, memory, /* forCollectives= */ true);
+    return registerWindow(memory, Window.Mode.SYMMETRIC);
+  }
+
+  /**
+   * Registers memory as {@link #registerWindow(DeviceMemory)} does, for the operations of a mode.
+   * If ranks pass different modes, collectives do not use the window.
+   */
+  public Window registerWindow(DeviceMemory memory, Window.Mode mode) {
+    return Window.register(state, memory, mode);
   }
 
   /**
@@ -700,26 +697,19 @@ public final class Communicator implements AutoCloseable {
     state.deregister(Arguments.notNull(registration, "registration").registered());
   }
 
-  /** Creates one without signals, as {@link #createDeviceCommunicator(int, int, int)}. */
-  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
-    return createDeviceCommunicator(barriers, slots, 0);
-  }
-
   /**
    * Creates what the user's own kernels need besides windows. Collective, as {@link
    * #registerWindow}, but not in a group. The first call with signals makes connections for puts.
+   * Corresponds to ncclDevCommCreate.
    *
-   * @param barriers the number of barriers of the team, often one for each block
-   * @param slots values of 8 bytes that a rank can send to each other in an LL all-to-all
-   * @param signals words of each rank that puts of kernels raise (NCCL's GIN); 0 for no puts
    * @throws InvalidArgumentException on all ranks, naming one: for fewer than 0 or more than 4096
    *     of any, or numbers that differ between ranks
    * @throws InvalidUsageException in a group; on all ranks, if their calls differ, or if puts do
    *     not reach all ranks
    */
-  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots, int signals) {
+  public DeviceCommunicator createDeviceCommunicator(DeviceCommunicator.Requirements requirements) {
     GroupScope.refuseInGroup("createDeviceCommunicator");
-    return DeviceCommunicator.create(state, barriers, slots, signals);
+    return DeviceCommunicator.create(state, requirements);
   }
 
   /**
@@ -728,15 +718,39 @@ public final class Communicator implements AutoCloseable {
    *
    * @throws InvalidArgumentException for sizes that these ranks cannot have, or that differ
    */
-  public ExpertExchange expertExchange(ExpertConfig sizes) {
+  public ExpertExchange createExpertExchange(ExpertConfig sizes) {
     return ExpertExchange.create(state, queue, sizes);
   }
 
   /**
-   * Writes into a rank's window and then signals that rank, without its participation. To ranks of
-   * other machines the data go over the network: through a separate connection, whose receiving
-   * proxy thread copies them into the window. Between GPUs of several machines the call cannot be
-   * captured into a graph.
+   * Creates an exchange of elements whose counts lie in device memory. Collective; ranks of one
+   * process need a thread each.
+   *
+   * @throws InvalidArgumentException on all ranks, for sizes that differ
+   * @throws NcclException on all ranks, if one of them lacks memory
+   */
+  public RaggedExchange createRaggedExchange(RaggedConfig sizes) {
+    return RaggedExchange.create(state, queue, sizes, null);
+  }
+
+  /**
+   * Creates an exchange that receives into a window, as {@link
+   * #createRaggedExchange(RaggedConfig)}.
+   *
+   * @param received a window of this communicator, the same on all ranks, of at least maxReceived
+   *     elements. Close the exchange before it is deregistered
+   * @throws InvalidArgumentException on all ranks, for a window that is too small
+   * @throws InvalidUsageException on all ranks, for a window of another communicator, or one that
+   *     is not registered any more
+   */
+  public RaggedExchange createRaggedExchange(RaggedConfig sizes, Window received) {
+    RegisteredWindow window = Arguments.notNull(received, "window of the elements").registered();
+    return RaggedExchange.create(state, queue, sizes, window);
+  }
+
+  /**
+   * Writes into a rank's window and then signals that rank, without its participation. Between GPUs
+   * of several machines the call cannot be captured into a graph.
    *
    * @param source the data
    * @param count elements; with 0 it only signals
@@ -811,20 +825,13 @@ public final class Communicator implements AutoCloseable {
    * can access each other's memory; at the end the transports to the other ranks.
    *
    * @param operation of all ranks, or a send or a receive
-   * @param count the count of the call
    * @throws InvalidArgumentException for another operation or a negative count
    */
   public String explain(Operation operation, long count, DataType type) {
     return queue.explain(operation, count, type) + state.explainRoutes();
   }
 
-  /**
-   * The algorithm and the protocol for an operation of a size.
-   *
-   * @param operation of all ranks, or a send or a receive
-   * @param count the count of the call
-   * @throws InvalidArgumentException for another operation or a negative count
-   */
+  /** The algorithm and the protocol for an operation of a size. Throws as {@link #explain}. */
   public ChosenAlgorithm chosenAlgorithm(Operation operation, long count, DataType type) {
     return ChosenAlgorithm.of(queue.choice(operation, count, type));
   }
@@ -843,7 +850,6 @@ public final class Communicator implements AutoCloseable {
    * collective for which NVLink SHARP has to be set up first, which all ranks do in its first call.
    *
    * @param operation an all-reduce, reduce, broadcast, all-gather or reduce-scatter
-   * @param count the count of the call
    * @throws InvalidArgumentException for another operation, or a negative count
    */
   public void prepare(Operation operation, long count, DataType type) {

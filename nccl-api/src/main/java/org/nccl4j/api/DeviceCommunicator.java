@@ -37,9 +37,9 @@ import org.nccl4j.device.kernel.RmaSpace;
  * <p>With signals, kernels put data into windows of any rank and signal it, also on other machines
  * ({@code Gin} of the header; {@link #put} and the methods below it for Java kernels).
  *
- * <p>All ranks create it together ({@link Communicator#createDeviceCommunicator(int, int, int)}).
- * Each rank closes it alone, before its communicator and after the last kernel on any rank that
- * uses it. Puts that no kernel has waited for with {@code quiet} may be lost then.
+ * <p>All ranks create it together ({@link Communicator#createDeviceCommunicator}). Each rank closes
+ * it alone, before its communicator and after the last kernel on any rank that uses it. Puts that
+ * no kernel has waited for with {@code quiet} may be lost then.
  */
 public final class DeviceCommunicator implements AutoCloseable {
   private static final int BYTES = 136;
@@ -68,6 +68,38 @@ public final class DeviceCommunicator implements AutoCloseable {
   private final HostSignals near;
 
   private volatile boolean closed;
+
+  /**
+   * The parts of a device communicator: 0 to 4096 of each, none by default. Corresponds to
+   * ncclDevCommRequirements.
+   *
+   * @param barriers barriers of the team, often one for each block
+   * @param slots values of 8 bytes that a rank can send to each other rank in an LL all-to-all
+   * @param signals words of each rank that puts of kernels raise (NCCL's GIN); 0 for no puts
+   */
+  public record Requirements(int barriers, int slots, int signals) {
+    private static final Requirements NONE = new Requirements(0, 0, 0);
+
+    /** Nothing but the team. */
+    public static Requirements defaults() {
+      return NONE;
+    }
+
+    /** The same with a number of barriers. */
+    public Requirements withBarriers(int number) {
+      return new Requirements(number, slots, signals);
+    }
+
+    /** The same with a number of slots. */
+    public Requirements withSlots(int number) {
+      return new Requirements(barriers, number, signals);
+    }
+
+    /** The same with a number of signals. */
+    public Requirements withSignals(int number) {
+      return new Requirements(barriers, slots, number);
+    }
+  }
 
   private DeviceCommunicator(
       WindowRegistry windows,
@@ -105,19 +137,20 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   /** Creates this rank's device communicator; an error is reported to all ranks. */
-  static DeviceCommunicator create(CommunicatorState state, int barriers, int slots, int signals) {
+  static DeviceCommunicator create(CommunicatorState state, Requirements requirements) {
+    Arguments.notNull(requirements, "requirements of the device communicator");
     CallOrder.Turn turn = state.calls().enter();
     try (turn) {
-      return createNow(state, barriers, slots, signals);
+      return createNow(state, requirements);
     }
   }
 
-  private static DeviceCommunicator createNow(
-      CommunicatorState state, int barriers, int slots, int signals) {
+  private static DeviceCommunicator createNow(CommunicatorState state, Requirements requirements) {
     WindowRegistry windows = state.windows();
     String name = state.name();
     int rank = state.rank();
-    DeviceCommRequirements asked = new DeviceCommRequirements(barriers, slots, signals);
+    DeviceCommRequirements asked =
+        new DeviceCommRequirements(requirements.barriers, requirements.slots, requirements.signals);
     KernelMemory memory =
         KernelMemory.make(
             windows,

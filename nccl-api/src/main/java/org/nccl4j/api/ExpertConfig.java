@@ -7,8 +7,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ExpertSizes;
 
 /**
- * Sizes of an exchange of tokens with experts ({@link Communicator#expertExchange}), the same on
- * all ranks.
+ * Sizes of an exchange of tokens with experts ({@link Communicator#createExpertExchange}), the same
+ * on all ranks.
  *
  * @param maxTokens the most tokens that a rank dispatches at once, at least 1
  * @param hidden elements of a token; its bytes are a multiple of 16, and with fp8 hidden is a

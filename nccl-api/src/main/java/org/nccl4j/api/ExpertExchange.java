@@ -23,7 +23,8 @@ import org.nccl4j.operation.Operation;
 
 /**
  * Brings tokens to the ranks of their experts, and the experts' outputs back: dispatch and combine
- * of a mixture of experts. All ranks create it together ({@link Communicator#expertExchange}).
+ * of a mixture of experts. All ranks create it together ({@link
+ * Communicator#createExpertExchange}).
  *
  * <p>A dispatch brings each token once for each of its experts. The received rows lie by local
  * expert, source rank, token and place among the token's experts (k), without gaps, so that the
@@ -53,7 +54,7 @@ import org.nccl4j.operation.Operation;
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class ExpertExchange implements AutoCloseable {
-  private static final String CREATION = "expertExchange";
+  private static final String CREATION = "createExpertExchange";
   private static final String DISPATCH = Operation.DISPATCH.method();
   private static final String COMBINE = Operation.COMBINE.method();
 

@@ -7,7 +7,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.RaggedKernels;
 
 /**
- * Sizes of a ragged exchange ({@link RaggedExchange#create}), the same on all ranks.
+ * Sizes of a ragged exchange ({@link Communicator#createRaggedExchange(RaggedConfig)}), the same on
+ * all ranks.
  *
  * @param elementBytes bytes of an element, 1 to 2<sup>30</sup>: of a number, or of a row that
  *     travels as a whole

@@ -24,7 +24,8 @@ import org.nccl4j.operation.Operation;
 
 /**
  * All-to-all and all-gather of elements whose counts lie in device memory, where a kernel may have
- * computed them. All ranks create it together, with the most elements of a call.
+ * computed them. All ranks create it together ({@link
+ * Communicator#createRaggedExchange(RaggedConfig)}), with the most elements of a call.
  *
  * <p>Received elements lie in memory of the exchange, or in a window of the user's, by source rank
  * and without gaps. How many there are of each rank, and where they begin, is in device memory too:
@@ -41,7 +42,7 @@ import org.nccl4j.operation.Operation;
  * <p>Thread safety: one thread at a time. Close it before its communicator.
  */
 public final class RaggedExchange implements AutoCloseable {
-  private static final String CREATION = "raggedExchange";
+  private static final String CREATION = "createRaggedExchange";
 
   private final CommunicatorState state;
   private final RaggedConfig config;
@@ -70,49 +71,27 @@ public final class RaggedExchange implements AutoCloseable {
     state.exchangeOpened();
   }
 
-  /**
-   * Creates an exchange. Collective; ranks of one process need a thread each.
-   *
-   * @param communicator of all ranks
-   * @param sizes the same on all ranks
-   * @throws InvalidArgumentException on all ranks, for sizes that differ
-   * @throws NcclException on all ranks, if one of them lacks memory
-   * @throws InvalidUsageException in a group
-   */
-  public static RaggedExchange create(Communicator communicator, RaggedConfig sizes) {
-    return create(communicator, sizes, (RegisteredWindow) null);
-  }
-
-  /**
-   * Creates an exchange that receives into a window, as {@link #create(Communicator,
-   * RaggedConfig)}.
-   *
-   * @param received a window of the communicator, the same on all ranks, of at least maxReceived
-   *     elements. Close the exchange before it is deregistered
-   * @throws InvalidArgumentException as there; on all ranks, for a window that is too small
-   * @throws InvalidUsageException as there; on all ranks, for a window that is not of this
-   *     communicator or not registered any more
-   */
-  public static RaggedExchange create(
-      Communicator communicator, RaggedConfig sizes, Window received) {
-    return create(
-        communicator, sizes, Arguments.notNull(received, "window of the elements").registered());
-  }
-
   /** The sizes and the window on which ranks agree; window 0 is none. */
   private record Agreed(RaggedConfig sizes, long window) {}
 
-  private static RaggedExchange create(
-      Communicator communicator, RaggedConfig sizes, RegisteredWindow target) {
-    CommunicatorState state = Arguments.notNull(communicator, "communicator").state();
+  /**
+   * Creates an exchange as {@link Communicator#createRaggedExchange(RaggedConfig, Window)}.
+   *
+   * @param target the window that it receives into, or null
+   */
+  static RaggedExchange create(
+      CommunicatorState state,
+      OperationDispatcher queue,
+      RaggedConfig sizes,
+      RegisteredWindow target) {
     GroupScope.refuseInGroup(CREATION);
     CallOrder.Turn turn = state.calls().enter();
     try (turn) {
-      return create(state, communicator.queue(), sizes, target);
+      return createNow(state, queue, sizes, target);
     }
   }
 
-  private static RaggedExchange create(
+  private static RaggedExchange createNow(
       CommunicatorState state,
       OperationDispatcher queue,
       RaggedConfig sizes,

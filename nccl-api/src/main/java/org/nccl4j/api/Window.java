@@ -18,8 +18,8 @@ import org.nccl4j.device.symmetric.WindowView;
 
 /**
  * Memory that all ranks of a communicator have registered together ({@link
- * Communicator#registerWindow}). Any thread may call any method. A window registered in a group is
- * usable after the group's end.
+ * Communicator#registerWindow(DeviceMemory)}). Any thread may call any method. A window registered
+ * in a group is usable after the group's end.
  */
 public final class Window {
   /** Size of a {@code nccl4jWindow}. */
@@ -37,19 +37,24 @@ public final class Window {
     this.communicator = communicator;
   }
 
-  /**
-   * Registers memory of all ranks as {@link Communicator#registerWindow} does, for all but
-   * collectives: their buffers may lie in it at any offset on each rank, and are treated like other
-   * memory. Puts, sends and receives, and kernels use the window. Corresponds to NCCL_WIN_DEFAULT.
-   * If only some ranks register it so, collectives do not use it either.
-   */
-  public static Window registerForOneSided(Communicator communicator, DeviceMemory memory) {
-    CommunicatorState state = Arguments.notNull(communicator, "communicator").state();
-    return register(state, memory, /* forCollectives= */ false);
+  /** The operations that use a window. */
+  public enum Mode {
+    /**
+     * All operations. A collective's buffers in it lie at the same offset on all ranks. Corresponds
+     * to NCCL_WIN_COLL_SYMMETRIC.
+     */
+    SYMMETRIC,
+    /**
+     * All but collectives: puts, sends and receives, and kernels. Collectives' buffers may lie in
+     * it at any offset on each rank, and are treated like other memory. Corresponds to
+     * NCCL_WIN_DEFAULT.
+     */
+    ONE_SIDED
   }
 
-  static Window register(CommunicatorState state, DeviceMemory memory, boolean forCollectives) {
+  static Window register(CommunicatorState state, DeviceMemory memory, Mode mode) {
     GroupScope.refuseWhereSimulated("registerWindow");
+    boolean forCollectives = Arguments.notNull(mode, "mode of the window") == Mode.SYMMETRIC;
     Window window = new Window(state.name());
     GroupScope.meet(
         state.windows(),

@@ -52,7 +52,7 @@ record RegistrationMessage(
   /** The steps. */
   enum Step {
     /** The first of what needs it makes the library's own window. */
-    SPACE("registerWindow, createDeviceCommunicator, expertExchange or RaggedExchange.create"),
+    SPACE("registerWindow, createDeviceCommunicator, createExpertExchange or createRaggedExchange"),
     REGISTER("registerWindow"),
     DEVICE_COMMUNICATOR("createDeviceCommunicator"),
     MAPPED("registerWindow (mapping)"),

@@ -34,9 +34,8 @@ final class WindowHandle {
     DeviceMemory memory = memory(owner, address, bytes);
     Communicator communicator = owner.communicator();
     Window window =
-        symmetric
-            ? communicator.registerWindow(memory)
-            : Window.registerForOneSided(communicator, memory);
+        communicator.registerWindow(
+            memory, symmetric ? Window.Mode.SYMMETRIC : Window.Mode.ONE_SIDED);
     return keep(WINDOWS.add(handle -> new WindowHandle(handle, owner, window, null, address)));
   }
 

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
@@ -58,7 +59,8 @@ class DeviceCommunicatorTest {
                 DeviceMemory out = Devices.host().memAlloc(4 * COUNT)) {
               Window send = comm.registerWindow(in);
               Window recv = comm.registerWindow(out);
-              try (DeviceCommunicator device = comm.createDeviceCommunicator(2, 0)) {
+              try (DeviceCommunicator device =
+                  comm.createDeviceCommunicator(Requirements.defaults().withBarriers(2))) {
                 assertEquals(List.of(0, 1, 2), device.team());
                 for (int round = 1; round <= 50; round++) {
                   ByteBuffer data = ByteBuffer.allocate(4 * COUNT).order(ByteOrder.nativeOrder());
@@ -112,7 +114,8 @@ class DeviceCommunicatorTest {
     try (Ranks ranks = new Ranks(2)) {
       ranks.run(
           (comm, stream) -> {
-            DeviceCommunicator device = comm.createDeviceCommunicator(1, 0);
+            DeviceCommunicator device =
+                comm.createDeviceCommunicator(Requirements.defaults().withBarriers(1));
             if (comm.rank() == 0) {
               assertThrows(TimeoutException.class, () -> device.barrier(0, Duration.ofMillis(100)));
             }
@@ -122,7 +125,8 @@ class DeviceCommunicatorTest {
             assertThrows(
                 InvalidUsageException.class, () -> device.barrier(0, Duration.ofMillis(1)));
             assertThrows(
-                InvalidArgumentException.class, () -> comm.createDeviceCommunicator(-1, 0));
+                InvalidArgumentException.class,
+                () -> comm.createDeviceCommunicator(Requirements.defaults().withBarriers(-1)));
           });
     }
   }
@@ -134,7 +138,8 @@ class DeviceCommunicatorTest {
           (comm, stream) -> {
             var error = assertThrows(InvalidArgumentException.class, () -> body.run(comm, stream));
             assertTrue(error.getMessage().contains(message), error.getMessage());
-            comm.createDeviceCommunicator(1, 1).close();
+            comm.createDeviceCommunicator(Requirements.defaults().withBarriers(1).withSlots(1))
+                .close();
           });
     }
   }
@@ -143,20 +148,25 @@ class DeviceCommunicatorTest {
   void whatIsWrongOnOneRankIsToldToAll() throws Exception {
     everyRankIsTold(
         "createDeviceCommunicator on rank 1 of communicator",
-        (comm, stream) -> comm.createDeviceCommunicator(comm.rank() == 1 ? 4097 : 1, 0));
+        (comm, stream) ->
+            comm.createDeviceCommunicator(
+                Requirements.defaults().withBarriers(comm.rank() == 1 ? 4097 : 1)));
   }
 
   @Test
   void numbersThatDifferBetweenRanks() throws Exception {
     everyRankIsTold(
         "device communicator with 1 barriers, 0 slots and 0 signals and rank 1 one with 2 barriers",
-        (comm, stream) -> comm.createDeviceCommunicator(1 + comm.rank(), 0));
+        (comm, stream) ->
+            comm.createDeviceCommunicator(Requirements.defaults().withBarriers(1 + comm.rank())));
     everyRankIsTold(
         "with 0 barriers, 0 slots and 0 signals and rank 1 one with 0 barriers, 1 slots",
-        (comm, stream) -> comm.createDeviceCommunicator(0, comm.rank()));
+        (comm, stream) ->
+            comm.createDeviceCommunicator(Requirements.defaults().withSlots(comm.rank())));
     everyRankIsTold(
         "0 slots and 2 signals and rank 1 one with 0 barriers, 0 slots and 3 signals",
-        (comm, stream) -> comm.createDeviceCommunicator(0, 0, 2 + comm.rank()));
+        (comm, stream) ->
+            comm.createDeviceCommunicator(Requirements.defaults().withSignals(2 + comm.rank())));
   }
 
   @Test
@@ -170,7 +180,7 @@ class DeviceCommunicatorTest {
                       InvalidUsageException.class,
                       () -> {
                         if (comm.rank() == 0) {
-                          comm.createDeviceCommunicator(1, 0);
+                          comm.createDeviceCommunicator(Requirements.defaults().withBarriers(1));
                         } else {
                           comm.registerWindow(memory);
                         }
@@ -189,7 +199,13 @@ class DeviceCommunicatorTest {
       var error =
           assertThrows(
               InvalidUsageException.class,
-              () -> Group.run(() -> ranks.communicators.get(0).createDeviceCommunicator(1, 0)));
+              () ->
+                  Group.run(
+                      () ->
+                          ranks
+                              .communicators
+                              .get(0)
+                              .createDeviceCommunicator(Requirements.defaults().withBarriers(1))));
       assertTrue(error.getMessage().contains("is called in a group"), error.getMessage());
     }
   }
@@ -203,7 +219,8 @@ class DeviceCommunicatorTest {
         ranks.run(
             (comm, stream) -> {
               for (int each = 0; each < 100; each++) {
-                comm.createDeviceCommunicator(2, 3).close();
+                comm.createDeviceCommunicator(Requirements.defaults().withBarriers(2).withSlots(3))
+                    .close();
               }
             });
         mapped[round] = WindowTest.segments();

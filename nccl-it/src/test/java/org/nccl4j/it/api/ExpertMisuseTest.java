@@ -36,7 +36,7 @@ class ExpertMisuseTest {
     final DeviceMemory outputs = Devices.host().allocate(16 * 32);
 
     Calls(Communicator comm, DeviceStream stream) {
-      this.exchange = comm.expertExchange(SIZES);
+      this.exchange = comm.createExpertExchange(SIZES);
       this.stream = stream;
       experts.fill((byte) 0);
     }

@@ -91,7 +91,7 @@ final class ExpertTimes {
     int tokens = config.maxTokens();
     long rows = (long) tokens * config.topK();
     int calls = hosts && tokens > SMALL ? 1 : calls(config);
-    try (ExpertExchange exchange = comm.expertExchange(config);
+    try (ExpertExchange exchange = comm.createExpertExchange(config);
         DeviceMemory from = device.allocate(2L * tokens * config.hidden());
         DeviceMemory experts = device.allocate(4 * rows);
         DeviceMemory weights = device.allocate(4 * rows);

@@ -81,7 +81,7 @@ final class Experts {
   static void run(
       Communicator comm, DeviceStream stream, ExpertConfig config, int rounds, long seed) {
     Random random = new Random(seed);
-    try (ExpertExchange exchange = comm.expertExchange(config)) {
+    try (ExpertExchange exchange = comm.createExpertExchange(config)) {
       for (int round = 0; round < rounds; round++) {
         Experts drawn = new Experts(config, comm, random);
         // Ranks differ in the parts that they call.

@@ -117,7 +117,7 @@ class ExpertsGpuTest {
       ranks.run(
           (comm, stream) -> {
             try (ExpertExchange exchange =
-                comm.expertExchange(new ExpertConfig(3, 8, 1, 2, DataType.FLOAT32, false))) {
+                comm.createExpertExchange(new ExpertConfig(3, 8, 1, 2, DataType.FLOAT32, false))) {
               assertTrue(!exchange.isCapturable());
             }
           });
@@ -165,7 +165,7 @@ class ExpertsGpuTest {
           (comm, own) -> {
             CudaStream stream = (CudaStream) own;
             Device device = comm.device();
-            try (ExpertExchange exchange = comm.expertExchange(sizes);
+            try (ExpertExchange exchange = comm.createExpertExchange(sizes);
                 DeviceMemory tokens = device.allocate(4L * most * hidden);
                 DeviceMemory experts = device.allocate(4L * most * 2);
                 DeviceMemory weights = device.allocate(4L * most * 2);
@@ -264,7 +264,7 @@ class ExpertsGpuTest {
             ByteBuffer numbers = ByteBuffer.allocate(8 * most).order(ByteOrder.nativeOrder());
             numbers.asIntBuffer().put(experts);
             Device device = comm.device();
-            try (ExpertExchange exchange = comm.expertExchange(sizes);
+            try (ExpertExchange exchange = comm.createExpertExchange(sizes);
                 DeviceMemory tokens = device.allocate(most * 32L);
                 DeviceMemory to = device.allocate(8L * most);
                 DeviceMemory weights = device.allocate(8L * most);

@@ -54,7 +54,7 @@ public final class ExpertsLackingMemory {
 
   private static void run(Communicator comm, DeviceStream stream, CyclicBarrier barrier)
       throws Exception {
-    try (ExpertExchange exchange = comm.expertExchange(SIZES);
+    try (ExpertExchange exchange = comm.createExpertExchange(SIZES);
         DeviceMemory tokens = Devices.host().allocate(4L * TOKENS * HIDDEN);
         DeviceMemory own = Devices.host().allocate(4L * TOKENS);
         DeviceMemory first = Devices.host().allocate(4L * TOKENS);

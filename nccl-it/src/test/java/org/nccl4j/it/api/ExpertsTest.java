@@ -23,7 +23,6 @@ import org.nccl4j.api.ExpertExchange;
 import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.RaggedConfig;
-import org.nccl4j.api.RaggedExchange;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
@@ -104,14 +103,14 @@ class ExpertsTest {
     try (Ranks ranks = new Ranks(2, CommunicatorConfig.defaults().with("NCCL_DEBUG", "INFO"))) {
       ranks.run(
           (comm, stream) -> {
-            comm.expertExchange(sizes(4)).close();
-            comm.expertExchange(sizes(8)).close();
-            RaggedExchange.create(comm, new RaggedConfig(4, 1, 2, DataType.INT32)).close();
+            comm.createExpertExchange(sizes(4)).close();
+            comm.createExpertExchange(sizes(8)).close();
+            comm.createRaggedExchange(new RaggedConfig(4, 1, 2, DataType.INT32)).close();
           });
     } finally {
       logger.removeHandler(handler);
     }
-    for (String call : List.of("expertExchange", "raggedExchange")) {
+    for (String call : List.of("createExpertExchange", "createRaggedExchange")) {
       List<String> told = lines.stream().filter(line -> line.contains(call)).toList();
       assertEquals(2, told.size(), lines.toString());
       for (String line : told) {
@@ -148,9 +147,9 @@ class ExpertsTest {
     try (Ranks ranks = new Ranks(2)) {
       ranks.run(
           (comm, stream) -> {
-            refused("multiple", () -> comm.expertExchange(sizes(5)));
-            refused("group", () -> Group.run(() -> comm.expertExchange(config)));
-            ExpertExchange exchange = comm.expertExchange(config);
+            refused("multiple", () -> comm.createExpertExchange(sizes(5)));
+            refused("group", () -> Group.run(() -> comm.createExpertExchange(config)));
+            ExpertExchange exchange = comm.createExpertExchange(config);
             try (DeviceMemory tokens = Devices.host().allocate(4 * 32);
                 DeviceMemory experts = Devices.host().allocate(4 * 8);
                 DeviceMemory weights = Devices.host().allocate(4 * 8)) {
@@ -182,7 +181,7 @@ class ExpertsTest {
     try (Ranks ranks = new Ranks(2)) {
       ranks.run(
           (comm, stream) -> {
-            try (ExpertExchange exchange = comm.expertExchange(sizes(4));
+            try (ExpertExchange exchange = comm.createExpertExchange(sizes(4));
                 DeviceMemory tokens = Devices.host().allocate(4 * 32);
                 DeviceMemory experts = Devices.host().allocate(4 * 8);
                 DeviceMemory outputs = Devices.host().allocate(16 * 32)) {
@@ -226,7 +225,7 @@ class ExpertsTest {
           (comm, stream) -> {
             NcclException e =
                 assertThrows(
-                    NcclException.class, () -> comm.expertExchange(sizes(4 + comm.rank())));
+                    NcclException.class, () -> comm.createExpertExchange(sizes(4 + comm.rank())));
             assertEquals(comm.rank() == 0, e instanceof RemoteException, e.toString());
             assertTrue(e.getMessage().contains("5 experts on 2 ranks"), e.getMessage());
           });
@@ -239,7 +238,7 @@ class ExpertsTest {
     try (Ranks ranks = new Ranks(2)) {
       int refused = 0;
       for (FutureTask<Void> task :
-          ranks.start((comm, stream) -> comm.expertExchange(sizes(2 + 2 * comm.rank())))) {
+          ranks.start((comm, stream) -> comm.createExpertExchange(sizes(2 + 2 * comm.rank())))) {
         Throwable cause =
             assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS)).getCause();
         assertTrue(cause.getMessage().contains("experts=4"), cause.getMessage());

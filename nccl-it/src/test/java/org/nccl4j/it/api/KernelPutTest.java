@@ -19,6 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
 import org.nccl4j.api.DeviceCommunicator.Put;
+import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DeviceMemory;
@@ -101,7 +102,9 @@ class KernelPutTest {
                 DeviceMemory out = Devices.host().memAlloc(WINDOW)) {
               Window source = comm.registerWindow(in);
               Window target = comm.registerWindow(out);
-              try (DeviceCommunicator device = comm.createDeviceCommunicator(1, 0, THREADS + 1)) {
+              try (DeviceCommunicator device =
+                  comm.createDeviceCommunicator(
+                      Requirements.defaults().withBarriers(1).withSignals(THREADS + 1))) {
                 for (int round = 0; round < ROUNDS; round++) {
                   in.write(0, ByteBuffer.wrap(data(rank, round)));
                   out.fill(POISON);
@@ -156,7 +159,8 @@ class KernelPutTest {
     try (Ranks ranks = on("ab")) {
       ranks.run(
           (comm, stream) -> {
-            try (DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 1)) {
+            try (DeviceCommunicator device =
+                comm.createDeviceCommunicator(Requirements.defaults().withSignals(1))) {
               for (int i = 0; i < 3000; i++) {
                 device.signal(1 - comm.rank(), 0, PATIENCE);
               }
@@ -173,7 +177,8 @@ class KernelPutTest {
     try (Ranks ranks = on("ab")) {
       ranks.run(
           (comm, stream) -> {
-            try (DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 2)) {
+            try (DeviceCommunicator device =
+                comm.createDeviceCommunicator(Requirements.defaults().withSignals(2))) {
               var error =
                   assertThrows(
                       TimeoutException.class, () -> device.waitSignal(1, 5, Duration.ofMillis(30)));
@@ -193,7 +198,8 @@ class KernelPutTest {
             int peer = 1 - comm.rank();
             try (DeviceMemory memory = Devices.host().memAlloc(100)) {
               Window window = comm.registerWindow(memory);
-              DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 2);
+              DeviceCommunicator device =
+                  comm.createDeviceCommunicator(Requirements.defaults().withSignals(2));
               for (Put wrong :
                   List.of(
                       new Put(2, window, 0, window, 0, 8),
@@ -207,7 +213,8 @@ class KernelPutTest {
               assertThrows(InvalidArgumentException.class, () -> device.signal(peer, 2, PATIENCE));
               assertThrows(
                   InvalidArgumentException.class, () -> device.waitSignal(-1, 1, PATIENCE));
-              try (DeviceCommunicator without = comm.createDeviceCommunicator(0, 0)) {
+              try (DeviceCommunicator without =
+                  comm.createDeviceCommunicator(Requirements.defaults())) {
                 assertThrows(
                     InvalidArgumentException.class,
                     () -> without.put(new Put(peer, window, 0, window, 0, 8), -1, PATIENCE));
@@ -226,7 +233,8 @@ class KernelPutTest {
     try (Ranks ranks = on("ab")) {
       ranks.run(
           (comm, stream) -> {
-            DeviceCommunicator device = comm.createDeviceCommunicator(0, 0, 1);
+            DeviceCommunicator device =
+                comm.createDeviceCommunicator(Requirements.defaults().withSignals(1));
             if (comm.rank() == 0) {
               ByteBuffer words = ByteBuffer.allocate(136).order(ByteOrder.nativeOrder());
               Devices.host().wrap(device.address(), 136).read(0, words);
@@ -240,7 +248,9 @@ class KernelPutTest {
                 assertThrows(InvalidUsageException.class, () -> device.waitSignal(0, 1, PATIENCE));
             assertTrue(waiting.getMessage().contains("has failed"), waiting.getMessage());
             var error =
-                assertThrows(NcclException.class, () -> comm.createDeviceCommunicator(1, 0));
+                assertThrows(
+                    NcclException.class,
+                    () -> comm.createDeviceCommunicator(Requirements.defaults().withBarriers(1)));
             assertTrue(error.getMessage().contains("is for rank 7 of 2"), error.getMessage());
             device.close();
           });
@@ -255,8 +265,10 @@ class KernelPutTest {
           (comm, stream) -> {
             int peer = 1 - comm.rank();
             for (int round = 0; round < 5; round++) {
-              try (DeviceCommunicator first = comm.createDeviceCommunicator(0, 0, 1);
-                  DeviceCommunicator second = comm.createDeviceCommunicator(0, 0, 3)) {
+              try (DeviceCommunicator first =
+                      comm.createDeviceCommunicator(Requirements.defaults().withSignals(1));
+                  DeviceCommunicator second =
+                      comm.createDeviceCommunicator(Requirements.defaults().withSignals(3))) {
                 second.signal(peer, 2, PATIENCE);
                 first.signal(peer, 0, PATIENCE);
                 first.waitSignal(0, 1, PATIENCE);

@@ -19,6 +19,7 @@ import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Communicator.ShrinkMode;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
@@ -225,7 +226,10 @@ class MisuseOfMakingTest {
             "split", (c, m) -> c.split(0, 0),
             "suspend", (c, m) -> c.suspend(),
             "registerWindow", (c, m) -> c.registerWindow(m),
-            "createDeviceCommunicator", (c, m) -> c.createDeviceCommunicator(1, 1));
+            "createDeviceCommunicator",
+                (c, m) ->
+                    c.createDeviceCommunicator(
+                        Requirements.defaults().withBarriers(1).withSlots(1)));
     return calls.keySet().stream()
         .flatMap(a -> calls.keySet().stream().filter(b -> !b.equals(a)).map(b -> List.of(a, b)))
         .map(

@@ -12,6 +12,7 @@ import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.LaunchEnvironment;
@@ -53,7 +54,9 @@ class NullArgumentsTest {
           (comm, stream) -> {
             try (DeviceMemory memory = Devices.host().memAlloc(4096);
                 DeviceEvent event = Devices.host().createEvent();
-                DeviceCommunicator kernels = comm.createDeviceCommunicator(1, 1, 1)) {
+                DeviceCommunicator kernels =
+                    comm.createDeviceCommunicator(
+                        Requirements.defaults().withBarriers(1).withSlots(1).withSignals(1))) {
               Window window = comm.registerWindow(memory);
               PublicCalls calls = new PublicCalls(comm.rank(), memory, stream);
               calls.put(event);

@@ -24,6 +24,7 @@ import org.nccl4j.api.DeviceCommunicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.NvlsMode;
+import org.nccl4j.api.RaggedConfig;
 import org.nccl4j.api.Registration;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.Window;
@@ -55,6 +56,11 @@ final class PublicCalls {
     put(ReductionOperator.class, ReductionOperator.preMulSum(DataType.FLOAT32, 2));
     put(ReductionOperator.Combiner.class, (ReductionOperator.Combiner) (a, b, to, n, type) -> {});
     put(CommunicatorConfig.class, CommunicatorConfig.defaults());
+    put(RaggedConfig.class, new RaggedConfig(4, 1, 2, DataType.INT32));
+    put(Window.Mode.class, Window.Mode.SYMMETRIC);
+    put(
+        DeviceCommunicator.Requirements.class,
+        DeviceCommunicator.Requirements.defaults().withBarriers(1));
     put(ExpertConfig.class, new ExpertConfig(1, 8, 1, 2, DataType.FLOAT32, false));
     put(CallOptions.class, CallOptions.defaults());
     put(UniqueId.class, UniqueId.create());

@@ -49,7 +49,7 @@ final class RaggedCalls implements AutoCloseable {
 
   /** Creates an exchange; the seed is the same on all ranks. */
   RaggedCalls(Communicator comm, RaggedConfig config, long seed) {
-    this(comm, config, RaggedExchange.create(comm, config), seed);
+    this(comm, config, comm.createRaggedExchange(config), seed);
   }
 
   private RaggedCalls(Communicator comm, RaggedConfig config, RaggedExchange exchange, long seed) {
@@ -80,7 +80,7 @@ final class RaggedCalls implements AutoCloseable {
       DeviceMemory part = memory.slice(OFFSET, bytes + BEYOND);
       Window window = comm.registerWindow(part);
       try (RaggedCalls all =
-          new RaggedCalls(comm, config, RaggedExchange.create(comm, config, window), seed)) {
+          new RaggedCalls(comm, config, comm.createRaggedExchange(config, window), seed)) {
         memory.fill(POISON);
         all.make(calls, stream);
         assertEquals(part.address(), all.exchange.received().address());

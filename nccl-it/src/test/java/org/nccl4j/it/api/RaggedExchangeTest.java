@@ -90,14 +90,14 @@ class RaggedExchangeTest {
               Window window = comm.registerWindow(memory);
               Window second = comm.registerWindow(other);
               refused(
-                  "has 64 bytes of 72", () -> RaggedExchange.create(comm, sizes(8, 9, 9), window));
+                  "has 64 bytes of 72", () -> comm.createRaggedExchange(sizes(8, 9, 9), window));
               refused(
                   "window=" + (comm.rank() + 1),
                   () ->
-                      RaggedExchange.create(
-                          comm, sizes(8, 8, 8), comm.rank() == 0 ? window : second));
-              refused("window", () -> RaggedExchange.create(comm, sizes(8, 8, 8), (Window) null));
-              try (RaggedExchange exchange = RaggedExchange.create(comm, sizes(8, 4, 8), window)) {
+                      comm.createRaggedExchange(
+                          sizes(8, 8, 8), comm.rank() == 0 ? window : second));
+              refused("window", () -> comm.createRaggedExchange(sizes(8, 8, 8), (Window) null));
+              try (RaggedExchange exchange = comm.createRaggedExchange(sizes(8, 4, 8), window)) {
                 refused("received ones", () -> exchange.allToAll(memory, counts, stream));
                 exchange.allToAll(other, counts, stream);
                 stream.synchronize();
@@ -106,7 +106,7 @@ class RaggedExchangeTest {
               }
               refused(
                   "not registered with it",
-                  () -> RaggedExchange.create(comm, sizes(8, 4, 8), window));
+                  () -> comm.createRaggedExchange(sizes(8, 4, 8), window));
             }
           });
     }
@@ -151,7 +151,7 @@ class RaggedExchangeTest {
       ranks.run(
           (comm, stream) -> {
             int rank = comm.rank();
-            try (RaggedExchange exchange = RaggedExchange.create(comm, sizes(4, 10, 20));
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(4, 10, 20));
                 DeviceMemory send = Devices.host().allocate(4 * 15)) {
               exchange.received().fill((byte) 0x5a);
               refused(
@@ -190,8 +190,8 @@ class RaggedExchangeTest {
     try (Ranks ranks = new Ranks(2)) {
       ranks.run(
           (comm, stream) -> {
-            refused("group", () -> Group.run(() -> RaggedExchange.create(comm, config)));
-            RaggedExchange exchange = RaggedExchange.create(comm, config);
+            refused("group", () -> Group.run(() -> comm.createRaggedExchange(config)));
+            RaggedExchange exchange = comm.createRaggedExchange(config);
             assertFalse(exchange.isCapturable());
             assertEquals(config, exchange.config());
             try (DeviceMemory send = Devices.host().allocate(80);
@@ -223,8 +223,8 @@ class RaggedExchangeTest {
       ranks.run(
           (comm, stream) -> {
             int rank = comm.rank();
-            try (RaggedExchange there = RaggedExchange.create(comm, sizes(8, 10, 30));
-                RaggedExchange back = RaggedExchange.create(comm, sizes(8, 10, 30));
+            try (RaggedExchange there = comm.createRaggedExchange(sizes(8, 10, 30));
+                RaggedExchange back = comm.createRaggedExchange(sizes(8, 10, 30));
                 DeviceMemory send = longs(0, 1, 2, 3, 4, 5);
                 DeviceMemory counts = longs(rank, 3 - rank, 2)) {
               there.allToAll(send, counts, stream);
@@ -247,8 +247,8 @@ class RaggedExchangeTest {
       ranks.run(
           (comm, stream) -> {
             int rank = comm.rank();
-            try (RaggedExchange first = RaggedExchange.create(comm, sizes(4, 10, 20));
-                RaggedExchange second = RaggedExchange.create(comm, sizes(4, 10, 20));
+            try (RaggedExchange first = comm.createRaggedExchange(sizes(4, 10, 20));
+                RaggedExchange second = comm.createRaggedExchange(sizes(4, 10, 20));
                 DeviceMemory send = Devices.host().allocate(80);
                 DeviceMemory counts = longs(3, 4)) {
               NcclException e =
@@ -290,8 +290,7 @@ class RaggedExchangeTest {
     try (Ranks ranks = new Ranks(2)) {
       int refused = 0;
       for (FutureTask<Void> task :
-          ranks.start(
-              (comm, stream) -> RaggedExchange.create(comm, sizes(4, 10 + comm.rank(), 9)))) {
+          ranks.start((comm, stream) -> comm.createRaggedExchange(sizes(4, 10 + comm.rank(), 9)))) {
         Throwable cause =
             assertThrows(ExecutionException.class, () -> task.get(60, TimeUnit.SECONDS)).getCause();
         assertTrue(cause.getMessage().contains("maxCount=11"), cause.getMessage());

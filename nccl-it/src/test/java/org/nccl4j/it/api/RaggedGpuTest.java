@@ -98,7 +98,7 @@ class RaggedGpuTest {
     try (Ranks ranks = Ranks.onHosts("ab", Devices.cuda().list(), CommunicatorConfig.defaults())) {
       ranks.run(
           (comm, stream) -> {
-            try (RaggedExchange exchange = RaggedExchange.create(comm, sizes(4, 8, 8))) {
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(4, 8, 8))) {
               assertTrue(!exchange.isCapturable());
             }
           });
@@ -152,8 +152,8 @@ class RaggedGpuTest {
       ranks.run(
           (comm, stream) -> {
             Device device = comm.device();
-            try (RaggedExchange there = RaggedExchange.create(comm, sizes(4, 1000, n * 1000L));
-                RaggedExchange back = RaggedExchange.create(comm, sizes(4, 1000, n * 1000L));
+            try (RaggedExchange there = comm.createRaggedExchange(sizes(4, 1000, n * 1000L));
+                RaggedExchange back = comm.createRaggedExchange(sizes(4, 1000, n * 1000L));
                 DeviceMemory send = device.allocate(4000L * n);
                 DeviceMemory counts = device.allocate(8L * n)) {
               ByteBuffer elements = ByteBuffer.allocate(4000 * n).order(ByteOrder.nativeOrder());
@@ -192,7 +192,7 @@ class RaggedGpuTest {
             int me = comm.rank();
             Device device = comm.device();
             try (RaggedExchange exchange =
-                    RaggedExchange.create(comm, sizes(4, most, (long) n * most));
+                    comm.createRaggedExchange(sizes(4, most, (long) n * most));
                 DeviceMemory send = device.allocate(4L * n * most);
                 DeviceMemory counts = device.allocate(8L * n)) {
               ByteBuffer elements = ByteBuffer.allocate(4 * n * most);
@@ -269,7 +269,7 @@ class RaggedGpuTest {
             Device device = comm.device();
             ByteBuffer numbers = ByteBuffer.allocate(8 * n).order(ByteOrder.nativeOrder());
             numbers.putLong(0, comm.rank() == 0 ? count : 0);
-            try (RaggedExchange exchange = RaggedExchange.create(comm, sizes(4, 10, maxReceived));
+            try (RaggedExchange exchange = comm.createRaggedExchange(sizes(4, 10, maxReceived));
                 DeviceMemory send = device.allocate(4 * room);
                 DeviceMemory counts = device.allocate(8L * n)) {
               counts.write(0, numbers);

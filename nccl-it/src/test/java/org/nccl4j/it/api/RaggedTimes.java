@@ -90,7 +90,7 @@ final class RaggedTimes {
       int n = comm.nRanks();
       int me = comm.rank();
       CudaDevice device = (CudaDevice) comm.device();
-      exchange = RaggedExchange.create(comm, sizes);
+      exchange = comm.createRaggedExchange(sizes);
       long most = n * Math.max(LEAST_BYTES, sizes.maxCount() * sizes.elementBytes());
       send = device.memAlloc(most);
       recv = device.memAlloc(most);

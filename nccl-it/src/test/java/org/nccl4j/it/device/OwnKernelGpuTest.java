@@ -21,6 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.Device;
@@ -100,7 +101,8 @@ class OwnKernelGpuTest {
       if (window.multimemAddress().isEmpty()) {
         return false;
       }
-      try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, 0)) {
+      try (DeviceCommunicator own =
+          rank.createDeviceCommunicator(Requirements.defaults().withBarriers(BLOCKS))) {
         data.write(0, values(rank.rank()));
         long[] windows = {window.deviceHandle(), 0};
         kernels.launch(
@@ -134,7 +136,9 @@ class OwnKernelGpuTest {
       in.write(0, values(rank.rank()));
       Window send = rank.registerWindow(in);
       Window recv = rank.registerWindow(out);
-      try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, PAIRS)) {
+      try (DeviceCommunicator own =
+          rank.createDeviceCommunicator(
+              Requirements.defaults().withBarriers(BLOCKS).withSlots(PAIRS))) {
         for (int round = 0; round < 20; round++) {
           long[] windows = {send.deviceHandle(), recv.deviceHandle()};
           kernels.launch("ownAllReduce", BLOCKS, own.address(), windows, COUNT, failed.address());
@@ -159,7 +163,8 @@ class OwnKernelGpuTest {
         DeviceMemory failed = device.allocate(4)) {
       Window window = rank.registerWindow(data);
       long[] windows = {window.deviceHandle(), 0};
-      try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, 0)) {
+      try (DeviceCommunicator own =
+          rank.createDeviceCommunicator(Requirements.defaults().withBarriers(BLOCKS))) {
         for (int part : new int[] {COUNT / rank.nRanks(), 1, 3, 4099, 65_537, 100_002}) {
           int count = part * rank.nRanks();
           data.write(0, values(rank.rank()));
@@ -201,7 +206,8 @@ class OwnKernelGpuTest {
       copies.write(0, list.flip());
       Window source = rank.registerWindow(in);
       Window target = rank.registerWindow(out);
-      try (DeviceCommunicator own = rank.createDeviceCommunicator(2, 0)) {
+      try (DeviceCommunicator own =
+          rank.createDeviceCommunicator(Requirements.defaults().withBarriers(2))) {
         long[] windows = {source.deviceHandle(), target.deviceHandle()};
         kernels.launch(
             "ownCopies", BLOCKS, own.address(), windows, cases, failed.address(), copies.address());

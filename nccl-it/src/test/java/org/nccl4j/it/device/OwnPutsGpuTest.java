@@ -23,6 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.Window;
@@ -159,7 +160,8 @@ class OwnPutsGpuTest {
         DeviceMemory failed = device.allocate(4)) {
       Window from = comm.registerWindow(in);
       Window to = comm.registerWindow(out);
-      try (DeviceCommunicator own = comm.createDeviceCommunicator(0, 0, BLOCKS)) {
+      try (DeviceCommunicator own =
+          comm.createDeviceCommunicator(Requirements.defaults().withSignals(BLOCKS))) {
         long[] windows = {from.deviceHandle(), to.deviceHandle()};
         for (int round = 0; round < ROUNDS; round++) {
           in.write(0, ByteBuffer.wrap(data(rank, round)));
@@ -202,7 +204,8 @@ class OwnPutsGpuTest {
         DeviceMemory failed = device.allocate(4)) {
       Window mine = comm.registerWindow(in);
       Window theirs = comm.registerWindow(out);
-      try (DeviceCommunicator own = comm.createDeviceCommunicator(0, 0, 2 * BLOCKS)) {
+      try (DeviceCommunicator own =
+          comm.createDeviceCommunicator(Requirements.defaults().withSignals(2 * BLOCKS))) {
         long[] windows = {mine.deviceHandle(), theirs.deviceHandle()};
         for (int round = 0; round < ROUNDS; round++) {
           int count = round == 0 ? 3 : NUMBERS - round;
@@ -249,7 +252,8 @@ class OwnPutsGpuTest {
   private void vainWait(Communicator comm, OwnKernel kernels) {
     CudaDevice device = (CudaDevice) comm.device();
     try (DeviceMemory failed = device.allocate(4);
-        DeviceCommunicator own = comm.createDeviceCommunicator(0, 0, 4)) {
+        DeviceCommunicator own =
+            comm.createDeviceCommunicator(Requirements.defaults().withSignals(4))) {
       long[] none = {0, 0};
       kernels.launch("ownVainWait", 1, own.address(), none, 3, failed.address());
       assertEquals(1, flag(failed));

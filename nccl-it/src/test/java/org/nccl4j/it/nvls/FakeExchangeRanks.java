@@ -75,8 +75,8 @@ final class FakeExchangeRanks {
           try (DeviceStream stream = device.createStream();
               DeviceMemory data = device.allocate(1 << 20);
               DeviceMemory numbers = device.allocate(4L * EXPERTS.maxTokens() * EXPERTS.topK());
-              ExpertExchange experts = comm.expertExchange(EXPERTS);
-              RaggedExchange ragged = RaggedExchange.create(comm, RAGGED)) {
+              ExpertExchange experts = comm.createExpertExchange(EXPERTS);
+              RaggedExchange ragged = comm.createRaggedExchange(RAGGED)) {
             experts.dispatch(data, numbers, numbers, EXPERTS.maxTokens(), stream);
             experts.combine(experts.received(), data, stream);
             if (ragged.isCapturable()) { // else counts travel, which the fake does not move

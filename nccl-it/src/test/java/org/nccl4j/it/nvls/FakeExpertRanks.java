@@ -84,7 +84,7 @@ final class FakeExpertRanks {
     try (DeviceStream stream = device.createStream();
         DeviceMemory data = device.allocate(8L * COUNT);
         DeviceMemory experts = device.allocate(4L * SIZES.maxTokens() * SIZES.topK());
-        ExpertExchange exchange = comm.expertExchange(SIZES)) {
+        ExpertExchange exchange = comm.createExpertExchange(SIZES)) {
       exchange.dispatch(data, experts, experts, 7, stream);
       exchange.combine(exchange.received(), data, stream);
       stream.synchronize();
@@ -92,7 +92,7 @@ final class FakeExpertRanks {
   }
 
   private static void create(Communicator comm) {
-    try (ExpertExchange exchange = comm.expertExchange(SIZES)) {
+    try (ExpertExchange exchange = comm.createExpertExchange(SIZES)) {
       System.out.printf("rank %d: created, %b%n", comm.rank(), exchange.isCapturable());
     } catch (NcclException e) {
       System.out.printf(
@@ -117,7 +117,7 @@ final class FakeExpertRanks {
     try (DeviceStream stream = device.createStream();
         DeviceMemory data = device.allocate(8L * COUNT);
         DeviceMemory experts = device.allocate(4L * SIZES.maxTokens() * SIZES.topK());
-        ExpertExchange exchange = comm.expertExchange(SIZES)) {
+        ExpertExchange exchange = comm.createExpertExchange(SIZES)) {
       refused(
           comm,
           () -> exchange.dispatch(data.slice(8, 7 * 512), experts, experts, 7, stream),

@@ -52,7 +52,7 @@ final class FakeRaggedRanks {
   }
 
   private static void create(Communicator comm) {
-    try (RaggedExchange exchange = RaggedExchange.create(comm, SIZES)) {
+    try (RaggedExchange exchange = comm.createRaggedExchange(SIZES)) {
       System.out.printf("rank %d: created, %b%n", comm.rank(), exchange.isCapturable());
     } catch (NcclException e) {
       System.out.printf(
@@ -63,7 +63,7 @@ final class FakeRaggedRanks {
   private static void launch(Communicator comm) {
     try (CudaStream stream = (CudaStream) comm.device().createStream();
         DeviceMemory data = comm.device().allocate(4096);
-        RaggedExchange exchange = RaggedExchange.create(comm, SIZES)) {
+        RaggedExchange exchange = comm.createRaggedExchange(SIZES)) {
       try {
         exchange.allToAll(data, data.slice(4, 100), stream);
       } catch (InvalidArgumentException e) {

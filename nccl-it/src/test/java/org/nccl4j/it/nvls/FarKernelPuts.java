@@ -15,6 +15,7 @@ import java.util.function.BooleanSupplier;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.Window;
@@ -67,7 +68,8 @@ final class FarKernelPuts {
         DeviceMemory out = device.memAlloc(SIZE)) {
       Window source = comm.registerWindow(in);
       Window target = comm.registerWindow(out);
-      try (DeviceCommunicator kernels = comm.createDeviceCommunicator(0, 0, 2)) {
+      try (DeviceCommunicator kernels =
+          comm.createDeviceCommunicator(Requirements.defaults().withSignals(2))) {
         Ring ring = Ring.of(device, kernels);
         if (mode.equals("exchange")) {
           exchange(rank, ring, source, target);
@@ -170,7 +172,7 @@ final class FarKernelPuts {
     }
     ring.await(ring::isOver);
     try {
-      comm.createDeviceCommunicator(0, 0, 1);
+      comm.createDeviceCommunicator(Requirements.defaults().withSignals(1));
       throw new AssertionError("it has not failed");
     } catch (NcclException e) {
       System.out.println("rank " + rank + " says: " + e.getMessage());
