@@ -48,7 +48,7 @@ import org.nccl4j.operation.Operation;
  * overlaps give undefined data. NCCL_CHECK_MODE=DEBUG_LOCAL refuses them.
  *
  * <p>Methods that create communicators wait for other ranks. Each has an asynchronous version whose
- * name ends in {@code Async}. Its future completes with the same result, deadlines and errors. In a
+ * name ends in {@code Async}. Its future completes with the same result, timeouts and errors. In a
  * {@link Group} the waiting version is refused, because the thread may drive the ranks for which it
  * would wait. Cancelling the future aborts the attempt here and reports it to the other ranks; a
  * communicator that is created too late is closed.
@@ -107,7 +107,7 @@ public final class Communicator implements AutoCloseable {
    * @param id the same on all ranks; valid for one communicator
    * @param rank this rank, 0 to nRanks - 1, unique
    * @param device the device of this rank's buffers
-   * @param config deadlines and settings
+   * @param config timeouts and settings
    * @throws InvalidArgumentException for a rank out of range
    * @throws InvalidUsageException if the ranks disagree: different numbers of ranks, a rank twice,
    *     different versions
@@ -968,25 +968,25 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Waits for this rank's operations, at most until their deadline, and frees the communicator's
+   * Waits for this rank's operations, at most for their timeout, and frees the communicator's
    * resources. Does not wait for other ranks. Other ranks that have called operations which this
    * rank has not called, or do so later, fail at once. Ranks that wait for a signal, or have this
    * communicator's operations in CUDA graphs, wait until their deadline. Idempotent.
    */
   @Override
   public void close() {
-    close(state.operationDeadline());
+    close(state.operationTimeout());
   }
 
   /**
    * Closes as {@link #close()} does, but waits for operations only for a given time, and then
    * aborts them. Memory that an operation still uses 5 s later is never freed, and the log says so.
    *
-   * @param patience the time to wait; may be zero
+   * @param timeout may be zero
    */
-  public void close(Duration patience) {
-    Arguments.notNull(patience, "time that close may take");
-    state.close(patience);
+  public void close(Duration timeout) {
+    Arguments.notNull(timeout, "timeout of the close");
+    state.close(timeout);
   }
 
   CommunicatorState state() {

@@ -67,8 +67,8 @@ public final class CommunicatorConfig {
    *
    * @throws InvalidArgumentException for less than a millisecond
    */
-  public CommunicatorConfig withInitDeadline(Duration deadline) {
-    return with(Settings.NCCL4J_INIT_TIMEOUT.name(), millis("the init deadline", deadline));
+  public CommunicatorConfig withInitTimeout(Duration timeout) {
+    return with(Settings.NCCL4J_INIT_TIMEOUT.name(), millis("the init timeout", timeout));
   }
 
   /**
@@ -77,8 +77,8 @@ public final class CommunicatorConfig {
    *
    * @throws InvalidArgumentException for less than a millisecond
    */
-  public CommunicatorConfig withOperationDeadline(Duration deadline) {
-    return with(Settings.NCCL4J_TIMEOUT.name(), millis("the operation deadline", deadline));
+  public CommunicatorConfig withOperationTimeout(Duration timeout) {
+    return with(Settings.NCCL4J_TIMEOUT.name(), millis("the operation timeout", timeout));
   }
 
   /** The transports to use, best first; by default all, by priority and name. */

@@ -231,8 +231,8 @@ public final class DeviceCommunicator implements AutoCloseable {
    * @throws TimeoutException if a rank does not call it in time; the barrier is then unusable
    * @throws InvalidUsageException on CUDA, where kernels have their own barriers
    */
-  public void barrier(int index, Duration patience) {
-    Arguments.notNull(patience, "time to wait");
+  public void barrier(int index, Duration timeout) {
+    Arguments.notNull(timeout, "timeout");
     checkHost("a barrier", "LsaBarrier");
     if (index < 0 || index >= barriers.size()) {
       throw new InvalidArgumentException(
@@ -240,11 +240,11 @@ public final class DeviceCommunicator implements AutoCloseable {
           "barrier %d of %d".formatted(index, barriers.size()),
           "ask for more when the device communicator is created");
     }
-    if (!barriers.get(index).await(patience)) {
+    if (!barriers.get(index).await(timeout)) {
       throw new TimeoutException(
           ErrorId.OPERATION,
-          "a rank did not reach barrier %d within %s".formatted(index, Patience.text(patience)),
-          "check that all ranks call the barrier, or pass a longer deadline");
+          "a rank did not reach barrier %d within %s".formatted(index, Patience.text(timeout)),
+          "check that all ranks call the barrier, or pass a longer timeout");
     }
   }
 
@@ -279,16 +279,16 @@ public final class DeviceCommunicator implements AutoCloseable {
    * stay as it is until {@link #flush}. Any thread.
    *
    * @param signal from 0; -1 for none
-   * @param patience how long to wait while the ring of puts is full
+   * @param timeout how long to wait while the ring of puts is full
    * @throws InvalidArgumentException if the data do not lie in the windows, or for a rank or signal
    *     out of range
    * @throws TimeoutException if the ring stays full
    * @throws InvalidUsageException on CUDA, where kernels call {@code Gin::put}; after close; and if
    *     the communicator has failed
    */
-  public void put(Put put, int signal, Duration patience) {
+  public void put(Put put, int signal, Duration timeout) {
     Arguments.notNull(put, "put");
-    Arguments.notNull(patience, "time to wait");
+    Arguments.notNull(timeout, "timeout");
     checkHost("a put", "Gin::put");
     checkPut(put, signal);
     if (team.has(put.rank)) {
@@ -313,8 +313,8 @@ public final class DeviceCommunicator implements AutoCloseable {
             put.fromOffset,
             put.bytes,
             signal);
-    if ((hasData || signal >= 0) && !ring.post(far, patience)) {
-      throw inVain("the ring of " + ring.slots() + " puts stayed full for", patience);
+    if ((hasData || signal >= 0) && !ring.post(far, timeout)) {
+      throw inVain("the ring of " + ring.slots() + " puts stayed full for", timeout);
     }
   }
 
@@ -367,10 +367,10 @@ public final class DeviceCommunicator implements AutoCloseable {
    *
    * @throws NcclException as {@link #put}
    */
-  public void signal(int of, int signal, Duration patience) {
-    Arguments.notNull(patience, "time to wait");
+  public void signal(int of, int signal, Duration timeout) {
+    Arguments.notNull(timeout, "timeout");
     checkSignal(signal);
-    put(new Put(of, null, 0, null, 0, 0), signal, patience);
+    put(new Put(of, null, 0, null, 0, 0), signal, timeout);
   }
 
   /**
@@ -390,18 +390,18 @@ public final class DeviceCommunicator implements AutoCloseable {
    * @throws TimeoutException if it is not in time
    * @throws InvalidUsageException on CUDA, after close, and if the communicator has failed
    */
-  public void waitSignal(int signal, long least, Duration patience) {
-    Arguments.notNull(patience, "time to wait");
-    if (!await(() -> signalCount(signal) >= least, patience)) {
+  public void waitSignal(int signal, long least, Duration timeout) {
+    Arguments.notNull(timeout, "timeout");
+    if (!await(() -> signalCount(signal) >= least, timeout)) {
       throw inVain(
           "signal %d was raised %d times, not %d, within"
               .formatted(signal, signalCount(signal), least),
-          patience);
+          timeout);
     }
   }
 
-  private boolean await(BooleanSupplier condition, Duration patience) {
-    return Patience.until(() -> condition.getAsBoolean() || ring != null && ring.isOver(), patience)
+  private boolean await(BooleanSupplier condition, Duration timeout) {
+    return Patience.until(() -> condition.getAsBoolean() || ring != null && ring.isOver(), timeout)
         && condition.getAsBoolean();
   }
 
@@ -412,11 +412,11 @@ public final class DeviceCommunicator implements AutoCloseable {
    * @throws TimeoutException if they cannot in time
    * @throws InvalidUsageException as {@link #waitSignal}
    */
-  public void flush(Duration patience) {
-    Arguments.notNull(patience, "time to wait");
+  public void flush(Duration timeout) {
+    Arguments.notNull(timeout, "timeout");
     checkHost("a flush", "Gin::flush");
-    if (ring != null && !ring.awaitFlushed(patience)) {
-      throw inVain("puts were not sent within", patience);
+    if (ring != null && !ring.awaitFlushed(timeout)) {
+      throw inVain("puts were not sent within", timeout);
     }
   }
 
@@ -427,15 +427,15 @@ public final class DeviceCommunicator implements AutoCloseable {
    * @throws TimeoutException if they are not in time
    * @throws InvalidUsageException as {@link #waitSignal}
    */
-  public void quiet(Duration patience) {
-    Arguments.notNull(patience, "time to wait");
+  public void quiet(Duration timeout) {
+    Arguments.notNull(timeout, "timeout");
     checkHost("a quiet", "Gin::quiet");
-    if (ring != null && !ring.awaitArrived(patience)) {
-      throw inVain("puts did not arrive within", patience);
+    if (ring != null && !ring.awaitArrived(timeout)) {
+      throw inVain("puts did not arrive within", timeout);
     }
   }
 
-  private NcclException inVain(String what, Duration patience) {
+  private NcclException inVain(String what, Duration timeout) {
     if (ring != null && ring.isOver()) {
       return new InvalidUsageException(
           ErrorId.CLOSED,
@@ -445,8 +445,8 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
     return new TimeoutException(
         ErrorId.OPERATION,
-        "rank %d: %s %s".formatted(rank, what, Patience.text(patience)),
-        "look for the rank that did not take part and at the network, or pass a longer time");
+        "rank %d: %s %s".formatted(rank, what, Patience.text(timeout)),
+        "look for the rank that did not take part and at the network, or pass a longer timeout");
   }
 
   /**

@@ -52,8 +52,8 @@ public final class UniqueId {
   public static UniqueId create(CommunicatorConfig config) {
     Settings settings = Settings.ofProcess(Arguments.notNull(config, "configuration").settings());
     BootstrapOptions options = BootstrapOptions.from(settings);
-    Duration deadline = settings.get(Settings.NCCL4J_INIT_TIMEOUT);
-    Duration patience = deadline.compareTo(PATIENCE) > 0 ? deadline : PATIENCE;
+    Duration timeout = settings.get(Settings.NCCL4J_INIT_TIMEOUT);
+    Duration patience = timeout.compareTo(PATIENCE) > 0 ? timeout : PATIENCE;
     return new UniqueId(BootstrapRoot.create(options, patience).encode());
   }
 

@@ -45,7 +45,7 @@ class CommunicatorConfigTest {
 
   @Test
   void deadlinesAreAtMostAYear() {
-    check(Settings.NCCL4J_TIMEOUT, DEFAULTS::withOperationDeadline);
-    check(Settings.NCCL4J_INIT_TIMEOUT, DEFAULTS::withInitDeadline);
+    check(Settings.NCCL4J_TIMEOUT, DEFAULTS::withOperationTimeout);
+    check(Settings.NCCL4J_INIT_TIMEOUT, DEFAULTS::withInitTimeout);
   }
 }

@@ -44,7 +44,7 @@ public abstract class DeviceStream implements AutoCloseable {
    * @throws TimeoutException if they have not; they continue
    * @throws NcclException the first error of an operation of this stream since the last call
    */
-  public abstract void synchronize(Duration patience);
+  public abstract void synchronize(Duration timeout);
 
   /** True if all launched work has ended; false while the stream is being captured. Never waits. */
   public abstract boolean isIdle();

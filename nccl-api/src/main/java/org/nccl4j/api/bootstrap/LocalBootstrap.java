@@ -85,7 +85,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
             "ranks %s did not make the same call within %s, of %d ranks in this process"
                 .formatted(Arrays.toString(missing), Patience.text(deadline), nRanks),
             "make collective calls (creation, split, shrink, registerWindow, suspend) on all"
-                + " ranks, or allow more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
+                + " ranks, or allow more time (withInitTimeout or NCCL4J_INIT_TIMEOUT)");
       }
       try {
         wait(millis);

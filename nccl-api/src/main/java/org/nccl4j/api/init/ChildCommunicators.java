@@ -179,11 +179,11 @@ public final class ChildCommunicators {
       parent.checkRunning("shrink without abort");
       checkUsable("shrink without abort");
     }
-    if (!parent.awaitIdleOrInterrupt(parent.operationDeadline())) {
+    if (!parent.awaitIdleOrInterrupt(parent.operationTimeout())) {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "rank %d's operations on communicator %s have not ended within %s"
-              .formatted(parent.rank(), parent.name(), Patience.text(parent.operationDeadline())),
+              .formatted(parent.rank(), parent.name(), Patience.text(parent.operationTimeout())),
           "shrink with abort, which ends them");
     }
     return make(
@@ -237,7 +237,7 @@ public final class ChildCommunicators {
           "close a communicator after its last use");
     }
     CleanupStack undo = new CleanupStack();
-    undo.push(() -> old.resources().leave(parent.operationDeadline(), /* idle= */ true));
+    undo.push(() -> old.resources().leave(parent.operationTimeout(), /* idle= */ true));
     undo.push(bootstrap::close);
     return undo.made(
         request.name(),
@@ -311,7 +311,7 @@ public final class ChildCommunicators {
             made.profilers),
         old.resources(),
         kernels,
-        new Launcher(kernels, made.request.operationDeadline(), old.launcher()),
+        new Launcher(kernels, made.request.operationTimeout(), old.launcher()),
         routes);
   }
 

@@ -92,7 +92,7 @@ public final class CommunicatorState {
     this.members = members;
     this.info = request.info(bootstrap.rank());
     this.queue = engine.queue();
-    bootstrap.calls().allowOperations(request.operationDeadline());
+    bootstrap.calls().allowOperations(request.operationTimeout());
     engine.tellOperations();
     this.running = run(engine);
   }
@@ -452,7 +452,7 @@ public final class CommunicatorState {
             ErrorId.CLOSED,
             "an operation is called on communicator %s after finish".formatted(name()),
             "call finish after the last operation");
-    engine().launcher().refuse(finished, operationDeadline());
+    engine().launcher().refuse(finished, operationTimeout());
   }
 
   /** Tells of a call that concerns the communicator as a whole. */
@@ -508,7 +508,7 @@ public final class CommunicatorState {
 
   /** Waits until the operations before {@link #finish} have ended; throws the first failure. */
   public void awaitFinish() {
-    boolean idle = awaitIdle(operationDeadline().plusSeconds(1));
+    boolean idle = awaitIdle(operationTimeout().plusSeconds(1));
     NcclException failure = failure();
     if (failure != null) {
       throw failure.again();
@@ -517,9 +517,9 @@ public final class CommunicatorState {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "rank %d's operations on communicator %s have not ended within %s after finish"
-              .formatted(rank(), name(), Patience.text(operationDeadline())),
+              .formatted(rank(), name(), Patience.text(operationTimeout())),
           "synchronize the streams before finish, or allow more time"
-              + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");
+              + " (CommunicatorConfig.withOperationTimeout or NCCL4J_TIMEOUT)");
     }
   }
 
@@ -529,8 +529,8 @@ public final class CommunicatorState {
   }
 
   /** Returns the time that an operation may wait. */
-  public Duration operationDeadline() {
-    return request.operationDeadline();
+  public Duration operationTimeout() {
+    return request.operationTimeout();
   }
 
   /**

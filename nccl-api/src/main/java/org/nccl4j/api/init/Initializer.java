@@ -406,7 +406,7 @@ public final class Initializer {
             ranks.graphs(),
             new PlannedAlgorithms(),
             profilers);
-    Launcher launcher = new Launcher(kernels, request.operationDeadline());
+    Launcher launcher = new Launcher(kernels, request.operationTimeout());
     if (connected.probing().isDue(place.facts(), connected.probed())) {
       times.begin("probe");
       place = probed(place, connected.probing(), kernels, launcher);

@@ -33,7 +33,7 @@ final class Suspension {
   void suspend() {
     Engine engine = state.engine();
     InvalidUsageException refusal = refusal();
-    boolean launched = engine.launcher().refuse(refusal, state.operationDeadline());
+    boolean launched = engine.launcher().refuse(refusal, state.operationTimeout());
     try {
       agree(launched ? obstacle(engine) : "a thread has been launching an operation for too long");
     } catch (RuntimeException | Error e) {
@@ -59,8 +59,8 @@ final class Suspension {
           + " ones;"
           + " deregister and close these first";
     }
-    if (!state.awaitIdle(state.operationDeadline())) {
-      return "its operations have not ended within " + Patience.text(state.operationDeadline());
+    if (!state.awaitIdle(state.operationTimeout())) {
+      return "its operations have not ended within " + Patience.text(state.operationTimeout());
     }
     return "";
   }

@@ -122,7 +122,7 @@ public final class Launcher {
                     + " communicator or of one that shares its connections")
                 .formatted(Patience.text(deadline)),
             "synchronize the stream of that thread more often, or allow more time"
-                + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");
+                + " (CommunicatorConfig.withOperationTimeout or NCCL4J_TIMEOUT)");
       }
     }
   }

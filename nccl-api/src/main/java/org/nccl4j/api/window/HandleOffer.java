@@ -96,7 +96,7 @@ final class HandleOffer implements AutoCloseable {
           ("by the deadline rank %d has not received memory of ranks %s, and ranks %s have not"
                   + " taken its memory")
               .formatted(rank, missing.givers(), missing.takers()),
-          "look at their logs, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
+          "look at their logs, or give more time (withInitTimeout or NCCL4J_INIT_TIMEOUT)");
     }
     for (int other : ranks) {
       received.put(other, new OwnedFd(descriptors.take(other).orElseThrow().fd()));

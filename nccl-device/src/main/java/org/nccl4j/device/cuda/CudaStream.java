@@ -97,14 +97,14 @@ public final class CudaStream extends DeviceStream {
   }
 
   @Override
-  public void synchronize(Duration patience) {
-    long nanos = Patience.nanos(Arguments.notNull(patience, "time to wait"));
+  public void synchronize(Duration timeout) {
+    long nanos = Patience.nanos(Arguments.notNull(timeout, "timeout"));
     long start = System.nanoTime();
     while (!isIdle()) {
       if (System.nanoTime() - start > nanos) {
         throw new TimeoutException(
             ErrorId.STILL_RUNNING,
-            "a stream of %s was not done after %s".formatted(device, Patience.text(patience)),
+            "a stream of %s was not done after %s".formatted(device, Patience.text(timeout)),
             "look for a rank that did not take part, or wait longer");
       }
       Patience.sleep(GpuStream.POLL_NANOS);

@@ -71,7 +71,7 @@ public final class BarrierRank implements AutoCloseable {
     }
     StartMessage own = new StartMessage(id, problem == null ? "" : problem.problem());
     Waiting waiting = new Waiting(task);
-    List<StartMessage> all = waiting.forAll(own, options.startDeadline());
+    List<StartMessage> all = waiting.forAll(own, options.startTimeout());
     if (problem != null) {
       throw problem;
     }
@@ -90,7 +90,7 @@ public final class BarrierRank implements AutoCloseable {
   }
 
   private static CommunicatorConfig rootConfig(CommunicatorConfig config, RankOptions options) {
-    return config.withInitDeadline(options.startDeadline());
+    return config.withInitTimeout(options.startTimeout());
   }
 
   private static void refuseUnable(StageTask task, List<StartMessage> all) {

@@ -16,18 +16,18 @@ import org.nccl4j.device.InvalidArgumentException;
  */
 public final class RankOptions implements Serializable {
   private static final long serialVersionUID = 1L;
-  private static final Duration START_DEADLINE = Duration.ofMinutes(5);
+  private static final Duration START_TIMEOUT = Duration.ofMinutes(5);
 
   private final String resource; // null for the host device
-  private final Duration startDeadline;
+  private final Duration startTimeout;
   private final String name;
   private final HashMap<String, String> settings; // never changed
   private final Boolean splitShare; // null where the settings decide
   private final boolean shrinkShare;
 
-  private RankOptions(String resource, Duration startDeadline, CommunicatorConfig config) {
+  private RankOptions(String resource, Duration startTimeout, CommunicatorConfig config) {
     this.resource = resource;
-    this.startDeadline = startDeadline;
+    this.startTimeout = startTimeout;
     this.name = config.name();
     this.settings = new HashMap<>(config.settings());
     this.splitShare = config.splitShare().orElse(null);
@@ -48,36 +48,36 @@ public final class RankOptions implements Serializable {
    */
   public static RankOptions gpu(String resource) {
     Arguments.notNull(resource, "name of the resource");
-    return new RankOptions(resource, START_DEADLINE, CommunicatorConfig.defaults());
+    return new RankOptions(resource, START_TIMEOUT, CommunicatorConfig.defaults());
   }
 
   /** Each rank on the host device, for data in the memory of the executors. */
   public static RankOptions host() {
-    return new RankOptions(null, START_DEADLINE, CommunicatorConfig.defaults());
+    return new RankOptions(null, START_TIMEOUT, CommunicatorConfig.defaults());
   }
 
   /**
    * The longest time that a task waits until all tasks of the stage have come to the same call; 5
-   * minutes by default. Deadlines of the creation and of operations are the configuration's.
+   * minutes by default. Timeouts of the creation and of operations are the configuration's.
    *
    * @throws InvalidArgumentException for less than a millisecond
    */
-  public RankOptions withStartDeadline(Duration deadline) {
-    if (Arguments.notNull(deadline, "start deadline").compareTo(Duration.ofMillis(1)) < 0) {
+  public RankOptions withStartTimeout(Duration timeout) {
+    if (Arguments.notNull(timeout, "start timeout").compareTo(Duration.ofMillis(1)) < 0) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "the start deadline is " + deadline,
+          "the start timeout is " + timeout,
           "pass a duration of a millisecond or more");
     }
-    return new RankOptions(resource, deadline, config());
+    return new RankOptions(resource, timeout, config());
   }
 
   /**
-   * The configuration of the communicator: deadlines and settings. The default name is that of the
+   * The configuration of the communicator: timeouts and settings. The default name is that of the
    * stage.
    */
   public RankOptions withConfig(CommunicatorConfig config) {
-    return new RankOptions(resource, startDeadline, Arguments.notNull(config, "configuration"));
+    return new RankOptions(resource, startTimeout, Arguments.notNull(config, "configuration"));
   }
 
   /** The resource whose address is the rank's GPU; empty for the host device. */
@@ -85,8 +85,8 @@ public final class RankOptions implements Serializable {
     return Optional.ofNullable(resource);
   }
 
-  Duration startDeadline() {
-    return startDeadline;
+  Duration startTimeout() {
+    return startTimeout;
   }
 
   CommunicatorConfig config() {
@@ -103,7 +103,7 @@ public final class RankOptions implements Serializable {
 
   @Override
   public String toString() {
-    return "RankOptions[device=%s, startDeadline=%s, config=%s]"
-        .formatted(resource == null ? "host" : resource, startDeadline, config());
+    return "RankOptions[device=%s, startTimeout=%s, config=%s]"
+        .formatted(resource == null ? "host" : resource, startTimeout, config());
   }
 }

@@ -42,7 +42,7 @@ final class Waiting {
               "%s waited %s for the other %d tasks to join"
                   .formatted(task.place(), Patience.text(deadline), task.nRanks() - 1),
               "have every task call BarrierRank.join, also with an empty partition, before anything"
-                  + " that takes long, or allow more time with RankOptions.withStartDeadline");
+                  + " that takes long, or allow more time with RankOptions.withStartTimeout");
         }
       }
       return StartMessage.parse(gathering.get());

@@ -199,7 +199,7 @@ class BarrierRankTest {
 
   @Test
   void tasksDoNotWaitForEverForOneThatDoesNotCome() throws Exception {
-    RankOptions hurried = HOST.withStartDeadline(Duration.ofMillis(300));
+    RankOptions hurried = HOST.withStartTimeout(Duration.ofMillis(300));
     List<Object> ends =
         new MemoryStage(TASKS, NOTHING)
             .run(task -> task.rank() == 2 ? "elsewhere" : BarrierRank.join(task, hurried));
@@ -235,7 +235,7 @@ class BarrierRankTest {
 
   @Test
   void shortDeadlinesAreRefused() {
-    assertThrows(InvalidArgumentException.class, () -> HOST.withStartDeadline(Duration.ZERO));
+    assertThrows(InvalidArgumentException.class, () -> HOST.withStartTimeout(Duration.ZERO));
   }
 
   @Test
@@ -245,15 +245,15 @@ class BarrierRankTest {
             .withName("training")
             .withSplitShare(false)
             .withShrinkShare(true)
-            .withOperationDeadline(Duration.ofSeconds(9))
+            .withOperationTimeout(Duration.ofSeconds(9))
             .with("NCCL_ALGO", "Ring");
     RankOptions sent =
-        RankOptions.gpu("accelerator").withStartDeadline(Duration.ofHours(1)).withConfig(config);
+        RankOptions.gpu("accelerator").withStartTimeout(Duration.ofHours(1)).withConfig(config);
     RankOptions got = copy(sent);
     assertEquals(sent.toString(), got.toString());
     assertEquals(config.toString(), got.config().toString());
     assertEquals("accelerator", got.resource().orElseThrow());
-    assertEquals(Duration.ofHours(1), got.startDeadline());
+    assertEquals(Duration.ofHours(1), got.startTimeout());
     assertTrue(copy(RankOptions.host()).resource().isEmpty());
   }
 

@@ -97,14 +97,14 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
       config = config.withSplitShare(false);
     }
     if (!settings.isSet(Settings.NCCL4J_INIT_TIMEOUT)) {
-      config = config.withInitDeadline(CREATION);
+      config = config.withInitTimeout(CREATION);
     }
     if (!settings.isSet(Settings.NCCL4J_HEARTBEAT_TIMEOUT)) {
       config = config.with(Settings.NCCL4J_HEARTBEAT_TIMEOUT.name(), SILENCE);
     }
     return settings.isSet(Settings.NCCL4J_TIMEOUT)
         ? config
-        : config.withOperationDeadline(OPERATION);
+        : config.withOperationTimeout(OPERATION);
   }
 
   private static boolean isBlocking(int[] numbers, Settings users) {

@@ -67,8 +67,8 @@ final class DeviceExaminations {
       CommunicatorConfig config =
           CommunicatorConfig.defaults()
               .withName("doctor")
-              .withInitDeadline(PATIENCE)
-              .withOperationDeadline(PATIENCE);
+              .withInitTimeout(PATIENCE)
+              .withOperationTimeout(PATIENCE);
       List<Communicator> ranks = Communicator.initAll(List.of(device, device), config);
       try (Communicator one = ranks.get(0);
           Communicator other = ranks.get(1);

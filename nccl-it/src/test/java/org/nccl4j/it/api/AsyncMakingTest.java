@@ -187,7 +187,7 @@ class AsyncMakingTest {
   void errorsAreThoseOfTheCallsThatWait() throws Exception {
     // The deadline is that of the ranks' own making too, which loads no classes after this.
     new Ranks(2).close();
-    CommunicatorConfig hasty = DEFAULTS.withInitDeadline(Duration.ofSeconds(2));
+    CommunicatorConfig hasty = DEFAULTS.withInitTimeout(Duration.ofSeconds(2));
     try (Ranks ranks = new Ranks(2, hasty)) {
       Communicator one = ranks.communicators.get(0);
       UniqueId id = UniqueId.create();

@@ -46,7 +46,7 @@ class CallsDifferTest {
   private static final DataType F32 = DataType.FLOAT32;
   private static final int BYTES = 64 << 10;
   private static final CommunicatorConfig CONFIG =
-      CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(60));
+      CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(60));
 
   /** A call on buffers of 64 KiB. */
   interface Call {

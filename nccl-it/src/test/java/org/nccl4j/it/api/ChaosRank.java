@@ -80,7 +80,7 @@ public final class ChaosRank {
     CommunicatorConfig config() {
       CommunicatorConfig config =
           PATIENT
-              .withOperationDeadline(Duration.ofSeconds(fault == Fault.CUT ? 2 : 30))
+              .withOperationTimeout(Duration.ofSeconds(fault == Fault.CUT ? 2 : 30))
               .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "2s" : "30s");
       return net
           ? config
@@ -97,8 +97,8 @@ public final class ChaosRank {
   /** Of what must not fail. */
   private static final CommunicatorConfig PATIENT =
       CommunicatorConfig.defaults()
-          .withOperationDeadline(Duration.ofSeconds(30))
-          .withInitDeadline(Duration.ofSeconds(30));
+          .withOperationTimeout(Duration.ofSeconds(30))
+          .withInitTimeout(Duration.ofSeconds(30));
 
   private ChaosRank() {}
 

@@ -35,7 +35,7 @@ class DiagnoseGpuTest {
   @Test
   void whomAKernelWaitsForIsSaidWhileItWaits() throws InterruptedException {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofMinutes(5));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofMinutes(5));
     CudaDevices gpus = Devices.cuda();
     List<Rank> ranks =
         Communicator.initAll(List.of(gpus.device(0), gpus.device(1)), config).stream()

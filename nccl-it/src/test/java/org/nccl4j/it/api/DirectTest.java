@@ -69,7 +69,7 @@ class DirectTest {
   private static CommunicatorConfig forced(String algo) {
     return CommunicatorConfig.defaults()
         .with("NCCL_ALGO", algo)
-        .withOperationDeadline(Duration.ofSeconds(20));
+        .withOperationTimeout(Duration.ofSeconds(20));
   }
 
   @ParameterizedTest
@@ -266,7 +266,7 @@ class DirectTest {
 
   @Test
   void aRankWithoutAWindowIsNamed() throws Exception {
-    CommunicatorConfig soon = forced("DirectTwoShot").withOperationDeadline(Duration.ofMillis(300));
+    CommunicatorConfig soon = forced("DirectTwoShot").withOperationTimeout(Duration.ofMillis(300));
     try (Ranks ranks = new Ranks(2, soon)) {
       ranks.run(
           (comm, stream) -> {

@@ -39,7 +39,7 @@ class EarlyCloseGpuTest {
     CommunicatorConfig patient =
         CommunicatorConfig.defaults()
             .withName("patient")
-            .withOperationDeadline(Duration.ofMinutes(10));
+            .withOperationTimeout(Duration.ofMinutes(10));
     List<Communicator> ranks = Communicator.initAll(List.copyOf(gpus), patient);
     CountDownLatch launched = new CountDownLatch(1);
     Ranks.all(

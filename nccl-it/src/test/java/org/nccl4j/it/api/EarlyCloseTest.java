@@ -33,7 +33,7 @@ class EarlyCloseTest {
   static final CommunicatorConfig PATIENT =
       CommunicatorConfig.defaults()
           .withName("patient")
-          .withOperationDeadline(Duration.ofMinutes(10));
+          .withOperationTimeout(Duration.ofMinutes(10));
 
   private static final int RANKS = 3;
 

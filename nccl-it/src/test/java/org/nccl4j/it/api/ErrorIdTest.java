@@ -92,7 +92,7 @@ class ErrorIdTest {
   @Test
   void whatUsersMeetMost() throws Exception {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofMillis(300));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofMillis(300));
     Ranks ranks = new Ranks(2, config);
     try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
       Communicator comm = ranks.communicators.get(0);

@@ -20,7 +20,7 @@ public final class ExpertRank {
   static final int RANKS = 2;
   static final CommunicatorConfig CONFIG =
       CommunicatorConfig.defaults()
-          .withOperationDeadline(Duration.ofSeconds(60))
+          .withOperationTimeout(Duration.ofSeconds(60))
           .with("NCCL_SOCKET_IFNAME", "lo");
   private static final int ROUNDS = 6;
 

@@ -36,7 +36,7 @@ class ExpertsGpuTest {
 
   private static Ranks ranks(List<? extends Device> devices) {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(30));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(30));
     return new Ranks(Communicator.initAll(List.copyOf(devices), config));
   }
 
@@ -87,7 +87,7 @@ class ExpertsGpuTest {
   void linesThatArriveInParts() throws Exception {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
-            .withOperationDeadline(Duration.ofSeconds(30))
+            .withOperationTimeout(Duration.ofSeconds(30))
             .with("NCCL_PROTO", "^LL128");
     List<Device> devices = List.copyOf(Devices.cuda().list());
     try (Ranks ranks = new Ranks(Communicator.initAll(devices, config))) {

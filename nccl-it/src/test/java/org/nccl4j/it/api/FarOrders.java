@@ -28,7 +28,7 @@ final class FarOrders {
             .with("NCCL_SOCKET_IFNAME", "lo")
             .with("NCCL_HOSTID", "host " + rank)
             .with("NCCL_P2P_DISABLE", "1")
-            .withOperationDeadline(Duration.ofSeconds(60));
+            .withOperationTimeout(Duration.ofSeconds(60));
     try (Communicator weights = join("weights", arguments[1], rank, config);
         Communicator gradients = join("gradients", arguments[2], rank, config);
         DeviceMemory data = Ranks.floats(16, i -> 1);

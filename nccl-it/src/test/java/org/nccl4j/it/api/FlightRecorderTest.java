@@ -27,7 +27,7 @@ import org.nccl4j.it.cli.Main;
 class FlightRecorderTest {
   private static CommunicatorConfig deadline(long millis) {
     return CommunicatorConfig.defaults()
-        .withOperationDeadline(Duration.ofMillis(millis))
+        .withOperationTimeout(Duration.ofMillis(millis))
         .withName("flight");
   }
 

@@ -72,7 +72,7 @@ class FunctionReductionsGpuTest {
       """;
 
   private static CommunicatorConfig config() {
-    return CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(60));
+    return CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(60));
   }
 
   private static Ranks ranks() {

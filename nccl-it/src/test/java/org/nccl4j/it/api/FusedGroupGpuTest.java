@@ -44,7 +44,7 @@ class FusedGroupGpuTest {
   private static final String FUSE = "NCCL4J_GROUP_FUSE";
 
   private static final CommunicatorConfig CONFIG =
-      CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
+      CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(20));
 
   private static Ranks gpus(CommunicatorConfig config) {
     List<Device> devices = List.copyOf(Devices.cuda().list());
@@ -418,7 +418,7 @@ class FusedGroupGpuTest {
   void aMissingRankAndAnAbortEndAGroup() throws Exception {
     for (boolean aborts : new boolean[] {false, true}) {
       CommunicatorConfig config =
-          CONFIG.withOperationDeadline(Duration.ofMillis(aborts ? 60_000 : 500));
+          CONFIG.withOperationTimeout(Duration.ofMillis(aborts ? 60_000 : 500));
       try (Ranks ranks = gpus(config)) {
         Communicator comm = ranks.communicators.get(0);
         DeviceStream stream = ranks.streams.get(0);

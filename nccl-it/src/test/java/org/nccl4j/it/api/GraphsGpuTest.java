@@ -38,7 +38,7 @@ class GraphsGpuTest {
   void everythingIsDoneAgainAtEachReplay() throws Exception {
     List<Device> devices = List.copyOf(Devices.cuda().list());
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(20));
     List<Communicator> ranks = Communicator.initAll(devices, config);
     ExecutorService threads = Executors.newFixedThreadPool(ranks.size());
     try {

@@ -36,7 +36,7 @@ final class HangingRank {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .withName("training")
-            .withOperationDeadline(Duration.ofMinutes(10))
+            .withOperationTimeout(Duration.ofMinutes(10))
             .with("NCCL4J_HEARTBEAT_TIMEOUT", "10m");
     try (DeviceStream stream = Devices.host().createStream();
         DeviceMemory data = Devices.host().allocate(8L * COUNT);

@@ -93,7 +93,7 @@ class JfrTest {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .withName("stalled")
-            .withOperationDeadline(Duration.ofSeconds(60));
+            .withOperationTimeout(Duration.ofSeconds(60));
     try (Recording recording = new Recording()) {
       recording.start();
       try (Ranks ranks = new Ranks(2, config);

@@ -80,13 +80,11 @@ class MisuseOfMakingTest {
             "the setting NCCL_IB_TC is \"256\"",
             (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withTrafficClass(256))),
         new MisuseCase(
-            arg,
-            "the init deadline is PT0S",
-            (c, m, s) -> DEFAULTS.withInitDeadline(Duration.ZERO)),
+            arg, "the init timeout is PT0S", (c, m, s) -> DEFAULTS.withInitTimeout(Duration.ZERO)),
         new MisuseCase(
             arg,
-            "the operation deadline is PT-1S",
-            (c, m, s) -> DEFAULTS.withOperationDeadline(Duration.ofSeconds(-1))),
+            "the operation timeout is PT-1S",
+            (c, m, s) -> DEFAULTS.withOperationTimeout(Duration.ofSeconds(-1))),
         new MisuseCase(
             arg, "the list of devices is empty", (c, m, s) -> Communicator.initAll(List.of())),
         new MisuseCase(
@@ -171,7 +169,7 @@ class MisuseOfMakingTest {
         nothing("set of excluded ranks", (c, m, s) -> c.shrink(null, ShrinkMode.ABORT)),
         nothing("mode of shrinking", (c, m, s) -> c.shrink(one, null)),
         nothing("options", (c, m, s) -> c.withOptions(null)),
-        nothing("time that close may take", (c, m, s) -> c.close(null)),
+        nothing("timeout of the close", (c, m, s) -> c.close(null)),
         nothing(
             "type of the elements", (c, m, s) -> c.chosenAlgorithm(Operation.ALL_REDUCE, 1, null)),
         nothing("type of the elements", (c, m, s) -> c.explain(Operation.ALL_REDUCE, 1, null)),
@@ -184,7 +182,7 @@ class MisuseOfMakingTest {
         nothing("list of transports", (c, m, s) -> DEFAULTS.withTransports(null)),
         nothing("mode of NVLS", (c, m, s) -> DEFAULTS.withNvlsMode(null)),
         nothing("determinism", (c, m, s) -> DEFAULTS.withDeterminism(null)),
-        nothing("init deadline", (c, m, s) -> DEFAULTS.withInitDeadline(null)));
+        nothing("init deadline", (c, m, s) -> DEFAULTS.withInitTimeout(null)));
   }
 
   @TestFactory

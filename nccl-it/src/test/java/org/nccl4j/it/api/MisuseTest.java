@@ -134,7 +134,7 @@ class MisuseTest {
   @Test
   void aRankThatDoesNotCallIsNamedByTheDeadline() {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofMillis(300));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofMillis(300));
     try (Ranks ranks = new Ranks(2, config);
         DeviceMemory data = Ranks.floats(16, i -> 1)) {
       ranks.communicators.get(0).allReduce(data, data, 16, F32, RedOp.SUM, ranks.streams.get(0));
@@ -246,7 +246,7 @@ class MisuseTest {
   }
 
   @Test
-  void aRankThatNeverComesIsNamedByTheInitDeadline() {
+  void aRankThatNeverComesIsNamedByTheInitTimeout() {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .with("NCCL4J_TRANSPORTS", "SHM")

@@ -28,7 +28,7 @@ class NetCallMismatchGpuTest {
   void anotherCountIsToldInEachProtocol(String protocol) throws Exception {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
-            .withOperationDeadline(Duration.ofSeconds(20))
+            .withOperationTimeout(Duration.ofSeconds(20))
             .with("NCCL_PROTO", protocol);
     try (Ranks ranks = Ranks.onHosts("ab", Devices.cuda().list(), config)) {
       NcclException error =

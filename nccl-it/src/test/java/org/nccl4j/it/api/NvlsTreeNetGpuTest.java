@@ -42,7 +42,7 @@ class NvlsTreeNetGpuTest {
   private static final CommunicatorConfig EMULATED =
       CommunicatorConfig.defaults()
           .with("NCCL4J_NVLS_MODE", "emulated")
-          .withOperationDeadline(Duration.ofSeconds(20));
+          .withOperationTimeout(Duration.ofSeconds(20));
   private static final CallOptions TREE = CallOptions.defaults().withAlgorithm("NVLSTree");
   private static final CallOptions RING = CallOptions.defaults().withAlgorithm("Ring");
 
@@ -110,7 +110,7 @@ class NvlsTreeNetGpuTest {
   /** A rank that waits for one that never comes reports it at its deadline. */
   @Test
   void aMissingRankIsNamed() throws Exception {
-    CommunicatorConfig config = EMULATED.withOperationDeadline(Duration.ofSeconds(3));
+    CommunicatorConfig config = EMULATED.withOperationTimeout(Duration.ofSeconds(3));
     try (Ranks ranks = Ranks.onHosts("aabb", GPUS, config)) {
       int missing = 3;
       List<FutureTask<Void>> done =

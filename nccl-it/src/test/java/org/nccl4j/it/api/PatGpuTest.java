@@ -56,7 +56,7 @@ class PatGpuTest {
   private static Ranks gpus(int n, int channels) {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
-            .withOperationDeadline(Duration.ofSeconds(20))
+            .withOperationTimeout(Duration.ofSeconds(20))
             .with("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels));
     Ranks ranks = Ranks.onHosts("abcdefghij".substring(0, n), GPUS, config);
     Communicator first = ranks.communicators.get(0).withOptions(PAT);
@@ -321,7 +321,7 @@ class PatGpuTest {
   @Test
   void aMissingRankIsNamed() throws Exception {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(3));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(3));
     int missing = 2;
     try (Ranks ranks = Ranks.onHosts("abcd", GPUS, config)) {
       List<FutureTask<Void>> done =

@@ -35,7 +35,7 @@ class PlacementTest {
     return CommunicatorConfig.defaults()
         .with("NCCL_CHECK_MODE", "DEBUG_GLOBAL")
         .with("NCCL_ALGO", algo)
-        .withOperationDeadline(Duration.ofSeconds(60));
+        .withOperationTimeout(Duration.ofSeconds(60));
   }
 
   /** A rank's memory and the part of it that is passed. */

@@ -25,7 +25,7 @@ class QuantisedSumsGpuTest {
 
   private static Ranks ranks() {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(30));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(30));
     return new Ranks(Communicator.initAll(List.copyOf(Devices.cuda().list()), config));
   }
 

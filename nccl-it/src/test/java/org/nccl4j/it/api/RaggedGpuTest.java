@@ -34,7 +34,7 @@ class RaggedGpuTest {
 
   private static Ranks ranks(List<? extends Device> devices) {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(30));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(30));
     return new Ranks(Communicator.initAll(List.copyOf(devices), config));
   }
 

@@ -50,7 +50,7 @@ final class Ranks implements AutoCloseable {
   private static CommunicatorConfig bounded(CommunicatorConfig config) {
     return config.settings().containsKey("NCCL4J_TIMEOUT")
         ? config
-        : config.withOperationDeadline(Duration.ofSeconds(60));
+        : config.withOperationTimeout(Duration.ofSeconds(60));
   }
 
   /**

@@ -111,7 +111,7 @@ abstract class ReductionBits {
     Adders(List<Device> devices, CommunicatorConfig config, boolean register) throws Exception {
       ranks =
           new Ranks(
-              Communicator.initAll(devices, config.withOperationDeadline(Duration.ofSeconds(30))));
+              Communicator.initAll(devices, config.withOperationTimeout(Duration.ofSeconds(30))));
       long bytes = 4L * (mostElements() + n);
       for (int which = 0; which < 2 * n; which++) {
         plain.add(devices.get(which % n).allocate(bytes));

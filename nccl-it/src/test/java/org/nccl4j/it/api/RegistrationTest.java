@@ -329,7 +329,7 @@ class RegistrationTest {
   /** Its mapping would go with the connections. */
   @Test
   void aCommunicatorWithRegisteredMemoryIsNotSuspended() throws Exception {
-    try (Ranks ranks = new Ranks(2, DIRECT.withOperationDeadline(Duration.ofSeconds(30)))) {
+    try (Ranks ranks = new Ranks(2, DIRECT.withOperationTimeout(Duration.ofSeconds(30)))) {
       ranks.run(
           (comm, stream) -> {
             try (DeviceMemory memory = alloc(64)) {

@@ -148,7 +148,7 @@ class RemotePutTest {
 
   @Test
   void aSignalThatDoesNotComeEndsByTheDeadlineAndTheOthersGoOn() throws Exception {
-    CommunicatorConfig hasty = DEFAULTS.withOperationDeadline(Duration.ofMillis(500));
+    CommunicatorConfig hasty = DEFAULTS.withOperationTimeout(Duration.ofMillis(500));
     try (Ranks ranks = Ranks.onHosts("aab", hasty)) {
       ranks.run(
           (comm, stream) -> {

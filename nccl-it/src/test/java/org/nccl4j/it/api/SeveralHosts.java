@@ -22,7 +22,7 @@ final class SeveralHosts {
       int mine = rank;
       CommunicatorConfig own =
           config
-              .withOperationDeadline(Duration.ofSeconds(60))
+              .withOperationTimeout(Duration.ofSeconds(60))
               .withTransports(List.of("NET"))
               .with("NCCL_SOCKET_IFNAME", "lo")
               .with("NCCL_HOSTID", "host" + rank / ranksAHost);

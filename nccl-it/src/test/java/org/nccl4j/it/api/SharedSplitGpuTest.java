@@ -38,7 +38,7 @@ class SharedSplitGpuTest {
 
   private static CommunicatorConfig config(int seconds) {
     return CommunicatorConfig.defaults()
-        .withOperationDeadline(Duration.ofSeconds(seconds))
+        .withOperationTimeout(Duration.ofSeconds(seconds))
         .withMaxCtas(16)
         .with("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   }

@@ -28,7 +28,7 @@ import org.nccl4j.device.shm.SharedSegment;
 public final class SharingRank {
   private static final CommunicatorConfig CONFIG =
       CommunicatorConfig.defaults()
-          .withOperationDeadline(Duration.ofSeconds(60))
+          .withOperationTimeout(Duration.ofSeconds(60))
           .with("NCCL_SOCKET_IFNAME", "lo")
           .with("NCCL4J_SINGLE_COPY", "all")
           .with("NCCL_DEBUG", "INFO")

@@ -154,7 +154,7 @@ class SplitTest {
 
   @Test
   void afterAFailureTheOthersGoOn() throws Exception {
-    try (Ranks ranks = new Ranks(4, DEFAULTS.withOperationDeadline(Duration.ofSeconds(30)))) {
+    try (Ranks ranks = new Ranks(4, DEFAULTS.withOperationTimeout(Duration.ofSeconds(30)))) {
       ranks.run(
           (comm, stream) -> {
             if (comm.rank() == 2) {

@@ -174,7 +174,7 @@ class StrangersTest {
     for (int rank = 0; rank < 3; rank++) {
       CommunicatorConfig config =
           CommunicatorConfig.defaults()
-              .withOperationDeadline(Duration.ofSeconds(60))
+              .withOperationTimeout(Duration.ofSeconds(60))
               .withTransports(List.of("NET"))
               .with("NCCL_SOCKET_IFNAME", "lo")
               .with("NCCL_HOSTID", "host" + rank);

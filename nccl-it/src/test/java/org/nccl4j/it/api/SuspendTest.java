@@ -212,7 +212,7 @@ class SuspendTest {
   @Test
   void closeEndsASuspensionThatWaits() throws Exception {
     Duration longest = Duration.ofMinutes(10);
-    CommunicatorConfig patient = DEFAULTS.withInitDeadline(longest).withOperationDeadline(longest);
+    CommunicatorConfig patient = DEFAULTS.withInitTimeout(longest).withOperationTimeout(longest);
     try (Ranks ranks = new Ranks(2, patient)) {
       Communicator one = ranks.communicators.get(0);
       FutureTask<NcclException> suspension =

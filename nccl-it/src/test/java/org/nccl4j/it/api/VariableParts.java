@@ -48,7 +48,7 @@ abstract class VariableParts {
   void randomParts() throws Exception {
     System.out.println("seed " + SEED);
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(30));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(30));
     try (Ranks ranks = new Ranks(Communicator.initAll(devices(), config))) {
       ranks.run(
           (comm, stream) -> {

@@ -44,7 +44,7 @@ class VariablePartsGpuTest extends VariableParts {
   @ValueSource(ints = {1, 40})
   void aHundredThousandChangingCountsHoldNoMoreAndMoreMemory(int together) throws Exception {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(30));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(30));
     try (Ranks ranks = new Ranks(Communicator.initAll(devices(), config))) {
       // More groups than the cache of plans has places, so that it is full.
       exchange(ranks, new Calls(0, 2_000 * together, together));

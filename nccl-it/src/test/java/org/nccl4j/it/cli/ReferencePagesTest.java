@@ -37,7 +37,7 @@ class ReferencePagesTest {
         "NCCL_COMM_.*|NCCL4J_COMM_.*|NCCL4J_BOOTSTRAP_.*|NCCL_HOSTID|NCCL4J_INIT_.*|NCCL_UID_.*"
             + "|NCCL_CONF_FILE|NCCL4J_TLS_.*|NCCL4J_REHEARSAL");
     names.put(
-        "Deadlines, checks and the log",
+        "Timeouts, checks and the log",
         "NCCL_DEBUG.*|NCCL4J_FLIGHT_.*|NCCL_CHECK_.*|NCCL_PROFILER_.*|NCCL4J_.*TIMEOUT");
     names.put("libnccl.so.2", "NCCL4J_DEVICE|NCCL4J_JAVA_HOME|NCCL4J_CLASS_PATH");
     names.put("NVLink SHARP", ".*_NVLS_.*");

@@ -71,7 +71,7 @@ class OwnPutsGpuTest {
               .withTransports(List.of("NET"))
               .with("NCCL_HOSTID", "host" + rank / ofHost)
               .with("NCCL_SOCKET_IFNAME", "lo")
-              .withOperationDeadline(Duration.ofSeconds(30));
+              .withOperationTimeout(Duration.ofSeconds(30));
       running.add(
           CompletableFuture.runAsync(
               () -> {

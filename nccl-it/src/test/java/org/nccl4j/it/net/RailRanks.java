@@ -48,8 +48,8 @@ final class RailRanks {
     }
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
-            .withOperationDeadline(Duration.ofSeconds(60))
-            .withInitDeadline(Duration.ofSeconds(60))
+            .withOperationTimeout(Duration.ofSeconds(60))
+            .withInitTimeout(Duration.ofSeconds(60))
             .withTransports(List.of("SHM", "NET"))
             .with("NCCL_NET", RailNet.NAME)
             .with("NCCL_SOCKET_IFNAME", "lo")

@@ -38,7 +38,7 @@ public final class Endurance {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .withName("endurance")
-            .withOperationDeadline(Duration.ofSeconds(60));
+            .withOperationTimeout(Duration.ofSeconds(60));
     Communicator communicator =
         Communicator.initRank(
             place.nRanks(), UniqueId.create(config), place.rank(), device, config);

@@ -73,7 +73,7 @@ final class DirectPuts {
             .withTransports(List.of("NET"))
             .with("NCCL_HOSTID", "host" + rank)
             .with("NCCL_SOCKET_IFNAME", "lo")
-            .withOperationDeadline(Duration.ofSeconds(60));
+            .withOperationTimeout(Duration.ofSeconds(60));
     CudaDevice device = Devices.cuda().device(rank);
     try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
         CudaStream stream = (CudaStream) device.createStream()) {

@@ -61,7 +61,7 @@ final class FarKernelPuts {
             .withTransports(List.of("NET"))
             .with("NCCL_HOSTID", "host" + rank)
             .with("NCCL_SOCKET_IFNAME", "lo")
-            .withOperationDeadline(Duration.ofSeconds(60));
+            .withOperationTimeout(Duration.ofSeconds(60));
     CudaDevice device = Devices.cuda().device(rank);
     try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
         DeviceMemory in = device.memAlloc(SIZE);

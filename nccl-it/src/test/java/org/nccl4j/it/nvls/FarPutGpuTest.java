@@ -64,7 +64,7 @@ class FarPutGpuTest {
             .withTransports(List.of("NET"))
             .with("NCCL_HOSTID", "host" + rank)
             .with("NCCL_SOCKET_IFNAME", "lo")
-            .withOperationDeadline(Duration.ofSeconds(30));
+            .withOperationTimeout(Duration.ofSeconds(30));
     CudaDevice device = Devices.cuda().device(rank);
     try (Communicator comm = Communicator.initRank(gpus, id, rank, device, config);
         DeviceMemory memory = device.memAlloc(WINDOW);

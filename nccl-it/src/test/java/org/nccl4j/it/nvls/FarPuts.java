@@ -58,7 +58,7 @@ final class FarPuts {
             .withTransports(Arrays.asList(System.getProperty("nccl4j.by", "NET").split(",")))
             .with("NCCL_HOSTID", "host" + rank)
             .with("NCCL_SOCKET_IFNAME", "lo")
-            .withOperationDeadline(Duration.ofMillis(mode.equals("silent") ? 200 : 60_000));
+            .withOperationTimeout(Duration.ofMillis(mode.equals("silent") ? 200 : 60_000));
     CudaDevice device = Devices.cuda().device(rank);
     try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
         DeviceMemory memory = device.memAlloc(2 * PART);

@@ -55,7 +55,7 @@ public final class RailGpus {
               .with("NCCL_SOCKET_IFNAME", "lo")
               .with("NCCL_TOPO_FILE", machine.toString())
               .with("NCCL_HOSTID", "host" + rank / 2)
-              .withOperationDeadline(Duration.ofSeconds(30));
+              .withOperationTimeout(Duration.ofSeconds(30));
       joining.add(Communicator.initRankAsync(RANKS, id, rank, device(rank), config));
     }
     List<Communicator> made = new ArrayList<>();

@@ -133,7 +133,7 @@ class FaultyNetTest {
             .with("NCCL_P2P_DISABLE", "1")
             .with("NCCL_SHM_DISABLE", "1")
             .with("NCCL_SOCKET_IFNAME", "lo")
-            .withOperationDeadline(Duration.ofSeconds(50));
+            .withOperationTimeout(Duration.ofSeconds(50));
     List<Communicator> ranks =
         Communicator.initAll(List.of(Devices.host(), Devices.host()), config);
     System.setProperty("faulty.error", Boolean.toString(error));

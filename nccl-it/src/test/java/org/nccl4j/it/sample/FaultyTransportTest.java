@@ -141,7 +141,7 @@ final class FaultyTransportTest {
   private static NcclException failure(String defect, Duration deadline) {
     System.setProperty("faulty.defect", defect);
     try {
-      CommunicatorConfig config = CommunicatorConfig.defaults().withInitDeadline(deadline);
+      CommunicatorConfig config = CommunicatorConfig.defaults().withInitTimeout(deadline);
       return assertThrows(
           NcclException.class,
           () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config),

@@ -23,7 +23,7 @@ final class CudaRank {
     int nRanks = Integer.parseInt(arguments[0]);
     int rank = Integer.parseInt(arguments[1]);
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(20));
     try (Communicator communicator =
         Communicator.initRank(
             nRanks, UniqueId.parse(arguments[2]), rank, Devices.cuda().device(rank), config)) {

@@ -23,7 +23,7 @@ import org.nccl4j.device.Device;
 @Tag("gpu")
 class CudaRanksGpuTest {
   private static final CommunicatorConfig CONFIG =
-      CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
+      CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(20));
 
   @Test
   @Tag("two-gpus")

@@ -249,7 +249,7 @@ public final class ConnectionSetup {
             ErrorId.NOT_CONNECTED,
             "rank %d is not connected with rank %d by the deadline: %s"
                 .formatted(rank, first.peer, first.connector),
-            "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
+            "look at rank %d's log, or give more time (withInitTimeout or NCCL4J_INIT_TIMEOUT)"
                 .formatted(first.peer));
       }
       sleep = pending.size() < before ? POLL_NANOS : Math.min(2 * sleep, LONGEST_POLL_NANOS);

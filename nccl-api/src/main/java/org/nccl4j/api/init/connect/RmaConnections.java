@@ -269,7 +269,7 @@ public final class RmaConnections implements RemotePeers {
         ErrorId.OPERATION,
         "rank %d received %d of %d puts and signals from rank %d by the deadline"
             .formatted(bootstrap.rank(), arrivals.arrived(peer), due, peer),
-        "look at the network between the two, or give more time (withInitDeadline or"
+        "look at the network between the two, or give more time (withInitTimeout or"
             + " NCCL4J_INIT_TIMEOUT)");
   }
 

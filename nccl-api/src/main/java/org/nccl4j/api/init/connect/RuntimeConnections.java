@@ -242,7 +242,7 @@ public final class RuntimeConnections implements PeerConnector {
           ErrorId.NOT_CONNECTED,
           "rank %d of communicator %s is not connected with rank %d by the deadline: %s"
               .formatted(bootstrap.rank(), name, link.peer, link),
-          "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
+          "look at rank %d's log, or give more time (withInitTimeout or NCCL4J_INIT_TIMEOUT)"
               .formatted(link.peer));
     }
     try {

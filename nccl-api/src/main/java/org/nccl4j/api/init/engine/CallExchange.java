@@ -350,7 +350,7 @@ final class CallExchange implements Exchange {
               "rank %d of communicator %s has not heard by the deadline that all ranks take part in"
                       .formatted(bootstrap.rank(), name)
                   + " making NVLS",
-              "see that all ranks' processes run, give more time (withInitDeadline or"
+              "see that all ranks' processes run, give more time (withInitTimeout or"
                   + " NCCL4J_INIT_TIMEOUT), or set NCCL_NVLS_ENABLE=0",
               e);
         }

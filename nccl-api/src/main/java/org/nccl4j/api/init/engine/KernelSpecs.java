@@ -68,7 +68,7 @@ public final class KernelSpecs {
         graphs.trees(),
         local,
         ends.progress(),
-        request.operationDeadline(),
+        request.operationTimeout(),
         ends.nvls(),
         options(request, room),
         ends.connector(),

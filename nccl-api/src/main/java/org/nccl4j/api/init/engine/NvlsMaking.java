@@ -240,7 +240,7 @@ final class NvlsMaking implements NvlsAccess {
           ErrorId.NOT_CONNECTED,
           "rank %d of communicator %s has not made its part of NVLS by the deadline"
               .formatted(bootstrap.rank(), name),
-          "look at the logs of all ranks, give more time (withInitDeadline or"
+          "look at the logs of all ranks, give more time (withInitTimeout or"
               + " NCCL4J_INIT_TIMEOUT), or set NCCL_NVLS_ENABLE=0");
     }
     try {

@@ -19,7 +19,7 @@ public record InitRequest(String name, Device device, Settings settings) {
     return new InitRequest(newName, device, settings.with(overrides));
   }
 
-  public Duration operationDeadline() {
+  public Duration operationTimeout() {
     return settings.get(Settings.NCCL4J_TIMEOUT);
   }
 

@@ -153,8 +153,8 @@ public final class HostStream extends DeviceStream {
   }
 
   @Override
-  public void synchronize(Duration patience) {
-    long end = Patience.end(Arguments.notNull(patience, "time to wait"));
+  public void synchronize(Duration timeout) {
+    long end = Patience.end(Arguments.notNull(timeout, "timeout"));
     if (HeldCalls.mayExist()) {
       HeldCalls.awaits(this);
     }
@@ -163,7 +163,7 @@ public final class HostStream extends DeviceStream {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "a host stream still has %d operations to run after %s"
-              .formatted(queue.added() - queue.ended(), Patience.text(patience)),
+              .formatted(queue.added() - queue.ended(), Patience.text(timeout)),
           "wait longer, or find out which rank has not made the matching call");
     }
     throwError();

@@ -109,7 +109,7 @@ public final class RankWorker implements AutoCloseable {
   }
 
   private Reply join(Command.Join order) {
-    config = config.withOperationDeadline(Duration.ofSeconds(order.deadlineSeconds()));
+    config = config.withOperationTimeout(Duration.ofSeconds(order.deadlineSeconds()));
     order.settings().forEach((key, value) -> config = config.with(key, value));
     if (!order.transports().isEmpty()) {
       config = config.withTransports(order.transports());

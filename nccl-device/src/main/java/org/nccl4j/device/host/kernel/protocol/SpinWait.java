@@ -285,9 +285,9 @@ public final class SpinWait {
                       what,
                       peer,
                       why.isEmpty() ? "" : "; " + why),
-              "find out why rank %d does not make the matching call, or raise the operation deadline"
+              "find out why rank %d does not make the matching call, or raise the operation timeout"
                       .formatted(peer)
-                  + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT);"
+                  + " (CommunicatorConfig.withOperationTimeout or NCCL4J_TIMEOUT);"
                   + " NCCL_CHECK_MODE=DEBUG_GLOBAL compares the ranks' collectives");
       fail(timeout);
       throw timeout;
