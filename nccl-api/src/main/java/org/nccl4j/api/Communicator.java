@@ -958,7 +958,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Refuses further operations on this rank.
+   * Refuses further operations on this rank. Corresponds to ncclCommFinalize.
    *
    * @return completes when the operations called before have ended; exceptionally after a failure
    */

@@ -46,7 +46,7 @@ import org.nccl4j.operation.Operation;
  * process need a thread each. Calls are refused in a {@link Group}.
  *
  * <p>A call may be made in two parts: {@link #beginDispatch} and {@link #beginCombine} send, and
- * {@link ExpertReceive#receive} receives. Where calls are kernels, nothing of the exchange runs
+ * {@link ReceiveHook#receive} receives. Where calls are kernels, nothing of the exchange runs
  * between the two kernels while data travel, so that a computation there has all multiprocessors.
  * Elsewhere the first part waits for what the call waits for. One call can be open at a time: two
  * batches that overlap take an exchange each.
@@ -72,7 +72,7 @@ public final class ExpertExchange implements AutoCloseable {
   private int tokens = -1;
 
   /** The call of which only the sending part was made, or null. */
-  private ExpertReceive open;
+  private ReceiveHook open;
 
   private boolean closed;
 
@@ -201,14 +201,14 @@ public final class ExpertExchange implements AutoCloseable {
    * @return the receiving part. Until then {@link #received} and the other memories keep what the
    *     dispatch before has brought
    */
-  public ExpertReceive beginDispatch(
+  public ReceiveHook beginDispatch(
       DeviceMemory tokens,
       DeviceMemory experts,
       DeviceMemory weights,
       int count,
       DeviceStream stream) {
     dispatch(tokens, experts, weights, count, /* whole= */ false, stream);
-    open = new ExpertReceive(this, DISPATCH, null);
+    open = new ReceiveHook(this, DISPATCH, null);
     return open;
   }
 
@@ -263,15 +263,14 @@ public final class ExpertExchange implements AutoCloseable {
    * @param result kept for the receiving part, which alone writes it
    * @return the receiving part
    */
-  public ExpertReceive beginCombine(
-      DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
+  public ReceiveHook beginCombine(DeviceMemory outputs, DeviceMemory result, DeviceStream stream) {
     checkCombine(outputs, result, stream);
     delivery.combine(outputs, null, stream);
-    open = new ExpertReceive(this, COMBINE, result);
+    open = new ReceiveHook(this, COMBINE, result);
     return open;
   }
 
-  void receive(ExpertReceive part, DeviceStream stream) {
+  void receive(ReceiveHook part, DeviceStream stream) {
     String what = part.call();
     checkCall(what, stream);
     if (part != open) {

@@ -13,7 +13,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
-import org.nccl4j.api.ExpertReceive;
+import org.nccl4j.api.ReceiveHook;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -45,11 +45,11 @@ class ExpertMisuseTest {
       exchange.dispatch(tokens, experts, experts, 4, stream);
     }
 
-    ExpertReceive beginDispatch() {
+    ReceiveHook beginDispatch() {
       return exchange.beginDispatch(tokens, experts, experts, 4, stream);
     }
 
-    ExpertReceive beginCombine() {
+    ReceiveHook beginCombine() {
       return exchange.beginCombine(outputs, tokens, stream);
     }
 
@@ -76,10 +76,10 @@ class ExpertMisuseTest {
       ranks.run(
           (comm, stream) -> {
             try (Calls calls = new Calls(comm, stream)) {
-              ExpertReceive dispatch = calls.beginDispatch();
+              ReceiveHook dispatch = calls.beginDispatch();
               assertCloseIsRefused(calls, "dispatch", "beginDispatch");
               dispatch.receive(stream);
-              ExpertReceive combine = calls.beginCombine();
+              ReceiveHook combine = calls.beginCombine();
               assertCloseIsRefused(calls, "combine", "beginCombine");
               combine.receive(stream);
               stream.synchronize();

@@ -9,7 +9,7 @@ import java.util.Random;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
-import org.nccl4j.api.ExpertReceive;
+import org.nccl4j.api.ReceiveHook;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -132,7 +132,7 @@ final class Experts {
         DeviceMemory to = memory(numbers);
         DeviceMemory weighted = memory(factors)) {
       if (inParts) {
-        ExpertReceive part = exchange.beginDispatch(send, to, weighted, counts[me], stream);
+        ReceiveHook part = exchange.beginDispatch(send, to, weighted, counts[me], stream);
         stream.synchronize();
         receive(part);
       } else {
@@ -170,7 +170,7 @@ final class Experts {
   }
 
   /** Receives by a stream of its own. */
-  private void receive(ExpertReceive part) {
+  private void receive(ReceiveHook part) {
     try (DeviceStream other = comm.device().createStream()) {
       part.receive(other);
       other.synchronize();
@@ -247,7 +247,7 @@ final class Experts {
         DeviceMemory result = comm.device().allocate(expected.length + 64)) {
       result.fill(POISON);
       if (inParts) {
-        ExpertReceive part = exchange.beginCombine(from, result, stream);
+        ReceiveHook part = exchange.beginCombine(from, result, stream);
         stream.synchronize();
         receive(part);
       } else {

@@ -20,9 +20,9 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.ExpertConfig;
 import org.nccl4j.api.ExpertExchange;
-import org.nccl4j.api.ExpertReceive;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.RaggedConfig;
+import org.nccl4j.api.ReceiveHook;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
@@ -185,7 +185,7 @@ class ExpertsTest {
                 DeviceMemory tokens = Devices.host().allocate(4 * 32);
                 DeviceMemory experts = Devices.host().allocate(4 * 8);
                 DeviceMemory outputs = Devices.host().allocate(16 * 32)) {
-              ExpertReceive first = exchange.beginDispatch(tokens, experts, experts, 4, stream);
+              ReceiveHook first = exchange.beginDispatch(tokens, experts, experts, 4, stream);
               String open = "the last dispatch was begun and not received";
               refused(open, () -> exchange.dispatch(tokens, experts, experts, 4, stream));
               refused(open, () -> exchange.beginDispatch(tokens, experts, experts, 4, stream));
@@ -193,7 +193,7 @@ class ExpertsTest {
               refused("group", () -> Group.run(() -> first.receive(stream)));
               first.receive(stream);
               refused("it was received", () -> first.receive(stream));
-              ExpertReceive second = exchange.beginCombine(outputs, tokens, stream);
+              ReceiveHook second = exchange.beginCombine(outputs, tokens, stream);
               String of = "the last combine was begun and not received";
               refused(of, () -> exchange.dispatch(tokens, experts, experts, 4, stream));
               refused(of, () -> exchange.beginCombine(outputs, tokens, stream));

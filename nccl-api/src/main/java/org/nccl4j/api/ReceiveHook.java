@@ -6,18 +6,18 @@ import org.nccl4j.device.InvalidUsageException;
 
 /**
  * The receiving part of a dispatch or combine that was begun ({@link ExpertExchange#beginDispatch},
- * {@link ExpertExchange#beginCombine}): what other libraries call a receive hook.
+ * {@link ExpertExchange#beginCombine}).
  *
  * <p>Thread safety: one thread at a time, with all calls of its exchange.
  */
-public final class ExpertReceive {
+public final class ReceiveHook {
   private final ExpertExchange exchange;
   private final String call;
 
   /** The receive buffer of a combine; null for a dispatch. */
   private final DeviceMemory result;
 
-  ExpertReceive(ExpertExchange exchange, String call, DeviceMemory result) {
+  ReceiveHook(ExpertExchange exchange, String call, DeviceMemory result) {
     this.exchange = exchange;
     this.call = call;
     this.result = result;
