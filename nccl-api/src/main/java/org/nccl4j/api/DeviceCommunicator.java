@@ -249,15 +249,17 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   private void checkHost(String what, String inKernels) {
-    if (closed || windows.device().kind() != Device.Kind.HOST) {
+    if (closed) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,
-          closed
-              ? what + " of a closed device communicator is used"
-              : what + " of a GPU's communicator is used from Java",
-          closed
-              ? "close it after its last use"
-              : "use %s of nccl4j_device.cuh in kernels".formatted(inKernels));
+          what + " of a closed device communicator is used",
+          "close it after its last use");
+    }
+    if (windows.device().kind() != Device.Kind.HOST) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          what + " of a GPU's communicator is used from Java",
+          "use %s of nccl4j_device.cuh in kernels".formatted(inKernels));
     }
   }
 

@@ -20,6 +20,8 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeMemory;
@@ -70,12 +72,25 @@ final class FarKernelPuts {
       Window target = comm.registerWindow(out);
       try (DeviceCommunicator kernels =
           comm.createDeviceCommunicator(Requirements.defaults().withSignals(2))) {
+        refuseJava(kernels);
         Ring ring = Ring.of(device, kernels);
         if (mode.equals("exchange")) {
           exchange(rank, ring, source, target);
         } else {
           wrong(rank, ring, comm, target);
         }
+      }
+    }
+  }
+
+  /** Java kernels are of the host alone. */
+  private static void refuseJava(DeviceCommunicator kernels) {
+    try {
+      kernels.signalCount(0);
+      throw new AssertionError("a GPU's signal was read from Java");
+    } catch (InvalidUsageException e) {
+      if (e.id() != ErrorId.UNSUPPORTED) {
+        throw e;
       }
     }
   }
