@@ -85,7 +85,7 @@ final class RegistrationProtocol {
             ("in communicator %s rank 0 creates a device communicator with %s and rank %d one with"
                     + " %s")
                 .formatted(setup.name(), first, rank, other),
-            "ask for the same numbers of barriers and slots on all ranks");
+            "ask for the same numbers of barriers, slots and signals on all ranks");
       }
     }
   }
