@@ -10,6 +10,7 @@ import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.window.DeviceCommLayout;
 import org.nccl4j.api.window.DeviceCommRequirements;
 import org.nccl4j.api.window.KernelMemory;
 import org.nccl4j.api.window.LsaTeam;
@@ -47,8 +48,6 @@ public final class DeviceCommunicator implements AutoCloseable {
   /** The header's NCCL4J_DEVICE_VERSION. */
   private static final int VERSION = 3;
 
-  private static final long WORD_STRIDE = 128;
-  private static final int LINE_BYTES = 16;
   private static final int MOST = 4096;
 
   private final WindowRegistry windows;
@@ -114,25 +113,25 @@ public final class DeviceCommunicator implements AutoCloseable {
     this.rank = rank;
     this.signals = asked.signals();
     int barrierCount = asked.barriers();
+    DeviceCommLayout layout = new DeviceCommLayout(asked, team.size());
     Device device = windows.device();
     List<DeviceMemory> peers = memory.window().view().peers();
-    ByteBuffer layout = ByteBuffer.allocateDirect(BYTES).order(ByteOrder.nativeOrder());
-    Window.putHandle(layout, memory.window().view(), windows.stride(), team);
-    layout.putInt(rank).putInt(windows.nRanks()).putInt(team.first()).putInt(barrierCount);
-    layout.putLong(epochs(barrierCount, team.size())).putLong(lines(barrierCount, team.size()));
-    layout.putLong(counters(barrierCount, team.size()));
-    layout.putInt(asked.slots()).putInt(VERSION);
-    layout.putLong(ring == null ? 0 : ring.address());
-    layout.putLong(ring == null ? 0 : ring.descriptors());
-    layout.putLong(claimed(barrierCount, team.size())).putLong(signals(asked, team.size()));
-    layout.putInt(ring == null ? 0 : ring.slots()).putInt(signals);
-    memory.own().write(0, layout.flip());
+    ByteBuffer handle = ByteBuffer.allocateDirect(BYTES).order(ByteOrder.nativeOrder());
+    Window.putHandle(handle, memory.window().view(), windows.stride(), team);
+    handle.putInt(rank).putInt(windows.nRanks()).putInt(team.first()).putInt(barrierCount);
+    handle.putLong(layout.epochs()).putLong(layout.lines()).putLong(layout.counters());
+    handle.putInt(asked.slots()).putInt(VERSION);
+    handle.putLong(ring == null ? 0 : ring.address());
+    handle.putLong(ring == null ? 0 : ring.descriptors());
+    handle.putLong(layout.claimed()).putLong(layout.signals());
+    handle.putInt(ring == null ? 0 : ring.slots()).putInt(signals);
+    memory.own().write(0, handle.flip());
     near =
         device.kind() == Device.Kind.HOST
-            ? new HostSignals(peers, team.place(), signals(asked, team.size()))
+            ? new HostSignals(peers, team.place(), layout.signals())
             : null;
     for (int b = 0; device.kind() == Device.Kind.HOST && b < barrierCount; b++) {
-      barriers.add(new HostBarrier(peers, team.place(), b * team.size() * WORD_STRIDE));
+      barriers.add(new HostBarrier(peers, team.place(), layout.flags(b)));
     }
   }
 
@@ -157,7 +156,8 @@ public final class DeviceCommunicator implements AutoCloseable {
             asked,
             () -> {
               check(asked, name, rank);
-              return new KernelMemory.Bytes(bytes(asked, windows.team().size()), BYTES);
+              int team = windows.team().size();
+              return new KernelMemory.Bytes(new DeviceCommLayout(asked, team).bytes(), BYTES);
             });
     RmaSpace.KernelRing ring = null;
     try {
@@ -183,30 +183,6 @@ public final class DeviceCommunicator implements AutoCloseable {
               .formatted(rank, name, asked),
           "ask for 0 to " + MOST + " of each");
     }
-  }
-
-  private static long bytes(DeviceCommRequirements asked, int team) {
-    return signals(asked, team) + 8L * asked.signals();
-  }
-
-  private static long signals(DeviceCommRequirements asked, int team) {
-    return lines(asked.barriers(), team) + 2L * team * Math.max(1, asked.slots()) * LINE_BYTES;
-  }
-
-  private static long epochs(int barriers, int team) {
-    return Math.max(1, barriers) * team * WORD_STRIDE;
-  }
-
-  private static long claimed(int barriers, int team) {
-    return epochs(barriers, team) + 8L * (3 * barriers + 1);
-  }
-
-  private static long counters(int barriers, int team) {
-    return (claimed(barriers, team) + 8 + 127) / 128 * 128;
-  }
-
-  private static long lines(int barriers, int team) {
-    return counters(barriers, team) + barriers * WORD_STRIDE;
   }
 
   /** The device address of the {@code nccl4jDeviceCommunicator}. */
