@@ -130,8 +130,8 @@ public final class CallOptions {
   }
 
   /** Returns a dispatcher of operations with these options. */
-  OperationDispatcher queue(CommunicatorState state) {
-    return state.queue(
+  OperationDispatcher dispatcher(CommunicatorState state) {
+    return state.dispatcher(
         settings, format == null ? null : new QuantisedSums.How(format, block, residual));
   }
 

@@ -72,24 +72,24 @@ public final class Communicator implements AutoCloseable {
   public static final int NO_COLOR = ChildCommunicators.NO_COLOR;
 
   private final CommunicatorState state;
-  private final OperationDispatcher queue;
+  private final OperationDispatcher dispatcher;
   private final CommunicatorConfig config;
 
   /** Seen by {@link LeakDetector}; shared by its {@link #withOptions} views. */
   private final Object handle;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
-    this(state, state.queue(), config, new Object());
+    this(state, state.dispatcher(), config, new Object());
     LeakDetector.watch(handle, state);
   }
 
   private Communicator(
       CommunicatorState state,
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       CommunicatorConfig config,
       Object handle) {
     this.state = state;
-    this.queue = queue;
+    this.dispatcher = dispatcher;
     this.config = config;
     this.handle = handle;
   }
@@ -311,7 +311,7 @@ public final class Communicator implements AutoCloseable {
    */
   public Communicator withOptions(CallOptions options) {
     Arguments.notNull(options, "options");
-    return new Communicator(state, options.queue(state), config(), handle);
+    return new Communicator(state, options.dispatcher(state), config(), handle);
   }
 
   private static long shape(Operation operation, DataType type, int root) {
@@ -330,7 +330,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    queue.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), send, recv, count, stream);
+    dispatcher.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), send, recv, count, stream);
   }
 
   /**
@@ -348,7 +348,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       ReductionOperator op,
       DeviceStream stream) {
-    queue.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), op, send, recv, count, stream);
+    dispatcher.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), op, send, recv, count, stream);
   }
 
   /**
@@ -364,7 +364,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(shape(Operation.BROADCAST, type, root), send, recv, count, stream);
+    dispatcher.call(shape(Operation.BROADCAST, type, root), send, recv, count, stream);
   }
 
   /**
@@ -381,7 +381,7 @@ public final class Communicator implements AutoCloseable {
       RedOp op,
       int root,
       DeviceStream stream) {
-    queue.call(CallShape.of(Operation.REDUCE, type, op, root), send, recv, count, stream);
+    dispatcher.call(CallShape.of(Operation.REDUCE, type, op, root), send, recv, count, stream);
   }
 
   /** Reduces as the other reduce does, with an operator as in all-reduce. */
@@ -393,7 +393,7 @@ public final class Communicator implements AutoCloseable {
       ReductionOperator op,
       int root,
       DeviceStream stream) {
-    queue.call(CallShape.of(Operation.REDUCE, type, op, root), op, send, recv, count, stream);
+    dispatcher.call(CallShape.of(Operation.REDUCE, type, op, root), op, send, recv, count, stream);
   }
 
   /**
@@ -404,7 +404,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allGather(
       DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
-    queue.call(shape(Operation.ALL_GATHER, type, 0), send, recv, sendCount, stream);
+    dispatcher.call(shape(Operation.ALL_GATHER, type, 0), send, recv, sendCount, stream);
   }
 
   /**
@@ -420,7 +420,8 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    queue.call(CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), send, recv, recvCount, stream);
+    dispatcher.call(
+        CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), send, recv, recvCount, stream);
   }
 
   /** Reduces and scatters as the other reduce-scatter does, with an operator as in all-reduce. */
@@ -431,7 +432,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       ReductionOperator op,
       DeviceStream stream) {
-    queue.call(
+    dispatcher.call(
         CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), op, send, recv, recvCount, stream);
   }
 
@@ -504,12 +505,10 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Gathers as gather does, with a count for each rank.
+   * Gathers as gather does, with a count for each rank. Send buffer, counts and offsets are as in
+   * {@link #allGatherV}.
    *
-   * @param send this rank's part, counts[rank()] elements
    * @param recv all parts on the root; may be null on other ranks
-   * @param counts elements of each rank, the same on all ranks
-   * @param offsets the start of each rank's part in recv, in elements; null for contiguous parts
    */
   public void gatherV(
       DeviceMemory send,
@@ -550,7 +549,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allToAll(
       DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
-    queue.call(shape(Operation.ALL_TO_ALL, type, 0), send, recv, count, stream);
+    dispatcher.call(shape(Operation.ALL_TO_ALL, type, 0), send, recv, count, stream);
   }
 
   /**
@@ -566,7 +565,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(shape(Operation.GATHER, type, root), send, recv, sendCount, stream);
+    dispatcher.call(shape(Operation.GATHER, type, root), send, recv, sendCount, stream);
   }
 
   /**
@@ -582,7 +581,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(shape(Operation.SCATTER, type, root), send, recv, recvCount, stream);
+    dispatcher.call(shape(Operation.SCATTER, type, root), send, recv, recvCount, stream);
   }
 
   /**
@@ -592,16 +591,12 @@ public final class Communicator implements AutoCloseable {
    * @param count elements, the same as the receiver's
    */
   public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(shape(Operation.SEND, type, peer), buffer, null, count, stream);
+    dispatcher.call(shape(Operation.SEND, type, peer), buffer, null, count, stream);
   }
 
-  /**
-   * Receives from a rank that makes the matching {@link #send} call.
-   *
-   * @param count elements, the same as the sender's
-   */
+  /** Receives from a rank that makes the matching {@link #send} call, with the same count. */
   public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(shape(Operation.RECV, type, peer), null, buffer, count, stream);
+    dispatcher.call(shape(Operation.RECV, type, peer), null, buffer, count, stream);
   }
 
   /**
@@ -719,7 +714,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for sizes that these ranks cannot have, or that differ
    */
   public ExpertExchange createExpertExchange(ExpertConfig sizes) {
-    return ExpertExchange.create(state, queue, sizes);
+    return ExpertExchange.create(state, dispatcher, sizes);
   }
 
   /**
@@ -730,7 +725,7 @@ public final class Communicator implements AutoCloseable {
    * @throws NcclException on all ranks, if one of them lacks memory
    */
   public RaggedExchange createRaggedExchange(RaggedConfig sizes) {
-    return RaggedExchange.create(state, queue, sizes, null);
+    return RaggedExchange.create(state, dispatcher, sizes, null);
   }
 
   /**
@@ -745,7 +740,7 @@ public final class Communicator implements AutoCloseable {
    */
   public RaggedExchange createRaggedExchange(RaggedConfig sizes, Window received) {
     RegisteredWindow window = Arguments.notNull(received, "window of the elements").registered();
-    return RaggedExchange.create(state, queue, sizes, window);
+    return RaggedExchange.create(state, dispatcher, sizes, window);
   }
 
   /**
@@ -828,12 +823,12 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for another operation or a negative count
    */
   public String explain(Operation operation, long count, DataType type) {
-    return queue.explain(operation, count, type) + state.explainRoutes();
+    return dispatcher.explain(operation, count, type) + state.explainRoutes();
   }
 
   /** The algorithm and the protocol for an operation of a size. Throws as {@link #explain}. */
   public ChosenAlgorithm chosenAlgorithm(Operation operation, long count, DataType type) {
-    return ChosenAlgorithm.of(queue.choice(operation, count, type));
+    return ChosenAlgorithm.of(dispatcher.choice(operation, count, type));
   }
 
   /**
@@ -841,7 +836,7 @@ public final class Communicator implements AutoCloseable {
    * registered on all ranks, out of place.
    */
   public ChosenAlgorithm chosenAlgorithmInWindows(Operation operation, long count, DataType type) {
-    return ChosenAlgorithm.of(queue.choiceInWindows(operation, count, type));
+    return ChosenAlgorithm.of(dispatcher.choiceInWindows(operation, count, type));
   }
 
   /**
@@ -853,7 +848,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for another operation, or a negative count
    */
   public void prepare(Operation operation, long count, DataType type) {
-    queue.prepare(operation, count, type);
+    dispatcher.prepare(operation, count, type);
   }
 
   /**
@@ -864,7 +859,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidUsageException as in the call
    */
   public void prepare(Operation operation, long count, DataType type, ReductionOperator op) {
-    queue.prepare(operation, count, type, op);
+    dispatcher.prepare(operation, count, type, op);
   }
 
   /**
@@ -873,7 +868,7 @@ public final class Communicator implements AutoCloseable {
    * CommunicatorConfig#withMaxCtas} and {@link CommunicatorConfig#withCtaPolicy} limit them.
    */
   public int lastBlocks() {
-    return queue.lastBlocks();
+    return dispatcher.lastBlocks();
   }
 
   /** True while the communicator is suspended. */
@@ -891,7 +886,7 @@ public final class Communicator implements AutoCloseable {
    * 2x4/Socket for two hosts with 4 ranks each; "" if a table cannot have them.
    */
   public String costTableKey() {
-    return queue.planner().ranksInTables();
+    return dispatcher.planner().ranksInTables();
   }
 
   /** The configuration of the creation. */
@@ -993,7 +988,7 @@ public final class Communicator implements AutoCloseable {
     return state;
   }
 
-  OperationDispatcher queue() {
-    return queue;
+  OperationDispatcher dispatcher() {
+    return dispatcher;
   }
 }

@@ -92,16 +92,16 @@ public final class ExpertExchange implements AutoCloseable {
   }
 
   static ExpertExchange create(
-      CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
+      CommunicatorState state, OperationDispatcher dispatcher, ExpertConfig config) {
     GroupScope.refuseInGroup(CREATION);
     CallOrder.Turn turn = state.calls().enter();
     try (turn) {
-      return createNow(state, queue, config);
+      return createNow(state, dispatcher, config);
     }
   }
 
   private static ExpertExchange createNow(
-      CommunicatorState state, OperationDispatcher queue, ExpertConfig config) {
+      CommunicatorState state, OperationDispatcher dispatcher, ExpertConfig config) {
     state.checkOpen(CREATION);
     int nRanks = state.nRanks();
     Arguments.notNull(config, "sizes of the exchange with experts");
@@ -114,7 +114,7 @@ public final class ExpertExchange implements AutoCloseable {
     try {
       config.check(nRanks);
       buffers = ExpertBuffers.allocate(state.device(), sizes);
-      offer = ExpertDirect.offer(state, queue, sizes);
+      offer = ExpertDirect.offer(state, dispatcher, sizes);
     } catch (NcclException e) {
       lack = e;
     }
@@ -124,7 +124,7 @@ public final class ExpertExchange implements AutoCloseable {
       ExpertDelivery delivery =
           offer.hasKernels()
               ? ExpertDirect.create(state, sizes, offer.form(), buffers)
-              : ExpertMessages.create(queue, sizes, agreement, checks, buffers);
+              : ExpertMessages.create(dispatcher, sizes, agreement, checks, buffers);
       return new ExpertExchange(state, checks, config, buffers, delivery);
     } catch (RuntimeException e) {
       if (buffers != null) {

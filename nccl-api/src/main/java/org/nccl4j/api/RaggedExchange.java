@@ -81,19 +81,19 @@ public final class RaggedExchange implements AutoCloseable {
    */
   static RaggedExchange create(
       CommunicatorState state,
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       RaggedConfig sizes,
       RegisteredWindow target) {
     GroupScope.refuseInGroup(CREATION);
     CallOrder.Turn turn = state.calls().enter();
     try (turn) {
-      return createNow(state, queue, sizes, target);
+      return createNow(state, dispatcher, sizes, target);
     }
   }
 
   private static RaggedExchange createNow(
       CommunicatorState state,
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       RaggedConfig sizes,
       RegisteredWindow target) {
     state.checkOpen(CREATION);
@@ -108,7 +108,7 @@ public final class RaggedExchange implements AutoCloseable {
     try {
       checkTarget(state, of, target);
       results = RaggedResults.allocate(state.device(), of);
-      offer = RaggedDirect.offer(state, queue, of);
+      offer = RaggedDirect.offer(state, dispatcher, of);
     } catch (NcclException e) {
       lack = e;
     }
@@ -118,7 +118,7 @@ public final class RaggedExchange implements AutoCloseable {
       RaggedDelivery delivery =
           offer.hasKernels()
               ? RaggedDirect.create(state, of, offer.form(), target, results)
-              : RaggedMessages.create(state, queue, of, agreement, checks, target, results);
+              : RaggedMessages.create(state, dispatcher, of, agreement, checks, target, results);
       return new RaggedExchange(state, sizes, target, checks, results, delivery);
     } catch (RuntimeException e) {
       if (results != null) {

@@ -170,7 +170,7 @@ final class VectorCollectives {
     GroupScope.run(
         () -> {
           check(name, parts, type);
-          comm.queue().requireRoot(name, root);
+          comm.dispatcher().requireRoot(name, root);
           send(send, ownPart(name, "send", send, parts, type), type, root, stream);
           for (int from = 0; isRoot(root) && from < comm.state().nRanks(); from++) {
             recv(name, recv, parts, from, type, stream);
@@ -191,7 +191,7 @@ final class VectorCollectives {
     GroupScope.run(
         () -> {
           check(name, parts, type);
-          comm.queue().requireRoot(name, root);
+          comm.dispatcher().requireRoot(name, root);
           long mine = ownPart(name, "recv", recv, parts, type);
           for (int to = 0; isRoot(root) && to < comm.state().nRanks(); to++) {
             send(name, send, parts, to, type, stream);

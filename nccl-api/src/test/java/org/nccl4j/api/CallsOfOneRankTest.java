@@ -29,12 +29,15 @@ class CallsOfOneRankTest {
   void viewsWithTheSameOptionsShareTheirPlans() {
     CallOptions ring = CallOptions.defaults().withAlgorithm("Ring");
     Communicator view = one.withOptions(ring);
-    assertSame(view.queue(), one.withOptions(ring).queue());
-    assertSame(view.queue(), one.withOptions(CallOptions.defaults().withAlgorithm("Ring")).queue());
+    assertSame(view.dispatcher(), one.withOptions(ring).dispatcher());
+    assertSame(
+        view.dispatcher(),
+        one.withOptions(CallOptions.defaults().withAlgorithm("Ring")).dispatcher());
     assertNotSame(
-        view.queue(), one.withOptions(CallOptions.defaults().withAlgorithm("Tree")).queue());
+        view.dispatcher(),
+        one.withOptions(CallOptions.defaults().withAlgorithm("Tree")).dispatcher());
     CallOptions quantised = CallOptions.defaults().withQuantisation(DataType.INT8, 32);
-    assertNotSame(one.withOptions(quantised).queue(), one.withOptions(quantised).queue());
+    assertNotSame(one.withOptions(quantised).dispatcher(), one.withOptions(quantised).dispatcher());
     one.close();
     InvalidUsageException e =
         assertThrows(InvalidUsageException.class, () -> one.withOptions(ring));

@@ -41,15 +41,15 @@ public final class ExpertDirect implements ExpertDelivery {
   /**
    * This rank's kernels, which are loaded then.
    *
-   * @param queue whose limits of blocks and protocols count
+   * @param dispatcher whose limits of blocks and protocols count
    */
   public static KernelOffer offer(
-      CommunicatorState state, OperationDispatcher queue, ExpertSizes sizes) {
+      CommunicatorState state, OperationDispatcher dispatcher, ExpertSizes sizes) {
     return KernelOffer.of(
         state,
         state.kernels().expertKernels(),
-        kernels -> Math.min(kernels.mostBlocks(sizes), queue.planner().mostBlocks()),
-        queue.planner().keepsLines());
+        kernels -> Math.min(kernels.mostBlocks(sizes), dispatcher.planner().mostBlocks()),
+        dispatcher.planner().keepsLines());
   }
 
   /**

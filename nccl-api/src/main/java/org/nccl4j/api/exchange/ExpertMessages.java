@@ -52,7 +52,7 @@ public final class ExpertMessages implements ExpertDelivery {
   private int tokens;
 
   private ExpertMessages(
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       ExpertSizes sizes,
       ExchangeChecks checks,
       ExpertBuffers buffers,
@@ -60,7 +60,7 @@ public final class ExpertMessages implements ExpertDelivery {
       ExpertKernels.Steps steps,
       ExpertRoutes routes,
       Memory memory) {
-    transfers = new Transfers(queue);
+    transfers = new Transfers(dispatcher);
     this.launches = launches;
     this.steps = steps;
     this.sizes = sizes;
@@ -74,7 +74,7 @@ public final class ExpertMessages implements ExpertDelivery {
     lists = memory.lists;
     words = memory.words;
     String where = checks.where(Operation.DISPATCH.method());
-    tables = new ExpertTables(queue, where, sizes, state.nextExchange(), memory.tables);
+    tables = new ExpertTables(dispatcher, where, sizes, state.nextExchange(), memory.tables);
     outputs = new ExpertOutputs(sizes, rank, where, state.device(), tables, memory.outputs);
   }
 
@@ -84,7 +84,7 @@ public final class ExpertMessages implements ExpertDelivery {
    * @throws NcclException on all ranks, if one of them lacks memory or kernels
    */
   public static ExpertMessages create(
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       ExpertSizes sizes,
       ExchangeAgreement agreement,
       ExchangeChecks checks,
@@ -96,7 +96,7 @@ public final class ExpertMessages implements ExpertDelivery {
     ExpertKernels.Steps steps = null;
     NcclException lack = null;
     try {
-      int mostBlocks = queue.planner().mostLocalBlocks();
+      int mostBlocks = dispatcher.planner().mostLocalBlocks();
       steps = launches.prepare(() -> state.kernels().expertSteps(sizes, mostBlocks));
       memory = Memory.allocate(state.device(), sizes, routes);
     } catch (NcclException e) {
@@ -113,7 +113,7 @@ public final class ExpertMessages implements ExpertDelivery {
       }
       throw e;
     }
-    return new ExpertMessages(queue, sizes, checks, buffers, launches, steps, routes, memory);
+    return new ExpertMessages(dispatcher, sizes, checks, buffers, launches, steps, routes, memory);
   }
 
   /** The memory of an exchange besides the user's buffers; words are the lists on the host. */

@@ -22,7 +22,7 @@ import org.nccl4j.operation.Operation;
  * its end the number of the exchange, which tells exchanges of equal sizes apart.
  */
 final class ExpertTables implements AutoCloseable {
-  private final OperationDispatcher queue;
+  private final OperationDispatcher dispatcher;
   private final String where;
   private final ExpertSizes sizes;
   private final DeviceMemory own;
@@ -54,8 +54,12 @@ final class ExpertTables implements AutoCloseable {
    * @param exchange its number in the communicator, the same on all ranks
    */
   ExpertTables(
-      OperationDispatcher queue, String where, ExpertSizes sizes, int exchange, Memory memory) {
-    this.queue = queue;
+      OperationDispatcher dispatcher,
+      String where,
+      ExpertSizes sizes,
+      int exchange,
+      Memory memory) {
+    this.dispatcher = dispatcher;
     this.where = where;
     this.sizes = sizes;
     own = memory.own;
@@ -116,7 +120,7 @@ final class ExpertTables implements AutoCloseable {
     tables.clear().limit(count * sizes.topK() * Float.BYTES);
     factors.read(0, tables);
     tables.flip().asFloatBuffer().get(weights, 0, count * sizes.topK());
-    queue.call(
+    dispatcher.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0),
         own,
         all,
@@ -138,7 +142,7 @@ final class ExpertTables implements AutoCloseable {
    */
   long[] gather(long number, DeviceStream stream) {
     own.write(0, numbers.clear().putLong(number).flip());
-    queue.call(
+    dispatcher.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT64, RedOp.SUM, 0), own, all, 1, stream);
     stream.synchronize();
     all.read(0, numbers.clear());

@@ -21,7 +21,7 @@ import org.nccl4j.operation.Operation;
  * exchange with the kind of the call, which tells calls apart.
  */
 final class RaggedCounts implements AutoCloseable {
-  private final OperationDispatcher queue;
+  private final OperationDispatcher dispatcher;
   private final RaggedKernels.Sizes sizes;
   private final int exchange;
   private final DeviceMemory own;
@@ -37,12 +37,12 @@ final class RaggedCounts implements AutoCloseable {
    * @param all of so many bytes for each rank
    */
   RaggedCounts(
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       RaggedKernels.Sizes sizes,
       int exchange,
       DeviceMemory own,
       DeviceMemory all) {
-    this.queue = queue;
+    this.dispatcher = dispatcher;
     this.sizes = sizes;
     this.exchange = exchange;
     this.own = own;
@@ -82,7 +82,7 @@ final class RaggedCounts implements AutoCloseable {
     row.putLong(n * Long.BYTES, room);
     row.putLong((n + 1) * Long.BYTES, call(gathers));
     own.write(0, row.clear());
-    queue.call(
+    dispatcher.call(
         CallShape.of(Operation.ALL_GATHER, DataType.INT64, RedOp.SUM, 0),
         own,
         all,

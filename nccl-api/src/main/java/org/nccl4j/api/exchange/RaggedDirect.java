@@ -56,15 +56,15 @@ public final class RaggedDirect implements RaggedDelivery {
   /**
    * This rank's kernel, which is loaded then.
    *
-   * @param queue whose limits of blocks and protocols count
+   * @param dispatcher whose limits of blocks and protocols count
    */
   public static KernelOffer offer(
-      CommunicatorState state, OperationDispatcher queue, RaggedKernels.Sizes sizes) {
+      CommunicatorState state, OperationDispatcher dispatcher, RaggedKernels.Sizes sizes) {
     return KernelOffer.of(
         state,
         state.kernels().raggedKernels(),
-        kernels -> Math.min(kernels.mostBlocks(sizes), queue.planner().mostBlocks()),
-        queue.planner().allowsLines());
+        kernels -> Math.min(kernels.mostBlocks(sizes), dispatcher.planner().mostBlocks()),
+        dispatcher.planner().allowsLines());
   }
 
   /**

@@ -28,18 +28,18 @@ public final class RaggedMessages implements RaggedDelivery {
 
   private RaggedMessages(
       CommunicatorState state,
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       RaggedKernels.Sizes sizes,
       ExchangeChecks checks,
       RaggedResults results,
       DeviceMemory[] memory) {
-    transfers = new Transfers(queue);
+    transfers = new Transfers(dispatcher);
     this.sizes = sizes;
     this.checks = checks;
     this.rank = state.rank();
     this.results = results;
     received = memory[0];
-    counts = new RaggedCounts(queue, sizes, state.nextExchange(), memory[1], memory[2]);
+    counts = new RaggedCounts(dispatcher, sizes, state.nextExchange(), memory[1], memory[2]);
   }
 
   /**
@@ -50,7 +50,7 @@ public final class RaggedMessages implements RaggedDelivery {
    */
   public static RaggedMessages create(
       CommunicatorState state,
-      OperationDispatcher queue,
+      OperationDispatcher dispatcher,
       RaggedKernels.Sizes sizes,
       ExchangeAgreement agreement,
       ExchangeChecks checks,
@@ -81,7 +81,7 @@ public final class RaggedMessages implements RaggedDelivery {
       memory[0].close();
       memory[0] = target.memory().slice(0, sizes.receivedBytes());
     }
-    return new RaggedMessages(state, queue, sizes, checks, results, memory);
+    return new RaggedMessages(state, dispatcher, sizes, checks, results, memory);
   }
 
   @Override

@@ -22,20 +22,20 @@ final class DeviceBatch implements Runnable {
    *
    * @param one the only one of them that is launched, after those before it; -1 for all
    */
-  record Unit(OperationDispatcher queue, List<Task> tasks, int one) implements Runnable {
+  record Unit(OperationDispatcher dispatcher, List<Task> tasks, int one) implements Runnable {
     @Override
     public void run() {
       if (one >= 0) {
-        queue.launchOneOf(tasks, one);
+        dispatcher.launchOneOf(tasks, one);
       } else if (!tasks.isEmpty()) {
-        queue.launch(tasks, tasks.size());
+        dispatcher.launch(tasks, tasks.size());
       }
     }
   }
 
   /** A communicator's operations. */
   private static final class Share {
-    OperationDispatcher queue;
+    OperationDispatcher dispatcher;
     final List<Task> tasks = new ArrayList<>(2);
 
     /** Those of operations that have elements; there are few. */
@@ -56,22 +56,22 @@ final class DeviceBatch implements Runnable {
         (task.isSingle() ? singles : collectives).add(task);
       }
       for (int t = 0; t < collectives.size(); ) {
-        List<Task> batch = collectives.subList(t, t + queue.together(collectives, t));
+        List<Task> batch = collectives.subList(t, t + dispatcher.together(collectives, t));
         for (int one = 0; one < batch.size(); one++) {
-          units.add(new Unit(queue, batch, batch.size() > 1 ? one : -1));
+          units.add(new Unit(dispatcher, batch, batch.size() > 1 ? one : -1));
         }
         t += batch.size();
       }
-      units.add(new Unit(queue, singles, -1));
+      units.add(new Unit(dispatcher, singles, -1));
     }
 
     void checkStreams(Share other) {
-      if (!queue.isOfSameCommunicator(other.queue)) {
+      if (!dispatcher.isOfSameCommunicator(other.dispatcher)) {
         return;
       }
       for (int s = 0; s < streams.size(); s++) {
         if (other.streams.contains(streams.get(s))) {
-          throw queue.oneStream(other.queue, streams.get(s));
+          throw dispatcher.oneStream(other.dispatcher, streams.get(s));
         }
       }
     }
@@ -88,7 +88,7 @@ final class DeviceBatch implements Runnable {
 
   void add(Task task) {
     for (int s = 0; s < used; s++) {
-      if (shares.get(s).queue == task.queue()) {
+      if (shares.get(s).dispatcher == task.dispatcher()) {
         shares.get(s).add(task);
         return;
       }
@@ -97,14 +97,14 @@ final class DeviceBatch implements Runnable {
       shares.add(new Share());
     }
     Share share = shares.get(used++);
-    share.queue = task.queue();
+    share.dispatcher = task.dispatcher();
     share.add(task);
   }
 
   /** Keeps nothing of the operations. */
   void clear() {
     for (int s = 0; s < used; s++) {
-      shares.get(s).queue = null;
+      shares.get(s).dispatcher = null;
       shares.get(s).tasks.clear();
       shares.get(s).streams.clear();
     }
@@ -123,11 +123,11 @@ final class DeviceBatch implements Runnable {
   }
 
   Device device() {
-    return shares.get(0).queue.device();
+    return shares.get(0).dispatcher.device();
   }
 
   boolean isOnGpu() {
-    return shares.get(0).queue.isOnGpu();
+    return shares.get(0).dispatcher.isOnGpu();
   }
 
   /**
@@ -136,7 +136,7 @@ final class DeviceBatch implements Runnable {
    */
   void prepare() {
     for (int s = 0; s < used; s++) {
-      shares.get(s).queue.prepare(shares.get(s).tasks);
+      shares.get(s).dispatcher.prepare(shares.get(s).tasks);
     }
   }
 
@@ -147,7 +147,7 @@ final class DeviceBatch implements Runnable {
     for (int s = 0; s < used; s++) {
       try {
         List<Task> tasks = shares.get(s).tasks;
-        shares.get(s).queue.launch(tasks, tasks.size());
+        shares.get(s).dispatcher.launch(tasks, tasks.size());
       } catch (RuntimeException | Error e) {
         failure = with(failure, e);
       }
@@ -168,7 +168,7 @@ final class DeviceBatch implements Runnable {
 
   /** Has the rank's launch thread run it, if that is free. */
   void hand() {
-    LaunchThread thread = shares.get(0).queue.launchThread();
+    LaunchThread thread = shares.get(0).dispatcher.launchThread();
     on = thread.give(this) ? thread : null;
   }
 

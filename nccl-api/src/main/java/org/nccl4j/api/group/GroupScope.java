@@ -63,7 +63,7 @@ public final class GroupScope {
               + " or Group.run(...)",
           stream.device().name(),
           held.operation().key(),
-          held.queue().who());
+          held.dispatcher().who());
     }
   }
 
@@ -266,7 +266,7 @@ public final class GroupScope {
     Map<OperationDispatcher, Double> sums = new LinkedHashMap<>();
     for (int t = 0; t < batch.size(); t++) {
       Task task = batch.task(t);
-      sums.merge(task.queue(), task.queue().predict(task), Double::sum);
+      sums.merge(task.dispatcher(), task.dispatcher().predict(task), Double::sum);
     }
     return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
   }

@@ -98,7 +98,7 @@ final class GroupTasks {
   private void divideAmongParts() {
     for (int t = 0; t < nTasks; t++) {
       Task task = tasks.get(t);
-      part(task.queue().order()).add(task);
+      part(task.dispatcher().order()).add(task);
     }
   }
 
@@ -147,7 +147,7 @@ final class GroupTasks {
   @HotPath
   private boolean isOfSeveral() {
     for (int t = 1; t < nTasks; t++) {
-      if (tasks.get(t).queue() != tasks.get(0).queue()) {
+      if (tasks.get(t).dispatcher() != tasks.get(0).dispatcher()) {
         return true;
       }
     }
@@ -163,7 +163,7 @@ final class GroupTasks {
     if (!isOfOne) {
       launchSeveral();
     } else if (nTasks > 0) {
-      tasks.get(0).queue().launch(tasks, nTasks);
+      tasks.get(0).dispatcher().launch(tasks, nTasks);
     }
   }
 

@@ -61,7 +61,7 @@ public final class OperationDispatcher {
   private volatile LaunchThread launchThread;
 
   /**
-   * A queue of one rank.
+   * The dispatcher of one rank.
    *
    * @param name of the communicator
    * @param signatures compares calls across ranks; null where that is not asked for
@@ -141,8 +141,8 @@ public final class OperationDispatcher {
   }
 
   /**
-   * Adopts the state of another queue of the same rank, which has new kernels. The caller ensures
-   * happens-before to later operations.
+   * Adopts the state of another dispatcher of the same rank, which has new kernels. The caller
+   * ensures happens-before to later operations.
    */
   public void become(OperationDispatcher other) {
     close(/* idle= */ true);

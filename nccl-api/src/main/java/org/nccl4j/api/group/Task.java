@@ -15,7 +15,7 @@ import org.nccl4j.operation.Operation;
  * for them.
  */
 final class Task {
-  private OperationDispatcher queue;
+  private OperationDispatcher dispatcher;
   private long shape;
   private ReductionOperator operator;
   private DeviceMemory send;
@@ -60,8 +60,8 @@ final class Task {
    * @param newOperator what reduces instead of the shape's operator; null where that does
    */
   @HotPath
-  Task set(OperationDispatcher newQueue, long newShape, ReductionOperator newOperator) {
-    queue = newQueue;
+  Task set(OperationDispatcher newDispatcher, long newShape, ReductionOperator newOperator) {
+    dispatcher = newDispatcher;
     shape = newShape;
     operator = newOperator;
     return this;
@@ -97,8 +97,8 @@ final class Task {
     set(null, 0, null).on(null, null, 0, null).leasing(false);
   }
 
-  OperationDispatcher queue() {
-    return queue;
+  OperationDispatcher dispatcher() {
+    return dispatcher;
   }
 
   /** Operation, element type, operator and root, as {@link CallShape} has them. */

@@ -58,7 +58,7 @@ public final class CommunicatorState {
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final Membership members;
-  private final OperationDispatcher queue;
+  private final OperationDispatcher dispatcher;
 
   private final OptionDispatchers others = new OptionDispatchers();
   private final QuiesceWait idleness = new QuiesceWait(this);
@@ -91,7 +91,7 @@ public final class CommunicatorState {
     this.bootstrap = bootstrap;
     this.members = members;
     this.info = request.info(bootstrap.rank());
-    this.queue = engine.queue();
+    this.dispatcher = engine.dispatcher();
     bootstrap.calls().allowOperations(request.operationTimeout());
     engine.tellOperations();
     this.running = run(engine);
@@ -166,7 +166,7 @@ public final class CommunicatorState {
   void release() {
     suspended = true;
     end(running, /* idle= */ true);
-    queue.freeSteps();
+    dispatcher.freeSteps();
     others.all().forEach(OperationDispatcher::freeSteps);
   }
 
@@ -197,7 +197,7 @@ public final class CommunicatorState {
       throw failure.again();
     }
     Engine engine = new Suspension(this).resume(this::adopt);
-    queue.become(engine.queue());
+    dispatcher.become(engine.dispatcher());
     others.become(engine);
     suspended = false;
   }
@@ -222,7 +222,7 @@ public final class CommunicatorState {
     return engine().place().windows();
   }
 
-  /** Returns the queue of one-sided operations. */
+  /** Returns the one-sided operations. */
   public OneSidedCalls oneSided() {
     checkRunning("a one-sided operation");
     return running.oneSided;
@@ -261,8 +261,8 @@ public final class CommunicatorState {
   }
 
   /** Returns the dispatcher of operations. */
-  public OperationDispatcher queue() {
-    return queue;
+  public OperationDispatcher dispatcher() {
+    return dispatcher;
   }
 
   /** This rank. */
@@ -400,7 +400,7 @@ public final class CommunicatorState {
    *
    * @param how the operations travel quantised; null if they do not
    */
-  public OperationDispatcher queue(Map<String, String> overrides, QuantisedSums.How how) {
+  public OperationDispatcher dispatcher(Map<String, String> overrides, QuantisedSums.How how) {
     synchronized (others) {
       checkRunning("an operation with options"); // close looks at all that are here after it began
       return others.of(overrides, how, request.settings(), engine());
@@ -412,9 +412,9 @@ public final class CommunicatorState {
     if (closed.get()) {
       return Map.of();
     }
-    List<OperationDispatcher> queues = new ArrayList<>(others.all());
-    queues.add(queue());
-    return MemoryUsage.of(suspended ? null : engine(), queues);
+    List<OperationDispatcher> dispatchers = new ArrayList<>(others.all());
+    dispatchers.add(dispatcher());
+    return MemoryUsage.of(suspended ? null : engine(), dispatchers);
   }
 
   /** Ends this rank's operations with an error and tells the others. */
@@ -575,9 +575,9 @@ public final class CommunicatorState {
     boolean free = idle;
     CloseAll all = new CloseAll();
     if (free) {
-      all.take(queue::endTrials); // asks a GPU's driver, which may have failed
+      all.take(dispatcher::endTrials); // asks a GPU's driver, which may have failed
     }
-    queue.close(free);
+    dispatcher.close(free);
     others.all().forEach(other -> other.close(free));
     engine.launcher().hooks().close();
     engine.resources().leave(left(end), idle);

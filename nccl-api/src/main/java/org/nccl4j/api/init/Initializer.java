@@ -162,7 +162,7 @@ public final class Initializer {
       CallsAhead.await();
     }
     times.begin("space");
-    if (engine.queue().planner().wantsSpace()) {
+    if (engine.dispatcher().planner().wantsSpace()) {
       engine.place().windows().makeSpace();
     }
     bootstrap.made();

@@ -61,7 +61,7 @@ import org.nccl4j.topo.TopoSettings;
  * @param resources what its connections belong to
  * @param kernels its own
  * @param launcher the order of its operations
- * @param queue where they go
+ * @param dispatcher where they go
  * @param routes how each rank is reached
  */
 public record Engine(
@@ -69,7 +69,7 @@ public record Engine(
     SharedResources resources,
     KernelCommunicator kernels,
     Launcher launcher,
-    OperationDispatcher queue,
+    OperationDispatcher dispatcher,
     Map<Integer, Routes.Route> routes) {
 
   private static final int CTA_POLICY_EFFICIENCY = 1; // a bit, like the next
@@ -163,9 +163,9 @@ public record Engine(
       Map<Integer, Routes.Route> routes) {
     Settings settings = place.request.settings();
     launcher.mark(NvtxRanges.of(settings));
-    OperationDispatcher queue = queue(place, kernels, launcher, settings);
-    trials(place).ifPresent(queue::tryOut);
-    return new Engine(place, resources, kernels, launcher, queue, Map.copyOf(routes));
+    OperationDispatcher dispatcher = dispatcher(place, kernels, launcher, settings);
+    trials(place).ifPresent(dispatcher::tryOut);
+    return new Engine(place, resources, kernels, launcher, dispatcher, Map.copyOf(routes));
   }
 
   /** The trials of algorithms, where the settings want them and a table can hold their times. */
@@ -204,7 +204,7 @@ public record Engine(
     }
   }
 
-  private static OperationDispatcher queue(
+  private static OperationDispatcher dispatcher(
       Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
     InitRequest request = place.request;
     int nRanks = place.facts.nRanks();
@@ -363,7 +363,7 @@ public record Engine(
   }
 
   /** Returns the dispatcher of operations that are planned by other settings. */
-  public OperationDispatcher queue(Settings settings) {
-    return queue(place, kernels, launcher, settings);
+  public OperationDispatcher dispatcher(Settings settings) {
+    return dispatcher(place, kernels, launcher, settings);
   }
 }

@@ -13,11 +13,11 @@ public final class MemoryUsage {
    * Bytes by purpose.
    *
    * @param engine null while the communicator is suspended
-   * @param queues of the communicator, whose operations in steps hold memory
+   * @param dispatchers of the communicator, whose operations in steps hold memory
    */
-  public static Map<String, Long> of(Engine engine, List<OperationDispatcher> queues) {
+  public static Map<String, Long> of(Engine engine, List<OperationDispatcher> dispatchers) {
     Map<String, Long> items = new LinkedHashMap<>();
-    queues.forEach(queue -> queue.addStepMemory(items));
+    dispatchers.forEach(dispatcher -> dispatcher.addStepMemory(items));
     if (engine == null) {
       return items;
     }
