@@ -41,6 +41,12 @@ module org.nccl4j.device {
       org.nccl4j.it,
       org.nccl4j.transport.net,
       org.nccl4j.transport.p2p;
+  exports org.nccl4j.device.support to
+      org.nccl4j.api,
+      org.nccl4j.it,
+      org.nccl4j.testkit,
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.nvls;
   exports org.nccl4j.device.symmetric;
 
   uses org.nccl4j.device.cuda.driver.KernelImages;

@@ -14,7 +14,7 @@ import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The configuration of a communicator. Missing values come from the system properties, the

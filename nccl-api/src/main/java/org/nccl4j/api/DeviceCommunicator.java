@@ -22,12 +22,12 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.host.HostBarrier;
 import org.nccl4j.device.host.HostSignals;
 import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Barriers, slots for small values and the team, for the user's own kernels on windows. A CUDA

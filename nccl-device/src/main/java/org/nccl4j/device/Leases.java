@@ -113,6 +113,14 @@ public abstract class Leases {
     return memory.closed();
   }
 
+  /**
+   * Logs memory and streams that were closed while a call used them and are still in use after a
+   * minute; each once. Called repeatedly while there are communicators.
+   */
+  public static void logOverdue() {
+    OverdueLeases.look();
+  }
+
   /** Frees the memory or stream. Called once, by the thread that closes it. */
   protected abstract void free();
 

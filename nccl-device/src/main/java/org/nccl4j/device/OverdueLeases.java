@@ -14,7 +14,7 @@ import java.util.List;
  * Logs memory and streams that were closed while a call used them and are still in use after a
  * minute; each once. Any thread.
  */
-public final class OverdueLeases {
+final class OverdueLeases {
   /** The time after which a lease is logged. */
   static final long NANOS = 60_000_000_000L;
 
@@ -50,7 +50,7 @@ public final class OverdueLeases {
   }
 
   /** Logs overdue leases. Called repeatedly while there are communicators. */
-  public static void look() {
+  static void look() {
     if (OF_PROCESS.some) {
       OF_PROCESS.overdue(System.nanoTime()).forEach(line -> LOG.log(Level.WARNING, line));
     }

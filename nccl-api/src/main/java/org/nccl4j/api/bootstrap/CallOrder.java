@@ -7,8 +7,8 @@ import java.util.concurrent.TimeUnit;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The order of one rank's collective calls that exchange over a bootstrap. A call has its turn when

@@ -10,10 +10,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.nccl4j.api.bootstrap.connection.Deadline;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.support.DaemonThread;
 
 /** Looks up names in the addresses of an id, within a deadline. */
 final class HostResolver {

@@ -16,9 +16,9 @@ import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.os.KernelRandom;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A bootstrap for ranks that are all in this process: they exchange data in memory, without

@@ -4,10 +4,10 @@ import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.connection.Deadline;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.support.DaemonThread;
 
 /**
  * The monitor that the threads of one rank wait on: its lock guards the state of the rank's links,

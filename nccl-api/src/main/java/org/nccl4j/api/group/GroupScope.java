@@ -8,11 +8,11 @@ import java.util.Map;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.HeldCalls;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.PerThread;
+import org.nccl4j.device.support.HeldCalls;
+import org.nccl4j.device.support.PerThread;
 
 /** The group that each thread has open, if any. */
 public final class GroupScope {

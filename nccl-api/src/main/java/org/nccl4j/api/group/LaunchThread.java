@@ -4,7 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A thread that launches one rank's part of a group, while the caller launches another's. Between

@@ -34,17 +34,18 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.LocalRegistration;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.RaggedKernels;
+import org.nccl4j.device.support.CloseAll;
+import org.nccl4j.device.support.KeptMemory;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.operation.Operation;
 
 /**

@@ -5,8 +5,8 @@ import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.support.Patience;
 
 /** Waits until a rank's operations on a communicator have ended. Any thread. */
 final class QuiesceWait {

@@ -7,7 +7,7 @@ import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Frees a communicator's device memory while it is not used, and allocates it again: connections,

@@ -13,11 +13,11 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicator.GroupLaunch;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Launches one communicator's operations into streams. Any thread may launch, one at a time: it

@@ -17,11 +17,11 @@ import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.flight.StateMessage;
 import org.nccl4j.api.settings.InfoLog;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
-import org.nccl4j.device.OverdueLeases;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Checks all communicators of the process a few times a second: records their progress, and reports
@@ -266,7 +266,7 @@ public final class ProgressMonitor {
   /** An error of the log must not end the looks at communicators. */
   private static void lookAtLeases() {
     try {
-      OverdueLeases.look();
+      Leases.logOverdue();
     } catch (RuntimeException | Error e) {
       failedLooksAtLeases++;
     }

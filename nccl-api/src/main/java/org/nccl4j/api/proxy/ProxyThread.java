@@ -10,13 +10,13 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 import org.nccl4j.api.spi.ProxyHandler;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.Progress;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Runs a communicator's proxy handlers. Kernels of the host device run them while they wait; one

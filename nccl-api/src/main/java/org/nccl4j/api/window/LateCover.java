@@ -12,7 +12,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.function.Predicate;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Has the windows that are registered when an operation makes NVLS reached by one access. That is

@@ -11,7 +11,7 @@ import java.util.List;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.ReceivedError;
+import org.nccl4j.device.support.ReceivedError;
 
 /**
  * A rank's message to all others in a step of registering or dropping a window.

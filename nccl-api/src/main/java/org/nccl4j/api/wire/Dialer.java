@@ -8,7 +8,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Connects sockets to a listener that has several addresses, one socket at a time, each with its

@@ -12,12 +12,12 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.FdMailbox;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.shm.ReceivedFd;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Sends file descriptors to other processes of this host and receives theirs, each once, through a

@@ -2,10 +2,10 @@ package org.nccl4j.api.wire;
 
 import java.lang.System.Logger.Level;
 import java.time.Duration;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Frees resources that other ranks use once they have finished with them: waits for the ranks on

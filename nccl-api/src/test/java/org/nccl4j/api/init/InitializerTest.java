@@ -23,10 +23,10 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.support.KeptMemory;
 
 class InitializerTest {
   private static final Duration LONG = Duration.ofSeconds(50);

@@ -22,10 +22,10 @@ import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.support.KeptMemory;
 
 /** Windows of three ranks of this process, without kernels and transports. */
 @Timeout(60)

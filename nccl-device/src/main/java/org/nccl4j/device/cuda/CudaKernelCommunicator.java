@@ -5,7 +5,6 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -64,6 +63,7 @@ import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.kernel.WindowWork;
 import org.nccl4j.device.kernel.gin.GinProxy;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.operation.Algorithm;
 

@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /** The failure of a communicator whose kernels have given up, with its reason. Any thread. */
 final class KernelFailure {

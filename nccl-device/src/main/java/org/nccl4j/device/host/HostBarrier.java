@@ -3,10 +3,10 @@ package org.nccl4j.device.host;
 import java.time.Duration;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.Backoff;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A barrier among ranks that share memory of the host: each has words of its own with each other. A

@@ -2,7 +2,6 @@ package org.nccl4j.spark;
 
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import org.nccl4j.device.DaemonThread;
 
 /**
  * Watches for the end that Spark wants of a task, such as of the other tasks when one has failed.
@@ -23,7 +22,7 @@ final class KillWatch implements Runnable {
   /** Watches a task until it is killed, which is told once, or {@link #stop}. */
   static KillWatch start(StageTask task, Runnable onKill) {
     KillWatch watch = new KillWatch(task, onKill);
-    DaemonThread.of(watch, "nccl4j-spark-" + task.rank()).start();
+    task.start(watch, "watch");
     return watch;
   }
 

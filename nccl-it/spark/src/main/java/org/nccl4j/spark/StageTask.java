@@ -31,6 +31,17 @@ interface StageTask {
    */
   void whenOver(Runnable failed, Runnable ended);
 
+  /**
+   * Starts a thread that does not keep the executor's process alive.
+   *
+   * @param purpose part of the thread's name, such as "watch"
+   */
+  default void start(Runnable body, String purpose) {
+    Thread thread = new Thread(body, "nccl4j-spark-" + purpose + "-" + rank());
+    thread.setDaemon(true);
+    thread.start();
+  }
+
   /** Names the task in messages. */
   default String place() {
     return "task %d of stage %s".formatted(rank(), stage());

@@ -7,11 +7,9 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Communicator;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
@@ -31,16 +29,16 @@ final class Waiting {
   /** Passes a message to all tasks; returns theirs, by rank. */
   List<StartMessage> forAll(StartMessage own, Duration deadline) {
     FutureTask<String[]> gathering = new FutureTask<>(() -> task.allGather(own.toText()));
-    DaemonThread.of(gathering, "nccl4j-spark-gather-" + task.rank()).start();
-    long end = Patience.end(deadline);
+    task.start(gathering, "gather");
+    long end = System.nanoTime() + TimeUnit.NANOSECONDS.convert(deadline);
     try {
       while (!isDone(gathering)) {
         refuseKilled();
         if (System.nanoTime() - end >= 0) {
           throw new TimeoutException(
               ErrorId.RANKS_MISSING,
-              "%s waited %s for the other %d tasks to join"
-                  .formatted(task.place(), Patience.text(deadline), task.nRanks() - 1),
+              "%s waited %s s for the other %d tasks to join"
+                  .formatted(task.place(), deadline.toMillis() / 1000.0, task.nRanks() - 1),
               "have every task call BarrierRank.join, also with an empty partition, before anything"
                   + " that takes long, or allow more time with RankOptions.withStartTimeout");
         }

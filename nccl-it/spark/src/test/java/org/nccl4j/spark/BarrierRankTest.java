@@ -205,7 +205,7 @@ class BarrierRankTest {
             .run(task -> task.rank() == 2 ? "elsewhere" : BarrierRank.join(task, hurried));
     for (int rank = 0; rank < 2; rank++) {
       String message = assertInstanceOf(TimeoutException.class, ends.get(rank)).getMessage();
-      assertTrue(message.contains("waited 300 ms for the other 2 tasks to join"), message);
+      assertTrue(message.contains("waited 0.3 s for the other 2 tasks to join"), message);
     }
   }
 

@@ -12,7 +12,7 @@ import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.it.run.JobIds;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;

@@ -12,9 +12,9 @@ import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.os.IoErrorText;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.it.file.TemporaryFolder;
 import org.nccl4j.it.run.Tool;
 

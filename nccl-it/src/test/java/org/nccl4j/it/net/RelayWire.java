@@ -9,7 +9,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /** A port of this host that relays TCP connections to another, with a fault for some. */
 abstract class RelayWire implements AutoCloseable {

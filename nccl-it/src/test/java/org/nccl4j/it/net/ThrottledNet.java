@@ -12,7 +12,7 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.it.net.RelayWire.Fault;
 import org.nccl4j.it.net.RelayWire.Passing;
 

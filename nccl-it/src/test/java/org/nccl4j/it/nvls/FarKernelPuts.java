@@ -23,9 +23,9 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A program of two ranks on GPUs of two hosts, whose threads fill the rings of puts as kernels do

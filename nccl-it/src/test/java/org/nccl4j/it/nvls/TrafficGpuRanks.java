@@ -14,8 +14,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.operation.Operation;
 
 /** A program that launches sums on its GPUs, and prints what its flight recorder says of links. */

@@ -3,7 +3,7 @@ package org.nccl4j.testkit;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /** Repeats steps that never wait until they have had their effect, for as long as is bearable. */
 final class Deadline {

@@ -3,9 +3,9 @@ package org.nccl4j.transport.net;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.memory.SharedEnd;
 import org.nccl4j.transport.net.proxy.EndpointNames;
 

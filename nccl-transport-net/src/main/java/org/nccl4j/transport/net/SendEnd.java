@@ -8,7 +8,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.spi.TransportContext;
-import org.nccl4j.device.CloseAll;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 import org.nccl4j.transport.net.proxy.SendProxy;
 

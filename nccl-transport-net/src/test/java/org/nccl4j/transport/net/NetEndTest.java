@@ -28,10 +28,10 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.support.KeptMemory;
 
 /** The end of a connection's ends, over a network that only notes what is closed. */
 class NetEndTest {

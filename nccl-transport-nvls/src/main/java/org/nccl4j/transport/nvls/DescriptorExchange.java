@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Set;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.FdExchange;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.MulticastObject;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Brings file descriptors from those members of a multicast object that have one to those that want

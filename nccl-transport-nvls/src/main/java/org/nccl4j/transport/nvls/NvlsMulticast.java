@@ -6,10 +6,10 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 

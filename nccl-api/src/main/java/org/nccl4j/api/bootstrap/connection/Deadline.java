@@ -2,7 +2,7 @@ package org.nccl4j.api.bootstrap.connection;
 
 import java.time.Duration;
 import java.util.Locale;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A point on the monotonic clock, a length from when it was made.

@@ -11,11 +11,11 @@ import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.nccl4j.api.wire.Sockets;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The one thread of a process that waits for all sockets of all its bootstraps: started by the

@@ -7,8 +7,8 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.ReceivedError;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.support.ReceivedError;
 
 /**
  * The first failure, as ranks and root send it.

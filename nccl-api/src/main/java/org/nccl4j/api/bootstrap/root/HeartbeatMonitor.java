@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.nccl4j.api.bootstrap.connection.Connection;
 import org.nccl4j.api.bootstrap.connection.EventLoop;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Times of each rank's last heartbeat. If the root's process was itself stopped for a while, that

@@ -18,11 +18,11 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Connections for one-sided operations with ranks outside the team: one in each direction with each

@@ -18,9 +18,9 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.support.Patience;
 
 /**
  * An exchange of a few bytes beside the bootstrap's own, which threads of the user may be using:

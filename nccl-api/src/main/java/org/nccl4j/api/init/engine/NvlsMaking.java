@@ -11,15 +11,15 @@ import java.util.function.Function;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.plan.NvlsAccess;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The making of NVLS at the first operation that takes it. The rank that needs it calls all others

@@ -13,13 +13,13 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.wire.TeardownBarrier;
-import org.nccl4j.device.CloseAll;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
-import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.support.CloseAll;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.KeptMemory;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Frees the memory of NVLS, in which ranks work on each other's: only after all have come to the

@@ -11,13 +11,13 @@ import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.proxy.ProxyThread;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.CudaException;
-import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Progress;
+import org.nccl4j.device.support.CloseAll;
+import org.nccl4j.device.support.KeptMemory;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The resources that communicators with the same connections share: the first communicator, and all

@@ -13,9 +13,9 @@ import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A server of HTTP that answers GETs on a few daemon threads. At a loopback address it answers only

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.cuda.plan.CommunicatorMemory;
 import org.nccl4j.device.cuda.plan.CudaPlan;
 import org.nccl4j.device.cuda.plan.P2pPlans;
@@ -15,6 +14,7 @@ import org.nccl4j.device.cuda.stream.InternalStreams;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * Plans sends and receives of which copy engines do some. Messages of the same peer and direction

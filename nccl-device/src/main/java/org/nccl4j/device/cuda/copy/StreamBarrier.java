@@ -4,8 +4,6 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
-import org.nccl4j.device.CloseAll;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -14,6 +12,8 @@ import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.StallDetector;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.support.CloseAll;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**

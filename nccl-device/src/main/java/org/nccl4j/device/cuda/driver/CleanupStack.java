@@ -2,7 +2,7 @@ package org.nccl4j.device.cuda.driver;
 
 import java.util.ArrayDeque;
 import java.util.Deque;
-import org.nccl4j.device.CloseAll;
+import org.nccl4j.device.support.CloseAll;
 
 /** A stack of clean-up steps; the last step runs first. One thread. */
 public final class CleanupStack {

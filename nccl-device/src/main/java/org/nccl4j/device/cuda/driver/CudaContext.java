@@ -2,8 +2,8 @@ package org.nccl4j.device.cuda.driver;
 
 import java.util.function.Supplier;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.PerThread;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.support.PerThread;
 
 /**
  * A device's primary context, which the CUDA runtime, PyTorch and others share. Retained for the

@@ -10,8 +10,8 @@ import java.util.UUID;
 import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.PerThread;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.support.PerThread;
 
 /**
  * The driver's functions for devices, memory, modules, streams, events and graphs, each with its

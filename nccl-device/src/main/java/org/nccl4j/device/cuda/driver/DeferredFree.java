@@ -1,8 +1,8 @@
 package org.nccl4j.device.cuda.driver;
 
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Leases;
+import org.nccl4j.device.support.DaemonThread;
 
 /**
  * Frees a GPU's memory: at once where its owner closes it, else on a thread of its own. The driver

@@ -3,7 +3,7 @@ package org.nccl4j.device.cuda.driver;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /** The launches of a device's communicators that are under way. Any thread. */
 public final class LaunchGates {

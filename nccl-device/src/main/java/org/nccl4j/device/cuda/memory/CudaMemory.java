@@ -7,11 +7,11 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DeferredFree;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.support.Patience;
 
 /** A range of addresses that a GPU reaches. */
 public final class CudaMemory extends DeviceMemory {

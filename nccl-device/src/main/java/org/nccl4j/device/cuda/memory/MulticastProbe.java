@@ -14,8 +14,6 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.KeptMemory;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.Offheap;
@@ -24,6 +22,8 @@ import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.kernel.KernelDevice.MulticastRanges;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.support.KeptMemory;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.operation.Operation;
 

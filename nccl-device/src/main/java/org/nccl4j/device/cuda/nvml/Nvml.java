@@ -9,12 +9,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NativeNames;
 import org.nccl4j.device.bind.NvmlFunctions;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.support.DaemonThread;
 
 /**
  * The only caller of NVIDIA's management library ({@code libnvidia-ml.so.1}): which GPUs a machine

@@ -5,11 +5,11 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * Large collectives of a group over connections. They share the channels: each has a part of them,

@@ -4,10 +4,8 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -18,6 +16,8 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.SharedConnections;
+import org.nccl4j.device.support.CloseAll;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Memory of a communicator's kernels: the control words in host memory, and on the device its

@@ -2,10 +2,10 @@ package org.nccl4j.device.cuda.plan;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.memory.CudaMemory;
+import org.nccl4j.device.support.CloseAll;
 
 /** Device memory that a communicator's plans keep for as long as it lives. Any thread. */
 public final class PlanMemory {

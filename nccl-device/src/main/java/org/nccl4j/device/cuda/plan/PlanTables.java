@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import jcuda.driver.CUresult;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.bind.NativeWords;
@@ -18,6 +17,7 @@ import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.memory.CudaMemory;
 import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * Tables of a communicator's plans that do not fit their kernels' arguments. A table is written in

@@ -5,12 +5,12 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.support.CloseAll;
+import org.nccl4j.device.support.Patience;
 
 /**
  * A stream of a GPU, into which plans are launched: of the library's own, or behind a user's {@code

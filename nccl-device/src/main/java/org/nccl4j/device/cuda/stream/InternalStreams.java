@@ -3,12 +3,12 @@ package org.nccl4j.device.cuda.stream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * Streams of a communicator beside the user's, for parts of an operation that may go at the same

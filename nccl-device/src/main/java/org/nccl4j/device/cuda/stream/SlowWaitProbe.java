@@ -1,7 +1,7 @@
 package org.nccl4j.device.cuda.stream;
 
 import java.util.function.LongSupplier;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Finds the rank that a communicator's kernels wait for now. Threads that wait for long write so

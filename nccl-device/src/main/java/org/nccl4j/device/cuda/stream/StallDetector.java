@@ -1,7 +1,7 @@
 package org.nccl4j.device.cuda.stream;
 
 import java.time.Duration;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Detects a stream wait that makes no progress. Any thread may ask repeatedly; asking allocates

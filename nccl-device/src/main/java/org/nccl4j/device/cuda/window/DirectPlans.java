@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda.window;
 
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.Offheap;
@@ -20,6 +19,7 @@ import org.nccl4j.device.cuda.stream.InternalStreams;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.WindowWork;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 import org.nccl4j.operation.Algorithm;

@@ -7,9 +7,9 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.CopyTimes;
 import org.nccl4j.device.os.ThisProcess;
+import org.nccl4j.device.support.DaemonThread;
 
 /**
  * Compares process_vm_readv with the two copies that take data through a slot. Which is faster

@@ -1,7 +1,7 @@
 package org.nccl4j.device.host.stream;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Waits for a word that another thread or process will change: spins briefly, then yields, then

@@ -3,9 +3,9 @@ package org.nccl4j.device.host.stream;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Looks, while there are launches, for streams whose launches nobody runs, and has a thread run

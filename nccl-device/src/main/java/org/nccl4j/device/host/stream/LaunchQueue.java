@@ -11,9 +11,9 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The launches of a stream, in order. Any thread adds; one at a time, the runner, takes. Positions

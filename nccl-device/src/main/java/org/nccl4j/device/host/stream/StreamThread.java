@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.stream;
 
 import java.util.concurrent.locks.LockSupport;
-import org.nccl4j.device.DaemonThread;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The thread of a stream that nobody lends one. Started when first needed; sleeps when the queue is

@@ -8,12 +8,12 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.KeptMemory;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.RmaMessage;
 import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.support.KeptMemory;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Sends what kernels write into rings, and puts what other ranks send into this rank's windows.

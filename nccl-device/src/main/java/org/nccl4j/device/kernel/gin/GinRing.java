@@ -4,9 +4,9 @@ import java.lang.invoke.VarHandle;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.bind.NativeWords;
 import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The ring of one device communicator. Kernels fill descriptors: those of a GPU by the header,

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.ReceivedError;
+import org.nccl4j.device.support.ReceivedError;
 import org.nccl4j.it.perf.check.CheckResult;
 
 /** A rank's answer to an {@link Command}. */

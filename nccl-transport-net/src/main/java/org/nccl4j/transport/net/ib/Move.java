@@ -6,7 +6,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.transport.net.ib.control.MoveMessage;
 import org.nccl4j.transport.net.ib.control.MoveMessage.Kind;
 import org.nccl4j.transport.net.ib.control.RemoteQpInfo;

@@ -2,7 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.device.CloseAll;
+import org.nccl4j.device.support.CloseAll;
 
 /** Resources that a network has opened and closes at the latest when it is closed. */
 final class OpenConnections {

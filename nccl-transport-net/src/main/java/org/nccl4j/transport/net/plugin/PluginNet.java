@@ -13,11 +13,11 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.support.CloseAll;
 
 /** One communicator's use of a plug-in. */
 final class PluginNet implements Net {

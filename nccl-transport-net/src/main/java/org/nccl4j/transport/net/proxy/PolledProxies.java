@@ -3,8 +3,8 @@ package org.nccl4j.transport.net.proxy;
 import java.util.List;
 import java.util.function.Consumer;
 import org.nccl4j.api.spi.ProxyHandler;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * The proxies of the channels that a GPU's kernels use of one end of a connection. They go by the

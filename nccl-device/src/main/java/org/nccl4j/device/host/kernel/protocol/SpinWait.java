@@ -12,13 +12,13 @@ import java.util.function.Supplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.Backoff;
 import org.nccl4j.device.kernel.CallMismatch;
 import org.nccl4j.device.kernel.Progress;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Waits in kernels of one communicator for other ranks: until a word changes, the communicator is

@@ -4,10 +4,10 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.transport.net.ib.verbs.DescriptorWait;
 
 /**

@@ -8,7 +8,7 @@ import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.transport.net.socket.silence.LaneSilence;
 import org.nccl4j.transport.net.socket.silence.MovedException;
 

@@ -5,10 +5,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
-import org.nccl4j.device.DaemonThread;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.support.DaemonThread;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Moves what is posted to lanes: a helper thread of one connection (NCCL_SOCKET_NTHREADS), or one

@@ -6,9 +6,9 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import org.nccl4j.api.wire.DataChannel;
-import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.socket.silence.LaneSilence;
 
 /**

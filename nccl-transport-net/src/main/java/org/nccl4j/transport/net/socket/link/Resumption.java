@@ -10,7 +10,7 @@ import java.util.function.Supplier;
 import java.util.zip.CRC32C;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * Puts another socket in the place of a broken one. Both ends first tell each other what they have

@@ -1,6 +1,6 @@
 package org.nccl4j.transport.net.socket.link;
 
-import org.nccl4j.device.CloseAll;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * The helper threads that all connections of a communicator share. Connections take them in turn,

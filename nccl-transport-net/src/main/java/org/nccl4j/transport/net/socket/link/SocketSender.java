@@ -8,7 +8,7 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 
 /**
  * The sending end: writes messages one after the other. A short message ends once it is written,

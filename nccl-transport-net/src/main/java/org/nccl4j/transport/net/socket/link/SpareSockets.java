@@ -2,7 +2,7 @@ package org.nccl4j.transport.net.socket.link;
 
 import java.time.Duration;
 import org.nccl4j.api.wire.DataChannel;
-import org.nccl4j.device.Patience;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.transport.net.socket.silence.MovedException;
 
 /** Makes further sockets for a link, in place of broken ones. Called by a {@link SocketWatch}. */

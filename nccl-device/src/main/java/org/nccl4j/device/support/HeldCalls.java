@@ -1,6 +1,8 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
 
 import java.util.function.Consumer;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
 
 /**
  * Notifies an engine that holds calls back until their group's end when a thread waits for a

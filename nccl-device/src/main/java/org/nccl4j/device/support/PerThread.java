@@ -1,10 +1,11 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
 
 import java.lang.ref.WeakReference;
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.function.Supplier;
+import org.nccl4j.device.HotPath;
 
 /**
  * A value for each thread, created at the thread's first use. Unlike with ThreadLocal, the thread

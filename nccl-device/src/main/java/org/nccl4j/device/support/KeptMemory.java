@@ -1,8 +1,9 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
 
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.DebugLog;
 
 /**
  * Keeps memory that must never be freed, since a kernel or thread may still use it: freeing it

@@ -1,4 +1,4 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
 
 /**
  * Frees several resources one after the other, even if one of them fails: with a broken GPU context

@@ -1,4 +1,15 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
+
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.OrderMismatchException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
 
 /** Creates exceptions for errors that another rank sent. */
 public final class ReceivedError {

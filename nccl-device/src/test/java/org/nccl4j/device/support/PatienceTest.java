@@ -1,4 +1,4 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -11,6 +11,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.stream.Backoff;
 

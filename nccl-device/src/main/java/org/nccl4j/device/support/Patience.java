@@ -1,9 +1,10 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
 
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import org.nccl4j.device.HotPath;
 
 /**
  * Waits for a time that a user gives. A time beyond the clock's range is the longest that the clock

@@ -1,4 +1,4 @@
-package org.nccl4j.device;
+package org.nccl4j.device.support;
 
 import java.security.AccessController;
 import java.security.PrivilegedAction;
