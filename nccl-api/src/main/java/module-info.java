@@ -12,6 +12,8 @@ module org.nccl4j.api {
       org.nccl4j.it;
   exports org.nccl4j.api.init.costs to
       org.nccl4j.it;
+  exports org.nccl4j.api.multicast to
+      org.nccl4j.transport.nvls;
   exports org.nccl4j.api.observe to
       org.nccl4j.it;
   exports org.nccl4j.api.observe.flight to
@@ -34,7 +36,7 @@ module org.nccl4j.api {
   exports org.nccl4j.api.wire.tls to
       org.nccl4j.transport.net;
 
-  uses org.nccl4j.api.spi.MulticastProvider;
+  uses org.nccl4j.api.multicast.MulticastProvider;
   uses org.nccl4j.api.spi.NetProvider;
   uses org.nccl4j.api.spi.ProfilerProvider;
   uses org.nccl4j.api.spi.TransportProvider;

@@ -7,6 +7,6 @@ module org.nccl4j.transport.nvls {
   exports org.nccl4j.transport.nvls to
       org.nccl4j.it;
 
-  provides org.nccl4j.api.spi.MulticastProvider with
+  provides org.nccl4j.api.multicast.MulticastProvider with
       NvlsProvider;
 }

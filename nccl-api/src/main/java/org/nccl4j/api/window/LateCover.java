@@ -11,7 +11,7 @@ import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.function.Predicate;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.support.Patience;
 
 /**

@@ -3,7 +3,7 @@ package org.nccl4j.api.window;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.multicast.Multicast;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;

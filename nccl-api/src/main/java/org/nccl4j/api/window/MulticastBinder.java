@@ -1,8 +1,8 @@
 package org.nccl4j.api.window;
 
 import java.util.List;
-import org.nccl4j.api.spi.Multicast;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.Multicast;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;

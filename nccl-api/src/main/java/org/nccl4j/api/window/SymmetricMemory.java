@@ -2,8 +2,8 @@ package org.nccl4j.api.window;
 
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.api.spi.Multicast;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.Multicast;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;

@@ -154,6 +154,8 @@ final class ArchitectureRules {
         .definedBy(in("api.settings.."))
         .layer("wire")
         .definedBy(in("api.wire.."))
+        .layer("multicast")
+        .definedBy(in("api.multicast.."))
         .layer("spi")
         .definedBy(in("api.spi.."))
         .whereLayer("communicator")
@@ -192,9 +194,18 @@ final class ArchitectureRules {
         .mayOnlyBeAccessedByLayers("bootstrap", "settings", "init", "window")
         .whereLayer("window")
         .mayOnlyBeAccessedByLayers("communicator", "exchange", "init", "group", "plan")
+        .whereLayer("multicast")
+        .mayOnlyBeAccessedByLayers("init", "registry", "window")
         .whereLayer("spi")
         .mayOnlyBeAccessedByLayers(
-            "communicator", "init", "observe", "proxy", "registry", "settings", "window");
+            "communicator",
+            "init",
+            "observe",
+            "proxy",
+            "registry",
+            "settings",
+            "window",
+            "multicast");
   }
 
   /** The packages of the CUDA device are one-way: each names what is below it. */
@@ -247,7 +258,10 @@ final class ArchitectureRules {
                 .and(
                     not(
                         resideInAnyPackage(
-                            in("api.spi.."), in("api.settings.."), in("api.wire..")))));
+                            in("api.spi.."),
+                            in("api.multicast.."),
+                            in("api.settings.."),
+                            in("api.wire..")))));
   }
 
   /** They are no modules, so nothing else keeps them from the packages that modules hide. */

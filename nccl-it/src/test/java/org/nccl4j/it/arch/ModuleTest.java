@@ -135,6 +135,7 @@ class ModuleTest {
             + " plan.algorithm plan.trial",
         "nccl-api | it transport.net transport.nvls transport.p2p | settings",
         "nccl-api | transport.net transport.nvls transport.p2p | wire",
+        "nccl-api | transport.nvls | multicast",
         "nccl-transport-net | it | net net.ib net.plugin",
         "nccl-transport-p2p | it | p2p",
         "nccl-transport-nvls | it | nvls",

@@ -2,7 +2,7 @@ package org.nccl4j.transport.nvls;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.NcclException;
 
 /**

@@ -1,10 +1,10 @@
 package org.nccl4j.transport.nvls;
 
 import java.util.Optional;
+import org.nccl4j.api.multicast.Multicast;
+import org.nccl4j.api.multicast.MulticastProvider;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.api.spi.Multicast;
-import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;

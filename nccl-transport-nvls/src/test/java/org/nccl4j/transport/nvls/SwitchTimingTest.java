@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelDevice.MulticastRanges;
 import org.nccl4j.device.kernel.NvlsLayout;

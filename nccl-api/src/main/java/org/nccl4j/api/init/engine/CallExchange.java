@@ -15,7 +15,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;

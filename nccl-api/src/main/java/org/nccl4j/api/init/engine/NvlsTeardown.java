@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.wire.TeardownBarrier;
 import org.nccl4j.device.DebugLog;

@@ -4,10 +4,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import org.nccl4j.api.init.probe.SwitchProbe;
+import org.nccl4j.api.multicast.MulticastProvider;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.SwitchSpeed;
 import org.nccl4j.api.settings.AlgorithmFilter;
-import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.device.kernel.Nvls;
 
 /**

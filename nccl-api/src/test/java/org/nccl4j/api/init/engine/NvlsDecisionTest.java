@@ -6,8 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Map;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.multicast.MulticastProvider.Offer;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.api.spi.MulticastProvider.Offer;
 
 /** The offer of a rank whose program lacks nccl-transport-nvls. */
 class NvlsDecisionTest {

@@ -1,7 +1,9 @@
-package org.nccl4j.api.spi;
+package org.nccl4j.api.multicast;
 
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.api.spi.SettingValues;
+import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.Nvls;

@@ -1,9 +1,9 @@
-package org.nccl4j.api.spi;
+package org.nccl4j.api.multicast;
 
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
-import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.MulticastMemory;
