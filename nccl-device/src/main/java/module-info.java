@@ -13,6 +13,7 @@ module org.nccl4j.device {
   exports org.nccl4j.device;
   // The stubs that jnr-ffi makes live in an unnamed module, which no qualified export can name.
   exports org.nccl4j.device.bind;
+  exports org.nccl4j.device.connection;
   exports org.nccl4j.device.cuda;
   exports org.nccl4j.device.cuda.driver to
       org.nccl4j.api,
@@ -27,8 +28,16 @@ module org.nccl4j.device {
   exports org.nccl4j.device.cuda.nvml to
       org.nccl4j.api,
       org.nccl4j.it;
-  exports org.nccl4j.device.host;
-  exports org.nccl4j.device.kernel;
+  exports org.nccl4j.device.host to
+      org.nccl4j.api,
+      org.nccl4j.it,
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.nvls;
+  exports org.nccl4j.device.kernel to
+      org.nccl4j.api,
+      org.nccl4j.it,
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.nvls;
   exports org.nccl4j.device.numeric to
       org.nccl4j.api,
       org.nccl4j.it;
@@ -47,7 +56,9 @@ module org.nccl4j.device {
       org.nccl4j.testkit,
       org.nccl4j.transport.net,
       org.nccl4j.transport.nvls;
-  exports org.nccl4j.device.symmetric;
+  exports org.nccl4j.device.symmetric to
+      org.nccl4j.api,
+      org.nccl4j.transport.nvls;
 
   uses org.nccl4j.device.cuda.driver.KernelImages;
   uses org.nccl4j.device.cuda.driver.StartupHook;

@@ -1,6 +1,7 @@
 package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevices;
@@ -42,5 +43,18 @@ public final class Devices {
    */
   public static DeviceMemory wrap(long address, long bytes) {
     return HostDevice.instance().wrap(address, bytes);
+  }
+
+  /**
+   * A part of host memory as a direct buffer in the processor's byte order. It shares the memory's
+   * bytes, and must not be used after the memory is closed; it keeps memory that is not closed.
+   *
+   * @param bytes at most {@code Integer.MAX_VALUE - 8}
+   * @throws org.nccl4j.device.InvalidArgumentException if the part is not inside the memory, or too
+   *     large for a buffer
+   * @throws org.nccl4j.device.InvalidUsageException for memory of a GPU
+   */
+  public static ByteBuffer view(DeviceMemory memory, long offset, int bytes) {
+    return HostDevice.view(Arguments.notNull(memory, "memory"), offset, bytes);
   }
 }

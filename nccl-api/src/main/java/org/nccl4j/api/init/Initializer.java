@@ -52,7 +52,7 @@ import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.PeerConnector;

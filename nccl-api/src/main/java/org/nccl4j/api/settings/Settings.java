@@ -17,7 +17,7 @@ import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.topo.NameLists;
 import org.nccl4j.topo.TopoSettings;
 

@@ -2,7 +2,7 @@ package org.nccl4j.api.spi;
 
 import java.util.Optional;
 import java.util.OptionalInt;
-import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.connection.Connection;
 
 /**
  * One end of a connection. Called by one thread at a time, in this order: {@code handle} once,

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /** The communicator's facts for a transport. */
 public interface TransportContext extends NetContext {

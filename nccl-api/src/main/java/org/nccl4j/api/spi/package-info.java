@@ -1,7 +1,7 @@
 /**
  * The interfaces of transports, networks, tuners and profilers. Layer: below the engine, above the
- * devices. A transport depends on this package and on {@code org.nccl4j.device}, and on no other
- * transport.
+ * devices. A transport depends on this package, on {@code org.nccl4j.device} and on {@code
+ * org.nccl4j.device.connection}, and on no other transport.
  *
  * <p>{@link java.util.ServiceLoader} finds a {@link org.nccl4j.api.spi.TransportProvider}, which is
  * stateless. For each communicator it opens a {@link org.nccl4j.api.spi.Transport}. The transport

@@ -4,11 +4,11 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.plan.ConnectionMemory;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
-import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
 /**

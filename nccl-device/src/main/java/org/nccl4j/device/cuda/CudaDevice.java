@@ -17,6 +17,10 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.Connection.PlacedSteps;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -40,10 +44,6 @@ import org.nccl4j.device.cuda.rma.RmaSender;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.window.DirectLayout;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.Connection.LentSteps;
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -61,6 +61,7 @@ import org.nccl4j.operation.Algorithm;
  * streams of other libraries of the process can be wrapped; a caller's current context is left as
  * it was.
  */
+@SuppressWarnings("exports") // the engine's contracts, to this library alone
 public final class CudaDevice extends Device implements KernelDevice, SymmetricDevice {
   /** Most ranks whose windows kernels reach. */
   public static final int TEAM_RANKS = DirectLayout.RANKS;
@@ -96,7 +97,6 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   /** The GPU as this library's transports take it. */
-  @SuppressWarnings("exports") // to the modules of this library alone
   public Gpu gpu() {
     return gpu;
   }
@@ -546,7 +546,6 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   /** The kernels loaded into this device's context. */
-  @SuppressWarnings("exports") // to this library alone
   KernelModules kernels() {
     return kernels;
   }

@@ -5,6 +5,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * A communicator's facts for its kernels.

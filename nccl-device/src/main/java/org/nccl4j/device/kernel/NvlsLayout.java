@@ -1,5 +1,7 @@
 package org.nccl4j.device.kernel;
 
+import org.nccl4j.device.connection.ConnectionLayout;
+
 /**
  * The layout of NVLS's buffers in the memory of a rank, the same on all ranks, so that one place of
  * the multicast object is the same buffer of every rank.

@@ -3,6 +3,7 @@ package org.nccl4j.device.kernel;
 import java.util.Map;
 import java.util.Set;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.connection.Connection;
 
 /**
  * Makes the connections that a communicator was created without, when a plan first needs them. The

@@ -7,6 +7,7 @@ import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.connection.Connection;
 
 /**
  * The connections of one-sided operations with ranks outside the team: one in each direction, only

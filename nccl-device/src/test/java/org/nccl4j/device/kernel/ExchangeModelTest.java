@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * A model of the exchange of steps that GPUs' kernels make (credit.cuh): every order in which the

@@ -42,6 +42,21 @@ class BufferTest {
   }
 
   @Test
+  void aViewSharesTheBytesOfItsPart() {
+    try (DeviceMemory memory = Devices.host().allocate(64)) {
+      ByteBuffer view = Devices.view(memory, 16, 32);
+      assertEquals(32, view.capacity());
+      assertEquals(ByteOrder.nativeOrder(), view.order());
+      view.putInt(4, 7);
+      ByteBuffer out = ByteBuffer.allocate(4).order(ByteOrder.nativeOrder());
+      memory.read(20, out);
+      assertEquals(7, out.getInt(0));
+      assertThrows(InvalidArgumentException.class, () -> Devices.view(memory, 33, 32));
+      assertThrows(InvalidArgumentException.class, () -> Devices.view(null, 0, 1));
+    }
+  }
+
+  @Test
   void moreThanTheProcessHasIsRefused() {
     try (DeviceMemory memory = Devices.host().allocate(64)) {
       for (long bytes : new long[] {1L << 46, 1L << 60, Long.MAX_VALUE - memory.address()}) {

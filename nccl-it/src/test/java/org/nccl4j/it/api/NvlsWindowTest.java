@@ -24,7 +24,6 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.numeric.FloatFormat;
 import org.nccl4j.operation.Operation;
 
@@ -158,7 +157,7 @@ class NvlsWindowTest {
   }
 
   private static FloatBuffer floats(DeviceMemory memory) {
-    return HostDevice.view(memory, 0, (int) memory.size()).asFloatBuffer();
+    return Devices.view(memory, 0, (int) memory.size()).asFloatBuffer();
   }
 
   /**

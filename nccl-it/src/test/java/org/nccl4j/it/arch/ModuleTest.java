@@ -81,9 +81,8 @@ class ModuleTest {
       nullValues = "-",
       value = {
         "nccl-topo | org.nccl4j.operation org.nccl4j.topo",
-        "nccl-device | org.nccl4j.device org.nccl4j.device.bind org.nccl4j.device.cuda"
-            + " org.nccl4j.device.host org.nccl4j.device.kernel"
-            + " org.nccl4j.device.symmetric",
+        "nccl-device | org.nccl4j.device org.nccl4j.device.bind org.nccl4j.device.connection"
+            + " org.nccl4j.device.cuda",
         "nccl-device/kernels | org.nccl4j.kernels",
         "nccl-api | org.nccl4j.api org.nccl4j.api.spi",
         "nccl-transport-p2p | -",
@@ -131,6 +130,8 @@ class ModuleTest {
         "nccl-device | api transport.net transport.p2p | cuda.memory",
         "nccl-device | api it | cuda.nvml numeric",
         "nccl-device | api it testkit transport.net transport.nvls | support",
+        "nccl-device | api it transport.net transport.nvls | host kernel",
+        "nccl-device | api transport.nvls | symmetric",
         "nccl-api | it | init.ahead init.costs observe observe.flight observe.http"
             + " plan.algorithm plan.trial",
         "nccl-api | it transport.net transport.nvls transport.p2p | settings",

@@ -26,7 +26,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.testkit.faults.FaultyNetProvider;
 import org.nccl4j.testkit.faults.NetFaults;
 import org.nccl4j.transport.net.NetTransportProvider;

@@ -13,9 +13,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import jnr.ffi.LibraryLoader;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.operation.Protocol;
 
 /**

@@ -28,7 +28,7 @@ final class FaultyTransportTest {
 
       import org.nccl4j.api.spi.*;
       import org.nccl4j.device.*;
-      import org.nccl4j.device.kernel.*;
+      import org.nccl4j.device.connection.*;
 
       public final class FaultyLinks {
         static boolean is(String defect) {

@@ -17,8 +17,8 @@ import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /** A transport inside one process with a defect. */
 record BrokenProvider(Defect defect) implements TransportProvider {

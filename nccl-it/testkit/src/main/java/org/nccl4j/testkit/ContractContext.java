@@ -14,7 +14,7 @@ import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /** A communicator that exists only as far as a transport sees it. */
 record ContractContext(int rank, List<PeerInfo> peers, byte[] secret, Map<String, String> settings)

@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /** The two regions of a connection. */
 final class MemoryChecks {

@@ -4,7 +4,7 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.memory.SharedEnd;
 import org.nccl4j.transport.net.proxy.EndpointNames;

@@ -9,8 +9,8 @@ import org.nccl4j.device.CudaException;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.connection.Connection;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.transport.net.memory.SharedEnd;
 
 /**

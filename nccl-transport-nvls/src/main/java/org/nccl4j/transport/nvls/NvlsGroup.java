@@ -15,7 +15,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.MulticastObject.Form;

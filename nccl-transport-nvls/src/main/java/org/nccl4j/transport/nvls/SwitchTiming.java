@@ -1,7 +1,7 @@
 package org.nccl4j.transport.nvls;
 
 import java.util.List;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelDevice.MulticastRanges;
 import org.nccl4j.device.kernel.NvlsLayout;

@@ -6,8 +6,8 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.transport.p2p.ArenaHandle.End;
 
 /** One end of a connection whose two regions lie in the arenas of its two ranks. */

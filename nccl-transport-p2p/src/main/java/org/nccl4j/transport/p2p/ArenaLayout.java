@@ -3,7 +3,7 @@ package org.nccl4j.transport.p2p;
 import java.util.List;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * The layout of connections' regions in an arena; see the package's description.

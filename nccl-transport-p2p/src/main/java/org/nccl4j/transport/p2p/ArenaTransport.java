@@ -11,7 +11,7 @@ import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.transport.p2p.ArenaHandle.End;
 
 /** Connections of one communicator whose regions lie in one arena of each rank. */

@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 final class ArenaLayoutTest {
   /** The smallest pieces that an arena is made of. */

@@ -15,7 +15,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.connection.Connection;
 
 /**
  * Tests that data arrive unchanged between the memories of each pair of GPUs: behind an IOMMU that

@@ -19,7 +19,7 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.tls.NetworkTls;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.topo.connect.EgressRoutes;
 
 /** The {@link org.nccl4j.api.spi.TransportContext} of the engine. */

@@ -47,7 +47,7 @@ import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.api.window.WindowSetup;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.operation.Algorithm;

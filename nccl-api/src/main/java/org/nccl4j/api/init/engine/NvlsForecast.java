@@ -27,8 +27,8 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Setting;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 

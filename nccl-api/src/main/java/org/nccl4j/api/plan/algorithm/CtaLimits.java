@@ -1,6 +1,6 @@
 package org.nccl4j.api.plan.algorithm;
 
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 
 /**

@@ -2,7 +2,7 @@ package org.nccl4j.api.plan.algorithm;
 
 import java.util.List;
 import java.util.stream.IntStream;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * The distribution of ranks over hosts.

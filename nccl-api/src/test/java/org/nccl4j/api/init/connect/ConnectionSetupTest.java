@@ -23,7 +23,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
-import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.connection.Connection;
 
 /** A peer that stops after it has given its handles, so that connecting never ends by itself. */
 @Timeout(60)

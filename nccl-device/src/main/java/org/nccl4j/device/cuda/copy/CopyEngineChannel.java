@@ -2,14 +2,14 @@ package org.nccl4j.device.cuda.copy;
 
 import java.util.List;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.plan.CommunicatorMemory;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.GpuStream;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
 
 /**

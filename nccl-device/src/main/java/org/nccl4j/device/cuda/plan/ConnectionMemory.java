@@ -7,10 +7,10 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.memory.CudaMemory;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
 /**

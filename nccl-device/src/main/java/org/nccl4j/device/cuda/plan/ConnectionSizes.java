@@ -2,7 +2,7 @@ package org.nccl4j.device.cuda.plan;
 
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.operation.Protocol;
 
 /**

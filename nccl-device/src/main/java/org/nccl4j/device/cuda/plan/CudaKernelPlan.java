@@ -1,10 +1,10 @@
 package org.nccl4j.device.cuda.plan;
 
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.operation.Operation;
 
 /**

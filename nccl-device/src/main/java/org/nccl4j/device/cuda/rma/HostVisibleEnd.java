@@ -2,10 +2,10 @@ package org.nccl4j.device.cuda.rma;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.bind.NativeWords;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * An end of a connection in pinned memory as the processor sees it: its words and its slots, the

@@ -6,11 +6,11 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.NativeMemory;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.Connection.LentSteps;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * The steps of a connection of puts that the proxy sends from where they lie in a GPU: the thread

@@ -2,7 +2,7 @@ package org.nccl4j.device.cuda.rma;
 
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
+import org.nccl4j.device.connection.Connection.PlacedSteps;
 
 /**
  * The steps of a connection of puts whose data the proxy receives in windows of a GPU. {@link

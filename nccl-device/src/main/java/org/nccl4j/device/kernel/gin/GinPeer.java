@@ -2,8 +2,8 @@ package org.nccl4j.device.kernel.gin;
 
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.bind.NativeWords;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.RmaMessage;
 
 /**

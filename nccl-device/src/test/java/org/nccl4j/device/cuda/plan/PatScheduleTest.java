@@ -10,8 +10,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.HostKernels;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * The schedule of the kernels of parallel aggregated trees (pat.cuh), compiled for the host and run

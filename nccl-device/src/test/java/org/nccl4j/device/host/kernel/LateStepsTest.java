@@ -14,6 +14,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.LlLines;
@@ -26,8 +28,6 @@ import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CallSignature;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.operation.Protocol;
 

@@ -25,11 +25,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.DeviceHeaders;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.kernel.window.HostGinDevice;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.RmaSpace;
 
 /** Two proxies whose connections are the same memory, given turns by the test alone. */

@@ -2,8 +2,8 @@ package org.nccl4j.transport.net.memory;
 
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.CallSignature;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * The call of a step, for kernels and for the network: a note, which is the call's signature or

@@ -1,7 +1,7 @@
 package org.nccl4j.transport.net.memory;
 
 import org.nccl4j.api.spi.NetConnection;
-import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.connection.Connection;
 
 /** The memory of the words and slots of one end of a connection. Called by one thread at a time. */
 public sealed interface EndMemory extends AutoCloseable permits HostEndMemory, GpuEndMemory {

@@ -1,8 +1,8 @@
 package org.nccl4j.transport.net.memory;
 
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.memory.RdmaMemory;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.shm.OwnedFd;
 
 /**

@@ -7,9 +7,9 @@ import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.shm.OwnedFd;
 
 /**

@@ -13,8 +13,8 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * Slots of a rank's connections in its GPU's memory, where network cards can be given that. After a

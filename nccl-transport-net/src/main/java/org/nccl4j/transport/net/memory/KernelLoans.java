@@ -3,10 +3,10 @@ package org.nccl4j.transport.net.memory;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.Gpu;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.Connection.LentSteps;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * The steps of a channel that kernels of a GPU lend its proxy (lent.cuh): each by a mark in its

@@ -3,9 +3,9 @@ package org.nccl4j.transport.net.memory;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.Connection.PlacedSteps;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * The steps of a channel whose data kernels of a GPU want in their buffers (lent.cuh). Owned by the

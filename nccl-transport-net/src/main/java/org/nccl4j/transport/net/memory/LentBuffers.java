@@ -4,7 +4,7 @@ import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.kernel.Connection.LentSteps;
+import org.nccl4j.device.connection.Connection.LentSteps;
 
 /**
  * The buffers that kernels, or puts of a GPU, lend a proxy, which sends from them, as memory of the

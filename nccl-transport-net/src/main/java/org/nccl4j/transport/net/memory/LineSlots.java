@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * The LL slots of a channel that a GPU's kernel shares with a proxy. Lines do not go over the

@@ -3,9 +3,9 @@ package org.nccl4j.transport.net.memory;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.memory.PinnedRegion;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.shm.MappedRegion;
 
 /**

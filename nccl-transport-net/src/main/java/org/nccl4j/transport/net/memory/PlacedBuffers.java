@@ -1,6 +1,6 @@
 package org.nccl4j.transport.net.memory;
 
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
+import org.nccl4j.device.connection.Connection.PlacedSteps;
 
 /**
  * The buffers in which a proxy may receive.

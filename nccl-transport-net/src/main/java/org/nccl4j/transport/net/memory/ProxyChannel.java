@@ -5,7 +5,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * A channel of one end of a connection, as a proxy sees it: the words that it shares with a kernel,

@@ -5,7 +5,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /** The words that a proxy shares with a kernel, by the order in which memory is seen. */
 public final class StepWords {

@@ -5,7 +5,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
+import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.UserBuffers;
 

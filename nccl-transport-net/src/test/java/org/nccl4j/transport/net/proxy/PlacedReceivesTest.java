@@ -14,9 +14,9 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.RegisteredMemory;
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
 import org.nccl4j.transport.net.memory.PlacedBuffers;
 
 /** Receives that go to the buffers in which a kernel wants the data, one by one. */

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel.algorithm;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.Copies;
 import org.nccl4j.device.host.kernel.protocol.Kernel;
@@ -10,7 +11,6 @@ import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Operands;
 import org.nccl4j.device.host.reduce.Reduction;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * Reduce-scatter up the parallel aggregated trees, the smallest distance first: a rank adds its own

@@ -1,11 +1,11 @@
 package org.nccl4j.device.host.kernel.nvls;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 

@@ -2,9 +2,9 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * One end of a connection: the step it is at, and where that step's slots lie. Owned by the thread

@@ -2,9 +2,9 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import java.util.List;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CallText;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.operation.Protocol;
 

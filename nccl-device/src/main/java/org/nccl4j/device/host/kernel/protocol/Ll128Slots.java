@@ -1,7 +1,7 @@
 package org.nccl4j.device.host.kernel.protocol;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
  * The LL128 slots of a connection between ranks of the host device. Small steps have slots of their

@@ -2,10 +2,10 @@ package org.nccl4j.device.host.kernel.protocol;
 
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.Connection.PlacedSteps;
 
 /**
  * The proxy's side of the words by which a kernel and the proxy of a connection between hosts agree

@@ -3,11 +3,11 @@ package org.nccl4j.device.host.kernel.protocol;
 import java.lang.invoke.VarHandle;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.Connection.LentSteps;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * A proxy's part of lent steps, in the sender's process: it answers the sender's offer in place of

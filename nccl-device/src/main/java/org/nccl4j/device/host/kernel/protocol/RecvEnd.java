@@ -3,11 +3,11 @@ package org.nccl4j.device.host.kernel.protocol;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.StreamingCopy;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec.SingleCopy;
 import org.nccl4j.device.kernel.SharedConnections;
 

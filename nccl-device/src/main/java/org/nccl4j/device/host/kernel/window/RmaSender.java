@@ -2,6 +2,8 @@ package org.nccl4j.device.host.kernel.window;
 
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.connection.Connection;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.kernel.protocol.Call;
 import org.nccl4j.device.host.kernel.protocol.ConnectionTable;
 import org.nccl4j.device.host.kernel.protocol.Copies;
@@ -10,8 +12,6 @@ import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.memory.AtomicWords;
 import org.nccl4j.device.host.memory.HostMemory;
-import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.RmaMessage;
 import org.nccl4j.device.kernel.RmaSpace;

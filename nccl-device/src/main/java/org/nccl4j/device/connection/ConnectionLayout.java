@@ -1,4 +1,4 @@
-package org.nccl4j.device.kernel;
+package org.nccl4j.device.connection;
 
 /**
  * The layout of the two regions of a connection; see the package's description.

@@ -1,4 +1,4 @@
-package org.nccl4j.device.kernel;
+package org.nccl4j.device.connection;
 
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
