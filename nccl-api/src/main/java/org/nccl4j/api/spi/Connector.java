@@ -1,7 +1,6 @@
 package org.nccl4j.api.spi;
 
 import java.util.Optional;
-import java.util.OptionalInt;
 import org.nccl4j.device.connection.Connection;
 
 /**
@@ -42,54 +41,10 @@ public interface Connector {
   }
 
   /**
-   * The rank of this host whose transport of the same name forwards the data of this end; that
-   * transport gets this end's handle ({@link Transport#relay}) and the other end's. Called once,
-   * with the handle.
+   * The data that this end has moved, and the network that it uses; {@link LinkStatus#NONE} where
+   * the transport counts nothing. Any thread, at any time.
    */
-  default OptionalInt relay() {
-    return OptionalInt.empty();
-  }
-
-  /**
-   * Bytes of data that this end has sent, if its transport counts them; data that kernels send
-   * without a proxy are counted by their device. Any thread, at any time.
-   */
-  default long bytesSent() {
-    return 0;
-  }
-
-  /**
-   * Bytes of these data that the other end has. A link that moves data slowly is told from one that
-   * has none to move by the difference. Any thread, at any time.
-   */
-  default long bytesDelivered() {
-    return bytesSent();
-  }
-
-  /** Bytes of data that this end has received, if its transport counts them. Any thread. */
-  default long bytesReceived() {
-    return 0;
-  }
-
-  /**
-   * True if this receiving end has room for data that have not come: if they come slowly, it is not
-   * this end that keeps them waiting. Any thread, at any time.
-   */
-  default boolean hasRoom() {
-    return false;
-  }
-
-  /**
-   * The network and the device through which this end sends or receives, such as {@code
-   * Socket/eth0}; empty if it uses none. Reports of a job compare the speeds of links that name the
-   * same network. Any thread, at any time.
-   */
-  default String via() {
-    return "";
-  }
-
-  /** The broken paths of this end that others have replaced. Any thread, at any time. */
-  default TakeOvers takeOvers() {
-    return TakeOvers.NONE;
+  default LinkStatus status() {
+    return LinkStatus.NONE;
   }
 }

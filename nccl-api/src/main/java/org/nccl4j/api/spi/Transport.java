@@ -1,8 +1,5 @@
 package org.nccl4j.api.spi;
 
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidUsageException;
-
 /** Creates one provider's connections of one communicator. Called by one thread at a time. */
 public interface Transport extends AutoCloseable {
   /**
@@ -41,25 +38,6 @@ public interface Transport extends AutoCloseable {
    */
   default Connector hostReceiver(PeerInfo peer) {
     return receiver(peer);
-  }
-
-  /**
-   * The sending end of a connection between two other ranks, whose sender has named this rank to
-   * forward its data ({@link Connector#relay()}). This rank's kernels do not use its regions; its
-   * proxy belongs to this rank.
-   *
-   * @param from the sender, a rank of this host
-   * @param to the receiver
-   * @param request the handle of the sender's connector
-   * @throws org.nccl4j.device.NcclException if the transport lacks memory or descriptors, or does
-   *     not forward
-   */
-  default Connector relay(PeerInfo from, PeerInfo to, byte[] request) {
-    throw new InvalidUsageException(
-        ErrorId.PLUGIN,
-        "rank %d asks for its data to be forwarded by a transport that does not forward"
-            .formatted(from.rank()),
-        "use the same versions of all transports on all ranks");
   }
 
   /**

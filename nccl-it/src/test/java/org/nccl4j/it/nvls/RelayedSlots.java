@@ -12,6 +12,7 @@ import org.nccl4j.api.spi.NetEgress;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.PxnTransport;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -73,8 +74,10 @@ final class RelayedSlots {
     Connector comes = transports.get(0).receiver(peers.get(2));
     Connector back = transports.get(2).sender(peers.get(0));
     Connector gets = transports.get(2).receiver(peers.get(0));
-    SlotKernel.require(there.relay().orElse(-1) == 1, "rank 1 carries it");
-    Connector relay = transports.get(1).relay(peers.get(0), peers.get(2), there.handle());
+    PxnTransport asks = (PxnTransport) transports.get(0);
+    SlotKernel.require(asks.relay(there).orElse(-1) == 1, "rank 1 carries it");
+    PxnTransport carries = (PxnTransport) transports.get(1);
+    Connector relay = carries.relay(peers.get(0), peers.get(2), there.handle());
     boolean connected = false;
     while (!connected) {
       connected =

@@ -8,13 +8,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.Set;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.PxnTransport;
 import org.nccl4j.api.spi.Support;
-import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.wire.TeardownBarrier;
 import org.nccl4j.device.DebugLog;
@@ -24,7 +25,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.transport.net.memory.GpuSlots;
 
 /** One communicator's connections over networks. Opens a network when it is first needed. */
-final class NetTransport implements Transport {
+final class NetTransport implements PxnTransport {
   private static final Logger LOG = DebugLog.of("NET");
 
   /** Time that close waits for ranks of other processes for which this one sends. */
@@ -210,6 +211,11 @@ final class NetTransport implements Transport {
   public Connector hostReceiver(PeerInfo peer) {
     NicChoice card = nearest(net(peer)).withHostSlots();
     return kept(new RecvConnector(card, context, peer, true, NetEnd.MESSAGES));
+  }
+
+  @Override
+  public OptionalInt relay(Connector sender) {
+    return sender instanceof PxnSender pxn ? OptionalInt.of(pxn.relay()) : OptionalInt.empty();
   }
 
   @Override

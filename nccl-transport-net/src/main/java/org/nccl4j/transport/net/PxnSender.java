@@ -1,7 +1,6 @@
 package org.nccl4j.transport.net;
 
 import java.util.Optional;
-import java.util.OptionalInt;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
@@ -58,9 +57,9 @@ final class PxnSender implements NetConnector {
     return request.toBytes();
   }
 
-  @Override
-  public OptionalInt relay() {
-    return OptionalInt.of(relay);
+  /** The rank that sends. */
+  int relay() {
+    return relay;
   }
 
   @Override

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Stream;
+import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.PeerInfo;
@@ -88,22 +89,16 @@ final class RecvConnector extends NetEnd {
   }
 
   @Override
-  public String via() {
-    return via;
-  }
-
-  @Override
-  public long bytesReceived() {
-    long bytes = 0;
+  public LinkStatus status() {
+    long received = 0;
     for (RecvProxy proxy : proxies) {
-      bytes += proxy.bytesReceived();
+      received += proxy.bytesReceived();
     }
-    return bytes;
+    return LinkStatus.received(received, hasRoom(), via);
   }
 
-  /** {@inheritDoc} Channels that are not in use have room at all times. */
-  @Override
-  public boolean hasRoom() {
+  /** True if every channel has room; a channel that is not in use has at all times. */
+  private boolean hasRoom() {
     for (RecvProxy proxy : proxies) {
       if (!proxy.hasRoom()) {
         return false;

@@ -3,6 +3,7 @@ package org.nccl4j.transport.net;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -76,31 +77,20 @@ abstract class SendEnd extends NetEnd {
   }
 
   @Override
-  public long bytesSent() {
-    long bytes = 0;
+  public LinkStatus status() {
+    long sent = 0;
     for (SendProxy proxy : proxies) {
-      bytes += proxy.bytesSent();
+      sent += proxy.bytesSent();
     }
-    return bytes;
-  }
-
-  @Override
-  public long bytesDelivered() {
-    long bytes = 0;
+    long delivered = 0;
     for (SendProxy proxy : proxies) {
-      bytes += proxy.bytesDelivered();
+      delivered += proxy.bytesDelivered();
     }
-    return bytes;
-  }
-
-  @Override
-  public String via() {
-    return made ? via : "";
+    return LinkStatus.sent(sent, delivered, made ? via : "", takeOvers());
   }
 
   /** Senders are added by the thread that connects; they are read once all are there. */
-  @Override
-  public TakeOvers takeOvers() {
+  private TakeOvers takeOvers() {
     TakeOvers all = TakeOvers.NONE;
     if (made) {
       for (NetSender sender : senders) {

@@ -9,6 +9,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.BiPredicate;
 import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.PxnTransport;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -33,7 +34,8 @@ final class ConnectHandles {
    */
   record Offer(byte[] sender, byte[] receiver, int relay, String transport) {
     static Offer of(Connector sender, Connector receiver, Routes.NamedTransport route) {
-      OptionalInt relay = sender.relay();
+      OptionalInt relay =
+          route.transport() instanceof PxnTransport pxn ? pxn.relay(sender) : OptionalInt.empty();
       return new Offer(
           checked(sender.handle(), route),
           checked(receiver.handle(), route),

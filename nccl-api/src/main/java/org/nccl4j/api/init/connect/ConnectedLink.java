@@ -2,7 +2,7 @@ package org.nccl4j.api.init.connect;
 
 import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.spi.Connector;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.LinkStatus;
 
 /**
  * The connectors to and from another rank.
@@ -13,33 +13,7 @@ import org.nccl4j.api.spi.TakeOvers;
 public record ConnectedLink(int peer, String transport, Connector sender, Connector receiver)
     implements Link {
   @Override
-  public long bytesSent() {
-    return sender.bytesSent();
-  }
-
-  @Override
-  public long bytesDelivered() {
-    return sender.bytesDelivered();
-  }
-
-  @Override
-  public long bytesReceived() {
-    return receiver.bytesReceived();
-  }
-
-  @Override
-  public boolean hasRoom() {
-    return receiver.hasRoom();
-  }
-
-  @Override
-  public String via() {
-    String via = sender.via();
-    return via.isEmpty() ? receiver.via() : via;
-  }
-
-  @Override
-  public TakeOvers takeOvers() {
-    return sender.takeOvers();
+  public LinkStatus status() {
+    return sender.status().with(receiver.status());
   }
 }

@@ -13,6 +13,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.PxnTransport;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -201,7 +202,7 @@ public final class ConnectionSetup {
           .forEach(
               (to, offer) -> {
                 Connector relay =
-                    named(offer.transport(), from, transports)
+                    forwarder(offer.transport(), from, transports)
                         .relay(peers.get(from), peers.get(to), offer.sender());
                 relays.put(from + " to " + to, relay);
                 pending.add(new Pending(relay, offer(told, to, from).receiver(), to));
@@ -210,19 +211,22 @@ public final class ConnectionSetup {
     return pending;
   }
 
-  private Transport named(String name, int from, List<Routes.NamedTransport> transports) {
+  private PxnTransport forwarder(String name, int from, List<Routes.NamedTransport> transports) {
     return transports.stream()
         .filter(named -> named.name().equals(name))
+        .map(Routes.NamedTransport::transport)
+        .filter(PxnTransport.class::isInstance)
+        .map(PxnTransport.class::cast)
         .findFirst()
         .orElseThrow(
             () ->
                 new InvalidUsageException(
                     ErrorId.RANKS_DIFFER,
                     ("rank %d is to forward the data of rank %d by transport %s, which it does not"
-                            + " have")
+                            + " have or which does not forward")
                         .formatted(rank, from, name),
-                    "put the same transports on the path of all ranks, or set NCCL_PXN_DISABLE=1"))
-        .transport();
+                    "put the same versions of the same transports on the path of all ranks, or set"
+                        + " NCCL_PXN_DISABLE=1"));
   }
 
   private void connect(List<Pending> pending, Bootstrap bootstrap, long endNanos) {

@@ -1,7 +1,7 @@
 package org.nccl4j.api.init.connect;
 
 import org.nccl4j.api.observe.flight.Link;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.LinkStatus;
 
 /**
  * A connection of another communicator that a split uses: only the split's own kernels know what
@@ -12,12 +12,7 @@ import org.nccl4j.api.spi.TakeOvers;
  */
 public record SharedLink(int peer, String transport) implements Link {
   @Override
-  public long bytesSent() {
-    return 0;
-  }
-
-  @Override
-  public TakeOvers takeOvers() {
-    return TakeOvers.NONE;
+  public LinkStatus status() {
+    return LinkStatus.NONE;
   }
 }

@@ -12,6 +12,7 @@ import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.plan.RankTraffic;
+import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.kernel.CallShape;
@@ -93,18 +94,10 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
     }
 
     @Override
-    public long bytesSent() {
-      return (long) sums[peer == SEVERAL ? nRanks : peer];
-    }
-
-    @Override
-    public long bytesReceived() {
-      return peer == SEVERAL ? (long) sums[nRanks + 1] : 0;
-    }
-
-    @Override
-    public TakeOvers takeOvers() {
-      return TakeOvers.NONE;
+    public LinkStatus status() {
+      long sent = (long) sums[peer == SEVERAL ? nRanks : peer];
+      long received = peer == SEVERAL ? (long) sums[nRanks + 1] : 0;
+      return new LinkStatus(sent, sent, received, false, "", TakeOvers.NONE);
     }
   }
 

@@ -3,6 +3,7 @@ package org.nccl4j.api.observe.flight;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
+import org.nccl4j.api.spi.LinkStatus;
 
 /**
  * The data of a rank's connections with another rank over time. Each look samples if data are under
@@ -19,7 +20,7 @@ final class LinkFlow {
   private final List<Link> links = new ArrayList<>(1);
 
   /** Another one when the rank, which has only received so far, sends. */
-  private String via;
+  private String via = "";
 
   /** Bytes sent and received so far. */
   private long sent;
@@ -40,7 +41,6 @@ final class LinkFlow {
   LinkFlow(Link first) {
     peer = first.peer();
     transport = first.transport();
-    via = first.via();
   }
 
   int peer() {
@@ -69,13 +69,14 @@ final class LinkFlow {
   /**
    * Counts a connection's bytes.
    *
+   * @param status as the connection has it now
    * @param bytes sent, whoever counts them
    */
-  void add(Link link, long bytes) {
+  void add(Link link, LinkStatus status, long bytes) {
     links.add(link);
-    via = link.via();
+    via = status.via();
     sent += bytes;
-    received += link.bytesReceived();
+    received += status.bytesReceived();
   }
 
   long sent() {
@@ -99,13 +100,12 @@ final class LinkFlow {
     boolean underWay = false;
     boolean room = !links.isEmpty();
     for (Link link : links) {
-      long given = link.bytesSent();
-      long there = link.bytesDelivered();
-      counted += given;
-      arrived += there;
-      underWay |= given > there;
-      came += link.bytesReceived();
-      room &= link.hasRoom();
+      LinkStatus now = link.status();
+      counted += now.bytesSent();
+      arrived += now.bytesDelivered();
+      underWay |= now.bytesSent() > now.bytesDelivered();
+      came += now.bytesReceived();
+      room &= now.hasRoom();
     }
     // Where kernels alone count, their bytes have arrived.
     arrived = counted == 0 ? sent : arrived;

@@ -11,6 +11,7 @@ import org.nccl4j.api.observe.flight.RankReport.Links;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
+import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
@@ -81,11 +82,12 @@ final class LinkRecord {
     Map<Integer, TakeOvers> replacements = Map.of();
     for (Link link : links) {
       long counted = kernels.bytesSent(link.peer());
-      long sent = counted < 0 ? link.bytesSent() : counted;
-      if (sent > 0 || link.bytesSent() > 0 || link.bytesReceived() > 0) {
-        count(link, sent);
+      LinkStatus status = link.status();
+      long sent = counted < 0 ? status.bytesSent() : counted;
+      if (sent > 0 || status.bytesSent() > 0 || status.bytesReceived() > 0) {
+        count(link, status, sent);
       }
-      TakeOvers now = link.takeOvers();
+      TakeOvers now = status.takeOvers();
       if (now.count() > 0) {
         replacements = replacements.isEmpty() ? new LinkedHashMap<>() : replacements;
         replacements.merge(entry(replaced, TAKE_OVER_ENTRIES, link.peer()), now, TakeOvers::and);
@@ -102,20 +104,20 @@ final class LinkRecord {
     replacements.forEach(this::put);
   }
 
-  private void count(Link link, long sent) {
+  private void count(Link link, LinkStatus status, long sent) {
     for (LinkFlow flow : flows) {
       if (flow.isOf(link)) {
-        flow.add(link, sent);
+        flow.add(link, status, sent);
         return;
       }
     }
     if (flows.size() < SENT_ENTRIES - 1) {
       LinkFlow flow = new LinkFlow(link);
       flows.add(flow);
-      flow.add(link, sent);
+      flow.add(link, status, sent);
     } else {
       otherSent += sent;
-      otherReceived += link.bytesReceived();
+      otherReceived += status.bytesReceived();
     }
   }
 

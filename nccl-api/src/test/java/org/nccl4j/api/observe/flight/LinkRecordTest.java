@@ -14,6 +14,7 @@ import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
+import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.api.spi.TakeOvers;
 
 /** The links of a rank in its flight recorder, as other processes and observers of jobs read it. */
@@ -27,6 +28,11 @@ class LinkRecordTest {
 
   private record Fixed(int peer, String transport, long bytesSent, TakeOvers takeOvers)
       implements Link {
+    @Override
+    public LinkStatus status() {
+      return LinkStatus.sent(bytesSent, bytesSent, "", takeOvers);
+    }
+
     Fixed(int peer, TakeOvers takeOvers) {
       this(peer, "NET", 0, takeOvers);
     }
@@ -157,33 +163,8 @@ class LinkRecordTest {
     }
 
     @Override
-    public String via() {
-      return via;
-    }
-
-    @Override
-    public long bytesSent() {
-      return sent;
-    }
-
-    @Override
-    public long bytesDelivered() {
-      return delivered;
-    }
-
-    @Override
-    public long bytesReceived() {
-      return received;
-    }
-
-    @Override
-    public boolean hasRoom() {
-      return room;
-    }
-
-    @Override
-    public TakeOvers takeOvers() {
-      return TakeOvers.NONE;
+    public LinkStatus status() {
+      return new LinkStatus(sent, delivered, received, room, via, TakeOvers.NONE);
     }
   }
 
