@@ -1,5 +1,6 @@
 /**
- * The host device's exportable memory and its flat ranges: shared segments, mapped many times.
- * Layer: above {@code host.memory} and {@code shm}; implements the contract of {@code symmetric}.
+ * The host device's memory that several ranks map: exportable memory, flat ranges, and multicast
+ * objects of shared segments. Layer: above {@code host.memory} and {@code shm}; implements the
+ * contract of {@code symmetric}, and of {@code kernel} for multicast objects.
  */
 package org.nccl4j.device.host.symmetric;

@@ -1,4 +1,4 @@
-package org.nccl4j.device.host.multicast;
+package org.nccl4j.device.host.symmetric;
 
 import java.util.ArrayList;
 import java.util.Arrays;
