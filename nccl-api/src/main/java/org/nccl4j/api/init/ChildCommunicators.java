@@ -12,7 +12,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CallOrder;
-import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.KernelSpecs;
 import org.nccl4j.api.init.engine.Profilers;
@@ -279,7 +279,7 @@ public final class ChildCommunicators {
   private Engine engine(Made made, KernelCommunicator kernels, List<Integer> ranks) {
     Engine old = parent.engine();
     int rank = made.bootstrap.rank();
-    Map<Integer, Routes.Route> routes = new TreeMap<>();
+    Map<Integer, TransportRoutes.Route> routes = new TreeMap<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != rank) {
         routes.put(peer, old.routes().get(ranks.get(peer)));

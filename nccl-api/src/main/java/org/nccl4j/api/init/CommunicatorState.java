@@ -17,6 +17,8 @@ import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.group.QuantisedSums;
 import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.group.RaggedCalls;
+import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
 import org.nccl4j.api.init.peers.HostLayout;
@@ -288,12 +290,12 @@ public final class CommunicatorState {
 
   /** The transport to each other rank. */
   public Map<Integer, String> routes() {
-    return Routes.names(engine().routes());
+    return TransportRoutes.names(engine().routes());
   }
 
   /** Returns each rank's route and the reason for it, as lines to read. */
   public String explainRoutes() {
-    return Routes.explain(engine().routes());
+    return TransportRoutes.explain(engine().routes());
   }
 
   /** Returns the hooks that see this rank's operations. */

@@ -11,9 +11,9 @@ import org.nccl4j.api.init.ahead.CallsAhead;
 import org.nccl4j.api.init.connect.ConnectionSetup;
 import org.nccl4j.api.init.connect.NetDiscovery;
 import org.nccl4j.api.init.connect.RmaConnections;
-import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.RuntimeConnections;
 import org.nccl4j.api.init.connect.TransportContextImpl;
+import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.KernelSpecs;
@@ -62,7 +62,7 @@ import org.nccl4j.device.kernel.Progress;
 public final class Initializer {
   private final InitRequest request;
   private final Bootstrap bootstrap;
-  private final List<Routes.NamedTransport> transports = new ArrayList<>();
+  private final List<TransportRoutes.NamedTransport> transports = new ArrayList<>();
   private final CleanupStack undo = new CleanupStack();
 
   /** Null until they are opened. */
@@ -228,7 +228,7 @@ public final class Initializer {
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);
       undo.push(transport::close);
-      transports.add(new Routes.NamedTransport(provider, transport));
+      transports.add(new TransportRoutes.NamedTransport(provider, transport));
     }
   }
 
@@ -247,7 +247,7 @@ public final class Initializer {
    * @param proxy not yet running; null if nothing needs one
    */
   private record Connected(
-      Routes choice,
+      TransportRoutes choice,
       VerifiedConnections verified,
       RuntimeConnections later,
       CommunicatorProfile known,
@@ -265,8 +265,8 @@ public final class Initializer {
   /** Connects; returns when all ranks are connected, because of the last all-gather. */
   private Connected connect(Plugins plugins, Ranks ranks, TransportContextImpl context) {
     List<PeerInfo> peers = ranks.peers();
-    Routes choice =
-        new Routes(
+    TransportRoutes choice =
+        new TransportRoutes(
             bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
     VerifiedConnections verified =
         VerifiedConnections.of(request, choice, peers, ranks.graphs(), bootstrap);
@@ -323,7 +323,7 @@ public final class Initializer {
         bootstrap.nRanks(),
         ranks.members().hosts(),
         ranks.graphs().topology(),
-        Routes.names(verified.routes()));
+        TransportRoutes.names(verified.routes()));
   }
 
   /** Returns the settings that change measured times. */
@@ -437,7 +437,7 @@ public final class Initializer {
   /** Logs the result of the creation. */
   private void tell(Engine engine, Connected connected, Plugins plugins) {
     InfoLog info = request.info(bootstrap.rank());
-    Routes.tell(engine.routes(), info);
+    TransportRoutes.tell(engine.routes(), info);
     if (connected.proxy() != null) {
       info.tell(
           "PROXY",

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.init.connect.NamedProvider;
-import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.engine.NvlsSetup;
 import org.nccl4j.api.init.engine.Profilers;
 import org.nccl4j.api.init.engine.SharedResources;
@@ -111,7 +111,7 @@ class InitializerTest {
         LocalBootstrap.create(1, LONG).get(0),
         kernels,
         new SharedResources.Links(
-            List.of(new Routes.NamedTransport(new NamedProvider("T", true), transport)),
+            List.of(new TransportRoutes.NamedTransport(new NamedProvider("T", true), transport)),
             List.of(),
             null,
             null),

@@ -18,9 +18,9 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.copy.CopyEngineP2p;
-import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.CudaContext;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.cuda.driver.LaunchGate;
 import org.nccl4j.device.cuda.driver.OffheapPool;
 import org.nccl4j.device.cuda.plan.CollectivePlans;
@@ -93,7 +93,7 @@ final class CudaKernelCommunicator
   private final CudaContext primary;
   private final Offheap scratch = new Offheap(8); // owner: the thread that launches
   private final KernelCommunicatorSpec spec;
-  private final CleanupStack made;
+  private final GpuCleanup made;
   private final ConnectionUsers users;
   private final ConnectionOrder order;
   private final int[] firstRanks; // this communicator's ranks, as ranks of the users' first
@@ -129,7 +129,7 @@ final class CudaKernelCommunicator
     this.primary = gpu.context();
     this.spec = spec;
     this.firstRanks = place.firstRanks();
-    made = new CleanupStack(gpu);
+    made = new GpuCleanup(gpu);
     ofPlans = new PlanMemory(gpu);
     tables = new PlanTables(gpu);
     users = given == null ? new ConnectionUsers(gpu, device.captures(), spec) : given;

@@ -24,7 +24,7 @@ import org.nccl4j.device.connection.Connection.LentSteps;
 import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
-import org.nccl4j.device.host.kernel.nvls.MulticastProbe;
+import org.nccl4j.device.host.kernel.nvls.HostMulticastProbe;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.kernel.protocol.Placing;
 import org.nccl4j.device.host.kernel.protocol.ProxyLoans;
@@ -312,12 +312,12 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public void loadCombined(
       MulticastMemory all, DataType type, RedOp op, long offset, DeviceMemory target) {
-    MulticastProbe.load(all, type, op, offset, target);
+    HostMulticastProbe.load(all, type, op, offset, target);
   }
 
   @Override
   public void storeToAll(DeviceMemory source, MulticastMemory all, long offset) {
-    MulticastProbe.store(source, all, offset);
+    HostMulticastProbe.store(source, all, offset);
   }
 
   private InvalidUsageException noSwitch() {

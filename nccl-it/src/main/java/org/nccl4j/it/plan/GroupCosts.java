@@ -15,7 +15,7 @@ import org.nccl4j.topo.cluster.CommTopology;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.RankOrder;
-import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.tuning.NcclCostModel;
 import org.nccl4j.topo.tuning.Selection;
 import org.nccl4j.topo.xml.XmlElement;
 
@@ -89,7 +89,7 @@ final class GroupCosts {
    * takes as many bytes over each GPU's links; out of a machine an all-to-all takes more.
    */
   private static Selection exchange(Group group, Traffic traffic) {
-    CostModel costs = group.topology.costs();
+    NcclCostModel costs = group.topology.costs();
     long bytes = Math.round(traffic.bytes() * group.crossing * group.slowdown);
     Selection best = null;
     for (Protocol protocol : Protocol.values()) {

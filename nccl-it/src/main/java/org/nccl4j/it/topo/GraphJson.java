@@ -17,7 +17,7 @@ import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.system.NodeAttributes;
 import org.nccl4j.topo.tuning.Cost;
-import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.tuning.NcclCostModel;
 import org.nccl4j.topo.tuning.Selection;
 
 /** Graphs, connections and costs of clusters as one JSON document. */
@@ -183,7 +183,7 @@ final class GraphJson {
     json.writeEndObject();
   }
 
-  private void tuning(CostModel costs) throws IOException {
+  private void tuning(NcclCostModel costs) throws IOException {
     json.writeObjectFieldStart("tuning");
     for (Operation collective : Operation.collectives()) {
       json.writeObjectFieldStart(collective.label());
@@ -203,7 +203,7 @@ final class GraphJson {
     json.writeEndObject();
   }
 
-  private void selection(CostModel costs) throws IOException {
+  private void selection(NcclCostModel costs) throws IOException {
     json.writeObjectFieldStart("selection");
     for (Operation collective : Operation.collectives()) {
       json.writeArrayFieldStart(collective.label());

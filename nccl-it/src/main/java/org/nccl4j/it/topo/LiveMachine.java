@@ -11,9 +11,9 @@ import org.nccl4j.topo.detect.Detection;
 import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.detect.GpuScan;
 import org.nccl4j.topo.detect.HostFacts;
-import org.nccl4j.topo.detect.KernelFiles;
 import org.nccl4j.topo.detect.NetFacts;
 import org.nccl4j.topo.detect.NetworkScan;
+import org.nccl4j.topo.detect.SysFiles;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
@@ -33,7 +33,7 @@ record LiveMachine(
   private static final long LOCAL_HOST = 1;
 
   static LiveMachine of(Path root) {
-    KernelFiles files = new KernelFiles(root);
+    SysFiles files = new SysFiles(root);
     List<NetFacts> nets = NetworkScan.of(files);
     // Interfaces have no port number; only InfiniBand's ports can be fused.
     boolean fusible = nets.stream().allMatch(net -> net.port() > 0);

@@ -12,7 +12,7 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.MachineBuilder;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.system.RankOrder;
-import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.tuning.NcclCostModel;
 import org.nccl4j.topo.xml.XmlElement;
 import org.nccl4j.topo.xml.XmlPruning;
 
@@ -28,7 +28,7 @@ public final class Cluster {
   private final List<MachineGraphs> domains;
   private final int machines;
   private final CommGraph comm;
-  private final CostModel costs;
+  private final NcclCostModel costs;
 
   private Cluster(Routes whole, List<MachineGraphs> domains, int machines, ClusterOptions options) {
     this.whole = whole;
@@ -42,7 +42,7 @@ public final class Cluster {
       }
     }
     this.comm = CommGraph.connect(nodes, options.settings(), options.collNet());
-    this.costs = CostModel.of(comm, options.settings());
+    this.costs = NcclCostModel.of(comm, options.settings());
   }
 
   /**
@@ -148,7 +148,7 @@ public final class Cluster {
   }
 
   /** Returns the cost model of collectives. */
-  public CostModel costs() {
+  public NcclCostModel costs() {
     return costs;
   }
 }

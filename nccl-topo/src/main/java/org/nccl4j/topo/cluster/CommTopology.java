@@ -20,7 +20,7 @@ import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.tuning.ChannelTuningModel;
-import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.tuning.NcclCostModel;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
@@ -38,7 +38,7 @@ public final class CommTopology {
   private final List<NodeGraphs> nodes;
   private final Map<Integer, Place> places;
   private final CommGraph comm;
-  private final CostModel costs;
+  private final NcclCostModel costs;
   private final ChannelTuningModel tuning;
 
   /** A machine before it is split into nodes, and its nodes. */
@@ -83,7 +83,7 @@ public final class CommTopology {
     this.nodes = List.copyOf(nodes);
     this.places = Map.copyOf(places);
     this.comm = CommGraph.connect(this.nodes, options.settings(), options.collNet());
-    this.costs = CostModel.of(comm, options.settings());
+    this.costs = NcclCostModel.of(comm, options.settings());
     this.tuning = ChannelTuningModel.of(comm, options.settings());
   }
 
@@ -178,7 +178,7 @@ public final class CommTopology {
   }
 
   /** Returns the cost model of collectives. */
-  public CostModel costs() {
+  public NcclCostModel costs() {
     return costs;
   }
 

@@ -7,11 +7,11 @@ import org.nccl4j.topo.xml.XmlElement;
 final class CpuElements {
   private static final int LAST_BASE_FAMILY = 15;
 
-  private final KernelFiles files;
+  private final SysFiles files;
   private final String info;
   private final long hostHash;
 
-  CpuElements(KernelFiles files, long hostHash) {
+  CpuElements(SysFiles files, long hostHash) {
     this.files = files;
     this.info = files.cpuInfo();
     this.hostHash = hostHash;

@@ -9,12 +9,12 @@ import org.nccl4j.topo.xml.XmlElement;
 public final class Detection {
   private static final String NVSWITCH_CLASS = "0x068000";
 
-  private final KernelFiles files;
+  private final SysFiles files;
   private final XmlElement system = XmlElement.of("system").set("version", 1);
   private final CpuElements cpus;
   private final PciTree tree;
 
-  private Detection(KernelFiles files, HostFacts facts) {
+  private Detection(SysFiles files, HostFacts facts) {
     this.files = files;
     this.cpus = new CpuElements(files, facts.hash());
     this.tree = new PciTree(files, system, cpus);
@@ -26,7 +26,7 @@ public final class Detection {
    * @param files the kernel's files
    * @param facts what the driver and the network know
    */
-  public static XmlElement of(KernelFiles files, HostFacts facts) {
+  public static XmlElement of(SysFiles files, HostFacts facts) {
     Detection detection = new Detection(files, facts);
     facts.gpus().forEach(detection::addGpu);
     for (int dev = 0; dev < facts.nets().size(); dev++) {
@@ -64,7 +64,7 @@ public final class Detection {
 
   /** Returns the PCI class of an NVLink's other end. An unseen device counts as a switch. */
   private String classOf(String target) {
-    String found = files.pci(target).map(path -> KernelFiles.read(path, "class")).orElse("");
+    String found = files.pci(target).map(path -> SysFiles.read(path, "class")).orElse("");
     return found.isEmpty() ? NVSWITCH_CLASS : found;
   }
 

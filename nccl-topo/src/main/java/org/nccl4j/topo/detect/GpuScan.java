@@ -21,7 +21,7 @@ public final class GpuScan {
   private GpuScan() {}
 
   /** The GPUs by address. */
-  public static List<GpuFacts> of(KernelFiles files) {
+  public static List<GpuFacts> of(SysFiles files) {
     List<GpuFacts> gpus = new ArrayList<>();
     for (String busId : files.list("bus/pci/devices")) {
       String folder = "bus/pci/devices/" + busId + "/";

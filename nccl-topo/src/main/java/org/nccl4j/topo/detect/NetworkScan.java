@@ -15,14 +15,14 @@ public final class NetworkScan {
   private static final int SOCKET_CONNECTIONS = 65536;
   private static final int DEFAULT_MBPS = 10000;
 
-  private final KernelFiles files;
+  private final SysFiles files;
 
-  private NetworkScan(KernelFiles files) {
+  private NetworkScan(SysFiles files) {
     this.files = files;
   }
 
   /** The active ports of InfiniBand devices, or if there are none the interfaces that are up. */
-  public static List<NetFacts> of(KernelFiles files) {
+  public static List<NetFacts> of(SysFiles files) {
     NetworkScan scan = new NetworkScan(files);
     List<NetFacts> ports = scan.infiniband();
     return ports.isEmpty() ? scan.interfaces() : ports;

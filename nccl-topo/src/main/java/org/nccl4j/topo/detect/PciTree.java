@@ -21,12 +21,12 @@ final class PciTree {
       List.of("class", "vendor", "device", "subsystem_vendor", "subsystem_device");
   private static final String UNKNOWN_NUMA = "-1";
 
-  private final KernelFiles files;
+  private final SysFiles files;
   private final XmlElement system;
   private final CpuElements cpus;
   private final Map<String, XmlElement> known = new HashMap<>();
 
-  PciTree(KernelFiles files, XmlElement system, CpuElements cpus) {
+  PciTree(SysFiles files, XmlElement system, CpuElements cpus) {
     this.files = files;
     this.system = system;
     this.cpus = cpus;
@@ -47,7 +47,7 @@ final class PciTree {
     known.put(busId, element);
     Optional<Path> folder = files.pci(busId);
     for (String attribute : IDENTITY) {
-      String value = folder.map(path -> KernelFiles.read(path, attribute)).orElse("");
+      String value = folder.map(path -> SysFiles.read(path, attribute)).orElse("");
       if (!value.isEmpty()) {
         element.set(attribute, value);
       }
@@ -61,8 +61,8 @@ final class PciTree {
 
   /** The slower of the device and the port that it hangs on. */
   private static String speed(Path folder) {
-    String device = KernelFiles.read(folder, "max_link_speed");
-    String port = KernelFiles.read(folder.getParent(), "max_link_speed");
+    String device = SysFiles.read(folder, "max_link_speed");
+    String port = SysFiles.read(folder.getParent(), "max_link_speed");
     return transfers(port) < transfers(device) ? port : device;
   }
 
@@ -72,8 +72,8 @@ final class PciTree {
   }
 
   private static String width(Path folder) {
-    int device = number(KernelFiles.read(folder, "max_link_width"));
-    int port = number(KernelFiles.read(folder.getParent(), "max_link_width"));
+    int device = number(SysFiles.read(folder, "max_link_width"));
+    int port = number(SysFiles.read(folder.getParent(), "max_link_width"));
     return String.valueOf(Math.min(device, port));
   }
 
@@ -99,7 +99,7 @@ final class PciTree {
     if (below) {
       return element(String.valueOf(upstream.getFileName()), "0x060400");
     }
-    String numa = KernelFiles.read(folder.get(), "numa_node");
+    String numa = SysFiles.read(folder.get(), "numa_node");
     return cpus.element(system, numa.isEmpty() ? UNKNOWN_NUMA : numa);
   }
 

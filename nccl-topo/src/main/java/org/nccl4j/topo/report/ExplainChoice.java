@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.operation.Operation;
-import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.tuning.NcclCostModel;
 import org.nccl4j.topo.tuning.Selection;
 
 /** Explains the algorithm and protocol of each size. */
@@ -19,7 +19,7 @@ final class ExplainChoice {
     this.sentences = sentences;
   }
 
-  void write(CostModel costs) {
+  void write(NcclCostModel costs) {
     for (Operation collective : Operation.collectives()) {
       List<String> ranges = new ArrayList<>();
       int from = SMALLEST_POWER;
@@ -45,7 +45,7 @@ final class ExplainChoice {
   }
 
   private static boolean same(
-      CostModel costs, Operation collective, int power, Selection selection) {
+      NcclCostModel costs, Operation collective, int power, Selection selection) {
     return costs
         .select(collective, 1L << power)
         .filter(

@@ -12,7 +12,7 @@ import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.tuning.ChannelTuning;
 import org.nccl4j.topo.tuning.ChannelTuningModel;
-import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.tuning.NcclCostModel;
 import org.nccl4j.topo.tuning.Selection;
 
 /**
@@ -96,7 +96,7 @@ public record Simulation(
   }
 
   private static void predict(
-      CostModel costs,
+      NcclCostModel costs,
       ChannelTuningModel tuning,
       Operation collective,
       long bytes,
@@ -114,7 +114,7 @@ public record Simulation(
                         ways(costs, collective, bytes))));
   }
 
-  private static List<Way> ways(CostModel costs, Operation collective, long bytes) {
+  private static List<Way> ways(NcclCostModel costs, Operation collective, long bytes) {
     List<Way> ways = new ArrayList<>();
     for (Algorithm algorithm : Algorithm.ofNccl()) {
       Way best = null;

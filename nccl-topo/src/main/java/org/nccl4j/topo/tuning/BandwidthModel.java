@@ -36,7 +36,7 @@ final class BandwidthModel {
 
   /** GB/s of the algorithm, 0 if it cannot do the collective. */
   float of(Operation collective, Algorithm algorithm, Protocol protocol) {
-    AlignedGraph graph = CostModel.graph(comm, algorithm);
+    AlignedGraph graph = NcclCostModel.graph(comm, algorithm);
     float perChannel = nNodes <= 2 || algorithm.isCollNet() ? graph.bwIntra() : graph.bwInter();
     if (algorithm.isNvls()) {
       perChannel = nvls(collective, algorithm, graph);
@@ -116,7 +116,7 @@ final class BandwidthModel {
     }
     float ratio =
         algorithm == Algorithm.RING || algorithm.isNvls()
-            ? (float) ((1.0 * nRanks) / CostModel.steps(collective, nRanks))
+            ? (float) ((1.0 * nRanks) / NcclCostModel.steps(collective, nRanks))
             : .5f;
     return bus * ratio;
   }

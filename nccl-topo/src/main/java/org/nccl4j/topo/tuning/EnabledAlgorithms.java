@@ -59,7 +59,7 @@ final class EnabledAlgorithms {
 
   /** LL128 needs stores of 128 bytes to arrive whole, which not every link guarantees. */
   private boolean ll128Works(Algorithm algorithm) {
-    AlignedGraph graph = CostModel.graph(comm, algorithm);
+    AlignedGraph graph = NcclCostModel.graph(comm, algorithm);
     int min = comm.shape().minSm();
     PathType limit = ll128OverC2c && min >= HOPPER ? PathType.PXN : PathType.PXB;
     return graph.typeInter().within(limit)

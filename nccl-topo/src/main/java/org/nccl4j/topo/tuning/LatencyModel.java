@@ -29,7 +29,7 @@ final class LatencyModel {
     this.shape = comm.shape();
     this.nRanks = shape.nRanks();
     this.nNodes = shape.nNodes();
-    this.log2Nodes = CostModel.log2(nNodes);
+    this.log2Nodes = NcclCostModel.log2(nNodes);
     this.netOverhead = netOverhead(settings);
   }
 
@@ -45,7 +45,7 @@ final class LatencyModel {
 
   /** Microseconds before the first byte is through. */
   float of(Operation collective, Algorithm algorithm, Protocol protocol) {
-    AlignedGraph graph = CostModel.graph(comm, algorithm);
+    AlignedGraph graph = NcclCostModel.graph(comm, algorithm);
     Hardware within = graph.typeIntra() == PathType.NVL ? Hardware.NVLINK : Hardware.PCI;
     float intra = (float) step(within, algorithm, protocol);
     float inter = between(algorithm, protocol, graph);
@@ -86,7 +86,7 @@ final class LatencyModel {
       Hardware within,
       float intra,
       float inter) {
-    int steps = CostModel.steps(collective, nRanks);
+    int steps = NcclCostModel.steps(collective, nRanks);
     if (collective == Operation.REDUCE || collective == Operation.BROADCAST) {
       Hardware hardware = nNodes == 1 ? within : Hardware.NET;
       if (graph.sameChannels()) {

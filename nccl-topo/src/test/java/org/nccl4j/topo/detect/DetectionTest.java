@@ -30,7 +30,7 @@ class DetectionTest {
   private static final String GPU_1 = "devices/pci0000:80/0000:80:01.0/0000:81:00.0";
 
   @TempDir Path root;
-  private KernelFiles files;
+  private SysFiles files;
 
   @BeforeEach
   void record() throws IOException {
@@ -61,7 +61,7 @@ class DetectionTest {
     }
     write("sys/class/infiniband/mlx5_2/ports/1/state", "1: DOWN");
     Files.createDirectories(root.resolve("sys/module/nvidia_peermem"));
-    files = new KernelFiles(root);
+    files = new SysFiles(root);
   }
 
   private void device(String at, String cls, String vendor, String speed, int width, int numa)

@@ -13,7 +13,7 @@ import org.nccl4j.transport.net.proxy.EndpointNames;
  * Sends for another rank of the same host (PXN): it has the memory, the connection of the network
  * and the proxy, and hands the memory to the other rank when it is connected.
  */
-final class PxnConnector extends SendEnd {
+final class PxnConnector extends NetSendEnd {
   private final PeerInfo from;
   private final PxnRequest request;
   private final PxnMail mail;

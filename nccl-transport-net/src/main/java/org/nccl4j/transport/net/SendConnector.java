@@ -5,7 +5,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 
 /** The sending end of this rank's own connection. */
-final class SendConnector extends SendEnd {
+final class SendConnector extends NetSendEnd {
   SendConnector(NicChoice card, TransportContext context, PeerInfo peer, int which) {
     super(card, context, peer, which);
   }

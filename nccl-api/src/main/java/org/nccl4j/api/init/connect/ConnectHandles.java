@@ -33,7 +33,7 @@ final class ConnectHandles {
    * @param transport by which it does; empty without a relay
    */
   record Offer(byte[] sender, byte[] receiver, int relay, String transport) {
-    static Offer of(Connector sender, Connector receiver, Routes.NamedTransport route) {
+    static Offer of(Connector sender, Connector receiver, TransportRoutes.NamedTransport route) {
       OptionalInt relay =
           route.transport() instanceof PxnTransport pxn ? pxn.relay(sender) : OptionalInt.empty();
       return new Offer(
@@ -43,7 +43,7 @@ final class ConnectHandles {
           relay.isPresent() ? route.name() : "");
     }
 
-    private static byte[] checked(byte[] handle, Routes.NamedTransport route) {
+    private static byte[] checked(byte[] handle, TransportRoutes.NamedTransport route) {
       if (handle.length > Connector.HANDLE_BYTES) {
         throw new InvalidUsageException(
             ErrorId.PLUGIN,

@@ -71,8 +71,8 @@ public final class ConnectionSetup {
   static ConnectionSetup connect(
       Set<Integer> which,
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
-      List<Routes.NamedTransport> transports,
+      List<TransportRoutes.NamedTransport> routes,
+      List<TransportRoutes.NamedTransport> transports,
       Bootstrap bootstrap,
       long endNanos) {
     ConnectionSetup links =
@@ -92,7 +92,7 @@ public final class ConnectionSetup {
   static ConnectionSetup among(
       Set<Integer> which,
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
+      List<TransportRoutes.NamedTransport> routes,
       Bootstrap bootstrap,
       Object transportLock,
       long endNanos) {
@@ -112,8 +112,8 @@ public final class ConnectionSetup {
   void connectWith(
       Set<Integer> which,
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
-      List<Routes.NamedTransport> transports,
+      List<TransportRoutes.NamedTransport> routes,
+      List<TransportRoutes.NamedTransport> transports,
       Bootstrap bootstrap,
       long endNanos) {
     OpenFiles.Promise descriptors = OpenFiles.ofProcess().promise(need(which, peers, routes));
@@ -125,7 +125,7 @@ public final class ConnectionSetup {
   }
 
   private OpenFiles.Need need(
-      Set<Integer> which, List<PeerInfo> peers, List<Routes.NamedTransport> routes) {
+      Set<Integer> which, List<PeerInfo> peers, List<TransportRoutes.NamedTransport> routes) {
     long descriptors = 0;
     synchronized (transportLock) {
       for (int peer : which) {
@@ -144,8 +144,8 @@ public final class ConnectionSetup {
   private void connectPromised(
       Set<Integer> which,
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
-      List<Routes.NamedTransport> transports,
+      List<TransportRoutes.NamedTransport> routes,
+      List<TransportRoutes.NamedTransport> transports,
       Bootstrap bootstrap,
       long endNanos) {
     synchronized (transportLock) {
@@ -169,7 +169,7 @@ public final class ConnectionSetup {
   }
 
   private Map<Integer, ConnectHandles.Offer> offers(
-      Set<Integer> which, List<Routes.NamedTransport> routes) {
+      Set<Integer> which, List<TransportRoutes.NamedTransport> routes) {
     Map<Integer, ConnectHandles.Offer> offers = new TreeMap<>();
     for (int peer : which) {
       offers.put(
@@ -191,7 +191,7 @@ public final class ConnectionSetup {
 
   /** Connections of others that this rank is to carry: made like its own, and at the same time. */
   private List<Pending> asked(
-      List<byte[]> told, List<PeerInfo> peers, List<Routes.NamedTransport> transports) {
+      List<byte[]> told, List<PeerInfo> peers, List<TransportRoutes.NamedTransport> transports) {
     List<Pending> pending = new ArrayList<>();
     for (int sender = 0; sender < told.size(); sender++) {
       int from = sender;
@@ -211,10 +211,11 @@ public final class ConnectionSetup {
     return pending;
   }
 
-  private PxnTransport forwarder(String name, int from, List<Routes.NamedTransport> transports) {
+  private PxnTransport forwarder(
+      String name, int from, List<TransportRoutes.NamedTransport> transports) {
     return transports.stream()
         .filter(named -> named.name().equals(name))
-        .map(Routes.NamedTransport::transport)
+        .map(TransportRoutes.NamedTransport::transport)
         .filter(PxnTransport.class::isInstance)
         .map(PxnTransport.class::cast)
         .findFirst()
@@ -382,7 +383,7 @@ public final class ConnectionSetup {
    *
    * @param routes the transports that they are by
    */
-  public List<ConnectedLink> links(List<Routes.NamedTransport> routes) {
+  public List<ConnectedLink> links(List<TransportRoutes.NamedTransport> routes) {
     List<ConnectedLink> links = new ArrayList<>();
     for (int peer = 0; peer < senders.size(); peer++) {
       if (senders.get(peer) != null) {

@@ -33,7 +33,7 @@ public final class RmaConnections implements RemotePeers {
   private static final long POLL_NANOS = 50_000;
 
   private final List<PeerInfo> peers;
-  private final List<Routes.NamedTransport> ways;
+  private final List<TransportRoutes.NamedTransport> ways;
   private final Object transportLock;
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
@@ -55,7 +55,7 @@ public final class RmaConnections implements RemotePeers {
 
   private RmaConnections(
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> ways,
+      List<TransportRoutes.NamedTransport> ways,
       Object transportLock,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
@@ -89,7 +89,7 @@ public final class RmaConnections implements RemotePeers {
   public static RemotePeers of(
       List<PeerInfo> peers,
       VerifiedConnections verified,
-      List<Routes.NamedTransport> transports,
+      List<TransportRoutes.NamedTransport> transports,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       ProxyThread proxy,
@@ -113,10 +113,11 @@ public final class RmaConnections implements RemotePeers {
    * The processor has to reach the slots, which those of GPUs that load and store each other's
    * memory are not: all go over a network, even within a host. Null for ranks that none reaches.
    */
-  private static List<Routes.NamedTransport> byNetwork(
-      List<PeerInfo> peers, List<Routes.NamedTransport> transports) {
-    List<Routes.NamedTransport> ways = new ArrayList<>(Collections.nCopies(peers.size(), null));
-    for (Routes.NamedTransport named : transports) {
+  private static List<TransportRoutes.NamedTransport> byNetwork(
+      List<PeerInfo> peers, List<TransportRoutes.NamedTransport> transports) {
+    List<TransportRoutes.NamedTransport> ways =
+        new ArrayList<>(Collections.nCopies(peers.size(), null));
+    for (TransportRoutes.NamedTransport named : transports) {
       if (named.provider().crossesHosts()) {
         for (PeerInfo peer : peers) {
           boolean reached = named.transport().canConnect(peer).possible();

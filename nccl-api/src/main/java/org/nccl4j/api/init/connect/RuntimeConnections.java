@@ -54,7 +54,7 @@ public final class RuntimeConnections implements PeerConnector {
   private final String name;
   private final List<PeerInfo> peers;
   private final List<byte[]> points;
-  private final List<Routes.NamedTransport> routes;
+  private final List<TransportRoutes.NamedTransport> routes;
   private final Set<Integer> late;
   private final Bootstrap bootstrap;
   private final Object lock;
@@ -344,7 +344,7 @@ public final class RuntimeConnections implements PeerConnector {
   /** Makes this rank's ends, unless the other rank's call has done so. */
   private void begin(Link link) {
     if (link.offer == null) {
-      Routes.NamedTransport route = routes.get(link.peer);
+      TransportRoutes.NamedTransport route = routes.get(link.peer);
       Transport by = route.transport();
       link.sender = by.sender(peers.get(link.peer));
       link.receiver = by.receiver(peers.get(link.peer));

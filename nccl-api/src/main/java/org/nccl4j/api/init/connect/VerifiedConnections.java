@@ -23,7 +23,7 @@ import org.nccl4j.device.Device;
  * @param late ranks that are connected when an operation first needs them
  */
 public record VerifiedConnections(
-    ConnectionSetup links, List<Routes.NamedTransport> routes, Set<Integer> late) {
+    ConnectionSetup links, List<TransportRoutes.NamedTransport> routes, Set<Integer> late) {
   private static final Logger LOG = DebugLog.of("INIT");
 
   /**
@@ -34,12 +34,12 @@ public record VerifiedConnections(
    */
   public static VerifiedConnections of(
       InitRequest request,
-      Routes choice,
+      TransportRoutes choice,
       List<PeerInfo> peers,
       ChannelGraphs graphs,
       Bootstrap bootstrap) {
     int rank = bootstrap.rank();
-    List<Routes.NamedTransport> routes = choice.choose(bootstrap);
+    List<TransportRoutes.NamedTransport> routes = choice.choose(bootstrap);
     Set<Integer> late = late(request, peers, routes, graphs.neighbours(rank));
     Set<Integer> now = new TreeSet<>();
     for (int peer = 0; peer < peers.size(); peer++) {
@@ -58,7 +58,7 @@ public record VerifiedConnections(
     P2pDataCheck check = new P2pDataCheck(request.device(), peers, rank, bootstrap);
     Map<Integer, P2pDataCheck.Complaint> complaints = check.complaints(links);
     while (complaints != null) {
-      List<Routes.NamedTransport> before = routes;
+      List<TransportRoutes.NamedTransport> before = routes;
       complaints.forEach((peer, why) -> choice.exclude(peer, before.get(peer), why.problem()));
       routes = choice.choose(bootstrap);
       tell(peers.get(rank), peers, complaints, before, routes);
@@ -81,13 +81,13 @@ public record VerifiedConnections(
   private static Set<Integer> late(
       InitRequest request,
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
+      List<TransportRoutes.NamedTransport> routes,
       Set<Integer> neighbours) {
     Set<Integer> late = new TreeSet<>();
     if (request.settings().get(ScaleSettings.NCCL_RUNTIME_CONNECT)
         && peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.HOST)) {
       for (int peer = 0; peer < peers.size(); peer++) {
-        Routes.NamedTransport route = routes.get(peer);
+        TransportRoutes.NamedTransport route = routes.get(peer);
         if (route != null && route.provider().crossesHosts() && !neighbours.contains(peer)) {
           late.add(peer);
         }
@@ -113,8 +113,8 @@ public record VerifiedConnections(
       PeerInfo self,
       List<PeerInfo> peers,
       Map<Integer, P2pDataCheck.Complaint> complaints,
-      List<Routes.NamedTransport> before,
-      List<Routes.NamedTransport> after) {
+      List<TransportRoutes.NamedTransport> before,
+      List<TransportRoutes.NamedTransport> after) {
     complaints.forEach(
         (peer, why) -> {
           if (self.rank() < peer) {

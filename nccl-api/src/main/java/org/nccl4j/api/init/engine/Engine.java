@@ -16,10 +16,12 @@ import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.CallConsistencyCheck;
 import org.nccl4j.api.group.OperationDispatcher;
-import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.SharedLink;
 import org.nccl4j.api.init.peers.InitRequest;
 import org.nccl4j.api.init.peers.Membership;
+import org.nccl4j.api.init.connect.TransportRoutes;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
@@ -70,7 +72,7 @@ public record Engine(
     KernelCommunicator kernels,
     Launcher launcher,
     OperationDispatcher dispatcher,
-    Map<Integer, Routes.Route> routes) {
+    Map<Integer, TransportRoutes.Route> routes) {
 
   private static final int CTA_POLICY_EFFICIENCY = 1; // a bit, like the next
   private static final int CTA_POLICY_ZERO = 2;
@@ -160,7 +162,7 @@ public record Engine(
       SharedResources resources,
       KernelCommunicator kernels,
       Launcher launcher,
-      Map<Integer, Routes.Route> routes) {
+      Map<Integer, TransportRoutes.Route> routes) {
     Settings settings = place.request.settings();
     launcher.mark(NvtxRanges.of(settings));
     OperationDispatcher dispatcher = dispatcher(place, kernels, launcher, settings);
@@ -340,7 +342,7 @@ public record Engine(
     if (place.request.device().kind() != Device.Kind.CUDA || machine.isEmpty()) {
       return links();
     }
-    SortedMap<Integer, String> transports = new TreeMap<>(Routes.names(routes));
+    SortedMap<Integer, String> transports = new TreeMap<>(TransportRoutes.names(routes));
     transports.keySet().retainAll(machine);
     transports.values().removeAll(List.of(NETWORK));
     return new EstimatedTraffic(
@@ -358,7 +360,8 @@ public record Engine(
       return resources::links;
     }
     List<SharedLink> links = new ArrayList<>();
-    Routes.names(routes).forEach((peer, transport) -> links.add(new SharedLink(peer, transport)));
+    TransportRoutes.names(routes)
+        .forEach((peer, transport) -> links.add(new SharedLink(peer, transport)));
     return () -> links;
   }
 

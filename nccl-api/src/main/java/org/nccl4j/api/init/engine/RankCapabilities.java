@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.peers.InitRequest;
@@ -64,7 +64,7 @@ public record RankCapabilities(
       ChannelGraphs graphs,
       Optional<TunedTable> tuned,
       String probed) {
-    List<Routes.NamedTransport> routes = verified.routes();
+    List<TransportRoutes.NamedTransport> routes = verified.routes();
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
     boolean reach = reaches(routes);
@@ -107,7 +107,7 @@ public record RankCapabilities(
    *
    * @param routes to all ranks, null to itself
    */
-  static boolean reaches(List<Routes.NamedTransport> routes) {
+  static boolean reaches(List<TransportRoutes.NamedTransport> routes) {
     return routes.stream().allMatch(route -> route == null || route.provider().sharesMemory());
   }
 

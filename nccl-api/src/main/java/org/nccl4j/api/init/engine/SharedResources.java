@@ -7,8 +7,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.ConnectedLink;
-import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.connect.RuntimeConnections;
+import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.device.CudaException;
@@ -32,7 +32,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
   private final String name;
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
-  private final List<Routes.NamedTransport> transports;
+  private final List<TransportRoutes.NamedTransport> transports;
   private final List<ConnectedLink> connected;
   private final ProxyThread proxy;
   private final RuntimeConnections later;
@@ -85,7 +85,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
    *     made
    */
   public record Links(
-      List<Routes.NamedTransport> transports,
+      List<TransportRoutes.NamedTransport> transports,
       List<ConnectedLink> connected,
       ProxyThread proxy,
       RuntimeConnections later) {}
@@ -299,7 +299,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
   List<MemoryItem> memory() {
     List<MemoryItem> items = new ArrayList<>();
     items.add(new MemoryItem("kernels", kernels.memoryBytes()));
-    for (Routes.NamedTransport named : transports) {
+    for (TransportRoutes.NamedTransport named : transports) {
       items.add(new MemoryItem("connections by " + named.name(), named.transport().memoryBytes()));
     }
     if (nvls.nvls() != null) {

@@ -14,9 +14,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.topo.detect.Detection;
 import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.detect.HostFacts;
-import org.nccl4j.topo.detect.KernelFiles;
 import org.nccl4j.topo.detect.NetFacts;
 import org.nccl4j.topo.detect.NetworkScan;
+import org.nccl4j.topo.detect.SysFiles;
 import org.nccl4j.topo.system.PciIds;
 import org.nccl4j.topo.system.RankOrder;
 import org.nccl4j.topo.xml.TopologyXml;
@@ -54,7 +54,7 @@ final class HostTopology {
     }
     List<GpuFacts> gpus = new ArrayList<>();
     local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));
-    KernelFiles files = new KernelFiles(Path.of("/"));
+    SysFiles files = new SysFiles(Path.of("/"));
     List<NetFacts> nets = new ArrayList<>();
     for (NetFacts net : NetworkScan.of(files)) {
       boolean reaches = reachingGpus.contains(net.name() + ":" + net.port());

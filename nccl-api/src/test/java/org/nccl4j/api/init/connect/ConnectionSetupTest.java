@@ -81,8 +81,8 @@ class ConnectionSetupTest {
 
   /** Connects rank 0, whose peer gives its handles and no more. */
   private static void connect(Bootstrap bootstrap, Waiting transport, Duration patience) {
-    Routes.NamedTransport route =
-        new Routes.NamedTransport(new NamedProvider("T", true), transport);
+    TransportRoutes.NamedTransport route =
+        new TransportRoutes.NamedTransport(new NamedProvider("T", true), transport);
     ConnectionSetup.connect(
         Set.of(1),
         PEERS,

@@ -19,6 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.connect.NamedProvider;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.peers.HostLayout;
+import org.nccl4j.api.init.connect.TransportRoutes;
+import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.TunedTable;
 import org.nccl4j.api.settings.Settings;
@@ -148,14 +150,14 @@ class RankCapabilitiesTest {
   /** Its name is of no matter. */
   @Test
   void aTransportOfAThirdPartyReachesMemoryWhereItSaysSo() {
-    Routes.NamedTransport shares = route(new NamedProvider("theirs", true));
-    Routes.NamedTransport copies = route(new NamedProvider("P2P", false));
+    TransportRoutes.NamedTransport shares = route(new NamedProvider("theirs", true));
+    TransportRoutes.NamedTransport copies = route(new NamedProvider("P2P", false));
     assertTrue(RankCapabilities.reaches(Arrays.asList(null, shares, shares)));
     assertFalse(RankCapabilities.reaches(Arrays.asList(shares, null, copies)));
   }
 
-  private static Routes.NamedTransport route(NamedProvider provider) {
-    return new Routes.NamedTransport(provider, null);
+  private static TransportRoutes.NamedTransport route(NamedProvider provider) {
+    return new TransportRoutes.NamedTransport(provider, null);
   }
 
   private static HostLayout hosts() {

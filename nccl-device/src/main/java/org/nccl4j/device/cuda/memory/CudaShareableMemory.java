@@ -4,9 +4,9 @@ import java.util.Optional;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.cuda.driver.SharingLibrary;
 
 /**
@@ -170,7 +170,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
 
   /** Undoes all steps that were done; failures are added to the cause, if there is one. */
   private void release(long reserved, boolean mapped, RuntimeException cause) {
-    CleanupStack undo = new CleanupStack(gpu);
+    GpuCleanup undo = new GpuCleanup(gpu);
     undo.push(() -> DriverLibrary.releaseMemory(handle, gpu));
     if (reserved != 0) {
       undo.push(() -> DriverLibrary.freeAddress(reserved, size, gpu));

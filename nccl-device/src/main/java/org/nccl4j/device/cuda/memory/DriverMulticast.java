@@ -3,9 +3,9 @@ package org.nccl4j.device.cuda.memory;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.cuda.driver.MulticastLibrary;
 import org.nccl4j.device.cuda.driver.SharingLibrary;
 import org.nccl4j.device.kernel.MulticastObject;
@@ -27,7 +27,7 @@ public final class DriverMulticast implements MulticastObject {
   private final Gpu gpu;
   private final Group group;
   private final MulticastBacking backing;
-  private final CleanupStack undo;
+  private final GpuCleanup undo;
   private MulticastBacking.Extent extent;
   private long handle;
   private OwnedFd exported;
@@ -43,7 +43,7 @@ public final class DriverMulticast implements MulticastObject {
     this.gpu = gpu;
     this.group = group;
     this.backing = backing;
-    this.undo = new CleanupStack(gpu);
+    this.undo = new GpuCleanup(gpu);
   }
 
   @Override

@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.symmetric.MulticastMemory;
@@ -17,14 +17,14 @@ import org.nccl4j.device.symmetric.MulticastMemory;
 public final class EmulatedMulticast implements MulticastObject {
   private final Gpu gpu;
   private final Group group;
-  private final CleanupStack undo;
+  private final GpuCleanup undo;
   private final CudaShareableMemory[] memories;
   private OwnedFd exported;
 
   public EmulatedMulticast(Gpu gpu, Group group) {
     this.gpu = gpu;
     this.group = group;
-    this.undo = new CleanupStack(gpu);
+    this.undo = new GpuCleanup(gpu);
     this.memories = new CudaShareableMemory[group.members()];
   }
 

@@ -3,9 +3,9 @@ package org.nccl4j.device.cuda.memory;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.cuda.driver.MulticastLibrary;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.symmetric.ShareableMemory;
@@ -25,7 +25,7 @@ public interface MulticastBacking {
   /**
    * Binds the memory at the object's begin; pushes the steps that undo this, but for the binding.
    */
-  void bind(long handle, long bytes, CleanupStack undo);
+  void bind(long handle, long bytes, GpuCleanup undo);
 
   /** All of the memory, where the member sees it, once bound. */
   DeviceMemory local();
@@ -52,7 +52,7 @@ public interface MulticastBacking {
     }
 
     @Override
-    public void bind(long handle, long bytes, CleanupStack undo) {
+    public void bind(long handle, long bytes, GpuCleanup undo) {
       own = CudaShareableMemory.create(gpu, bytes);
       undo.push(own::close);
       gpu.context().run(() -> MulticastLibrary.bind(handle, own.handle(), bytes, gpu));
@@ -93,7 +93,7 @@ public interface MulticastBacking {
     }
 
     @Override
-    public void bind(long handle, long bytes, CleanupStack undo) {
+    public void bind(long handle, long bytes, GpuCleanup undo) {
       gpu.context()
           .run(
               () -> {

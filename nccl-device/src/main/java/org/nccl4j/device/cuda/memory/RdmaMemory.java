@@ -8,10 +8,10 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.NativeWords;
-import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.cuda.driver.SharingLibrary;
 import org.nccl4j.device.shm.OwnedFd;
 
@@ -175,7 +175,7 @@ public final class RdmaMemory implements AutoCloseable {
 
   /** The memory at addresses of its own. */
   public final class Range implements AutoCloseable {
-    private final CleanupStack undo = new CleanupStack(gpu);
+    private final GpuCleanup undo = new GpuCleanup(gpu);
     private final long boundary;
     private boolean unmapped;
 
@@ -270,7 +270,7 @@ public final class RdmaMemory implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      CleanupStack both = new CleanupStack(gpu);
+      GpuCleanup both = new GpuCleanup(gpu);
       both.push(() -> DriverLibrary.releaseMemory(hostHandle, gpu));
       both.push(() -> DriverLibrary.releaseMemory(gpuHandle, gpu));
       both.run();

@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.function.Function;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CaptureLibrary;
-import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.GpuCleanup;
 import org.nccl4j.device.support.CloseAll;
 
 /**
@@ -83,14 +83,14 @@ public final class InternalStreams implements AutoCloseable {
   /** One such stream. */
   public static final class Side implements AutoCloseable {
     private final Gpu gpu;
-    private final CleanupStack made;
+    private final GpuCleanup made;
     private final GpuStream stream;
     private final long parted;
     private final long joined;
 
     private Side(Gpu gpu, Function<Gpu, GpuStream> streams) {
       this.gpu = gpu;
-      this.made = new CleanupStack(gpu);
+      this.made = new GpuCleanup(gpu);
       try {
         stream = streams.apply(gpu);
         made.push(stream::close);

@@ -28,9 +28,9 @@ import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.kernel.protocol.Lane;
 import org.nccl4j.device.host.kernel.protocol.SpinWait;
 import org.nccl4j.device.host.kernel.window.HostGinDevice;
+import org.nccl4j.device.host.kernel.window.HostRmaReceiver;
+import org.nccl4j.device.host.kernel.window.HostRmaSender;
 import org.nccl4j.device.host.kernel.window.RmaKernels;
-import org.nccl4j.device.host.kernel.window.RmaReceiver;
-import org.nccl4j.device.host.kernel.window.RmaSender;
 import org.nccl4j.device.host.kernel.window.TeamBarrier;
 import org.nccl4j.device.host.kernel.window.WindowKernels;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -75,7 +75,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private final Kernels kernels;
   private volatile SymmetricSpace space;
   private volatile RmaKernels oneSided;
-  private volatile RmaSender remotePuts;
+  private volatile HostRmaSender remotePuts;
   private volatile HostMemory remoteSignals;
   private volatile GinProxy kernelPuts;
   private volatile TeamBarrier arrivals;
@@ -235,11 +235,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public Optional<RmaSpace.Arrivals> attach(RmaSpace remote) {
     Device device = scratch.device();
-    HostMemory signals = HostMemory.of(device.allocate(RmaSender.signal(spec.nRanks())));
-    RmaSender puts = new RmaSender(remote, spec.layout(), signals, waiter, ends);
+    HostMemory signals = HostMemory.of(device.allocate(HostRmaSender.signal(spec.nRanks())));
+    HostRmaSender puts = new HostRmaSender(remote, spec.layout(), signals, waiter, ends);
     remoteSignals = signals;
     remotePuts = puts;
-    return Optional.of(new RmaReceiver(spec.rank(), remote, spec.layout(), signals, puts));
+    return Optional.of(new HostRmaReceiver(spec.rank(), remote, spec.layout(), signals, puts));
   }
 
   @Override

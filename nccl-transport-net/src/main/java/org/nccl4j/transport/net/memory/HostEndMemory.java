@@ -166,7 +166,7 @@ public final class HostEndMemory implements EndMemory {
         offsets,
         part(),
         whole ? CallNotes.HOST : CallNotes.GPU,
-        lines ? new LineSlots(layout, view(data(layout, host)), number) : null);
+        lines ? new GpuLineSlots(layout, view(data(layout, host)), number) : null);
   }
 
   private static ByteBuffer view(DeviceMemory memory) {

@@ -42,7 +42,7 @@ public final class PinnedParts implements AutoCloseable {
       for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
         pin(layout.simple(slot), HostEndMemory.used(layout, channels));
         if (lines) {
-          pin(layout.ll(slot), LineSlots.used(layout, channels));
+          pin(layout.ll(slot), GpuLineSlots.used(layout, channels));
         }
       }
       // A device sees pinned memory where the process does, or elsewhere, each region on its own.

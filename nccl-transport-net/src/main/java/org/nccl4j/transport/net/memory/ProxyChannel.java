@@ -22,7 +22,7 @@ public final class ProxyChannel implements AutoCloseable {
   private final CallNotes notes;
 
   /** Null where LL is not carried. */
-  private final LineSlots lines;
+  private final GpuLineSlots lines;
 
   /** A channel that carries Simple alone. */
   public ProxyChannel(
@@ -55,7 +55,7 @@ public final class ProxyChannel implements AutoCloseable {
       long[] offsets,
       int slotBytes,
       CallNotes notes,
-      LineSlots lines) {
+      GpuLineSlots lines) {
     this.number = number;
     this.word = ConnectionLayout.word(number);
     this.data = data;
@@ -157,7 +157,7 @@ public final class ProxyChannel implements AutoCloseable {
   public int size(long step) {
     int size = sizeWord(step);
     if (lines != null) {
-      return (size & ConnectionLayout.LINES) != 0 ? LineSlots.bytes(size) : size;
+      return (size & ConnectionLayout.LINES) != 0 ? GpuLineSlots.bytes(size) : size;
     }
     return size < 0 ? ~size : size; // a step that is lent has the complement
   }

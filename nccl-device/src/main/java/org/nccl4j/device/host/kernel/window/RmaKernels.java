@@ -41,7 +41,7 @@ public final class RmaKernels {
    *
    * @param remote for ranks outside the team; null where there are none
    */
-  public Kernel of(OneSidedWork work, RmaSender remote) {
+  public Kernel of(OneSidedWork work, HostRmaSender remote) {
     if (work instanceof OneSidedWork.Put put) {
       HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
       HostMemory target =

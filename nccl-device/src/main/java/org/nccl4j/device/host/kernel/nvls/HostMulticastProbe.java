@@ -9,8 +9,8 @@ import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.symmetric.MulticastMemory;
 
 /** Single accesses to all members' memories, outside a communicator's kernels. Any thread. */
-public final class MulticastProbe {
-  private MulticastProbe() {}
+public final class HostMulticastProbe {
+  private HostMulticastProbe() {}
 
   private static MulticastAccess access(MulticastMemory all) {
     return new MulticastAccess(

@@ -22,8 +22,8 @@ import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.path.PeerStatus;
 
 /** Costs grow with size, follow the settings, and are chosen cheapest first. */
-class CostModelTest {
-  private static CostModel costs(String name, int machines, Map<String, String> settings) {
+class NcclCostModelTest {
+  private static NcclCostModel costs(String name, int machines, Map<String, String> settings) {
     return Cluster.of(
             TestMachines.read(name),
             machines,
@@ -34,7 +34,7 @@ class CostModelTest {
   @ParameterizedTest
   @MethodSource("org.nccl4j.topo.TestMachines#networked")
   void theCheapestIsChosen(String name) {
-    CostModel costs = costs(name, 2, Map.of());
+    NcclCostModel costs = costs(name, 2, Map.of());
     for (Operation collective : Operation.collectives()) {
       for (long bytes = 1; bytes <= 1L << 36; bytes *= 8) {
         Selection chosen = costs.select(collective, bytes).orElseThrow();
@@ -51,7 +51,7 @@ class CostModelTest {
 
   @Test
   void ringsTakeLongerWithMoreBytes() {
-    CostModel costs = costs("dgx-h100", 4, Map.of());
+    NcclCostModel costs = costs("dgx-h100", 4, Map.of());
     for (Protocol protocol : Protocol.values()) {
       float before = 0;
       for (long bytes = 64; bytes <= 1L << 34; bytes *= 4) {
@@ -73,7 +73,7 @@ class CostModelTest {
         "NCCL_ALGO | tree;allreduce:ring | RING",
       })
   void algorithmsAreForced(String name, String value, Algorithm expected) {
-    CostModel costs = costs("dgx-a100", 2, Map.of(name, value));
+    NcclCostModel costs = costs("dgx-a100", 2, Map.of(name, value));
     for (long bytes = 64; bytes <= 1L << 32; bytes *= 64) {
       assertEquals(expected, costs.select(Operation.ALL_REDUCE, bytes).orElseThrow().algorithm());
     }
@@ -81,7 +81,7 @@ class CostModelTest {
 
   @Test
   void protocolsAreForced() {
-    CostModel costs = costs("dgx-h100", 2, Map.of("NCCL_PROTO", "^LL128;broadcast:LL"));
+    NcclCostModel costs = costs("dgx-h100", 2, Map.of("NCCL_PROTO", "^LL128;broadcast:LL"));
     for (long bytes = 64; bytes <= 1L << 32; bytes *= 64) {
       assertEquals(Protocol.LL, costs.select(Operation.BROADCAST, bytes).orElseThrow().protocol());
     }
@@ -96,7 +96,7 @@ class CostModelTest {
 
   @Test
   void smallOperationsGetFewChannelsAndThreads() {
-    CostModel costs = costs("dgx-a100", 2, Map.of());
+    NcclCostModel costs = costs("dgx-a100", 2, Map.of());
     ChannelTuningModel tuning = ChannelTuningModel.of(costs.comm(), TopoSettings.defaults());
     ChannelTuning small = tuning.of(Algorithm.RING, Protocol.SIMPLE, 1024);
     ChannelTuning large = tuning.of(Algorithm.RING, Protocol.SIMPLE, 1L << 30);

@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.RmaSpace;
  * One-sided operations with ranks outside the team, as messages ({@link RmaMessage}). Sending is
  * owned by the thread that runs the communicator's current kernel.
  */
-public final class RmaSender {
+public final class HostRmaSender {
   private final SendEnd[] sends;
   private final HostMemory signals;
   private final SpinWait waiter;
@@ -36,7 +36,7 @@ public final class RmaSender {
    * @param signals a word for each rank, {@link #signal} bytes from the first
    * @param kernels the ends of the communicator's kernels, which wait until what they lend is sent
    */
-  public RmaSender(
+  public HostRmaSender(
       RmaSpace space,
       ConnectionLayout layout,
       HostMemory signals,

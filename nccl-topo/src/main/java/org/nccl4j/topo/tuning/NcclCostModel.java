@@ -17,7 +17,7 @@ import org.nccl4j.topo.tuning.TunerConstants.Hardware;
  * The cost of every collective with every algorithm and protocol on one communicator. Immutable and
  * safe from any thread; a query allocates nothing.
  */
-public final class CostModel {
+public final class NcclCostModel {
   private static final int MAX_COLLNET_RANKS = 8;
   private static final int MAX_NVLS_RANKS = 32;
   private static final int PLATEAU_BYTES = 64;
@@ -28,7 +28,7 @@ public final class CostModel {
   private final Cost[][][] costs =
       new Cost[Operation.values().length][Algorithm.values().length][Protocol.values().length];
 
-  private CostModel(CommGraph comm, TopoSettings settings) {
+  private NcclCostModel(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
     BandwidthModel bandwidths = new BandwidthModel(comm);
     LatencyModel latencies = new LatencyModel(comm, settings);
@@ -57,8 +57,8 @@ public final class CostModel {
    * @param comm its connections
    * @param settings NCCL_ALGO, NCCL_PROTO, NCCL_PAT_ENABLE, NCCL_NET_OVERHEAD, NCCL_LL128_C2C
    */
-  public static CostModel of(CommGraph comm, TopoSettings settings) {
-    return new CostModel(comm, settings);
+  public static NcclCostModel of(CommGraph comm, TopoSettings settings) {
+    return new NcclCostModel(comm, settings);
   }
 
   private boolean exists(

@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /** The kernel's files below /sys and /proc, or a recorded copy of them. A missing file is empty. */
-public final class KernelFiles {
+public final class SysFiles {
   private static final int MAX_BYTES = 1 << 16;
   private static final int MAX_CPUINFO_BYTES = 1 << 20;
 
@@ -22,7 +22,7 @@ public final class KernelFiles {
    *
    * @param root {@code /}, or the folder that has recorded {@code sys} and {@code proc}
    */
-  public KernelFiles(Path root) {
+  public SysFiles(Path root) {
     this.root = root;
   }
 

@@ -19,7 +19,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
  *
  * <p>Owner: the thread that gives the proxy its turns.
  */
-final class LineSlots {
+final class GpuLineSlots {
   private static final int LINE = 16;
   private static final int HALF = 8;
   private static final int SIGNATURE_BYTES = 8;
@@ -40,7 +40,7 @@ final class LineSlots {
    *
    * @param data the data side, in memory of the host
    */
-  LineSlots(ConnectionLayout layout, ByteBuffer data, int number) {
+  GpuLineSlots(ConnectionLayout layout, ByteBuffer data, int number) {
     this.layout = layout;
     this.data = data;
     this.number = number;

@@ -28,7 +28,7 @@ import org.nccl4j.device.TimeoutException;
  * The transport to each rank. Both ends of a pair ask all their transports; the pair uses the first
  * one, in the order of its lower rank, that both can use.
  */
-public final class Routes {
+public final class TransportRoutes {
   private static final Logger LOG = DebugLog.of("INIT");
 
   private final int rank;
@@ -50,7 +50,7 @@ public final class Routes {
    * @param networks what each network said of its use on this rank, a line for each
    * @param level at which the table of what was found and chosen is logged
    */
-  public Routes(
+  public TransportRoutes(
       int rank,
       List<PeerInfo> peers,
       List<NamedTransport> transports,

@@ -26,7 +26,7 @@ import org.nccl4j.device.InvalidUsageException;
 
 /** The choice of a transport between two ranks, each with transports of its own. */
 @Timeout(60)
-class RoutesTest {
+class TransportRoutesTest {
   private static final List<PeerInfo> PEERS = List.of(peer(0), peer(1));
 
   private final List<Bootstrap> bootstraps = LocalBootstrap.create(2, Duration.ofSeconds(30));
@@ -58,8 +58,8 @@ class RoutesTest {
   }
 
   /** Routes of a rank with transports by name, best first; a name that begins with - says no. */
-  private static Routes routes(int rank, String... names) {
-    return new Routes(
+  private static TransportRoutes routes(int rank, String... names) {
+    return new TransportRoutes(
         rank,
         PEERS,
         Stream.of(names)
@@ -73,20 +73,21 @@ class RoutesTest {
         System.Logger.Level.DEBUG);
   }
 
-  private static Routes.NamedTransport named(String name, Support support) {
-    return new Routes.NamedTransport(
+  private static TransportRoutes.NamedTransport named(String name, Support support) {
+    return new TransportRoutes.NamedTransport(
         new NamedProvider(name, true), new Saying(support, new HashSet<>()));
   }
 
   /** The name that both ranks choose. */
-  private String choice(Routes low, Routes high) {
-    CompletableFuture<List<Routes.NamedTransport>> other =
+  private String choice(TransportRoutes low, TransportRoutes high) {
+    CompletableFuture<List<TransportRoutes.NamedTransport>> other =
         CompletableFuture.supplyAsync(() -> high.choose(bootstraps.get(1)));
-    List<Routes.NamedTransport> chosen = low.choose(bootstraps.get(0));
+    List<TransportRoutes.NamedTransport> chosen = low.choose(bootstraps.get(0));
     assertNull(chosen.get(0));
     assertEquals(chosen.get(1).name(), other.join().get(0).name());
     assertEquals(
-        Map.of(1, new Routes.Route(chosen.get(1).name(), "it says yes")), low.described(chosen));
+        Map.of(1, new TransportRoutes.Route(chosen.get(1).name(), "it says yes")),
+        low.described(chosen));
     return chosen.get(1).name();
   }
 
@@ -105,8 +106,8 @@ class RoutesTest {
 
   @Test
   void anExcludedTransportIsChosenNoMore() {
-    Routes low = routes(0, "A", "B");
-    Routes high = routes(1, "A", "B");
+    TransportRoutes low = routes(0, "A", "B");
+    TransportRoutes high = routes(1, "A", "B");
     assertEquals("A", choice(low, high));
     low.exclude(1, low.transports().get(0), "the test pattern was damaged");
     high.exclude(0, high.transports().get(0), "the test pattern was damaged");
@@ -115,7 +116,7 @@ class RoutesTest {
 
   @Test
   void whereNoneReachesTheReasonsAreTold() {
-    Routes high = routes(1, "B");
+    TransportRoutes high = routes(1, "B");
     CompletableFuture<InvalidUsageException> other =
         CompletableFuture.supplyAsync(
             () -> assertThrows(InvalidUsageException.class, () -> high.choose(bootstraps.get(1))));

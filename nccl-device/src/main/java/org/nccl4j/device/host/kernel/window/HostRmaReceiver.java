@@ -12,12 +12,12 @@ import org.nccl4j.device.kernel.RmaMessage;
 import org.nccl4j.device.kernel.RmaSpace;
 
 /**
- * Puts the messages of {@link RmaSender} into this rank's windows and counts their signals. Owned
- * by the thread that gives the communicator's proxy its turn.
+ * Puts the messages of {@link HostRmaSender} into this rank's windows and counts their signals.
+ * Owned by the thread that gives the communicator's proxy its turn.
  */
-public final class RmaReceiver implements RmaSpace.Arrivals {
+public final class HostRmaReceiver implements RmaSpace.Arrivals {
   private final RecvEnd[] recvs;
-  private final RmaSender puts;
+  private final HostRmaSender puts;
   private final RmaSpace.Windows windows;
   private final HostMemory signals;
   private final RmaSpace.Targets targets;
@@ -41,8 +41,8 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
     private int signal;
   }
 
-  public RmaReceiver(
-      int rank, RmaSpace space, ConnectionLayout layout, HostMemory signals, RmaSender puts) {
+  public HostRmaReceiver(
+      int rank, RmaSpace space, ConnectionLayout layout, HostMemory signals, HostRmaSender puts) {
     this.puts = puts;
     this.windows = space.windows();
     this.signals = signals;
@@ -109,7 +109,7 @@ public final class RmaReceiver implements RmaSpace.Arrivals {
   private void signal(int peer, int more) {
     if (more != 0) {
       signalled[peer] += more;
-      AtomicWords.storeRelease(signals, RmaSender.signal(peer), signalled[peer]);
+      AtomicWords.storeRelease(signals, HostRmaSender.signal(peer), signalled[peer]);
     }
   }
 

@@ -5,12 +5,12 @@ import java.util.Deque;
 import org.nccl4j.device.support.CloseAll;
 
 /** A stack of clean-up steps; the last step runs first. One thread. */
-public final class CleanupStack {
+public final class GpuCleanup {
   private final Gpu gpu;
   private final Deque<Runnable> steps = new ArrayDeque<>();
 
   /** Steps that run in a device's context. */
-  public CleanupStack(Gpu gpu) {
+  public GpuCleanup(Gpu gpu) {
     this.gpu = gpu;
   }
 

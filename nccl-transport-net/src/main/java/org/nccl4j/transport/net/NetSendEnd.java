@@ -16,7 +16,7 @@ import org.nccl4j.transport.net.proxy.SendProxy;
 /**
  * An end that sends, for its own rank or another: it connects to where the receiving end listens.
  */
-abstract class SendEnd extends NetEnd {
+abstract class NetSendEnd extends NetEnd {
   final NicChoice card;
   final List<NetSender> senders = new ArrayList<>();
   private final List<SendProxy> proxies = new CopyOnWriteArrayList<>();
@@ -26,7 +26,7 @@ abstract class SendEnd extends NetEnd {
 
   private volatile boolean made;
 
-  SendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
+  NetSendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
     super(context, peer, card, true, which);
     this.card = card;
   }
