@@ -45,6 +45,7 @@ import org.nccl4j.device.cuda.stream.LaunchEvents;
 import org.nccl4j.device.cuda.stream.SlowWaitProbe;
 import org.nccl4j.device.cuda.stream.StreamProgress;
 import org.nccl4j.device.cuda.stream.StreamUser;
+import org.nccl4j.device.cuda.stream.UsedStreams;
 import org.nccl4j.device.cuda.window.DirectPlans;
 import org.nccl4j.device.cuda.window.ExpertPlans;
 import org.nccl4j.device.cuda.window.RaggedPlans;
@@ -113,6 +114,7 @@ final class CudaKernelCommunicator
   private final KernelFailure failure;
   private final LaunchGate gate;
   private final CudaGroupLaunch together; // null where groups are not launched together
+  private final UsedStreams streams = new UsedStreams(this);
   private volatile GpuStream last; // stream of the last launch
   private volatile DirectPlans direct;
   private volatile RmaReceiver remote;
@@ -443,7 +445,7 @@ final class CudaKernelCommunicator
         order.follow(into);
         order.launched(into);
       }
-      into.addUser(this);
+      streams.add(into);
       last = into;
     } finally {
       primary.leave(before);
@@ -464,7 +466,7 @@ final class CudaKernelCommunicator
       captured = order.launched(into);
     }
     if (into != last) {
-      into.addUser(this);
+      streams.add(into);
       last = into;
     }
     return captured;
@@ -659,6 +661,10 @@ final class CudaKernelCommunicator
     CloseAll all = new CloseAll();
     all.take(this::failure);
     users.remove(this, () -> closed = true);
+    streams.leave(users.failure());
+    if (users.count() > 0) {
+      all.take(order::left);
+    }
     all.take(ofPlans::close);
     all.take(tables::close);
     all.take(copies::close);

@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -18,6 +19,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
@@ -283,6 +285,46 @@ class SharedConnectionsTest extends AgainstFakeCuda {
     streams.get(0).endCapture().close();
     launch(child, 0);
     assertEquals("record 1, wait 0, launch 0", order());
+  }
+
+  @Test
+  void aStreamThatIsCapturedAfterItsCommunicatorWasClosedIsStillFollowed() {
+    CudaKernelCommunicator child = child(parent, 3, 0);
+    launch(child, 0);
+    child.close();
+    streams.get(0).beginCapture();
+    launch(parent, 1);
+    assertEquals("launch 0, record 0, wait 1, launch 1", order());
+    streams.get(0).endCapture().close();
+  }
+
+  @Test
+  @Timeout(60)
+  void streamsDoNotKeepClosedCommunicators() {
+    CudaKernelCommunicator child = child(parent, 3, 0);
+    launch(child, 0);
+    launch(child, 1);
+    launch(parent, 1);
+    child.close();
+    children.clear();
+    WeakReference<CudaKernelCommunicator> closed = new WeakReference<>(child);
+    child = null;
+    while (closed.get() != null) { // until the timeout of the test
+      System.gc();
+    }
+  }
+
+  @Test
+  void aStreamReportsTheFailureOfAClosedCommunicatorOnce() {
+    CudaKernelCommunicator child = child(parent, 3, 0);
+    launch(child, 0);
+    launch(child, 1);
+    child.abort(new RemoteException("rank 1 failed", "see rank 1"));
+    child.close();
+    for (CudaStream stream : streams.subList(0, 2)) {
+      assertThrows(RemoteException.class, stream::synchronize);
+      stream.synchronize();
+    }
   }
 
   @Test

@@ -237,6 +237,22 @@ public final class ConnectionOrder implements AutoCloseable {
     }
   }
 
+  /**
+   * One of several communicators is closed. Its streams no longer say when they are about to be
+   * captured, so the event is recorded now.
+   */
+  public synchronized void left() {
+    if (!closed && last != null) {
+      gpu.context()
+          .run(
+              () -> {
+                if (!last.isClosed() && CaptureLibrary.capture(last.handle(), scratch, gpu) == 0) {
+                  recordBehindLast();
+                }
+              });
+    }
+  }
+
   @Override
   public synchronized void close() {
     if (!closed) {

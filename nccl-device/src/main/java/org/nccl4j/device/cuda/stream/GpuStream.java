@@ -1,6 +1,8 @@
 package org.nccl4j.device.cuda.stream;
 
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
@@ -27,6 +29,10 @@ public final class GpuStream implements AutoCloseable {
   private final long handle;
   private final boolean owned;
   private final List<StreamUser> users = new CopyOnWriteArrayList<>();
+
+  /** Failures of closed communicators that no wait has reported yet. */
+  private final Queue<NcclException> unreported = new ConcurrentLinkedQueue<>();
+
   private final AtomicLong graphs = new AtomicLong();
   private final Object lifetime = new Object();
   private volatile boolean closed;
@@ -89,10 +95,23 @@ public final class GpuStream implements AutoCloseable {
     return owned;
   }
 
-  /** Adds a communicator whose failures {@link #synchronize} reports. Allocates for a new one. */
-  public void addUser(StreamUser user) {
-    if (!users.contains(user)) {
-      users.add(user);
+  /**
+   * Adds a communicator whose failures {@link #synchronize} reports. Allocates for a new one.
+   *
+   * @return false if it was added before
+   */
+  boolean addUser(StreamUser user) {
+    return !users.contains(user) && users.add(user);
+  }
+
+  /**
+   * Removes a communicator that is closed: the stream may stay open for as long as the process.
+   *
+   * @param failure the communicator's, which a later wait reports; null if it has none
+   */
+  void removeUser(StreamUser user, NcclException failure) {
+    if (users.remove(user) && failure != null) {
+      unreported.add(failure);
     }
   }
 
@@ -144,10 +163,13 @@ public final class GpuStream implements AutoCloseable {
 
   /** Throws the failure of a communicator whose work here has ended; each communicator's once. */
   public void throwFailure() {
+    NcclException left = unreported.poll();
+    if (left != null) {
+      throw left.again();
+    }
     for (StreamUser user : users) {
       NcclException failure = user.settledFailure();
-      if (failure != null) {
-        users.remove(user);
+      if (failure != null && users.remove(user)) { // else its close has just removed it
         throw failure.again();
       }
     }
