@@ -37,6 +37,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.support.Patience;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.operation.Operation;
 
 /** Creates the state of communicators, for the factory methods of {@link Communicator}. */
@@ -61,6 +63,7 @@ final class CommunicatorFactory {
     JoinRequest request;
     try {
       settings = settings(config);
+      checkRanks(nRanks, device);
       WarmUp.end();
       TopologyPrefetch.begin(List.of(device), settings);
       BootstrapOptions options = BootstrapOptions.from(settings);
@@ -74,6 +77,17 @@ final class CommunicatorFactory {
     JobServer server = rank == 0 ? server(settings, request) : null;
     return serving(server, () -> List.of(join(request, name(config, roots), device, settings)))
         .get(0);
+  }
+
+  /** Refuses more ranks than the device can have, before any rank waits for the others. */
+  private static void checkRanks(int nRanks, Device device) {
+    int most = ((KernelDevice) device).mostRanks();
+    if (nRanks > most) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "a communicator of %d ranks on %s".formatted(nRanks, device.name()),
+          "use at most %d ranks".formatted(most));
+    }
   }
 
   /** Refuses a communicator that is to grow and would not. */
@@ -171,6 +185,7 @@ final class CommunicatorFactory {
           ErrorId.DEVICE, "the list of devices is empty", "pass a device for each rank");
     }
     Settings settings = settings(Arguments.notNull(config, "configuration"));
+    devices.forEach(device -> checkRanks(devices.size(), device));
     JobServer server =
         JobServer.open(settings, () -> JobReport.ofThisProcess(devices.size(), Operation.keys()));
     return serving(server, () -> joinAll(devices, config, settings));

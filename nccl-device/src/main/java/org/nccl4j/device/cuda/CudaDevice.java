@@ -444,6 +444,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
+  public int mostRanks() {
+    return CudaKernelCommunicator.MOST_RANKS;
+  }
+
+  @Override
   public ConnectionLayout connectionLayout(int nRanks) {
     return ConnectionSizes.layout(nRanks);
   }

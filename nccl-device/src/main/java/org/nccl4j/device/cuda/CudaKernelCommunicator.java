@@ -75,7 +75,7 @@ import org.nccl4j.operation.Algorithm;
 @SuppressWarnings("exports") // to this library alone
 final class CudaKernelCommunicator
     implements KernelCommunicator, StreamUser, ConnectionUsers.Member, CudaGroupLaunch.Kernels {
-  private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
+  static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
 
   private static final String SAME_CALLS =
       "make the same calls in the same order on all ranks, with buffers at the same offsets of"

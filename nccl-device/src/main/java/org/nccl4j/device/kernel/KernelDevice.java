@@ -86,6 +86,11 @@ public interface KernelDevice {
     return BlockRoom.UNLIMITED;
   }
 
+  /** Most ranks of a communicator with a rank on this device. */
+  default int mostRanks() {
+    return Integer.MAX_VALUE;
+  }
+
   /**
    * Returns the buffer sizes of one connection on this device.
    *

@@ -71,6 +71,11 @@ final class FakeGpu extends Device implements KernelDevice {
   }
 
   @Override
+  public int mostRanks() {
+    return kernels.mostRanks();
+  }
+
+  @Override
   public String id() {
     return kernels.id();
   }
