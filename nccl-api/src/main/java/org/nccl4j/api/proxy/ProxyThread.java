@@ -274,7 +274,8 @@ public final class ProxyThread implements Progress {
       } else if (doWork() > 0) {
         idle = 0;
         sleep = SHORTEST_SLEEP_NANOS;
-      } else if (++idle < BUSY_ROUNDS) {
+      } else if (idle < BUSY_ROUNDS) {
+        idle++;
         Thread.yield();
       } else {
         asleep = true;
