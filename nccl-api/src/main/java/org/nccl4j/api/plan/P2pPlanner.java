@@ -9,6 +9,7 @@ import org.nccl4j.api.plan.algorithm.AlgorithmSelector;
 import org.nccl4j.api.plan.algorithm.CostModel;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.CallShape;
@@ -49,10 +50,13 @@ final class P2pPlanner {
   /** Plans of groups of sends and receives. */
   private final Map<List<P2pTask>, KernelPlan> groups = new LastUsedPlans<>(MOST_GROUPS);
 
+  private final SeenGroups seen = new SeenGroups();
+
   /** The group that was planned last, and its plan, which is the last used of all. */
   private final List<P2pTask> last = new ArrayList<>();
 
   private KernelPlan lastPlan;
+  private boolean lastIsKept;
 
   P2pPlanner(
       KernelCommunicator kernels,
@@ -116,16 +120,37 @@ final class P2pPlanner {
 
   private KernelPlan find(List<P2pTask> tasks) {
     KernelPlan plan = groups.get(tasks);
-    if (plan == null) {
+    boolean kept = plan != null;
+    if (!kept) {
       plan = make(tasks);
-      groups.put(new ArrayList<>(tasks), plan); // two of these compare without an iterator
+      kept = !keepsBuffers(tasks) || seen.add(tasks);
+      if (kept) {
+        groups.put(new ArrayList<>(tasks), plan); // two of these compare without an iterator
+      }
+    }
+    if (lastPlan != null && !lastIsKept) {
+      lastPlan.discard();
     }
     lastPlan = plan;
+    lastIsKept = kept;
     last.clear();
     for (int t = 0; t < tasks.size(); t++) { // unlike addAll, this allocates nothing
       last.add(tasks.get(t));
     }
     return plan;
+  }
+
+  /**
+   * True if a plan keeps the memory of the group's buffers, as on the host. A program may have a
+   * new buffer for each message, so such a plan is kept only for a group that comes again.
+   */
+  private static boolean keepsBuffers(List<P2pTask> tasks) {
+    for (P2pTask task : tasks) {
+      if (task.buffer() != null && task.buffer().device().kind() == Device.Kind.HOST) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private KernelPlan make(List<P2pTask> tasks) {

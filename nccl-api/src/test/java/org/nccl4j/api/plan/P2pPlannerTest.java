@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.FakeKernels;
 import org.nccl4j.api.plan.algorithm.CommunicatorProfile;
 import org.nccl4j.api.plan.algorithm.CtaLimits;
@@ -16,6 +17,7 @@ import org.nccl4j.api.plan.algorithm.TunerHook;
 import org.nccl4j.api.settings.AlgorithmFilter;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.P2pWork;
@@ -95,6 +97,36 @@ class P2pPlannerTest {
     assertNotSame(made, again);
     assertSame(again, planner.plan(first));
     assertEquals(0, again.discards());
+  }
+
+  private static List<P2pTask> exchange(DeviceMemory buffer) {
+    return List.of(new P2pTask(true, 1, buffer, 8, null), new P2pTask(false, 1, buffer, 8, null));
+  }
+
+  /** A program may have a new buffer for each message, which nothing else would free. */
+  @Test
+  void plansKeepBuffersOfTheHostOnlyIfTheyComeAgain() {
+    FakeKernels kernels = new FakeKernels();
+    var costs = new CommunicatorProfile(2, Device.Kind.HOST, "", true, true).costs();
+    P2pPlanner planner =
+        new P2pPlanner(kernels, 0, 2, costs, rules(new CtaLimits(1, 64, 64)), null);
+    try (DeviceMemory often = Devices.host().allocate(8);
+        DeviceMemory once = Devices.host().allocate(8)) {
+      FakeKernels.Plan first = (FakeKernels.Plan) planner.plan(exchange(often));
+      assertEquals(0, first.discards());
+      FakeKernels.Plan single = (FakeKernels.Plan) planner.plan(exchange(once));
+      assertEquals(1, first.discards(), "not kept after the next");
+      FakeKernels.Plan second = (FakeKernels.Plan) planner.plan(exchange(often));
+      assertNotSame(first, second);
+      assertEquals(1, single.discards());
+      for (int n = 0; n < 3; n++) {
+        try (DeviceMemory other = Devices.host().allocate(8)) {
+          planner.plan(exchange(other));
+        }
+        assertSame(second, planner.plan(exchange(often)));
+      }
+      assertEquals(0, second.discards());
+    }
   }
 
   @Test
