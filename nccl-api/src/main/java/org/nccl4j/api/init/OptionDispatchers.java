@@ -12,8 +12,15 @@ import org.nccl4j.api.settings.Settings;
 final class OptionDispatchers {
   private final Map<OperationDispatcher, Settings> all = new HashMap<>();
 
-  /** Those of them that all calls with the same settings share. */
-  private final Map<Map<String, String>, OperationDispatcher> shared = new HashMap<>();
+  /** Those that all calls with the same options share. */
+  private final Map<Key, OperationDispatcher> shared = new HashMap<>();
+
+  /**
+   * The options of a dispatcher.
+   *
+   * @param how the operations travel quantised; null if they do not
+   */
+  private record Key(Map<String, String> overrides, QuantisedSums.How how) {}
 
   /**
    * Returns the one for settings over others.
@@ -22,15 +29,14 @@ final class OptionDispatchers {
    */
   synchronized OperationDispatcher of(
       Map<String, String> overrides, QuantisedSums.How how, Settings base, Engine engine) {
-    if (how == null && shared.containsKey(overrides)) {
-      return shared.get(overrides);
-    }
-    Settings settings = base.with(overrides);
-    OperationDispatcher made = engine.queue(settings);
-    if (how == null) {
-      shared.put(Map.copyOf(overrides), made);
-    } else {
-      made.quantise(how);
+    return shared.computeIfAbsent(
+        new Key(Map.copyOf(overrides), how), key -> create(key, base.with(overrides), engine));
+  }
+
+  private OperationDispatcher create(Key key, Settings settings, Engine engine) {
+    OperationDispatcher made = engine.dispatcher(settings);
+    if (key.how != null) {
+      made.quantise(key.how);
     }
     all.put(made, settings);
     return made;
@@ -42,6 +48,6 @@ final class OptionDispatchers {
 
   /** Has all launch by another engine. */
   synchronized void become(Engine engine) {
-    all.forEach((each, settings) -> each.become(engine.queue(settings)));
+    all.forEach((each, settings) -> each.become(engine.dispatcher(settings)));
   }
 }

@@ -131,6 +131,22 @@ class QuantisedSumsTest {
         Operation.ALL_REDUCE, DataType.BFLOAT16, DataType.FLOAT8_E4M3, 128, RedOp.SUM, count);
   }
 
+  /** A program may make the view for each call. */
+  @Test
+  void viewsWithTheSameOptionsShareMemory() throws Exception {
+    QuantisedCase sum = sample(5000);
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            sum.check(comm, stream, SEED);
+            Map<String, Long> held = comm.memory();
+            assertTrue(held.get("quantised sums") > 0, held.toString());
+            sum.check(comm, stream, SEED);
+            assertEquals(held, comm.memory());
+          });
+    }
+  }
+
   /** One thread drives all ranks; a plain operation and a second quantised one are in the group. */
   @Test
   void inGroups() throws Exception {
