@@ -37,6 +37,11 @@ final class RejoinPoint {
     }
   }
 
+  /** Forgets a way that all have taken who needed it. */
+  void withdraw(String key) {
+    published.remove(key);
+  }
+
   /** Answers a rank that has proved knowledge of the secret. */
   void asked(Connection connection, MessageReader body) throws ProtocolException {
     String key = body.text(MAX_KEY);

@@ -2,8 +2,10 @@ package org.nccl4j.api.bootstrap;
 
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.function.Consumer;
 import javax.crypto.Mac;
@@ -59,8 +61,21 @@ final class SubsetBootstrap {
     }
   }
 
-  /** A list of ranks, for keys. */
-  static String text(List<Integer> members) {
+  /** The key of a call for some ranks. A long one, as of many nested splits, becomes its hash. */
+  static String key(String call, List<Integer> members) {
+    String whole = call + " " + text(members);
+    byte[] bytes = whole.getBytes(StandardCharsets.UTF_8);
+    if (bytes.length <= RejoinPoint.MAX_KEY) {
+      return whole;
+    }
+    try {
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+
+  private static String text(List<Integer> members) {
     return members.size() <= 64
         ? members.toString()
         : members.size() + " ranks " + Integer.toHexString(members.hashCode());

@@ -358,13 +358,16 @@ public final class TcpBootstrap extends DeadlineBootstrap {
     if (members.size() == 1) {
       return LocalBootstrap.create(1, request.deadline()).get(0);
     }
-    String whole = key + " " + SubsetBootstrap.text(members);
-    return new SubsetBootstrap(request, self, whole)
-        .meet(
-            members.indexOf(rank()),
-            members.size(),
-            lead,
-            way -> loop.execute(() -> meetings.publish(whole, way)));
+    String whole = SubsetBootstrap.key(key, members);
+    Bootstrap made =
+        new SubsetBootstrap(request, self, whole)
+            .meet(
+                members.indexOf(rank()),
+                members.size(),
+                lead,
+                way -> loop.execute(() -> meetings.publish(whole, way)));
+    loop.execute(() -> meetings.withdraw(whole));
+    return made;
   }
 
   @Override

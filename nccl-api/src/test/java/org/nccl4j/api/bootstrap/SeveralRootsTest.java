@@ -20,7 +20,9 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.api.bootstrap.root.RootPartition;
+import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -136,6 +138,38 @@ class SeveralRootsTest {
               }
             });
     all.forEach(each -> assertEquals(3, each.get()));
+  }
+
+  /** Such as the names of a hundred nested splits. */
+  @Test
+  void someMeetAgainByALongKey() {
+    List<Bootstrap> ranks = threads(2, 1);
+    byte[] lead = ranks.get(0).meetingPoint();
+    for (String end : List.of("1", "2")) {
+      String key = "/split 1.0".repeat(300) + end;
+      Ranks.run(2, rank -> ranks.get(rank).reunite(List.of(0, 1), lead, key))
+          .forEach(each -> toClose.add(each.get()));
+    }
+  }
+
+  @Test
+  void theWayToRanksThatHaveMetAgainIsForgotten() {
+    List<BootstrapId> ids = Ranks.newIds(1);
+    List<Bootstrap> ranks =
+        Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(ids, 2, rank, Ranks.LONG))).stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    byte[] lead = ranks.get(0).meetingPoint();
+    Ranks.run(2, rank -> ranks.get(rank).reunite(List.of(0, 1), lead, "again"))
+        .forEach(each -> toClose.add(each.get()));
+    byte[] secret = Ranks.request(ids, 2, 1, Ranks.LONG).secret();
+    PeerCredentials trust = PeerCredentials.of(secret, Ranks.LOOPBACK.tls());
+    String key = SubsetBootstrap.key("again", List.of(0, 1));
+    Deadline soon = Deadline.after(Duration.ofMillis(500));
+    assertThrows(
+        TimeoutException.class,
+        () -> RejoinCall.ask(1, RejoinAddress.decode(lead), trust, key, soon));
   }
 
   @ParameterizedTest
