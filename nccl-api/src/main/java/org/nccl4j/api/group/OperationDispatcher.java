@@ -273,8 +273,7 @@ public final class OperationDispatcher {
       keep(group, shape, send, recv, count, stream);
       return;
     }
-    boolean repeated =
-        last.repeats(shape, send, recv, count, stream) && !planner.windows().isUndecided();
+    boolean repeated = last.repeats(shape, send, recv, count, stream) && !isUndecided(send, recv);
     if (!repeated) {
       check(shape, send, recv, count, stream);
     }
@@ -302,9 +301,14 @@ public final class OperationDispatcher {
   private void check(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     checkArguments(shape, send, recv, count, stream);
-    if (planner.windows().isUndecided()) {
+    if (isUndecided(send, recv)) {
       decide(shape, send, recv, count, stream);
     }
+  }
+
+  @HotPath
+  private boolean isUndecided(DeviceMemory send, DeviceMemory recv) {
+    return planner.windows().isUndecided() && planner.windows().mayBeUndecided(send, recv);
   }
 
   @HotPath

@@ -91,6 +91,13 @@ public final class BufferWindows {
     return windows.registrations().arePending();
   }
 
+  /** True if an operation's buffers may be such; asked where there are some. */
+  @HotPath
+  public boolean mayBeUndecided(DeviceMemory send, DeviceMemory recv) {
+    Registrations registrations = windows.registrations();
+    return registrations.mayBePending(send) || registrations.mayBePending(recv);
+  }
+
   /**
    * Has the ranks decide of an operation's buffers, as far as all ranks have them; see {@link
    * Registrations#map}.

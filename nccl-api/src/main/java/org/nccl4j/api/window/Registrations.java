@@ -30,6 +30,9 @@ public final class Registrations {
   /** True if there is one that the ranks have not tried to use; written under the lock. */
   private volatile boolean pending;
 
+  /** Those that {@link #pending} is about; null where they have changed. */
+  private volatile PendingRanges ranges;
+
   Registrations(WindowRegistry windows, String name, int rank) {
     this.windows = windows;
     this.name = name;
@@ -50,6 +53,7 @@ public final class Registrations {
       LocalRegistration made = new LocalRegistration(memory, obstacle());
       all.add(made);
       pending |= made.isPending();
+      ranges = null;
       return made;
     }
   }
@@ -68,6 +72,29 @@ public final class Registrations {
   @HotPath
   public boolean arePending() {
     return pending;
+  }
+
+  /** True if a buffer may lie in memory that the ranks have not tried to use. */
+  @HotPath
+  public boolean mayBePending(DeviceMemory memory) {
+    return memory != null && ranges().mayHold(memory.address());
+  }
+
+  @HotPath
+  private PendingRanges ranges() {
+    PendingRanges known = ranges;
+    return known == null ? findRanges() : known;
+  }
+
+  private synchronized PendingRanges findRanges() {
+    PendingRanges found = new PendingRanges(all);
+    ranges = found;
+    return found;
+  }
+
+  private void changed() {
+    pending = all.stream().anyMatch(LocalRegistration::isPending);
+    ranges = null;
   }
 
   boolean isEmpty() {
@@ -106,7 +133,7 @@ public final class Registrations {
     if (buffers.stream().anyMatch(this::isPending)) {
       List<Long> places = buffers.stream().map(this::place).toList();
       buffers.forEach(buffer -> map(buffer, places));
-      pending = all.stream().anyMatch(LocalRegistration::isPending);
+      changed();
     }
   }
 
@@ -184,12 +211,12 @@ public final class Registrations {
     all.remove(registration);
     registration.drop();
     registration.windows().forEach(windows::giveUp);
-    pending = all.stream().anyMatch(LocalRegistration::isPending);
+    changed();
   }
 
   synchronized void close() {
     all.forEach(LocalRegistration::drop);
     all.clear();
-    pending = false;
+    changed();
   }
 }

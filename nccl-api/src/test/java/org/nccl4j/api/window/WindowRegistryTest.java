@@ -10,7 +10,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
@@ -261,6 +263,30 @@ class WindowRegistryTest {
           assertTrue(ranks.get(rank).find(memory.address() + 128, 512) != null);
           registrations.remove(made, used -> false);
           assertNull(ranks.get(rank).find(memory.address() + 128, 512));
+        });
+  }
+
+  @Test
+  void onlyBuffersInRegisteredMemoryMayBePending() {
+    all(
+        rank -> {
+          Registrations registrations = ranks.get(rank).registrations();
+          DeviceMemory memory = alloc(1 << 16);
+          Random random = new Random(7);
+          List<LocalRegistration> some = new ArrayList<>();
+          BitSet held = new BitSet();
+          for (int n = 0; n < 10; n++) {
+            int begin = random.nextInt(1000) * 64;
+            int bytes = 64 * (1 + random.nextInt(20));
+            some.add(registrations.add(memory.slice(begin, bytes)));
+            held.set(begin, begin + bytes);
+            for (int at = 0; at < 1 << 16; at += 32) {
+              assertEquals(held.get(at), registrations.mayBePending(memory.slice(at, 4)), "" + at);
+            }
+          }
+          some.forEach(each -> registrations.remove(each, used -> false));
+          assertFalse(registrations.mayBePending(memory));
+          assertFalse(registrations.mayBePending(null));
         });
   }
 

@@ -2,6 +2,7 @@ package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertAll;
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import java.util.List;
 import java.util.Map;
@@ -11,6 +12,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Registration;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -29,6 +31,25 @@ class AllocationTest {
           (comm, stream) -> {
             try (DeviceMemory data = Ranks.floats(4096, i -> 1)) {
               allocation.measure(() -> operations(comm, stream, data));
+            }
+          });
+      allocation.assertNothing();
+    }
+  }
+
+  /** Programs register all of their memory, and use some for collectives. */
+  @Test
+  void callsBesideRegistrationsThatNoneUsesAllocateNothing() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      Allocation allocation = new Allocation(2, OPERATIONS, List.of());
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory data = Ranks.floats(4096, i -> 1);
+                DeviceMemory other = comm.device().memAlloc(1 << 16)) {
+              Registration registration = comm.register(other);
+              allocation.measure(() -> operations(comm, stream, data));
+              assertFalse(registration.isMapped());
+              comm.deregister(registration);
             }
           });
       allocation.assertNothing();
