@@ -1,5 +1,6 @@
 package org.nccl4j.api.observe;
 
+import java.util.BitSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,29 +18,47 @@ final class Departures {
   /** Communicators of which some rank is not known to have closed; the oldest are forgotten. */
   private static final int MOST = 1000;
 
-  private final Map<Long, Map<Integer, Departure>> byCommunicator =
+  private final Map<Long, Ranks> byCommunicator =
       new LinkedHashMap<>() {
         private static final long serialVersionUID = 1;
 
         @Override
-        protected boolean removeEldestEntry(Map.Entry<Long, Map<Integer, Departure>> eldest) {
+        protected boolean removeEldestEntry(Map.Entry<Long, Ranks> eldest) {
           return size() > MOST;
         }
       };
 
+  /** The ranks that have closed a communicator. */
+  private static final class Ranks {
+    final BitSet closed = new BitSet();
+    final Map<Integer, Departure> departures = new TreeMap<>();
+    boolean isOver;
+  }
+
   synchronized void add(Departure departure) {
-    Map<Integer, Departure> ranks =
-        byCommunicator.computeIfAbsent(departure.communicator(), none -> new TreeMap<>());
-    ranks.put(departure.rank(), departure);
-    if (ranks.size() >= departure.nRanks()) {
+    Ranks ranks = byCommunicator.computeIfAbsent(departure.communicator(), none -> new Ranks());
+    ranks.closed.set(departure.rank());
+    if (!ranks.isOver) {
+      ranks.departures.put(departure.rank(), departure);
+    }
+    if (ranks.closed.cardinality() >= departure.nRanks()) {
       byCommunicator.remove(departure.communicator());
+    }
+  }
+
+  /** No rank of this process uses a communicator any more: which ranks have closed is enough. */
+  synchronized void isOver(long communicator) {
+    Ranks ranks = byCommunicator.get(communicator);
+    if (ranks != null) {
+      ranks.isOver = true;
+      ranks.departures.clear();
     }
   }
 
   /** The departures of a communicator, by rank. */
   synchronized List<Departure> of(long communicator) {
-    Map<Integer, Departure> ranks = byCommunicator.get(communicator);
-    return ranks == null ? List.of() : List.copyOf(ranks.values());
+    Ranks ranks = byCommunicator.get(communicator);
+    return ranks == null ? List.of() : List.copyOf(ranks.departures.values());
   }
 
   /**

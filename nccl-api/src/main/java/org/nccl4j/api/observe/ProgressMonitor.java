@@ -212,10 +212,14 @@ public final class ProgressMonitor {
    * waited for.
    */
   public void close() {
+    long communicator = rank.communicator();
     synchronized (ProgressMonitor.class) {
       ALL.remove(this);
+      if (ALL.stream().noneMatch(other -> other.rank.communicator() == communicator)) {
+        DEPARTED.isOver(communicator);
+      }
     }
-    WARNED.remove(rank.communicator());
+    WARNED.remove(communicator);
     boolean mine = awaitLook();
     try {
       if (mine && !closed && kernels.failure() != null) {

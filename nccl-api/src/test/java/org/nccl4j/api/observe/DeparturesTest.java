@@ -137,4 +137,29 @@ class DeparturesTest {
     assertTrue(said.contains("; rank 1 has closed it after 1 collectives"), said);
     assertTrue(said.contains("no data of rank 0,"), said);
   }
+
+  private static Departure of(int rank) {
+    FlightRecorder.Rank self = new FlightRecorder.Rank("words", 77, rank, 3, NAMES, "");
+    FlightRecorder log = FlightRecorder.open(self);
+    try {
+      return Departure.of(log, self, true);
+    } finally {
+      log.close();
+    }
+  }
+
+  /** Notices of other ranks may still come. */
+  @Test
+  void theDeparturesOfAClosedCommunicatorAreNotKept() {
+    Departures all = new Departures();
+    all.add(of(0));
+    assertEquals(1, all.of(77).size());
+    all.isOver(77);
+    assertEquals(List.of(), all.of(77));
+    all.add(of(1));
+    assertEquals(List.of(), all.of(77));
+    all.add(of(2));
+    all.add(of(0));
+    assertEquals(1, all.of(77).size(), "all had closed, so this is another one");
+  }
 }
