@@ -247,11 +247,11 @@ class RuntimeConnectTest {
     }
   }
 
-  @Test
-  @EnabledOnOs(OS.LINUX)
-  void tooLowALimitOfOpenFilesIsNamedBeforeAnythingIsConnected() throws Exception {
-    Process process =
-        new ProcessBuilder(
+  /** What the program says where it may have 400 open files. */
+  private static String withFewDescriptors(String... arguments) throws Exception {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
                 "sh",
                 "-c",
                 "ulimit -n 400; exec \"$0\" \"$@\"",
@@ -261,14 +261,31 @@ class RuntimeConnectTest {
                 "-XX:-UsePerfData",
                 "-cp",
                 ChaosRank.classPath(),
-                FewDescriptors.class.getName())
-            .redirectError(ProcessBuilder.Redirect.INHERIT)
-            .start();
+                FewDescriptors.class.getName()));
+    command.addAll(List.of(arguments));
+    Process process =
+        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+    return said;
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void tooLowALimitOfOpenFilesIsNamedBeforeAnythingIsConnected() throws Exception {
+    String said = withFewDescriptors();
     assertTrue(said.contains("needs 23 descriptors to connect with 23 ranks"), said);
     assertTrue(said.contains("a limit of 400"), said);
     assertTrue(said.contains("raise the limit of open files to "), said);
+  }
+
+  /** The other ranks have not come: the first is told at once. */
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void aRootThatCannotHaveAllConnectionsSaysSo() throws Exception {
+    String said = withFewDescriptors("root");
+    assertTrue(said.contains("needs connections of 500 ranks"), said);
+    assertTrue(said.contains("may have 400 open files"), said);
   }
 
   @Test

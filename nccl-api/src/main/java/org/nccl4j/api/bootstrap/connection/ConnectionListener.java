@@ -64,6 +64,7 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
   private SelectionKey key;
   private long refused;
   private boolean warned;
+  private boolean toldOfFailure;
   private String lastRefusal = "";
 
   public ConnectionListener(
@@ -226,7 +227,14 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
     if (!channel.isOpen()) {
       return;
     }
-    LOG.log(Level.WARNING, "the bootstrap port cannot accept: {0}", failure.getMessage());
+    if (!toldOfFailure) {
+      toldOfFailure = true;
+      LOG.log(
+          Level.WARNING,
+          "the bootstrap port cannot accept ({0}) and tries again; if it lacks descriptors, raise"
+              + " the limit of open files (ulimit -n); further failures are not logged",
+          failure.getMessage());
+    }
     while (!pending.isEmpty()) {
       refuse(pending.keySet().iterator().next(), failure.getMessage());
     }

@@ -24,6 +24,7 @@ import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.shm.ProcessLimits;
 
 /**
  * The bootstrap root of a communicator, or of a block of its ranks if there are several roots (see
@@ -45,6 +46,9 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
   private static final Duration SILENT = Duration.ofSeconds(10);
 
   private static final int PARTS = 6;
+
+  /** Every process may have as many. */
+  private static final int FEW_CONNECTIONS = 64;
 
   /** Time that notices wait for others. */
   private static final Duration TOGETHER = Duration.ofMillis(5);
@@ -164,15 +168,40 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
       tell(connection, hello);
       return;
     }
-    if (!formation.begun()) {
+    boolean isFirst = !formation.begun();
+    if (isFirst) {
       limitForming(Duration.ofMillis(Math.max(1, hello.deadlineMillis())));
     }
     Optional<FailureMessage> objection = formation.add(hello);
+    if (isFirst && objection.isEmpty()) {
+      objection = lackOfFiles(hello);
+    }
     if (objection.isPresent()) {
       fail(objection.get(), null);
     } else if (formation.complete()) {
       form();
     }
+  }
+
+  /** Why this process cannot keep a connection of each rank; else ranks would wait in vain. */
+  private static Optional<FailureMessage> lackOfFiles(JoinMessage hello) {
+    JoinMessage.Place place = hello.place();
+    int expected = new RootPartition(hello.nRanks(), place.nRoots()).expected(place.root());
+    if (expected < FEW_CONNECTIONS) {
+      return Optional.empty();
+    }
+    long most = ProcessLimits.soft(ProcessLimits.OPEN_FILES).orElse(Long.MAX_VALUE);
+    return expected < most
+        ? Optional.empty()
+        : Optional.of(
+            new FailureMessage(
+                ErrorId.OPEN_FILES,
+                "the bootstrap root needs connections of %d ranks, and its process may have %d open files"
+                    .formatted(expected, most),
+                "raise the limit of open files of the process with the root, and of all ranks, to %d"
+                        .formatted(2L * expected)
+                    + " or more (ulimit -n, or LimitNOFILE of a service), or use several unique ids",
+                ""));
   }
 
   private void refuseLate(Connection connection) {
