@@ -35,6 +35,7 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   private static final int MAX_MESSAGE_BYTES = 64 << 10;
   private static final int ROUNDS = 4;
   private static final Duration GOODBYE_LIMIT = Duration.ofSeconds(1);
+  private static final Duration ANSWER_LIMIT = Duration.ofSeconds(1);
 
   private final EventLoop loop;
   private final RankMonitor monitor;
@@ -91,9 +92,9 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
         new ConnectionDialer(loop, addresses, Handshake.Service.ROOT, trust, rounds, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
     try {
-      monitor.await(
+      await(
           () -> (connection != null || unreachable != null) ? true : null,
-          withOutcome(deadline),
+          deadline,
           () -> rootUnreachable("no answer", deadline));
     } catch (NcclException e) {
       loop.execute(dialer::cancel);
@@ -108,9 +109,13 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
     return local.getAddress();
   }
 
-  /** A moment longer than the deadline, so that the root can answer with the reason first. */
-  private static Deadline withOutcome(Deadline deadline) {
-    return new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
+  /**
+   * Waits until the deadline, and then a moment for the root's answer with the reason. The moment
+   * begins when this thread runs: a machine that stalls at the deadline must not use it up.
+   */
+  private <T> T await(Supplier<T> ready, Deadline deadline, Supplier<NcclException> late) {
+    T result = monitor.awaitOrNull(ready, deadline);
+    return result != null ? result : monitor.await(ready, Deadline.after(ANSWER_LIMIT), late);
   }
 
   /** Sets what is answered to observers. */
@@ -125,9 +130,9 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
 
   /** Waits until all who come to this root have come. */
   JoinReply awaitWelcome(Deadline deadline) {
-    return monitor.await(
+    return await(
         () -> welcome,
-        withOutcome(deadline),
+        deadline,
         () ->
             new TimeoutException(
                 ErrorId.RANKS_MISSING,
