@@ -33,7 +33,7 @@ public final class ProgressMonitor {
   private static final long PERIOD_NANOS = 50_000_000;
 
   /** The driver may hang in one, and with it what it looks at. */
-  private static final long LONGEST_LOOK_NANOS = 5_000_000_000L;
+  private static final long LONGEST_LOOK_NANOS = 30_000_000_000L;
 
   /** After data of another call, while records do not tell which. */
   private static final int MOST_LOOKS = 50;

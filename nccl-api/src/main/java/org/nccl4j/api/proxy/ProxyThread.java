@@ -41,8 +41,8 @@ public final class ProxyThread implements Progress {
    */
   private static final long LONGEST_POLLED_SLEEP_NANOS = 200_000;
 
-  /** A turn does not wait for other ranks. */
-  private static final Duration LONGEST_TURN = Duration.ofSeconds(5);
+  /** A turn does not wait for other ranks, but a busy machine may run its thread late. */
+  private static final Duration LONGEST_TURN = Duration.ofSeconds(30);
 
   static {
     try {

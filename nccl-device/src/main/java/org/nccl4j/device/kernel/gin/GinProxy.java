@@ -28,7 +28,7 @@ public final class GinProxy implements RmaSpace.KernelPuts {
   /** Descriptors of a ring; a power of two, as the header requires. */
   static final int SLOTS = 256;
 
-  private static final Duration LONGEST_TURN = Duration.ofSeconds(5);
+  private static final Duration LONGEST_TURN = Duration.ofSeconds(30);
 
   private final GinDevice device;
   private final BooleanSupplier failed;

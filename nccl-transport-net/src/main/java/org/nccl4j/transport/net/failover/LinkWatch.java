@@ -55,8 +55,8 @@ public class LinkWatch implements Runnable {
   private static final int LOOKS_FOR_PORT = 10;
   private static final long BUSY_LOOK_NANOS = 500_000;
 
-  /** A look waits for nothing. */
-  private static final Duration LONGEST_LOOK = Duration.ofSeconds(5);
+  /** A look waits for nothing, but a busy machine may run its thread late. */
+  private static final Duration LONGEST_LOOK = Duration.ofSeconds(30);
 
   private static final long MOST_LINGER_NANOS = 300_000_000;
 

@@ -11,8 +11,8 @@ import org.nccl4j.device.support.Patience;
  * {@link LinkWatch}. Nobody waits for it in a hot path.
  */
 public final class Turn {
-  /** Longest turn: no turn waits for anything. */
-  private static final Duration LONGEST = Duration.ofSeconds(5);
+  /** No turn waits for anything, but a busy machine may run its thread late. */
+  private static final Duration LONGEST = Duration.ofSeconds(30);
 
   private static final VarHandle TAKEN;
 

@@ -20,7 +20,7 @@ final class EventThread implements Runnable {
   /** Time between two tries where an event that is there cannot be taken. */
   private static final long RETRY_NANOS = 100_000_000;
 
-  private static final Duration LONGEST_END = Duration.ofSeconds(5);
+  private static final Duration LONGEST_END = Duration.ofSeconds(30);
 
   private final AsyncEvents events;
   private final DescriptorWait wait;
