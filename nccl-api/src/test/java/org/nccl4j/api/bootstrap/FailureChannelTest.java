@@ -45,7 +45,7 @@ class FailureChannelTest {
     ranks.get(3).tellFailure(full);
     assertSame(full, heard.get(3).poll());
     for (int rank : new int[] {0, 1, 2, 4}) {
-      NcclException cause = heard.get(rank).poll(20, TimeUnit.SECONDS);
+      NcclException cause = heard.get(rank).poll(60, TimeUnit.SECONDS);
       FormationFailureTest.assertSays(
           RemoteException.class, cause, "rank 3 (host ", "process ", "failed: the disk is full");
       assertEquals("empty it", cause.remedy());
@@ -120,7 +120,7 @@ class FailureChannelTest {
     List<Bootstrap> ranks = threads(2);
     List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     ranks.get(0).tellFailure(new SystemErrorException("one", "two"));
-    heard.get(1).poll(20, TimeUnit.SECONDS);
+    heard.get(1).poll(60, TimeUnit.SECONDS);
     List<Bootstrap> more = threads(2);
     more.get(0).tellFailure(new SystemErrorException("three", "four"));
     assertThrows(RemoteException.class, () -> more.get(1).barrier());
@@ -130,13 +130,17 @@ class FailureChannelTest {
   }
 
   @Test
-  void aRankThatDoesNotTakePartIsNamedOnAllThatWait() throws Exception {
+  void aRankThatDoesNotTakePartIsNamedOnAllThatWait() throws Throwable {
+    LongerDeadline.retry(Duration.ofSeconds(3), this::oneDoesNotTakePart);
+  }
+
+  private void oneDoesNotTakePart(Duration deadline) {
     BootstrapId id = Ranks.newId();
     List<Ranks.Ended<Object>> all =
         Ranks.run(
             4,
             rank -> {
-              Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, rank, Duration.ofSeconds(3)));
+              Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, rank, deadline));
               keep(mine);
               return rank == 2 ? null : mine.allGather(new byte[8]);
             });
@@ -197,7 +201,7 @@ class FailureChannelTest {
                 })
             .get(0);
     assertTrue(ended.failure().problem().contains("interrupted"));
-    assertTrue(heard.get(1).poll(20, TimeUnit.SECONDS).problem().contains("interrupted"));
+    assertTrue(heard.get(1).poll(60, TimeUnit.SECONDS).problem().contains("interrupted"));
   }
 
   @ParameterizedTest
@@ -218,7 +222,7 @@ class FailureChannelTest {
     long start = System.nanoTime();
     other.kill();
     for (BlockingQueue<NcclException> each : heard) {
-      NcclException cause = each.poll(20, TimeUnit.SECONDS);
+      NcclException cause = each.poll(60, TimeUnit.SECONDS);
       FormationFailureTest.assertSays(
           RemoteException.class,
           cause,
@@ -232,16 +236,20 @@ class FailureChannelTest {
   }
 
   @Test
-  void aProcessThatIsStoppedIsNamed() throws Exception {
+  void aProcessThatIsStoppedIsNamed() throws Throwable {
+    LongerDeadline.retry(Duration.ofSeconds(2), this::stoppedIsNamed);
+  }
+
+  private void stoppedIsNamed(Duration silence) throws Exception {
     BootstrapId id = Ranks.newId();
     String hex = HexFormat.of().formatHex(id.encode());
-    RankProcess other = keep(RankProcess.start(hex, 2, 1, 2000));
+    RankProcess other = keep(RankProcess.start(hex, 2, 1, silence.toMillis()));
     Bootstrap rank = TcpBootstrap.join(Ranks.request(id, 2, 0, Ranks.LONG));
     toClose.add(rank);
     assertEquals("joined", other.says());
     List<BlockingQueue<NcclException>> heard = Ranks.listen(List.of(rank));
     other.signal("STOP");
-    NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
+    NcclException cause = heard.get(0).poll(60, TimeUnit.SECONDS);
     other.signal("CONT");
     FormationFailureTest.assertSays(
         RemoteException.class,
@@ -252,26 +260,35 @@ class FailureChannelTest {
   }
 
   @Test
-  void aRootThatIsStoppedIsNamed() throws Exception {
+  void aRootThatIsStoppedIsNamed() throws Throwable {
+    LongerDeadline.retry(Duration.ofSeconds(2), this::stoppedRootIsNamed);
+  }
+
+  private void stoppedRootIsNamed(Duration silence) throws Exception {
     RankProcess root = keep(RankProcess.start("new", 2, 0));
     BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
     JoinRequest usual = Ranks.request(id, 2, 1, Ranks.LONG);
-    BootstrapOptions impatient = Ranks.loopback(Map.of("NCCL4J_HEARTBEAT_TIMEOUT", "2s"));
+    BootstrapOptions impatient =
+        Ranks.loopback(Map.of("NCCL4J_HEARTBEAT_TIMEOUT", silence.toSeconds() + "s"));
     Bootstrap rank = TcpBootstrap.join(new JoinRequest(2, id, 1, usual.deadline(), impatient));
     toClose.add(rank);
     assertEquals("joined", root.says());
     List<BlockingQueue<NcclException>> heard = Ranks.listen(List.of(rank));
     root.signal("STOP");
-    NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
+    NcclException cause = heard.get(0).poll(60, TimeUnit.SECONDS);
     root.signal("CONT");
     FormationFailureTest.assertSays(
         RemoteException.class, cause, "bootstrap root (rank 0, host ", "no heartbeat for ");
   }
 
   @Test
-  void aRootWithoutRanksThatIsStoppedIsLeft() throws Exception {
+  void aRootWithoutRanksThatIsStoppedIsLeft() throws Throwable {
+    LongerDeadline.retry(Duration.ofSeconds(1), this::stoppedRootIsLeft);
+  }
+
+  private void stoppedRootIsLeft(Duration silence) throws Exception {
     RankProcess root = keep(RankProcess.start("root", 2, 0));
-    List<Bootstrap> ranks = rootedAt(root, Duration.ofMillis(1000));
+    List<Bootstrap> ranks = rootedAt(root, silence);
     List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     root.signal("STOP");
     for (Bootstrap each : ranks) {
@@ -283,7 +300,7 @@ class FailureChannelTest {
     root.signal("CONT");
     ranks.get(0).tellFailure(new SystemErrorException("the disk is full", "empty it"));
     FormationFailureTest.assertSays(
-        RemoteException.class, heard.get(1).poll(20, TimeUnit.SECONDS), "the disk is full");
+        RemoteException.class, heard.get(1).poll(60, TimeUnit.SECONDS), "the disk is full");
   }
 
   @Test
@@ -294,7 +311,7 @@ class FailureChannelTest {
     root.signal("STOP");
     ranks.get(0).tellFailure(new SystemErrorException("the disk is full", "empty it"));
     FormationFailureTest.assertSays(
-        RemoteException.class, heard.get(1).poll(20, TimeUnit.SECONDS), "the disk is full");
+        RemoteException.class, heard.get(1).poll(60, TimeUnit.SECONDS), "the disk is full");
     root.signal("CONT");
   }
 
@@ -354,7 +371,7 @@ class FailureChannelTest {
     List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     root.kill();
     for (BlockingQueue<NcclException> each : heard) {
-      NcclException cause = each.poll(20, TimeUnit.SECONDS);
+      NcclException cause = each.poll(60, TimeUnit.SECONDS);
       FormationFailureTest.assertSays(
           RemoteException.class, cause, "bootstrap root (rank 0, host ", "process " + root.pid());
     }
@@ -404,7 +421,7 @@ class FailureChannelTest {
     for (BlockingQueue<NcclException> each : heard) {
       FormationFailureTest.assertSays(
           RemoteException.class,
-          each.poll(20, TimeUnit.SECONDS),
+          each.poll(60, TimeUnit.SECONDS),
           "rank 1 (host ",
           "process " + victim.pid());
     }
@@ -423,16 +440,16 @@ class FailureChannelTest {
     BlockingQueue<String> heard = new LinkedBlockingQueue<>();
     ranks.get(0).tellNotice(new byte[] {1});
     ranks.get(2).onNotice(notice -> heard.add("3 heard " + notice[0]));
-    assertEquals("3 heard 1", heard.poll(20, TimeUnit.SECONDS));
+    assertEquals("3 heard 1", heard.poll(60, TimeUnit.SECONDS));
     root.leave();
     ranks.get(0).tellNotice(new byte[] {2});
-    assertEquals("3 heard 2", heard.poll(20, TimeUnit.SECONDS));
+    assertEquals("3 heard 2", heard.poll(60, TimeUnit.SECONDS));
     ranks.get(1).onNotice(notice -> heard.add("2 heard " + notice[0]));
-    assertEquals("2 heard 1", heard.poll(20, TimeUnit.SECONDS), "who listens late hears all");
-    assertEquals("2 heard 2", heard.poll(20, TimeUnit.SECONDS));
+    assertEquals("2 heard 1", heard.poll(60, TimeUnit.SECONDS), "who listens late hears all");
+    assertEquals("2 heard 2", heard.poll(60, TimeUnit.SECONDS));
     ranks.get(1).tellNotice(new byte[] {3});
     ranks.get(1).close();
-    assertEquals("3 heard 3", heard.poll(20, TimeUnit.SECONDS), "the last before it leaves");
+    assertEquals("3 heard 3", heard.poll(60, TimeUnit.SECONDS), "the last before it leaves");
     assertTrue(heard.isEmpty(), heard.toString());
   }
 
