@@ -2,16 +2,21 @@ package org.nccl4j.it.run;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.it.api.LongerDeadline;
 
-@Timeout(60)
+@Timeout(120)
 class ToolTest {
   private static final Duration LONG = Duration.ofSeconds(50);
 
@@ -30,11 +35,18 @@ class ToolTest {
 
   /** Its children keep its output open, which a read would wait for. */
   @Test
-  void aToolThatDoesNotEndIsKilledWithItsChildren() throws Exception {
-    List<String> command = List.of("sh", "-c", "sleep 54321 & wait");
-    assertThrows(TimeoutException.class, () -> Tool.run(Duration.ofSeconds(1), command));
+  void aToolThatDoesNotEndIsKilledWithItsChildren(@TempDir Path folder) throws Throwable {
+    LongerDeadline.retry(
+        Duration.ofSeconds(1),
+        deadline -> assertKilledWithItsChildren(folder.resolve("begun-" + deadline), deadline));
+  }
+
+  private static void assertKilledWithItsChildren(Path begun, Duration deadline) throws Exception {
+    List<String> command = List.of("sh", "-c", "sleep 54321 & touch " + begun + "; wait");
+    assertThrows(TimeoutException.class, () -> Tool.run(deadline, command));
+    assertTrue(Files.exists(begun), "the child has not begun");
     for (ProcessHandle sleeper : sleepers()) {
-      sleeper.onExit().get(20, TimeUnit.SECONDS);
+      sleeper.onExit().get(60, TimeUnit.SECONDS);
     }
   }
 }
