@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -42,6 +43,16 @@ class JobObserverTest {
     return JobObserver.ask(id, Ranks.LOOPBACK, LONG);
   }
 
+  /** On a busy machine some ranks may not answer within the root's second at first. */
+  private static JobObserver.States askUntilAllAnswer(BootstrapId id) {
+    long end = System.nanoTime() + LONG.toNanos();
+    JobObserver.States states;
+    do {
+      states = ask(id);
+    } while (!states.ranks().stream().allMatch(RankState::answered) && System.nanoTime() < end);
+    return states;
+  }
+
   private static byte[] state(int rank) {
     byte[] bytes = new byte[STATE_BYTES];
     bytes[rank % STATE_BYTES] = (byte) (1 + rank / STATE_BYTES);
@@ -55,7 +66,7 @@ class JobObserverTest {
     List<Bootstrap> ranks = join(id, n);
     try {
       ranks.forEach(each -> each.onStateAsked(() -> state(each.rank())));
-      JobObserver.States states = ask(id);
+      JobObserver.States states = askUntilAllAnswer(id);
       assertTrue(states.formed());
       assertEquals(n, states.nRanks());
       TreeMap<Integer, RankState> byRank =
@@ -93,8 +104,10 @@ class JobObserverTest {
       int asked = 0;
       do {
         start = System.nanoTime();
-        report = JobReport.askRoots(List.of(id), Ranks.LOOPBACK);
-      } while ((!report.silent().isEmpty() || ++asked < 3) && System.nanoTime() < end);
+        report = reportOrNull(id);
+      } while ((report == null || !report.silent().isEmpty() || ++asked < 3)
+          && System.nanoTime() < end);
+      assertNotNull(report, "the root gives no answer in time");
       String json = JobJson.of(report);
       System.out.printf("%d ranks: %.3f s%n", n, (System.nanoTime() - start) / 1e9);
       assertTrue(report.isHealthy());
@@ -106,6 +119,15 @@ class JobObserverTest {
           json);
     } finally {
       ranks.forEach(Bootstrap::close);
+    }
+  }
+
+  /** Null if the root's answer does not come within the limit of a report. */
+  private static JobReport reportOrNull(BootstrapId id) {
+    try {
+      return JobReport.askRoots(List.of(id), Ranks.LOOPBACK);
+    } catch (SystemErrorException e) {
+      return null;
     }
   }
 

@@ -12,7 +12,7 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -36,7 +36,11 @@ class DiagnoseJobTest {
   }
 
   /** An exit status, and what was printed. */
-  private record Said(int status, String text) {}
+  private record Said(int status, String text) {
+    boolean has(int wanted, String... words) {
+      return status == wanted && Stream.of(words).allMatch(text::contains);
+    }
+  }
 
   private Said diagnose(String... options) {
     StringWriter out = new StringWriter();
@@ -47,13 +51,14 @@ class DiagnoseJobTest {
     return new Said(status, out.toString().strip());
   }
 
-  private Said diagnoseUntil(Predicate<Said> enough) {
+  /** Asks until the answer has this status and all these words: a rank may answer late. */
+  private void assertDiagnosed(int status, String... words) {
     long end = System.nanoTime() + PATIENCE_NANOS;
     Said said;
     do {
       said = diagnose();
-    } while (!enough.test(said) && System.nanoTime() < end);
-    return said;
+    } while (!said.has(status, words) && System.nanoTime() < end);
+    assertTrue(said.has(status, words), said + " instead of " + List.of(words));
   }
 
   private void start(Mistake mistake) throws Exception {
@@ -80,15 +85,12 @@ class DiagnoseJobTest {
   @Test
   void aRankThatDoesNotCallIsNamed() throws Exception {
     start(Mistake.SKIPPED);
-    Said said = diagnoseUntil(each -> each.text().contains("behind: "));
-    assertEquals(1, said.status(), said.text());
-    assertTrue(
-        said.text().contains("behind: rank 1 by 1 collective (process " + pid(1)), said.text());
-    assertTrue(said.text().startsWith("job of 4 ranks: 4 answered, in 4 processes"), said.text());
-    assertTrue(
-        said.text().contains("3 of 4 ranks that answered are in operation 4, all_reduce"),
-        said.text());
-    assertTrue(said.text().contains("rank 1 never called collective 4"), said.text());
+    assertDiagnosed(
+        1,
+        "job of 4 ranks: 4 answered, in 4 processes",
+        "behind: rank 1 by 1 collective (process " + pid(1),
+        "3 of 4 ranks that answered are in operation 4, all_reduce",
+        "rank 1 never called collective 4");
     Said json = diagnose("--json");
     assertEquals(1, json.status(), json.text());
     assertTrue(json.text().contains("\"healthy\":false"), json.text());
@@ -102,13 +104,9 @@ class DiagnoseJobTest {
   @Test
   void aStoppedRankIsSilentAndOneThatRunsIsNot() throws Exception {
     start(Mistake.STOPPED);
-    Said healthy = diagnoseUntil(each -> each.status() == 0);
-    assertEquals(0, healthy.status(), healthy.text());
-    assertTrue(healthy.text().endsWith("no rank is silent, behind or has failed"), healthy.text());
+    assertDiagnosed(0, "no rank is silent, behind or has failed");
     assertEquals(0, new ProcessBuilder("kill", "-STOP", pid(1)).start().waitFor());
-    Said said = diagnoseUntil(each -> each.text().contains("silent: "));
-    assertEquals(1, said.status(), said.text());
-    assertTrue(said.text().contains("silent: rank 1 (process " + pid(1)), said.text());
+    assertDiagnosed(1, "silent: rank 1 (process " + pid(1));
   }
 
   private String pid(int rank) {

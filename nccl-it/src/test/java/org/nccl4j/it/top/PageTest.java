@@ -196,10 +196,9 @@ class PageTest {
       String address = said.toString().replace("open ", "").strip();
       browser.go(address);
       String process = "memory|process/" + pid;
-      browser.await(link(process) + " && !" + link(process) + ".classList.contains('t0')");
-      assertEquals(
-          "true",
-          browser.evaluate(link(process) + ".getAttribute('aria-label').includes('by P2P')"));
+      browser.await(
+          "%s && !%s.classList.contains('t0') && %s.getAttribute('aria-label').includes('by P2P')"
+              .formatted(link(process), link(process), link(process)));
       ranks.stop();
       browser.await(link(process) + ".classList.contains('t0')");
     } finally {
