@@ -19,6 +19,7 @@ import org.nccl4j.operation.Operation;
 class WarmLaunchTest {
   private static final int CALLS = 20_000;
   private static final int BUFFERS = 100;
+  private static final int MOST_ROUNDS = 10;
 
   private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
@@ -29,10 +30,13 @@ class WarmLaunchTest {
         DeviceMemory memory = Devices.host().memAlloc(1 << 16)) {
       RankHandle handle = RankHandle.warm(alone);
       calls(handle, memory.address());
-      long before = threads.getCurrentThreadAllocatedBytes();
-      calls(handle, memory.address());
-      long bytes = threads.getCurrentThreadAllocatedBytes() - before;
       // Compilers replace code now and then, for which the thread allocates a little.
+      long bytes = Long.MAX_VALUE;
+      for (int round = 0; round < MOST_ROUNDS && bytes >= CALLS; round++) {
+        long before = threads.getCurrentThreadAllocatedBytes();
+        calls(handle, memory.address());
+        bytes = threads.getCurrentThreadAllocatedBytes() - before;
+      }
       assertTrue(bytes < CALLS, bytes + " bytes in " + CALLS + " calls");
       RankHandle.ALL.remove(handle.handle());
     }

@@ -10,6 +10,8 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class LocalArenasTest {
+  private static final long PATIENCE_NANOS = 60_000_000_000L;
+
   private final List<String> freed = new ArrayList<>();
   private final LocalArenas<String> arenas = new LocalArenas<>(freed::add);
 
@@ -43,7 +45,8 @@ class LocalArenasTest {
       arenas.create("dropped " + i);
     }
     LocalArenas<String>.Arena kept = arenas.create("kept");
-    for (int tries = 0; tries < 100 && arenas.size() > 2; tries++) {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    while (arenas.size() > 2 && System.nanoTime() < end) {
       System.gc();
       arenas.create("another").release();
     }

@@ -18,6 +18,8 @@ import org.nccl4j.device.host.memory.HostMemory;
 /** Launches that are alike share an entry of the queue, and nobody can tell. */
 @Timeout(120)
 class LaunchQueueEntriesTest {
+  private static final long PATIENCE_NANOS = 60_000_000_000L;
+
   /** One launch as it was added, and as it ran. */
   private record Launch(int operation, HostMemory send, HostMemory recv, long ticket) {}
 
@@ -118,7 +120,8 @@ class LaunchQueueEntriesTest {
     assertNotNull(last.get(), "the launch has not run");
     assertTrue(queue.run(1));
     queue.forgetEnded();
-    for (int i = 0; i < 100 && last.get() != null; i++) {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    while (last.get() != null && System.nanoTime() < end) {
       System.gc();
     }
     assertNull(last.get());
