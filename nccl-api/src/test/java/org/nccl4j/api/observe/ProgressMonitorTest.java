@@ -8,9 +8,9 @@ import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -87,13 +87,19 @@ class ProgressMonitorTest {
         watch(kernels(several::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
     try {
       assertTrue(begun.await(60, TimeUnit.SECONDS));
-      CompletableFuture<Void> closing =
-          CompletableFuture.runAsync(
+      FutureTask<Void> closing =
+          new FutureTask<>(
               () -> {
                 Thread.currentThread().interrupt();
                 observer.close();
                 assertTrue(Thread.interrupted(), "and it stays interrupted");
+                return null;
               });
+      Thread closer = new Thread(closing, "closer");
+      closer.start();
+      while (closer.getState() != Thread.State.TIMED_WAITING && closer.isAlive()) {
+        Thread.onSpinWait();
+      }
       assertThrows(TimeoutException.class, () -> closing.get(100, TimeUnit.MILLISECONDS));
       int before = looks.get();
       goOn.countDown();

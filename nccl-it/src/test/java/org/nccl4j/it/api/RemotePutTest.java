@@ -11,6 +11,8 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -149,6 +151,7 @@ class RemotePutTest {
   @Test
   void aSignalThatDoesNotComeEndsByTheDeadlineAndTheOthersGoOn() throws Exception {
     CommunicatorConfig hasty = DEFAULTS.withOperationTimeout(Duration.ofMillis(500));
+    CyclicBarrier registered = new CyclicBarrier(3);
     try (Ranks ranks = Ranks.onHosts("aab", hasty)) {
       ranks.run(
           (comm, stream) -> {
@@ -157,6 +160,7 @@ class RemotePutTest {
                 assertThrows(NcclException.class, () -> comm.signal(2 - comm.rank(), stream)).id());
             try (DeviceMemory memory = alloc(64)) {
               comm.registerWindow(memory);
+              registered.await(60, TimeUnit.SECONDS);
               if (comm.rank() == 0) {
                 comm.waitSignal(Map.of(2, 1), stream);
                 NcclException e = assertThrows(NcclException.class, stream::synchronize);
