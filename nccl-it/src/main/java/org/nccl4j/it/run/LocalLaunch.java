@@ -1,6 +1,7 @@
 package org.nccl4j.it.run;
 
 import java.io.PrintWriter;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -11,9 +12,12 @@ import org.nccl4j.device.InternalErrorException;
 
 /** Ranks of a program, started from this machine: starts all, ends the rest when one fails. */
 final class LocalLaunch {
-  private static final long GRACE_SECONDS = 5;
+  /** Time that ranks have to end by themselves. */
+  static final Duration GRACE = Duration.ofSeconds(5);
+
   private static final int MOST_SIGNALS = 64;
 
+  private final Duration grace;
   private final int nRanks;
   private final Placement placement;
   private final List<String> program;
@@ -24,8 +28,19 @@ final class LocalLaunch {
   /** No more ranks start: Ctrl-C, or a failure. Guarded by this. */
   private boolean ending;
 
+  /**
+   * One that has not begun.
+   *
+   * @param grace time from when ranks are told to end to when they are killed
+   */
   LocalLaunch(
-      int nRanks, Placement placement, List<String> program, PrintWriter out, PrintWriter err) {
+      Duration grace,
+      int nRanks,
+      Placement placement,
+      List<String> program,
+      PrintWriter out,
+      PrintWriter err) {
+    this.grace = grace;
     this.nRanks = nRanks;
     this.placement = placement;
     this.program = List.copyOf(program);
@@ -113,7 +128,7 @@ final class LocalLaunch {
   private void endAll() {
     List<RunningRank> alive = lastRanks();
     alive.forEach(RunningRank::terminate);
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(GRACE_SECONDS);
+    long deadline = System.nanoTime() + grace.toNanos();
     try {
       for (RunningRank rank : alive) {
         long left = Math.max(0, deadline - System.nanoTime());

@@ -70,7 +70,12 @@ public final class RunCommand implements Callable<Integer> {
     }
     Placement placement = Placement.of(hosts, launcher);
     return new LocalLaunch(
-            ranks, placement, program, spec.commandLine().getOut(), spec.commandLine().getErr())
+            LocalLaunch.GRACE,
+            ranks,
+            placement,
+            program,
+            spec.commandLine().getOut(),
+            spec.commandLine().getErr())
         .run();
   }
 }

@@ -91,17 +91,6 @@ final class RunTest {
   }
 
   @Test
-  void whatARankSaysWhileItIsEndedIsShown(@TempDir Path folder) {
-    String ready = folder.resolve("ready").toString();
-    String script =
-        "if test $RANK = 1; then until test -e READY; do sleep 0.02; done; exit 4; fi; "
-            + "trap 'echo goodbye; exit 0' TERM; touch READY; sleep 600 & wait";
-    script = script.replace("READY", ready);
-    assertEquals(4, run(2, script));
-    assertEquals("[0] goodbye", out.toString().strip());
-  }
-
-  @Test
   void aRankThatIsKilledIsNamed() {
     assertEquals(137, run(2, "test $RANK = 1 && kill -9 $$; sleep 600"));
     assertTrue(err.toString().contains("rank 1 (process "), err::toString);
