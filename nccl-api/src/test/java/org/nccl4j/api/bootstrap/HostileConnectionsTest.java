@@ -146,8 +146,8 @@ class HostileConnectionsTest {
               }
             });
     loop.execute(() -> dialer.start(Ranks.LONG));
-    assertTrue(outcome.poll(20, TimeUnit.SECONDS) instanceof Connection);
-    assertEquals(FrameType.RING_HELLO, accepted.poll(20, TimeUnit.SECONDS));
+    assertTrue(outcome.poll(60, TimeUnit.SECONDS) instanceof Connection);
+    assertEquals(FrameType.RING_HELLO, accepted.poll(60, TimeUnit.SECONDS));
     loop.execute(listener::close);
     loop.release();
   }
@@ -302,7 +302,7 @@ class HostileConnectionsTest {
 
   private static Socket connect(int port) throws IOException {
     Socket socket = new Socket();
-    socket.setSoTimeout(20_000);
+    socket.setSoTimeout(60_000);
     socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 20_000);
     return socket;
   }

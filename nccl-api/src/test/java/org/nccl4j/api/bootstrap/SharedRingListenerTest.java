@@ -48,8 +48,8 @@ class SharedRingListenerTest {
         new ConnectionDialer(loop, addresses, Handshake.Service.RING, TRUST, 1, new Caller())
             .naming(SharedRingListener.request(1));
     loop.execute(() -> dialer.start(Ranks.LONG));
-    assertEquals("reached", outcome.poll(20, TimeUnit.SECONDS));
-    assertEquals(1, accepted.poll(20, TimeUnit.SECONDS));
+    assertEquals("reached", outcome.poll(60, TimeUnit.SECONDS));
+    assertEquals(1, accepted.poll(60, TimeUnit.SECONDS));
     one.leave(0);
     other.leave(1);
     loop.release();

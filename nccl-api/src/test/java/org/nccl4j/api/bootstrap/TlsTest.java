@@ -178,7 +178,7 @@ class TlsTest {
     BootstrapId id = BootstrapRoot.create(options(files("rank", "authority")), Ranks.LONG);
     try (Socket socket =
         new Socket(InetAddress.getLoopbackAddress(), id.addresses().get(0).getPort())) {
-      socket.setSoTimeout(20_000);
+      socket.setSoTimeout(60_000);
       socket
           .getOutputStream()
           .write(Handshake.client(id.secret(), Handshake.Service.ROOT).opening());

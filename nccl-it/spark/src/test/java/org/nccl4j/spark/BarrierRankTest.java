@@ -28,12 +28,15 @@ import org.nccl4j.device.TimeoutException;
 @Timeout(120)
 class BarrierRankTest {
   private static final int TASKS = 3;
-  private static final long QUICK_NANOS = Duration.ofSeconds(20).toNanos();
+  private static final long QUICK_NANOS = Duration.ofSeconds(50).toNanos();
   private static final IntFunction<Map<String, List<String>>> NOTHING = task -> Map.of();
   private static final RankOptions HOST = options(RankOptions.host());
 
   private static RankOptions options(RankOptions options) {
-    return options.withConfig(CommunicatorConfig.defaults().with("NCCL_SOCKET_IFNAME", "lo"));
+    return options.withConfig(
+        CommunicatorConfig.defaults()
+            .withOperationDeadline(Duration.ofMinutes(10))
+            .with("NCCL_SOCKET_IFNAME", "lo"));
   }
 
   @Test

@@ -80,8 +80,8 @@ public final class ChaosRank {
     CommunicatorConfig config() {
       CommunicatorConfig config =
           PATIENT
-              .withOperationTimeout(Duration.ofSeconds(fault == Fault.CUT ? 2 : 30))
-              .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "2s" : "30s");
+              .withOperationTimeout(Duration.ofSeconds(fault == Fault.CUT ? 5 : 30))
+              .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "5s" : "30s");
       return net
           ? config
               .withTransports(List.of("NET"))

@@ -69,7 +69,7 @@ class DirectTest {
   private static CommunicatorConfig forced(String algo) {
     return CommunicatorConfig.defaults()
         .with("NCCL_ALGO", algo)
-        .withOperationTimeout(Duration.ofSeconds(20));
+        .withOperationTimeout(Duration.ofSeconds(60));
   }
 
   @ParameterizedTest

@@ -185,7 +185,7 @@ final class GroupTest {
   @Test
   void oneThreadLaunchesLargeGroupsOfSeveralRanks() {
     CommunicatorConfig config =
-        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(20));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(60));
     int nRanks = 4;
     int operations = 5000;
     try (Ranks ranks = new Ranks(nRanks, config)) {

@@ -110,7 +110,7 @@ class LeakTest {
 
   /** Sockets and threads end a moment after close. */
   private static Footprint awaitFewer(Footprint before) throws IOException {
-    long end = System.nanoTime() + 20_000_000_000L;
+    long end = System.nanoTime() + 60_000_000_000L;
     Footprint now = Footprint.now();
     while ((now.descriptors > before.descriptors || now.threads > before.threads + 1)
         && System.nanoTime() < end) {

@@ -28,7 +28,7 @@ class SharedOrderTest {
   private static List<Communicator> ranks() {
     return Communicator.initAll(
         Collections.nCopies(3, Devices.host()),
-        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(20)));
+        CommunicatorConfig.defaults().withOperationTimeout(Duration.ofSeconds(60)));
   }
 
   private static List<Communicator> split(List<Communicator> ranks) {

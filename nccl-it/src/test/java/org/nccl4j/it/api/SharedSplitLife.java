@@ -44,7 +44,7 @@ abstract class SharedSplitLife {
 
   private static CommunicatorConfig config(String name) {
     return named(name)
-        .withOperationTimeout(Duration.ofSeconds(20))
+        .withOperationTimeout(Duration.ofSeconds(60))
         .withMaxCtas(8)
         .with("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   }

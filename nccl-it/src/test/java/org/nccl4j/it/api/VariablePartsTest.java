@@ -12,7 +12,7 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
 
 /** On the host device. */
-@Timeout(120)
+@Timeout(600)
 class VariablePartsTest extends VariableParts {
   private static final long PATIENCE_NANOS = 60_000_000_000L;
 

@@ -135,7 +135,7 @@ final class FaultyTransportTest {
       """;
 
   private static NcclException failure(String defect) {
-    return failure(defect, Duration.ofSeconds(3));
+    return failure(defect, Duration.ofSeconds(60));
   }
 
   private static NcclException failure(String defect, Duration deadline) {

@@ -33,10 +33,10 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
 
 /** Ranks of this process make one multicast object, or none of them has one. */
-@Timeout(60)
+@Timeout(120)
 class NvlsGroupTest {
   private static final int N = 3;
-  private static final long PATIENCE_NANOS = 20_000_000_000L;
+  private static final long PATIENCE_NANOS = 60_000_000_000L;
 
   private final byte[][] given = new byte[N][];
   private final CyclicBarrier barrier = new CyclicBarrier(N);

@@ -27,7 +27,7 @@ import org.nccl4j.api.wire.tls.SocketIo;
  * The owner of a connection takes locks of its own, under which other threads send: it is never
  * called under the lock of the connection's output.
  */
-@Timeout(60)
+@Timeout(120)
 class ConnectionTest {
   private static final PeerCredentials TRUST = PeerCredentials.in(new byte[32]);
 
@@ -140,7 +140,7 @@ class ConnectionTest {
             result.completeExceptionally(e);
           }
         });
-    return result.get(20, TimeUnit.SECONDS);
+    return result.get(60, TimeUnit.SECONDS);
   }
 
   @BeforeEach
@@ -169,7 +169,7 @@ class ConnectionTest {
   /** In any order. */
   private void expect(String... all) throws InterruptedException {
     for (int i = 0; i < all.length; i++) {
-      String event = events.poll(20, TimeUnit.SECONDS);
+      String event = events.poll(60, TimeUnit.SECONDS);
       assertTrue(
           event != null && List.of(all).contains(event),
           () -> event + " instead of " + List.of(all));

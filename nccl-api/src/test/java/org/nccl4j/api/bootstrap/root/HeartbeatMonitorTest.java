@@ -56,7 +56,7 @@ class HeartbeatMonitorTest {
           beats.heard(patient, FOREVER);
           beats.heard(other, Duration.ofMillis(300));
         });
-    assertEquals(other, silent.poll(20, TimeUnit.SECONDS));
+    assertEquals(other, silent.poll(60, TimeUnit.SECONDS));
     loop.execute(
         () -> {
           beats.close();
@@ -73,7 +73,7 @@ class HeartbeatMonitorTest {
     ConnectionDialer dialer =
         new ConnectionDialer(loop, to, Handshake.Service.ROOT, TRUST, 1, new Caller());
     loop.execute(() -> dialer.start(LONG));
-    Connection connection = reached.poll(20, TimeUnit.SECONDS);
+    Connection connection = reached.poll(60, TimeUnit.SECONDS);
     assertNotNull(connection);
     return connection;
   }

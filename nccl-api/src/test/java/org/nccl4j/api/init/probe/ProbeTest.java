@@ -39,7 +39,7 @@ class ProbeTest {
   }
 
   private List<Probe.Result> run() throws Exception {
-    List<Bootstrap> bootstraps = LocalBootstrap.create(benches.size(), Duration.ofSeconds(20));
+    List<Bootstrap> bootstraps = LocalBootstrap.create(benches.size(), Duration.ofSeconds(60));
     ExecutorService threads = Executors.newFixedThreadPool(benches.size());
     try {
       List<Future<Probe.Result>> running = new ArrayList<>();
@@ -50,7 +50,7 @@ class ProbeTest {
       }
       List<Probe.Result> results = new ArrayList<>();
       for (Future<Probe.Result> each : running) {
-        results.add(each.get(30, TimeUnit.SECONDS));
+        results.add(each.get(60, TimeUnit.SECONDS));
       }
       return results;
     } finally {

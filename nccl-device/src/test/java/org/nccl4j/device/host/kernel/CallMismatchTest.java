@@ -32,7 +32,7 @@ import org.nccl4j.operation.Protocol;
 @Timeout(120)
 class CallMismatchTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(64 * 16, 11 * 128, 1024);
-  private static final Duration PATIENCE = Duration.ofSeconds(2);
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
   private static final int BYTES = 64 << 10;
   private static final CollectiveWork PLAIN =
       new CollectiveWork(

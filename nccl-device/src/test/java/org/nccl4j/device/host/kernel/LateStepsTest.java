@@ -32,7 +32,7 @@ import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.operation.Protocol;
 
 /** Connections that have gone on for long, at the steps where something begins to repeat. */
-@Timeout(60)
+@Timeout(120)
 class LateStepsTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(512, 384, 256);
   private static final int BYTES = 256;
@@ -45,7 +45,7 @@ class LateStepsTest {
   private final SendEnd sender = new SendEnd(1, connection, LAYOUT);
   private final RecvEnd receiver = new RecvEnd(0, connection, LAYOUT);
   private final SpinWait waiter =
-      new SpinWait("late", 0, Duration.ofSeconds(10), true, Progress.NONE);
+      new SpinWait("late", 0, Duration.ofSeconds(60), true, Progress.NONE);
   private final HostMemory scratch = HostMemory.of(device.allocate(3 * BYTES));
 
   @AfterEach
@@ -81,7 +81,7 @@ class LateStepsTest {
       ExecutorService thread = Executors.newSingleThreadExecutor();
       Future<?> sent = thread.submit(() -> send(first, only));
       assertEquals("", receive(first, only));
-      sent.get(30, TimeUnit.SECONDS);
+      sent.get(60, TimeUnit.SECONDS);
       thread.shutdown();
     }
   }

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(120)
 class LinkWatchTest {
   private final BlockingQueue<String> seen = new LinkedBlockingQueue<>();
 
@@ -49,10 +49,10 @@ class LinkWatchTest {
     LinkWatch watch = new LinkWatch("nccl4j-test", Duration.ofSeconds(1), Duration.ZERO, () -> {});
     try {
       watch.add(new Link("bad", true));
-      assertEquals("bad failed", seen.poll(20, TimeUnit.SECONDS));
+      assertEquals("bad failed", seen.poll(60, TimeUnit.SECONDS));
       watch.add(new Link("good", false));
       for (int looks = 0; looks < 3; looks++) {
-        assertEquals("good", seen.poll(20, TimeUnit.SECONDS));
+        assertEquals("good", seen.poll(60, TimeUnit.SECONDS));
       }
     } finally {
       watch.close();
@@ -74,7 +74,7 @@ class LinkWatchTest {
       watch.add(new Link("good", false));
       int ports = 0;
       while (ports < 2) {
-        String next = seen.poll(20, TimeUnit.SECONDS);
+        String next = seen.poll(60, TimeUnit.SECONDS);
         assertNotNull(next);
         ports += next.equals("port") ? 1 : 0;
       }

@@ -17,7 +17,7 @@ import org.nccl4j.device.host.HostDevice;
 
 /** A connection within the process, for tests. */
 final class IbLink implements AutoCloseable {
-  private static final long DEADLINE_NANOS = 20_000_000_000L;
+  private static final long DEADLINE_NANOS = 60_000_000_000L;
 
   final Net from;
   final Net to;
