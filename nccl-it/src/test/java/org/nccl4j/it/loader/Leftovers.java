@@ -36,6 +36,18 @@ final class Leftovers {
     }
   }
 
+  /** The same once there are at most so many: a library goes a moment after its loader. */
+  static long nativeLibraries(long enough) throws IOException {
+    long end = System.nanoTime() + MOST_NANOS;
+    long now = nativeLibraries();
+    while (now > enough && System.nanoTime() < end) {
+      System.gc();
+      LockSupport.parkNanos(PAUSE_NANOS);
+      now = nativeLibraries();
+    }
+    return now;
+  }
+
   private static boolean isAny(List<WeakReference<ClassLoader>> loaders) {
     return loaders.stream().anyMatch(each -> each.get() != null);
   }
