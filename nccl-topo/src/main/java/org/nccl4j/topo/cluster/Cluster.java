@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.connect.CommGraph;
-import org.nccl4j.topo.connect.NodeGraphs;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Assumptions;
@@ -27,22 +26,13 @@ public final class Cluster {
   private final Routes whole;
   private final List<MachineGraphs> domains;
   private final int machines;
-  private final CommGraph comm;
-  private final NcclCostModel costs;
+  private final CommTopology topology;
 
   private Cluster(Routes whole, List<MachineGraphs> domains, int machines, ClusterOptions options) {
     this.whole = whole;
     this.domains = List.copyOf(domains);
     this.machines = machines;
-    List<NodeGraphs> nodes = new ArrayList<>();
-    int ranks = whole.machine().gpus().size();
-    for (int m = 0; m < machines; m++) {
-      for (MachineGraphs domain : domains) {
-        nodes.add(NodeGraphs.at(domain, m * ranks));
-      }
-    }
-    this.comm = CommGraph.connect(nodes, options.settings(), options.collNet());
-    this.costs = NcclCostModel.of(comm, options.settings());
+    this.topology = CommTopology.of(whole, domains, machines, options);
   }
 
   /**
@@ -142,13 +132,18 @@ public final class Cluster {
     return machines;
   }
 
+  /** The topology of a communicator with a rank on every GPU. */
+  public CommTopology topology() {
+    return topology;
+  }
+
   /** Rings, trees and channels over all machines. */
   public CommGraph comm() {
-    return comm;
+    return topology.comm();
   }
 
   /** Returns the cost model of collectives. */
   public NcclCostModel costs() {
-    return costs;
+    return topology.costs();
   }
 }

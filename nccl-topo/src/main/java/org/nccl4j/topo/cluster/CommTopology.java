@@ -127,6 +127,24 @@ public final class CommTopology {
     return new CommTopology(nodes, places, searches.options);
   }
 
+  /** Equal machines that have been searched, whose ranks are numbered machine after machine. */
+  static CommTopology of(
+      Routes whole, List<MachineGraphs> domains, int machines, ClusterOptions options) {
+    List<NodeGraphs> nodes = new ArrayList<>();
+    Map<Integer, Place> places = new HashMap<>();
+    List<Node> gpus = whole.machine().gpus();
+    for (int machine = 0; machine < machines; machine++) {
+      int first = machine * gpus.size();
+      for (MachineGraphs domain : domains) {
+        nodes.add(NodeGraphs.at(domain, first));
+      }
+      for (Node gpu : gpus) {
+        places.put(first + gpu.gpu().rank(), new Place(machine, whole, gpu));
+      }
+    }
+    return new CommTopology(nodes, places, options);
+  }
+
   /** The text of a machine without what differs between machines that are equal for the search. */
   private static String likeness(XmlElement system) {
     XmlElement copy = system.copy();
