@@ -133,7 +133,8 @@ public record CommunicatorProfile(
    */
   public CostModel costs(Nvls nvls, Optional<SwitchSpeed> speed) {
     CostModel windows = betweenWindows(overConnections());
-    CostModel models = spread.hasRails() ? RailCosts.over(windows, nRanks, spread, kind) : windows;
+    CostModel models =
+        spread.hasRails() ? RailCosts.over(windows, nRanks, spread, kind, topology) : windows;
     CostModel base =
         tuned.map(table -> table.overWindows(models, inTables(), model)).orElse(models);
     return nvls == null

@@ -19,6 +19,11 @@ public interface CostModel {
    */
   double ONLY_WHERE_ASKED = 1e12;
 
+  /** The prediction in a time, without the mark of one that is taken only where it is asked for. */
+  static double predicted(double microseconds) {
+    return microseconds < ONLY_WHERE_ASKED ? microseconds : microseconds - ONLY_WHERE_ASKED;
+  }
+
   /** The algorithms that the device has for an operation, over connections and between windows. */
   List<Algorithm> algorithms(Operation operation);
 

@@ -2,29 +2,47 @@ package org.nccl4j.api.plan.algorithm;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.operation.Protocol;
+import org.nccl4j.topo.cluster.CommTopology;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.search.GraphKind;
 
 /**
  * Costs of all-to-alls between hosts: pairwise, where a rank sends a message to each rank of
  * another host, and by rails, where it sends one for all of them. As many bytes go between hosts.
  * By rails they are moved once more within the host that they have come to, after they have come,
  * and once before they leave where the ranks are not numbered host after host. Of hosts with
- * different numbers of ranks the busiest rank counts.
+ * different numbers of ranks the busiest rank counts. On GPUs of a known topology the bandwidths
+ * and the flight are its own; rails are not measured there, and taken only where they are asked
+ * for.
  *
  * @param base the costs of all else
  * @param nRanks ranks
  * @param spread over hosts
  * @param packs whether parts for a host are copied together before they are sent
  * @param kind of device
+ * @param topology of the hosts of GPUs, where it is known
  */
-record RailCosts(CostModel base, int nRanks, RankPlacement spread, boolean packs, Device.Kind kind)
+record RailCosts(
+    CostModel base,
+    int nRanks,
+    RankPlacement spread,
+    boolean packs,
+    Device.Kind kind,
+    Optional<CommTopology> topology)
     implements CostOverlay {
   /** The costs where there are rails. */
-  static RailCosts over(CostModel base, int nRanks, RankPlacement spread, Device.Kind kind) {
-    return new RailCosts(base, nRanks, spread, !spread.isInOrder(), kind);
+  static RailCosts over(
+      CostModel base,
+      int nRanks,
+      RankPlacement spread,
+      Device.Kind kind,
+      Optional<CommTopology> topology) {
+    return new RailCosts(base, nRanks, spread, !spread.isInOrder(), kind, topology);
   }
 
   /**
@@ -52,8 +70,17 @@ record RailCosts(CostModel base, int nRanks, RankPlacement spread, boolean packs
     /** Estimated, as those of {@link GpuNetCostModel}. */
     static final Figures GPU = new Figures(35, 4, 1, GpuCostModel.LAUNCH, 2.5, 8, 0.1);
 
-    static Figures of(Device.Kind kind) {
-      return kind == Device.Kind.HOST ? HOST : GPU;
+    /** The same with the topology's flight and bandwidths. */
+    Figures on(CommTopology known) {
+      AlignedGraph ring = known.comm().of(GraphKind.RING);
+      return new Figures(
+          new NcclCosts(known).handOverBetweenNodes(Protocol.SIMPLE),
+          message,
+          hop,
+          step,
+          ring.nChannels() * (double) ring.bwInter(),
+          ring.nChannels() * (double) ring.bwIntra(),
+          copy);
     }
   }
 
@@ -79,10 +106,14 @@ record RailCosts(CostModel base, int nRanks, RankPlacement spread, boolean packs
     if (!Algorithm.RAILS.has(operation) || !byRails && algorithm != Algorithm.PAIRWISE) {
       return base.microseconds(operation, algorithm, protocol, bytes);
     }
-    if (byRails && kind == Device.Kind.CUDA) {
-      return ONLY_WHERE_ASKED + bytes; // not measured
-    }
-    Figures of = Figures.of(kind);
+    return byRails && kind == Device.Kind.CUDA
+        ? ONLY_WHERE_ASKED + exchange(byRails, bytes)
+        : exchange(byRails, bytes);
+  }
+
+  private double exchange(boolean byRails, long bytes) {
+    Figures of =
+        kind == Device.Kind.HOST ? Figures.HOST : topology.map(Figures.GPU::on).orElse(Figures.GPU);
     int most = spread.mostRanks();
     int fewest = spread.fewestRanks();
     int others = spread.hosts() - 1;
@@ -108,8 +139,8 @@ record RailCosts(CostModel base, int nRanks, RankPlacement spread, boolean packs
 
   @Override
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
-    return algorithm == Algorithm.RAILS
-        ? "formula of messages and bytes"
+    return Algorithm.RAILS.has(operation)
+        ? "formula of messages and bytes" + (topology.isPresent() ? ", topology's network" : "")
         : base.source(operation, algorithm, protocol);
   }
 }

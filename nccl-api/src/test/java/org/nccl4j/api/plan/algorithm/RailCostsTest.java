@@ -108,6 +108,29 @@ class RailCostsTest {
     assertEquals(Algorithm.RAILS, choice(ranks, "alltoall:rails", 64));
   }
 
+  /**
+   * The network's bandwidth is then the topology's, and the mark does not hide what is predicted.
+   */
+  @Test
+  void onGpusOfAKnownTopologyTheNetworkIsItsOwn() {
+    CommunicatorProfile unknown = even(Device.Kind.CUDA, 2, 8, /* cyclic= */ false);
+    CostModel costs =
+        unknown.with(Optional.of(TopologyCostModelTest.topology(2, 8, 90, 18))).costs();
+    long large = 1L << 32;
+    double pairwise = time(costs, Algorithm.PAIRWISE, large);
+    assertTrue(pairwise < time(unknown.costs(), Algorithm.PAIRWISE, large) / 4);
+    double rails = time(costs, Algorithm.RAILS, large);
+    assertTrue(rails > CostModel.ONLY_WHERE_ASKED);
+    assertTrue(CostModel.predicted(rails) > pairwise, "bytes move twice");
+    assertTrue(
+        CostModel.predicted(time(costs, Algorithm.RAILS, 1 << 10))
+            < 10 * time(costs, Algorithm.PAIRWISE, 1 << 10));
+    assertEquals(pairwise, CostModel.predicted(pairwise));
+    assertEquals(
+        "formula of messages and bytes, topology's network",
+        costs.source(Operation.ALL_TO_ALL, Algorithm.PAIRWISE, Protocol.SIMPLE));
+  }
+
   /** Parts are then copied together before they are sent. */
   @Test
   void ranksInAnotherNumberingPayForACopy() {
