@@ -54,6 +54,7 @@ public final class Planner {
   private final CommunicatorProfile ranks;
   private final ConnectionLayout layout;
   private final NvlsAccess nvls;
+  private final MessageChoices choices;
   private final P2pPlanner messages;
   private final BufferWindows windows;
   private final Rules rules;
@@ -111,7 +112,8 @@ public final class Planner {
     this.costs = rules.ctas.costs(ranks.costs(given, nvls.speed()), ranks.nRanks());
     this.selector = new AlgorithmSelector(costs, rules.filter, rules.edit);
     this.nvlsIsSettled = given == null || given.isMade();
-    this.messages = new P2pPlanner(kernels, place.rank, ranks.nRanks(), costs, rules, rails(place));
+    this.choices = new MessageChoices(ranks, costs, rules, kernels.hasCopyEngines());
+    this.messages = new P2pPlanner(kernels, place.rank, choices, rails(place));
     this.windows = new BufferWindows(kernels, place.windows, ranks);
   }
 
@@ -258,7 +260,7 @@ public final class Planner {
   private KernelPlan exchange(long shape, long count) {
     Operation operation = CallShape.operation(shape);
     AlgorithmChoice choice =
-        messages.choice(operation, CallShape.bytes(shape, count), CallShape.type(shape));
+        choices.choice(operation, CallShape.bytes(shape, count), CallShape.type(shape));
     algorithms.put(shape, count, choice.algorithm());
     if (choice.algorithm() == Algorithm.RAILS) {
       tell(
@@ -363,7 +365,7 @@ public final class Planner {
 
   /** True if an operation may go by several algorithms: collectives, and all-to-alls by rails. */
   public boolean hasWays(Operation operation) {
-    return operation.isCollective() || messages.hasRails(operation);
+    return operation.isCollective() || choices.hasRails(operation);
   }
 
   /**
@@ -393,7 +395,7 @@ public final class Planner {
   public List<AlgorithmChoice> choices(long shape, long count, Basis on) {
     Operation operation = CallShape.operation(shape);
     if (!operation.isCollective()) {
-      return messages.choices(operation, CallShape.bytes(shape, count), CallShape.type(shape));
+      return choices.choices(operation, CallShape.bytes(shape, count), CallShape.type(shape));
     }
     long whole = wholeBytes(shape, count);
     DataType type = CallShape.type(shape);
@@ -457,7 +459,7 @@ public final class Planner {
         op,
         CallShape.root(shape),
         count,
-        channels(operation, choice, bytes),
+        rules.ctas.channels(costs, ranks.spread().channels(), operation, choice, bytes),
         costs.chunkBytes(layout, operation, choice, bytes),
         rules.ctas.mostOfDevice(),
         CallShape.function(shape));
@@ -466,17 +468,6 @@ public final class Planner {
   /** Tells of a choice, which is made once for each shape. */
   private void tell(String operation, long bytes, String how) {
     rules.info.tell("TUNING", () -> "runs %s of %d bytes by %s".formatted(operation, bytes, how));
-  }
-
-  /** NVLS has the channels that its buffers were made for. */
-  private int channels(Operation operation, AlgorithmChoice choice, long bytes) {
-    int wanted = costs.channels(operation, choice, bytes);
-    return choice.algorithm() == Algorithm.NVLS
-        ? wanted
-        : Math.min(
-            ranks.spread().channels(),
-            rules.ctas.limit(
-                wanted, costs.fewestChannels(operation, choice, bytes), hasSlots(choice), bytes));
   }
 
   private long wholeBytes(long shape, long count) {
@@ -577,7 +568,7 @@ public final class Planner {
     Operation operation = CallShape.operation(shape);
     return operation.isCollective()
         ? choose(shape, count).microseconds()
-        : messages.predict(operation, CallShape.bytes(shape, count), CallShape.type(shape));
+        : choices.predict(operation, CallShape.bytes(shape, count), CallShape.type(shape));
   }
 
   /** Returns the choices for an operation, without windows and with windows, as tables to read. */
@@ -607,12 +598,8 @@ public final class Planner {
         : rules.ctas.explain(
             engines ? 0 : costs.channels(operation, choice, bytes),
             costs.fewestChannels(operation, choice, bytes),
-            hasSlots(choice),
+            choice.hasSlots(),
             bytes);
-  }
-
-  private static boolean hasSlots(AlgorithmChoice choice) {
-    return !choice.algorithm().isBetweenWindows() && choice.protocol() == Protocol.SIMPLE;
   }
 
   /** The algorithm and protocol of an operation over connections. */
@@ -621,7 +608,7 @@ public final class Planner {
     long whole = wholeBytes(shape, count);
     return operation.isCollective()
         ? selector.choose(operation, whole, type, RedOp.SUM)
-        : messages.choice(operation, CallShape.bytes(shape, count), type);
+        : choices.choice(operation, CallShape.bytes(shape, count), type);
   }
 
   /**

@@ -79,11 +79,6 @@ final class RailExchange {
     return 2 * (far + mostRanks - 1) + 1;
   }
 
-  /** Bytes of the largest message to another host. */
-  long messageBytes(long part) {
-    return mostRanks * part;
-  }
-
   /** Messages that this rank sends to other hosts, by rails or to each rank there. */
   int farMessages(boolean byRails) {
     int ranks = hosts.stream().mapToInt(List::size).sum();

@@ -31,11 +31,13 @@ class P2pPlannerTest {
     return new Planner.Rules(AlgorithmFilter.ALL, TunerHook.NONE, ctas, /* info= */ null);
   }
 
+  private static MessageChoices choices(int nRanks, CtaLimits ctas) {
+    var ranks = new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true);
+    return new MessageChoices(ranks, ranks.costs(), rules(ctas), /* hasCopyEngines= */ false);
+  }
+
   private static Protocol protocol(CtaLimits ctas, Operation operation, long bytes) {
-    var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
-    return new P2pPlanner(new FakeKernels(), 0, 2, costs, rules(ctas), null)
-        .choice(operation, bytes, DataType.UINT8)
-        .protocol();
+    return choices(2, ctas).choice(operation, bytes, DataType.UINT8).protocol();
   }
 
   @Test
@@ -58,11 +60,9 @@ class P2pPlannerTest {
   void anExchangeTakesAtMostTheLimitOfBlocks() {
     for (int nRanks : new int[] {1, 2, 3, 4, 8}) {
       FakeKernels kernels = new FakeKernels();
-      var costs =
-          new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
       CtaLimits limits = new CtaLimits(1, 24, 64);
       long shape = CallShape.of(Operation.ALL_TO_ALL, DataType.UINT8, RedOp.SUM, 0);
-      new P2pPlanner(kernels, 0, nRanks, costs, rules(limits), null)
+      new P2pPlanner(kernels, 0, choices(nRanks, limits), null)
           .plan(shape, 1 << 20, Algorithm.PAIRWISE);
       List<P2pWork> works = kernels.last().messages();
       int own = works.stream().filter(w -> w.peer() == 0).findAny().orElseThrow().mostChannels();
@@ -80,9 +80,8 @@ class P2pPlannerTest {
   @Test
   void groupsHaveTheirPlansUntilManyOthersHaveComeSince() {
     FakeKernels kernels = new FakeKernels();
-    var costs = new CommunicatorProfile(2, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
     CtaLimits limits = new CtaLimits(1, 64, 64);
-    P2pPlanner planner = new P2pPlanner(kernels, 0, 2, costs, rules(limits), null);
+    P2pPlanner planner = new P2pPlanner(kernels, 0, choices(2, limits), null);
     List<P2pTask> first = exchange(8);
     FakeKernels.Plan made = (FakeKernels.Plan) planner.plan(first);
     assertSame(made, planner.plan(first));

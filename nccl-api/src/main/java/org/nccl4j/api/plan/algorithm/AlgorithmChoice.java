@@ -14,6 +14,11 @@ public record AlgorithmChoice(Algorithm algorithm, Protocol protocol, double mic
     return new AlgorithmChoice(algorithm, protocol, newMicroseconds);
   }
 
+  /** True if data go through slots in Simple: over connections, and not in lines. */
+  public boolean hasSlots() {
+    return !algorithm.isBetweenWindows() && protocol == Protocol.SIMPLE;
+  }
+
   /** Returns the choice in the words of messages, such as Ring LL. */
   @Override
   public String toString() {

@@ -2,6 +2,8 @@ package org.nccl4j.api.plan.algorithm;
 
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
+import org.nccl4j.operation.Algorithm;
+import org.nccl4j.operation.Operation;
 
 /**
  * The numbers of blocks (CTAs) of an operation on a GPU: NCCL_MIN_CTAS, NCCL_MAX_CTAS and
@@ -73,6 +75,23 @@ public record CtaLimits(int fewest, int most, int ofSends, boolean sparing) {
   public int limit(int best, int few, boolean slots, long bytes) {
     int spared = spared(few, slots, bytes);
     return limit(best == 0 || spared == 0 ? best : Math.min(best, spared));
+  }
+
+  /**
+   * The channels of a collective over connections.
+   *
+   * @param costs within these limits
+   * @param most channels that every connection has
+   * @param bytes of the whole data
+   */
+  public int channels(
+      CostModel costs, int most, Operation operation, AlgorithmChoice choice, long bytes) {
+    int wanted = costs.channels(operation, choice, bytes);
+    int few = costs.fewestChannels(operation, choice, bytes);
+    // NVLS has the channels that its buffers were made for.
+    return choice.algorithm() == Algorithm.NVLS
+        ? wanted
+        : Math.min(most, limit(wanted, few, choice.hasSlots(), bytes));
   }
 
   /** The number of blocks and its reason, as a line to read; the arguments as above. */
