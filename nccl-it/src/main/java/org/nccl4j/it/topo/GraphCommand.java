@@ -35,7 +35,7 @@ final class GraphCommand extends TopoAction {
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
     machine.refuse(xml && machine.json(), "--json", "--xml", "leave one of them out");
-    List<Cluster> clusters = machine.clusters(nodes, collNet);
+    List<Cluster> clusters = machine.clusters(nodes, machine.options(collNet));
     if (xml) {
       out.print(TopologyXml.write(GraphFile.write(clusters.get(0).domains().get(0))));
     } else if (machine.json()) {

@@ -123,7 +123,8 @@ final class MachineOptions {
     return values().find(setting);
   }
 
-  private Settings values() {
+  /** All settings. */
+  Settings values() {
     return Settings.ofProcess("--set", set);
   }
 
@@ -142,17 +143,17 @@ final class MachineOptions {
   }
 
   /** Clusters of so many such machines; writes what NCCL_GRAPH_DUMP_FILE asks for of the first. */
-  List<Cluster> clusters(List<Integer> nodes, boolean collNet) throws IOException {
+  List<Cluster> clusters(List<Integer> nodes, ClusterOptions options) throws IOException {
     for (int count : nodes) {
       if (count < 1) {
         throw new ParameterException(
             spec.commandLine(), "--nodes %d is out of range: use 1 or more".formatted(count));
       }
     }
-    Routes routes = routes(collNet);
+    Routes routes = Cluster.routes(system(), options);
     List<Cluster> clusters = new ArrayList<>();
     for (int count : nodes) {
-      clusters.add(Cluster.of(routes, count, options(collNet)));
+      clusters.add(Cluster.of(routes, count, options));
     }
     Optional<String> dump = find(Settings.NCCL_GRAPH_DUMP_FILE);
     if (dump.isPresent()) {
@@ -164,7 +165,7 @@ final class MachineOptions {
   }
 
   Cluster cluster(int nodes) throws IOException {
-    return clusters(List.of(nodes), false).get(0);
+    return clusters(List.of(nodes), options(false)).get(0);
   }
 
   private static MachineGraphs domainOf(Cluster cluster, int rank) {

@@ -10,6 +10,8 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -112,6 +114,87 @@ class TopoCommandTest {
         }) {
       assertTrue(json.contains("\"" + field + "\""), field);
     }
+  }
+
+  private String simulated(int nodes, String... more) {
+    out.getBuffer().setLength(0);
+    List<String> words =
+        new ArrayList<>(
+            List.of("simulate", "--nodes", Integer.toString(nodes), "--file", file.toString()));
+    words.addAll(List.of(more));
+    assertEquals(0, run(words.toArray(String[]::new)), err.toString());
+    return out.toString();
+  }
+
+  private static String row(String text, String operation, long bytes) {
+    return text.lines()
+        .filter(line -> line.matches(operation + " +" + bytes + " .*"))
+        .findFirst()
+        .orElse("");
+  }
+
+  /** Every operation of every size that has an element for each rank. */
+  @Test
+  void aSimulationHasARowForEachChoice() {
+    String text = simulated(512);
+    assertTrue(text.contains("512 machines, 1024 ranks on 512 nodes"), text);
+    assertTrue(text.contains("costs: NCCL's model, 1024 GPUs on 512 hosts"), text);
+    assertTrue(text.contains("2 channels with Simple only"), text);
+    String sum = row(text, "AllReduce", 1 << 20);
+    assertTrue(
+        sum.matches(
+            "AllReduce +1048576 +Tree +Simple +2 +[0-9.]+ +\\[1\\] +[0-9.]+ +Ring Simple.*"),
+        text);
+    assertTrue(row(text, "AllToAll", 4096).contains("if NCCL_ALGO names it"), text);
+    assertEquals("", row(text, "AllToAll", 1024), "a byte for each rank");
+    assertTrue(!row(text, "Send", 1024).isEmpty() && !row(text, "Send", 1L << 32).isEmpty(), text);
+    assertTrue(text.contains("have another way. There the next best takes"), text);
+    assertTrue(text.contains("[1] topology, NCCL's tables"), text);
+  }
+
+  @Test
+  void aSimulationChoosesWhatTheSettingsAllow() {
+    assertTrue(
+        row(simulated(512, "--set", "NCCL_ALGO=ring"), "AllReduce", 1024).contains(" Ring "),
+        out.toString());
+    assertTrue(out.toString().contains("None of them has another way."), out.toString());
+    assertTrue(
+        row(simulated(512, "--set", "NCCL_ALGO=alltoall:rails"), "AllToAll", 4096)
+            .contains(" Rails "),
+        out.toString());
+    assertTrue(
+        simulated(4, "--set", "NCCL_NCHANNELS_PER_NET_PEER=3", "--set", "NCCL_NET=Socket")
+            .contains("8 GPUs on 4 hosts over a network, 3 channels\n"),
+        out.toString());
+  }
+
+  @Test
+  void aSimulationInJsonHasAllFields() {
+    String json = simulated(512, "--json");
+    for (String field :
+        List.of(
+            "ranks",
+            "treeDepths",
+            "costs",
+            "predictions",
+            "collective",
+            "bytes",
+            "algorithm",
+            "protocol",
+            "timeUs",
+            "channels",
+            "source",
+            "savesUs",
+            "others",
+            "onlyIfNamed")) {
+      assertTrue(json.contains("\"" + field + "\""), field);
+    }
+  }
+
+  @Test
+  void aSimulationOfTooManyRanksIsRefused() {
+    assertEquals(1, run("simulate", "--nodes", "65537", "--file", file.toString()));
+    assertTrue(err.toString().contains("ask for 1 to 65536 machines"), err.toString());
   }
 
   private static String pci(int bus, String inside) {

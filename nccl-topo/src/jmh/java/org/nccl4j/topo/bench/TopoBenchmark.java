@@ -3,7 +3,6 @@ package org.nccl4j.topo.bench;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TestMachines;
-import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.path.Routes;
@@ -82,7 +81,7 @@ public class TopoBenchmark {
   @Benchmark
   public Simulation simulation(Large large) {
     Cluster cluster = Cluster.of(large.h100, 12500, ClusterOptions.DEFAULT);
-    return Simulation.of(cluster, TopoSettings.defaults());
+    return Simulation.of(cluster);
   }
 
   /** One choice of an algorithm. */

@@ -1,5 +1,5 @@
 /**
- * Simulates a communicator of any size without the machines: its rings and trees, and the times of
- * its operations. Layer: above {@code cluster}.
+ * Simulates a communicator of any size without the machines: its rings and trees. Layer: above
+ * {@code cluster}.
  */
 package org.nccl4j.topo.simulate;

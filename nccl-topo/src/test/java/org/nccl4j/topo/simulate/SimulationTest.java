@@ -8,7 +8,6 @@ import java.time.Duration;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.topo.TestMachines;
-import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
 
@@ -21,12 +20,9 @@ class SimulationTest {
             Duration.ofSeconds(60),
             () ->
                 Simulation.of(
-                    Cluster.of(TestMachines.read("dgx-h100"), 12500, ClusterOptions.DEFAULT),
-                    TopoSettings.defaults()));
+                    Cluster.of(TestMachines.read("dgx-h100"), 12500, ClusterOptions.DEFAULT)));
     assertEquals(100_000, simulation.cluster().comm().shape().nRanks());
     // 8 ranks of a chain, and twice the binary logarithm of the machines at most.
     assertTrue(Collections.max(simulation.treeDepths()) <= 8 + 2 * 14);
-    assertTrue(simulation.predictions().stream().allMatch(p -> p.chosen().micros() > 0));
-    assertTrue(simulation.predictions().stream().anyMatch(p -> p.ways().size() > 1));
   }
 }

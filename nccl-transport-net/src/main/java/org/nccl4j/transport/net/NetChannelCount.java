@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net;
 
 import org.nccl4j.api.settings.TopologySettings;
+import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
 
 /**
@@ -22,11 +23,21 @@ public final class NetChannelCount {
 
   /** The user's number, or the library's. */
   static int of(TransportContext context) {
-    int asked = context.get(TopologySettings.NCCL_NCHANNELS_PER_NET_PEER);
+    return of(context, context.peers().size(), context.netChannels());
+  }
+
+  /**
+   * The same of any communicator.
+   *
+   * @param settings the user's
+   * @param cards channels that use all of the hosts' cards; 0 where that is not known
+   */
+  public static int of(SettingValues settings, int nRanks, int cards) {
+    int asked = settings.get(TopologySettings.NCCL_NCHANNELS_PER_NET_PEER);
     if (asked > 0) {
       return Math.min(MOST, asked);
     }
-    int room = Math.min(MOST, CONNECTIONS / context.peers().size());
-    return Math.max(LEAST, Math.min(context.netChannels(), room));
+    int room = Math.min(MOST, CONNECTIONS / nRanks);
+    return Math.max(LEAST, Math.min(cards, room));
   }
 }

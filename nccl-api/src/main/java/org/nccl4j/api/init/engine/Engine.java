@@ -52,6 +52,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.TopoSettings;
@@ -210,22 +211,15 @@ public record Engine(
       Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
     InitRequest request = place.request;
     int nRanks = place.facts.nRanks();
-    TunerHook edit =
-        TunerAdapter.tuner(
-            settings,
-            new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()),
-            place.request.info(place.rank));
-    Planner.Rules rules =
-        new Planner.Rules(
-            filter(settings, request.device().kind()),
-            edit,
-            ctas(settings, request.device().kind()).within(place.facts.room()),
-            place.request.info(place.rank));
     Planner planner =
         new Planner(
             kernels,
             new Planner.Place(place.rank, place.facts, place.layout, place.nvls, place.windows),
-            rules);
+            rules(
+                settings,
+                new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()),
+                place.facts.room(),
+                request.info(place.rank)));
     planner.note(place.planned);
     ReductionOrder.check(settings, planner, request.name(), nRanks);
     CallConsistencyCheck signatures =
@@ -250,6 +244,20 @@ public record Engine(
         planner,
         launcher,
         signatures);
+  }
+
+  /**
+   * The user's rules for a communicator's plans.
+   *
+   * @param room for blocks that all ranks' devices have
+   */
+  public static Planner.Rules rules(
+      Settings settings, TunerContext context, BlockRoom room, InfoLog info) {
+    return new Planner.Rules(
+        filter(settings, context.deviceKind()),
+        TunerAdapter.tuner(settings, context, info),
+        ctas(settings, context.deviceKind()).within(room),
+        info);
   }
 
   /** A planner that the user's filter and tuner do not reach, to measure algorithms with. */

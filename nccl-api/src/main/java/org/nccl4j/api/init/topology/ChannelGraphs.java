@@ -43,7 +43,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
   private static final Logger LOG = DebugLog.of("GRAPH");
 
   /** Settings that the planner reads itself, with algorithms that NCCL does not have. */
-  private static final Set<String> PLANNERS =
+  public static final Set<String> PLANNERS =
       Set.of(Settings.NCCL_ALGO.name(), Settings.NCCL_PROTO.name());
 
   /**

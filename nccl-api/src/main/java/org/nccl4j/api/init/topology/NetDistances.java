@@ -42,8 +42,11 @@ public record NetDistances(Routes routes, Node gpu, int channels) {
     return UNKNOWN;
   }
 
-  /** Rings enter and leave machines by different cards, so all that were found are needed. */
-  private static int channels(CommGraph comm) {
+  /**
+   * Returns the channels that use all of the machines' NICs; 0 on one machine. Rings enter and
+   * leave machines by different cards, so all that were found are needed.
+   */
+  public static int channels(CommGraph comm) {
     if (comm.shape().nNodes() == 1) {
       return 0;
     }
