@@ -23,10 +23,10 @@
 #define NCCL4J_LINES 0x80000000u  // in a size: the step is in LL, without a tail. Above 16 bits its size, and
                                   // below the call's signature; the proxy sets it to 0 before the head
 #define NCCL4J_CLAIMING_CHANNELS 32  // least; what is carried has fewer
-#define NCCL4J_LENT 0x40000000u  // in a size without NCCL4J_LINES: the step's data are in the sender's buffer, from
+#define NCCL4J_EXPOSED 0x40000000u  // in a size without NCCL4J_LINES: the step's data are in the sender's buffer, from
                                  // where the proxy sends them; below the bytes
-#define NCCL4J_LENT_FROM 4096    // from a carried channel's tail, where no other channel is, to
-                                 // uint64_t[NCCL4J_SLOTS]: the addresses of steps that are lent
+#define NCCL4J_EXPOSED_FROM 4096    // from a carried channel's tail, where no other channel is, to
+                                 // uint64_t[NCCL4J_SLOTS]: the addresses of steps that are exposed
 #define NCCL4J_PLACED 4160       // likewise of the receiver: s + 1 once the proxy has received step s in the
                                  // kernel's buffer, before the tail
 #define NCCL4J_WANTED 32         // from a carried channel's head: s + 1 for the last step s whose data the kernel
@@ -42,7 +42,7 @@
 #define NCCL4J_INLINE_PEERS 32
 #define NCCL4J_INLINE_GROUPS 32
 #define NCCL4J_INLINE_WORKS 64
-#define NCCL4J_LENT_WORKS 512  // the first works of a launch, each of which may use its buffer itself
+#define NCCL4J_EXPOSED_WORKS 512  // the first works of a launch, each of which may use its buffer itself
 #define NCCL4J_NVLS_HEADS 32
 #define NCCL4J_SIMPLE_THREADS 576   // of a block, in Simple and of sends and receives
 #define NCCL4J_FLAGGED_THREADS 512  // in LL and LL128
@@ -225,7 +225,7 @@ typedef struct {
   uint32_t pad;
   nccl4jGroup inlineGroups[NCCL4J_INLINE_GROUPS];
   nccl4jWork inlineWorks[NCCL4J_INLINE_WORKS];
-  uint64_t lent[NCCL4J_LENT_WORKS / 64];  // bits by work: its proxy sends from its buffer, or receives there
+  uint64_t exposed[NCCL4J_EXPOSED_WORKS / 64];  // bits by work: its proxy sends from its buffer, or receives there
 } nccl4jP2pArguments;
 
 // Arguments of the kernels that report copies and wait for them.

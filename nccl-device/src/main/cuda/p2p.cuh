@@ -6,7 +6,7 @@
 // is not done is under way at both ends, however few blocks a GPU has room for.
 #pragma once
 #include "collective.cuh"
-#include "lent.cuh"
+#include "exposed.cuh"
 #include "p2p_small.cuh"
 #include "straight.cuh"
 
@@ -88,9 +88,9 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       copyBlock(p2pAddress(a, work.target, work.targetBase) + share.begin, data, share.bytes);
       continue;
     }
-    if (WORKS != P2pWorks::FLAGGED && lent::isLent(a, w)) {
-      __shared__ lent::Come come;
-      lent::transfer(fan, come, a.comm, channel, send, data, share.bytes, work.signature);
+    if (WORKS != P2pWorks::FLAGGED && exposed::isExposed(a, w)) {
+      __shared__ exposed::Come come;
+      exposed::transfer(fan, come, a.comm, channel, send, data, share.bytes, work.signature);
       continue;
     }
     if (WORKS != P2pWorks::FLAGGED && work.offered &&

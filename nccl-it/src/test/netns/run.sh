@@ -85,7 +85,7 @@ reset() {
     --processes 3 --hosts "$(host_list)" --launcher "$LAUNCHER" -b 4M -e 4M "$@" > "$log" 2>&1
 }
 
-# A connection that is reset is replaced; without fail-over it is an error that names the ranks, and
+# A connection that is reset is replaced; without failover it is an error that names the ranks, and
 # soon.
 resets() {
   log=$(mktemp)
@@ -93,7 +93,7 @@ resets() {
     grep -q "has taken over after" "$log"; then
     printf 'ok: reset connections: other sockets take over\n'
   else
-    fail "an all-reduce over connections that are reset, with fail-over"
+    fail "an all-reduce over connections that are reset, with failover"
     cat "$log"
   fi
   if NCCL4J_NET_FAILOVER_TIMEOUT=0 reset 60; then

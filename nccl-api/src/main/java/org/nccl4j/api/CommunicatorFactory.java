@@ -36,9 +36,8 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.support.Patience;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.support.Patience;
 import org.nccl4j.operation.Operation;
 
 /** Creates the state of communicators, for the factory methods of {@link Communicator}. */

@@ -7,7 +7,7 @@ import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.init.ahead.CallsAhead;
+import org.nccl4j.api.init.ahead.WarmUpCalls;
 import org.nccl4j.api.init.connect.ConnectionSetup;
 import org.nccl4j.api.init.connect.NetDiscovery;
 import org.nccl4j.api.init.connect.RmaConnections;
@@ -159,7 +159,7 @@ public final class Initializer {
     Engine engine = engine(ranks, connected, kernels, resources, times);
     if (bootstrap.nRanks() > 1) {
       times.begin("calls ahead");
-      CallsAhead.await();
+      WarmUpCalls.await();
     }
     times.begin("space");
     if (engine.dispatcher().planner().wantsSpace()) {

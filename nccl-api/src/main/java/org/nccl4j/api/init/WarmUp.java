@@ -59,7 +59,7 @@ public final class WarmUp implements StartupHook {
   @Override
   public void prepare() {
     Settings process = Settings.ofProcess(Map.of());
-    if (over || !process.get(GpuSettings.NCCL4J_REHEARSAL)) {
+    if (over || !process.get(GpuSettings.NCCL4J_WARMUP)) {
       return;
     }
     process.hints(); // looked at, not told: nobody has asked for a communicator yet

@@ -4,8 +4,8 @@ import java.util.List;
 import java.util.Locale;
 import org.nccl4j.api.observe.JobReport.CommunicatorState;
 import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 
 /** Writes the state of a job as JSON. nccl-api needs no library, so it has this writer. */
@@ -89,7 +89,7 @@ public final class JobJson {
       field("bytes").append(rank.current().bytes());
     }
     list("links", rank.links().traffic(), this::write);
-    list("takeOvers", rank.links().takeOvers(), this::write);
+    list("failovers", rank.links().failovers(), this::write);
     end('}');
   }
 
@@ -118,7 +118,7 @@ public final class JobJson {
     end('}');
   }
 
-  private void write(TakeOver each) {
+  private void write(Failover each) {
     begin('{');
     field("peer").append(each.peer());
     field("count").append(each.what().count());

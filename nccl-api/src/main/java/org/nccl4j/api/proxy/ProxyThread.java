@@ -186,8 +186,8 @@ public final class ProxyThread implements Progress {
 
   /** {@inheritDoc} If a turn does not end, the kernel finds that its buffers are still in use. */
   @Override
-  public void returnLoans() {
-    withEach(handlers, ProxyHandler::returnLoans);
+  public void endExposures() {
+    withEach(handlers, ProxyHandler::endExposures);
   }
 
   /**

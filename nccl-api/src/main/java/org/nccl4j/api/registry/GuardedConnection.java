@@ -1,11 +1,11 @@
 package org.nccl4j.api.registry;
 
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 
@@ -118,11 +118,11 @@ abstract class GuardedConnection implements NetConnection {
     }
 
     @Override
-    public TakeOvers takeOvers() {
+    public Failovers failovers() {
       try {
-        return plugin.answered("takeOvers", sender.takeOvers());
+        return plugin.answered("failovers", sender.failovers());
       } catch (RuntimeException | Error e) {
-        throw plugin.blamed("takeOvers", e);
+        throw plugin.blamed("failovers", e);
       }
     }
   }

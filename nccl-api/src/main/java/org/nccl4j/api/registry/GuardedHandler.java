@@ -29,11 +29,11 @@ record GuardedHandler(GuardedPlugin plugin, ProxyHandler handler) implements Pro
   }
 
   @Override
-  public void returnLoans() {
+  public void endExposures() {
     try {
-      handler.returnLoans();
+      handler.endExposures();
     } catch (RuntimeException | Error e) {
-      throw plugin.blamed("returnLoans", e);
+      throw plugin.blamed("endExposures", e);
     }
   }
 

@@ -101,9 +101,9 @@ public final class GpuSettings {
           "Replaces the clique within the NVLink domain; -1: the driver's clique; -2: a clique for"
               + " each serial number of a chassis.");
 
-  public static final Setting<Boolean> NCCL4J_REHEARSAL =
+  public static final Setting<Boolean> NCCL4J_WARMUP =
       Setting.flag(
-          "NCCL4J_REHEARSAL",
+          "NCCL4J_WARMUP",
           true,
           "Creates and closes a communicator on the host in the background while the driver"
               + " starts, so that the first communicator on GPUs takes less time; 0: only"
@@ -122,7 +122,7 @@ public final class GpuSettings {
           NCCL_MNNVL_ENABLE,
           NCCL_MNNVL_UUID,
           NCCL_MNNVL_CLIQUE_ID,
-          NCCL4J_REHEARSAL);
+          NCCL4J_WARMUP);
 
   private GpuSettings() {}
 

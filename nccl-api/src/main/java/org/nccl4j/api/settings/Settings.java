@@ -123,7 +123,7 @@ public final class Settings implements SettingValues {
           "NCCL4J_NET_FAILOVER_TIMEOUT",
           Duration.ofSeconds(10),
           "The longest time that the replacement of a connection's broken socket may take; 0: no"
-              + " fail-over.");
+              + " failover.");
 
   public static final Setting<Duration> NCCL4J_NET_SILENCE_TIMEOUT =
       Setting.durationOrZero(
@@ -211,9 +211,9 @@ public final class Settings implements SettingValues {
               + " auto is the switch on GPUs, and on the host device the emulation if NCCL_ALGO"
               + " names NVLS.");
 
-  public static final Setting<String> NCCL4J_NVLS_MADE =
+  public static final Setting<String> NCCL4J_NVLS_CREATE =
       Setting.choice(
-          "NCCL4J_NVLS_MADE",
+          "NCCL4J_NVLS_CREATE",
           "auto",
           List.of("auto", "creation", "operation"),
           "When NVLS is created: with the communicator (creation), or at the first operation that"
@@ -379,7 +379,7 @@ public final class Settings implements SettingValues {
           NCCL_NVLS_NCHANNELS,
           NCCL_NVLS_CHUNKSIZE,
           NCCL4J_NVLS_MODE,
-          NCCL4J_NVLS_MADE,
+          NCCL4J_NVLS_CREATE,
           NCCL4J_NVLS_TEST,
           NCCL4J_TRANSPORTS,
           NCCL_NET,

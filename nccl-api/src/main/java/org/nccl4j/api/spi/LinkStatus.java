@@ -13,7 +13,7 @@ package org.nccl4j.api.spi;
  * @param via the network and the device through which this end sends or receives, such as {@code
  *     Socket/eth0}; empty if it uses none. Reports of a job compare the speeds of links that name
  *     the same network
- * @param takeOvers the broken paths of this end that others have replaced
+ * @param failovers the broken paths of this end that others have replaced
  */
 public record LinkStatus(
     long bytesSent,
@@ -21,18 +21,18 @@ public record LinkStatus(
     long bytesReceived,
     boolean hasRoom,
     String via,
-    TakeOvers takeOvers) {
+    Failovers failovers) {
   /** Nothing is counted. */
-  public static final LinkStatus NONE = new LinkStatus(0, 0, 0, false, "", TakeOvers.NONE);
+  public static final LinkStatus NONE = new LinkStatus(0, 0, 0, false, "", Failovers.NONE);
 
   /** The status of an end that sends. */
-  public static LinkStatus sent(long bytes, long delivered, String via, TakeOvers takeOvers) {
-    return new LinkStatus(bytes, delivered, 0, false, via, takeOvers);
+  public static LinkStatus sent(long bytes, long delivered, String via, Failovers failovers) {
+    return new LinkStatus(bytes, delivered, 0, false, via, failovers);
   }
 
   /** The status of an end that receives. */
   public static LinkStatus received(long bytes, boolean hasRoom, String via) {
-    return new LinkStatus(0, 0, bytes, hasRoom, via, TakeOvers.NONE);
+    return new LinkStatus(0, 0, bytes, hasRoom, via, Failovers.NONE);
   }
 
   /** This status of a sending end, and that of the receiving end beside it, as one. */
@@ -43,6 +43,6 @@ public record LinkStatus(
         receiver.bytesReceived,
         receiver.hasRoom,
         via.isEmpty() ? receiver.via : via,
-        takeOvers);
+        failovers);
   }
 }

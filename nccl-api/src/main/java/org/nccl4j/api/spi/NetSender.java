@@ -52,7 +52,7 @@ public interface NetSender extends NetConnection {
    * The broken paths of this connection that others have replaced. Any thread, once it is
    * connected.
    */
-  default TakeOvers takeOvers() {
-    return TakeOvers.NONE;
+  default Failovers failovers() {
+    return Failovers.NONE;
   }
 }

@@ -28,12 +28,12 @@ public interface ProxyHandler {
   }
 
   /**
-   * A kernel has failed: ends the use of buffers that it has lent. Nothing is sent any more. Called
-   * by the thread of the kernel, while no other is inside.
+   * A kernel has failed: ends the use of buffers that it has exposed. Nothing is sent any more.
+   * Called by the thread of the kernel, while no other is inside.
    *
    * @throws org.nccl4j.device.NcclException if a buffer may still be in use; it is then never freed
    */
-  default void returnLoans() {}
+  default void endExposures() {}
 
   /**
    * The users' windows are no longer written to: ends the receives in progress that may write to

@@ -54,7 +54,7 @@ public final class WindowRegistry implements AutoCloseable {
   private final Consumer<SymmetricSpace> onSpace;
   private final Registrations registrations;
   private final WindowTable table = new WindowTable();
-  private final LateCover late;
+  private final LateMulticastBinding late;
   private final ReleasedWindows givenUp = new ReleasedWindows();
   private volatile DeviceMemory resources;
   private volatile boolean covered;
@@ -79,7 +79,7 @@ public final class WindowRegistry implements AutoCloseable {
     this.agreement = new RegistrationProtocol(setup);
     this.mapper = new Mapper(setup, team);
     this.mapped = new MappedMemories(setup, team, agreement, mapper);
-    this.late = new LateCover(table, mapped.covering());
+    this.late = new LateMulticastBinding(table, mapped.covering());
     this.onSpace = onSpace;
     this.registrations = new Registrations(this, setup.name(), setup.rank());
   }

@@ -7,9 +7,12 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.Timeout;
@@ -21,8 +24,16 @@ import org.nccl4j.device.TimeoutException;
 class CreationDeadlineTest {
   private static final Duration SHORT = Duration.ofMillis(1500);
 
+  /** All that any try has made. */
+  private final Queue<Bootstrap> toClose = new ConcurrentLinkedQueue<>();
+
+  @AfterEach
+  void close() {
+    toClose.forEach(Bootstrap::close);
+  }
+
   /** The ways in which two ranks connect. */
-  private static Map<String, Function<Duration, List<Bootstrap>>> ways() {
+  private Map<String, Function<Duration, List<Bootstrap>>> ways() {
     Map<String, Function<Duration, List<Bootstrap>>> ways = new HashMap<>();
     ways.put("in memory", deadline -> LocalBootstrap.create(2, deadline));
     ways.put("by sockets", deadline -> joined(Ranks.newIds(1), deadline));
@@ -30,19 +41,27 @@ class CreationDeadlineTest {
     return ways;
   }
 
-  private static List<Bootstrap> joined(List<BootstrapId> ids, Duration deadline) {
-    return Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(ids, 2, rank, deadline))).stream()
-        .map(Ranks.Ended::get)
-        .toList();
+  /** Two ranks, of which any may fail to be made. */
+  private List<Bootstrap> both(Function<Integer, Bootstrap> rank) {
+    List<Ranks.Ended<Bootstrap>> ended =
+        Ranks.run(
+            2,
+            index -> {
+              Bootstrap made = rank.apply(index);
+              toClose.add(made);
+              return made;
+            });
+    return ended.stream().map(Ranks.Ended::get).toList();
   }
 
-  private static List<Bootstrap> again(List<Bootstrap> old) {
+  private List<Bootstrap> joined(List<BootstrapId> ids, Duration deadline) {
+    return both(rank -> TcpBootstrap.join(Ranks.request(ids, 2, rank, deadline)));
+  }
+
+  private List<Bootstrap> again(List<Bootstrap> old) {
     old.forEach(Bootstrap::made);
     byte[] lead = old.get(0).meetingPoint();
-    List<Bootstrap> made =
-        Ranks.run(2, rank -> old.get(rank).reunite(List.of(0, 1), lead, "again")).stream()
-            .map(Ranks.Ended::get)
-            .toList();
+    List<Bootstrap> made = both(rank -> old.get(rank).reunite(List.of(0, 1), lead, "again"));
     old.forEach(Bootstrap::close);
     return made;
   }

@@ -325,11 +325,12 @@ class FailureChannelTest {
         Ranks.run(
                 2,
                 rank ->
-                    TcpBootstrap.join(new JoinRequest(2, id, rank, usual.deadline(), impatient)))
+                    keep(
+                        TcpBootstrap.join(
+                            new JoinRequest(2, id, rank, usual.deadline(), impatient))))
             .stream()
             .map(Ranks.Ended::get)
             .toList();
-    toClose.addAll(ranks);
     for (Bootstrap each : ranks) {
       until(() -> !rootOf(each).stays());
     }

@@ -20,14 +20,14 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.bootstrap.JobObserver;
 import org.nccl4j.api.bootstrap.root.RankState;
 import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.Operation;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.observe.flight.StateMessage;
 import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
@@ -99,7 +99,7 @@ class JobServerTest {
         List.of(),
         new RankReport.Links(
             List.of(new Traffic((rank + 1) % RANKS, "NET", 1_000_000L + rank)),
-            rank == 3 ? List.of(new TakeOver(4, new TakeOvers(2, 5, 64, "eth0"))) : List.of()),
+            rank == 3 ? List.of(new Failover(4, new Failovers(2, 5, 64, "eth0"))) : List.of()),
         "");
   }
 
@@ -155,7 +155,7 @@ class JobServerTest {
       assertTrue(lines.contains("nccl4j_waits_for_seconds" + waits + " 2.5"));
       String link = labels.formatted(3, 0, 103) + ",peer=\"4\"";
       assertTrue(lines.contains("nccl4j_link_bytes_total" + link + ",transport=\"NET\"} 1000003"));
-      assertTrue(lines.contains("nccl4j_path_takeovers_total" + link + "} 2"));
+      assertTrue(lines.contains("nccl4j_path_failovers_total" + link + "} 2"));
       assertTrue(lines.contains("nccl4j_bytes_sent_again_total" + link + "} 64"));
     }
   }

@@ -106,9 +106,7 @@ class P2pPlannerTest {
   @Test
   void plansKeepBuffersOfTheHostOnlyIfTheyComeAgain() {
     FakeKernels kernels = new FakeKernels();
-    var costs = new CommunicatorProfile(2, Device.Kind.HOST, "", true, true).costs();
-    P2pPlanner planner =
-        new P2pPlanner(kernels, 0, 2, costs, rules(new CtaLimits(1, 64, 64)), null);
+    P2pPlanner planner = new P2pPlanner(kernels, 0, choices(2, new CtaLimits(1, 64, 64)), null);
     try (DeviceMemory often = Devices.host().allocate(8);
         DeviceMemory once = Devices.host().allocate(8)) {
       FakeKernels.Plan first = (FakeKernels.Plan) planner.plan(exchange(often));

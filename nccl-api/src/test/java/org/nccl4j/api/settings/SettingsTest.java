@@ -156,7 +156,6 @@ class SettingsTest {
 
   @Test
   void kernelsOfAllTypesArePreloadedUnlessTypesAreNamed() {
-    assertEquals(Set.of(DataType.values()), preloaded("auto"));
     assertEquals(Set.of(), preloaded("none"));
     assertEquals(Set.of(DataType.values()), preloaded("all"));
     assertEquals(Set.of(DataType.FLOAT32, DataType.BFLOAT16), preloaded("Float, bfloat16"));

@@ -14,8 +14,8 @@ import org.nccl4j.operation.Protocol;
  * @param carried of a GPU's connection over a network, how many channels a proxy carries to the
  *     other end: the first ones, in Simple; 0 where all channels and protocols can be used
  * @param lines whether the proxy carries those channels in LL too
- * @param lent of a GPU's connection: the steps of its first channel that the proxy sends from
- *     buffers; null where it sends none so. Kernels of the host lend by words, and learn by words
+ * @param exposed of a GPU's connection: the steps of its first channel that the proxy sends from
+ *     buffers; null where it sends none so. Kernels of the host expose by words, and learn by words
  *     whether they may
  * @param placed likewise, the steps that the proxy receives in buffers
  */
@@ -24,7 +24,7 @@ public record Connection(
     DeviceMemory credit,
     int carried,
     boolean lines,
-    LentSteps lent,
+    ExposedSteps exposed,
     PlacedSteps placed) {
   /** A connection whose steps are all in slots, or of the host device. */
   public Connection(DeviceMemory data, DeviceMemory credit, int carried, boolean lines) {
@@ -37,8 +37,8 @@ public record Connection(
   }
 
   /** The same connection, whose proxy uses buffers; either may be null. */
-  public Connection withBuffers(LentSteps newLent, PlacedSteps newPlaced) {
-    return new Connection(data, credit, carried, lines, newLent, newPlaced);
+  public Connection withBuffers(ExposedSteps newExposed, PlacedSteps newPlaced) {
+    return new Connection(data, credit, carried, lines, newExposed, newPlaced);
   }
 
   /** True if a protocol's slots can be used. */
@@ -56,14 +56,14 @@ public record Connection(
    * them, instead of in a slot. The buffer stays as it is until the head says that the step has
    * been sent. Called by the thread that gives the connection's proxy its turns.
    */
-  public interface LentSteps {
-    /** Tells the kernels, once, that they may lend steps. */
+  public interface ExposedSteps {
+    /** Tells the kernels, once, that they may expose steps. */
     @HotPath
     void answer();
 
     /** True if the data of a step that is filled lie in the kernel's buffer. */
     @HotPath
-    boolean isLent(long step);
+    boolean isExposed(long step);
 
     /**
      * Begins to read a step's data. From then on a kernel that fails waits until the head is beyond
@@ -74,21 +74,21 @@ public record Connection(
     @HotPath
     boolean begin(long step);
 
-    /** Returns the bytes of a lent step. */
+    /** Returns the bytes of an exposed step. */
     @HotPath
     int bytes(long step);
 
-    /** Returns the buffer of a lent step. */
+    /** Returns the buffer of an exposed step. */
     @HotPath
     DeviceMemory memory(long step);
 
-    /** Returns the offset of a lent step's data in its buffer, in bytes. */
+    /** Returns the offset of an exposed step's data in its buffer, in bytes. */
     @HotPath
     long offset(long step);
 
     /**
-     * Copies a lent step's data into its slot, after which the step's offset is lost: for what the
-     * network cannot send from its buffer.
+     * Copies an exposed step's data into its slot, after which the step's offset is lost: for what
+     * the network cannot send from its buffer.
      */
     @HotPath
     void fill(long step, int bytes);
@@ -115,8 +115,8 @@ public record Connection(
     boolean isWanted(long step);
 
     /**
-     * True if the sender may wait until it knows where the data of a lent step go. Then the kernel
-     * tells of each such step, and the network tells the sender of each. Always the same.
+     * True if the sender may wait until it knows where the data of an exposed step go. Then the
+     * kernel tells of each such step, and the network tells the sender of each. Always the same.
      */
     default boolean areAwaited() {
       return false;

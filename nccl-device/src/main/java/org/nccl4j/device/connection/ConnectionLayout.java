@@ -33,9 +33,9 @@ public record ConnectionLayout(
 
   /**
    * Mark in the size of a step of a carried channel, without {@link #LINES}: the data lie in the
-   * sender's buffer, at the address in {@link #lentFrom}. The step's bytes are below.
+   * sender's buffer, at the address in {@link #exposedFrom}. The step's bytes are below.
    */
-  public static final int LENT = 1 << 30;
+  public static final int EXPOSED = 1 << 30;
 
   /**
    * Bytes from a carried channel's head to one more than the last step whose data its kernel wants
@@ -106,8 +106,8 @@ public record ConnectionLayout(
     return TAIL + SIGNATURES + more + (slot & (STEPS / 2 - 1)) * Integer.BYTES;
   }
 
-  /** Bytes from a carried channel's tail to the address of a lent step's data. */
-  public static long lentFrom(long step) {
+  /** Bytes from a carried channel's tail to the address of an exposed step's data. */
+  public static long exposedFrom(long step) {
     return UNCARRIED + (step & (STEPS - 1)) * Long.BYTES;
   }
 

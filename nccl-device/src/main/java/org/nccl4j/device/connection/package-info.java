@@ -60,17 +60,17 @@
  * step.
  *
  * <p>Between hosts' ranks that can read each other's memory, the sender of a large step in Simple
- * may lend a part of its buffer instead of filling the slot. The step's size is then the complement
- * of its bytes, and the slot's first 8 bytes are the part's place: its address in the sender's
- * process, or in one process its offset in a memory that the receiver finds by number. The receiver
- * stores head = s + 1 once it has read the part. The sender offers that at 128 to 167 of the data
- * side, and takes back what it has lent with the word at 256; the receiver answers at 128 of the
- * credit side, and says at 256 which step it reads. Channels 1 and 2, whose words these would be,
- * are not used on the host.
+ * may expose a part of its buffer instead of filling the slot. The step's size is then the
+ * complement of its bytes, and the slot's first 8 bytes are the part's place: its address in the
+ * sender's process, or in one process its offset in a memory that the receiver finds by number. The
+ * receiver stores head = s + 1 once it has read the part. The sender offers that at 128 to 167 of
+ * the data side, and takes back what it has exposed with the word at 256; the receiver answers at
+ * 128 of the credit side, and says at 256 which step it reads. Channels 1 and 2, whose words these
+ * would be, are not used on the host.
  *
- * <p>Layout version 11: lent steps of GPUs. Version 10: slots of 192 bytes. Version 9: slots of 16
- * and 144 bytes. Version 8: sizes in LL. Version 7: lent steps. Version 6: signatures. Version 5:
- * offers. Version 4: slots of the host device for small steps. Version 3: sizes beside the tail.
- * Version 2: 64 channels.
+ * <p>Layout version 11: exposed steps of GPUs. Version 10: slots of 192 bytes. Version 9: slots of
+ * 16 and 144 bytes. Version 8: sizes in LL. Version 7: exposed steps. Version 6: signatures.
+ * Version 5: offers. Version 4: slots of the host device for small steps. Version 3: sizes beside
+ * the tail. Version 2: 64 channels.
  */
 package org.nccl4j.device.connection;

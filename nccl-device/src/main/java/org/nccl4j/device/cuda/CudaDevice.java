@@ -18,7 +18,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.Connection;
-import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.Connection.ExposedSteps;
 import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -38,7 +38,7 @@ import org.nccl4j.device.cuda.plan.ConnectionSizes;
 import org.nccl4j.device.cuda.plan.KernelModules;
 import org.nccl4j.device.cuda.plan.LaunchOrder;
 import org.nccl4j.device.cuda.plan.P2pPlans;
-import org.nccl4j.device.cuda.rma.LentPuts;
+import org.nccl4j.device.cuda.rma.ExposedPuts;
 import org.nccl4j.device.cuda.rma.PlacedPuts;
 import org.nccl4j.device.cuda.rma.RmaSender;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
@@ -513,8 +513,8 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * @param connection the sending end, whose slots are in pinned memory
    * @param leastBytes of a put that is sent so
    */
-  public LentSteps lentPuts(Connection connection, ConnectionLayout layout, int leastBytes) {
-    return new LentPuts(gpu, connection, layout, leastBytes);
+  public ExposedSteps exposedPuts(Connection connection, ConnectionLayout layout, int leastBytes) {
+    return new ExposedPuts(gpu, connection, layout, leastBytes);
   }
 
   /** The steps of a connection of puts that the proxy receives in this GPU's windows. */

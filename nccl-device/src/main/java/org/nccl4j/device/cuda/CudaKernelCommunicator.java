@@ -535,8 +535,8 @@ final class CudaKernelCommunicator
   public void end() {
     memory.abort();
     releaseStreams();
-    if (p2p.hasLent()) {
-      spec.progress().returnLoans();
+    if (p2p.hasExposed()) {
+      spec.progress().endExposures();
     }
   }
 

@@ -20,14 +20,14 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.connection.Connection;
-import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.Connection.ExposedSteps;
 import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
 import org.nccl4j.device.host.kernel.nvls.HostMulticastProbe;
 import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.kernel.protocol.Placing;
-import org.nccl4j.device.host.kernel.protocol.ProxyLoans;
+import org.nccl4j.device.host.kernel.protocol.ProxyExposures;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.StreamingCopy;
 import org.nccl4j.device.host.stream.Dispatcher;
@@ -240,16 +240,16 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   }
 
   /**
-   * The steps of a connection between hosts that kernels of this device may lend its proxy.
+   * The steps of a connection between hosts that kernels of this device may expose to its proxy.
    *
    * @param connection the sending end
-   * @param leastBytes of a step that is lent
-   * @param registered whether only memory is lent that its user has registered ({@link
+   * @param leastBytes of a step that is exposed
+   * @param registered whether only memory is exposed that its user has registered ({@link
    *     RegisteredMemory})
    */
-  public LentSteps lentSteps(
+  public ExposedSteps exposedSteps(
       Connection connection, ConnectionLayout layout, int leastBytes, boolean registered) {
-    return new ProxyLoans(connection, layout, leastBytes, registered);
+    return new ProxyExposures(connection, layout, leastBytes, registered);
   }
 
   /**

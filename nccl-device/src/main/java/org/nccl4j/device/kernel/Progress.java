@@ -28,8 +28,8 @@ public interface Progress {
   @HotPath
   default void kernelLaunched() {}
 
-  /** A kernel has failed: buffers that it has lent are not read any more once this returns. */
-  default void returnLoans() {}
+  /** A kernel has failed: buffers that it has exposed are not read any more once this returns. */
+  default void endExposures() {}
 
   /** A kernel has ended: another thread finishes the transfers that it left under way. */
   void kernelEnded();

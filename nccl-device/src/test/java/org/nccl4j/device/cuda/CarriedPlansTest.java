@@ -18,7 +18,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.connection.Connection;
-import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.Connection.ExposedSteps;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.plan.KernelLayout;
@@ -63,7 +63,7 @@ class CarriedPlansTest {
     public void kernelEnded() {}
 
     @Override
-    public void returnLoans() {
+    public void endExposures() {
       returns++;
     }
   }
@@ -179,19 +179,19 @@ class CarriedPlansTest {
     KernelCommunicatorSpec spec = carried(ranks.spec, told, false);
     List<Connection> sends = new ArrayList<>(spec.sends());
     List<Connection> recvs = new ArrayList<>(spec.recvs());
-    LentSteps lent = device.lentPuts(sends.get(0), spec.layout(), 0);
-    sends.set(0, sends.get(0).withBuffers(lent, null));
+    ExposedSteps exposed = device.exposedPuts(sends.get(0), spec.layout(), 0);
+    sends.set(0, sends.get(0).withBuffers(exposed, null));
     recvs.set(0, recvs.get(0).withBuffers(null, device.placedPuts()));
     return spec.withConnections(sends, recvs);
   }
 
   /** Launches a plan and returns which of its first works use their buffers. */
-  private long lent(
+  private long exposed(
       CudaKernelCommunicator communicator, KernelPlan plan, DeviceMemory own, GpuRanks ranks) {
     communicator.launch(plan, own, own, ranks.streams.get(2));
     Offheap arguments = new Offheap(KernelLayout.P2P_BYTES);
     fake.fakeAllArguments(arguments.address(), KernelLayout.P2P_BYTES);
-    return arguments.getLong(KernelLayout.LENT);
+    return arguments.getLong(KernelLayout.EXPOSED);
   }
 
   private static P2pWork work(P2pWork.Kind kind, DeviceMemory buffer, long offset, long bytes) {
@@ -216,15 +216,15 @@ class CarriedPlansTest {
                   work(P2pWork.Kind.RECV, into, 0, 3 << 20),
                   work(P2pWork.Kind.RECV, into, 2 << 20, 2 << 20)));
       int recvs = 3; // the sends to rank 1, which is near, come last
-      assertEquals(0, lent(communicator, plan, null, ranks));
+      assertEquals(0, exposed(communicator, plan, null, ranks));
       RegisteredMemory ofSends = RegisteredMemory.of(from.slice(0, 3 << 20));
-      assertEquals(0b11, lent(communicator, plan, null, ranks));
+      assertEquals(0b11, exposed(communicator, plan, null, ranks));
       RegisteredMemory ofReceives = RegisteredMemory.of(into.slice(1 << 20, 3 << 20));
-      assertEquals(0b11 | 0b10 << recvs + 1, lent(communicator, plan, null, ranks));
+      assertEquals(0b11 | 0b10 << recvs + 1, exposed(communicator, plan, null, ranks));
       ofSends.refuse();
-      assertEquals(0b10 << recvs + 1, lent(communicator, plan, null, ranks));
+      assertEquals(0b10 << recvs + 1, exposed(communicator, plan, null, ranks));
       ofReceives.close();
-      assertEquals(0, lent(communicator, plan, null, ranks));
+      assertEquals(0, exposed(communicator, plan, null, ranks));
       ofSends.close();
     }
   }
@@ -240,23 +240,23 @@ class CarriedPlansTest {
         RegisteredMemory registration = RegisteredMemory.of(registered)) {
       KernelPlan plan =
           communicator.prepare(List.of(work(P2pWork.Kind.SEND, null, 1 << 20, 3 << 20)));
-      assertEquals(1, lent(communicator, plan, registered, ranks));
-      assertEquals(0, lent(communicator, plan, other, ranks));
-      assertEquals(1, lent(communicator, plan, registered, ranks));
+      assertEquals(1, exposed(communicator, plan, registered, ranks));
+      assertEquals(0, exposed(communicator, plan, other, ranks));
+      assertEquals(1, exposed(communicator, plan, registered, ranks));
       assertTrue(registration.isOpen());
     }
   }
 
   /** The network must not read from or write to buffers after a failure. */
   @Test
-  void aFailureEndsTheUseOfBuffersThatKernelsMayHaveLent() {
+  void aFailureEndsTheUseOfBuffersThatKernelsMayHaveExposed() {
     assumeTrue(KernelBuild.present().absence().isEmpty(), "built without nvcc");
-    for (boolean lends : new boolean[] {false, true}) {
+    for (boolean exposes : new boolean[] {false, true}) {
       Told told = new Told();
       try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
           DeviceMemory buffer = ranks.devices.get(2).allocate(4 << 20);
           RegisteredMemory registration =
-              RegisteredMemory.of(lends ? buffer : buffer.slice(0, 4096));
+              RegisteredMemory.of(exposes ? buffer : buffer.slice(0, 4096));
           CudaKernelCommunicator communicator =
               CudaKernelCommunicator.create(ranks.devices.get(2), withBuffers(ranks, told))) {
         KernelPlan plan =
@@ -264,7 +264,7 @@ class CarriedPlansTest {
         communicator.launch(plan, null, null, ranks.streams.get(2));
         assertEquals(0, told.returns);
         communicator.abort(new TimeoutException(ErrorId.OPERATION, "a test", "none"));
-        assertEquals(lends ? 1 : 0, told.returns);
+        assertEquals(exposes ? 1 : 0, told.returns);
         assertTrue(registration.isOpen());
       }
     }

@@ -35,7 +35,7 @@ class BarrierRankTest {
   private static RankOptions options(RankOptions options) {
     return options.withConfig(
         CommunicatorConfig.defaults()
-            .withOperationDeadline(Duration.ofMinutes(10))
+            .withOperationTimeout(Duration.ofMinutes(10))
             .with("NCCL_SOCKET_IFNAME", "lo"));
   }
 

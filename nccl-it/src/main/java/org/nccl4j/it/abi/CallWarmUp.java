@@ -6,7 +6,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.init.ahead.CallsAhead;
+import org.nccl4j.api.init.ahead.WarmUpCalls;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DebugLog;
@@ -71,7 +71,7 @@ final class CallWarmUp {
     if (WARMED.compareAndSet(false, true)) {
       Thread thread = new Thread(() -> call(place), "nccl4j-warm-up");
       thread.setDaemon(true);
-      CallsAhead.begin(WARM);
+      WarmUpCalls.begin(WARM);
       try {
         thread.start();
       } catch (OutOfMemoryError e) {
@@ -108,7 +108,7 @@ final class CallWarmUp {
         LOG.log(Level.DEBUG, "the first call is not prepared", e);
       }
     }
-    CallsAhead.await();
+    WarmUpCalls.await();
   }
 
   private static void call(Place place) {

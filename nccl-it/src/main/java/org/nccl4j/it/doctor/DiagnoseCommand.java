@@ -11,10 +11,10 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
+import org.nccl4j.api.observe.FailoverLines;
 import org.nccl4j.api.observe.JobJson;
 import org.nccl4j.api.observe.JobReport;
 import org.nccl4j.api.observe.LinkSpeeds;
-import org.nccl4j.api.observe.TakeOverLines;
 import org.nccl4j.api.observe.flight.FlightReader;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.settings.Settings;
@@ -114,7 +114,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
     communicators.forEach(
         ranks -> {
           out.println(Diagnosis.sentence(ranks) + processes(ranks));
-          TakeOverLines.of(ranks).text(System.currentTimeMillis()).forEach(out::println);
+          FailoverLines.of(ranks).text(System.currentTimeMillis()).forEach(out::println);
           LinkSpeeds.of(ranks).text().forEach(out::println);
           if (table) {
             ranks.forEach(rank -> print(out, rank));

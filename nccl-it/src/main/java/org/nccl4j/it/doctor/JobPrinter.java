@@ -3,8 +3,8 @@ package org.nccl4j.it.doctor;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.nccl4j.api.observe.FailoverLines;
 import org.nccl4j.api.observe.JobReport;
-import org.nccl4j.api.observe.TakeOverLines;
 
 /** Prints the state of a job for people. */
 final class JobPrinter {
@@ -42,7 +42,7 @@ final class JobPrinter {
             each.operation().number(),
             each.operation().text());
       }
-      TakeOverLines.of(each.ranks()).text(System.currentTimeMillis()).forEach(out::println);
+      FailoverLines.of(each.ranks()).text(System.currentTimeMillis()).forEach(out::println);
       each.speeds().text().forEach(out::println);
       if (!each.behind().isEmpty()) {
         out.println("  behind: " + list(each.behind().stream().map(JobPrinter::text).toList()));

@@ -2,8 +2,8 @@ package org.nccl4j.it.top;
 
 import java.util.List;
 import org.nccl4j.api.observe.LinkSpeeds;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 
 /**
  * The rates of all communicators over one interval, and their counts so far.
@@ -53,7 +53,7 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
    * @param operation that it is in, else its last one; empty before the first
    * @param state in one word: runs, idle, waits, stopped, failed
    * @param links over which it has sent data
-   * @param takeOvers replaced paths to other ranks, of the communicator's whole life
+   * @param failovers replaced paths to other ranks, of the communicator's whole life
    * @param device as in a {@link org.nccl4j.api.observe.flight.RankReport}
    */
   record RankRates(
@@ -68,7 +68,7 @@ record Frame(long millis, double seconds, List<CommunicatorRates> communicators)
       String operation,
       String state,
       List<LinkRates> links,
-      List<TakeOver> takeOvers,
+      List<Failover> failovers,
       String device) {}
 
   /**

@@ -6,7 +6,7 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import org.nccl4j.api.observe.LinkSpeeds;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
@@ -110,8 +110,8 @@ final class FrameJson {
       out.writeEndObject();
     }
     out.writeEndArray();
-    out.writeArrayFieldStart("takeOvers");
-    for (TakeOver each : rank.takeOvers()) {
+    out.writeArrayFieldStart("failovers");
+    for (Failover each : rank.failovers()) {
       out.writeStartObject();
       out.writeNumberField("peer", each.peer());
       out.writeNumberField("count", each.what().count());

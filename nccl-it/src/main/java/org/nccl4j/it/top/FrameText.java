@@ -9,7 +9,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
-import org.nccl4j.api.observe.TakeOverLines;
+import org.nccl4j.api.observe.FailoverLines;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.LinkRates;
 import org.nccl4j.it.top.Frame.RankRates;
@@ -68,8 +68,8 @@ final class FrameText {
       out.printf("  busiest links: %s%n", busiest);
     }
     each.speeds().text().forEach(out::println);
-    TakeOverLines replaced = new TakeOverLines();
-    each.ranks().forEach(rank -> replaced.add(rank.rank(), rank.takeOvers()));
+    FailoverLines replaced = new FailoverLines();
+    each.ranks().forEach(rank -> replaced.add(rank.rank(), rank.failovers()));
     replaced.text(millis).forEach(out::println);
   }
 

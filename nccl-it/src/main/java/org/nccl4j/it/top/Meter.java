@@ -184,7 +184,7 @@ final class Meter {
         now.current() != null ? now.current().text() : now.last() == null ? "" : now.last().text(),
         state(now, ended),
         links(rank, seconds),
-        now.links().takeOvers(),
+        now.links().failovers(),
         now.device());
   }
 

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
 import org.nccl4j.api.observe.LinkSpeeds;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.http.PrometheusWriter;
 import org.nccl4j.api.observe.http.PrometheusWriter.Family;
 import org.nccl4j.api.observe.http.RankFamilies;
@@ -148,7 +148,7 @@ final class PrometheusText {
       for (LinkRates link : rank.links()) {
         take(RankFamilies.LINK_BYTES, to(link.peer(), link.transport()), link.bytes());
       }
-      for (TakeOver each : rank.takeOvers()) {
+      for (Failover each : rank.failovers()) {
         String peer = "," + RankFamilies.peer(each.peer());
         take(RankFamilies.TAKE_OVERS, peer, each.what().count());
         take(RankFamilies.BYTES_AGAIN, peer, each.what().bytesAgain());

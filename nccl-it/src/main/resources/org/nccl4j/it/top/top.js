@@ -118,7 +118,7 @@ function bandwidths(name, now) {
 
 // Paths of connections that broke and that others have replaced.
 function replaced(ranks, now) {
-  return element('ul', { class: 'replaced' }, ...ranks.flatMap(rank => rank.takeOvers.map(each => element('li', {},
+  return element('ul', { class: 'replaced' }, ...ranks.flatMap(rank => rank.failovers.map(each => element('li', {},
     `rank ${rank.rank}: ${each.count} path${each.count === 1 ? '' : 's'} to ${each.peer < 0 ? 'other ranks' : 'rank ' + each.peer} replaced, `
     + `the last ${Math.max(0, (now - each.lastMillis) / 1000).toFixed(0)} s ago by ${each.path}, ${each.bytesAgain} bytes sent again`))));
 }

@@ -64,7 +64,7 @@ class AllocationTest {
     }
   }
 
-  /** Lines, slots, lent steps, halves that two ranks share ({@code Pair}), and windows. */
+  /** Lines, slots, exposed steps, halves that two ranks share ({@code Pair}), and windows. */
   @ParameterizedTest
   @CsvSource({
     "DEVICE, 2, 200",

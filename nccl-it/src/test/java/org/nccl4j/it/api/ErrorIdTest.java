@@ -28,8 +28,8 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
-import org.nccl4j.operation.Operation;
 import org.nccl4j.device.support.ReceivedError;
+import org.nccl4j.operation.Operation;
 
 /** The kinds of errors: each is used, and stays what it is on its way to others. */
 @Timeout(120)

@@ -12,8 +12,8 @@ import org.nccl4j.device.RedOp;
 
 /**
  * All collectives and a send with a receive, each once, by one rank of two on the host, with
- * buffers of one kind. The sizes and kinds decide how data travel: through slots, lent to a rank of
- * the same process, mapped by another process or read by process_vm_readv, and between windows.
+ * buffers of one kind. The sizes and kinds decide how data travel: through slots, exposed to a rank
+ * of the same process, mapped by another process or read by process_vm_readv, and between windows.
  */
 final class EveryCall implements AutoCloseable {
   static final int RANKS = 2;

@@ -65,7 +65,7 @@ class LeakTest {
     }
   }
 
-  /** Lent steps, halves that two ranks share ({@code Pair}), and windows. */
+  /** Exposed steps, halves that two ranks share ({@code Pair}), and windows. */
   @Test
   void communicatorsWhoseRanksUseEachOthersMemory() throws Exception {
     for (int i = 0; i < USED_BEFORE; i++) {

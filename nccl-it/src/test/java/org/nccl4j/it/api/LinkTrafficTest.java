@@ -60,7 +60,7 @@ class LinkTrafficTest {
         });
   }
 
-  /** With each protocol, lent and copied, in memory and over sockets. */
+  /** With each protocol, exposed and copied, in memory and over sockets. */
   @ParameterizedTest
   @CsvSource({
     "P2P, Simple, threads",
@@ -70,14 +70,14 @@ class LinkTrafficTest {
     "NET, Simple, off",
     "NET, LL, off"
   })
-  void sendsCountTheirBytes(String transport, String protocol, String lends) throws Exception {
+  void sendsCountTheirBytes(String transport, String protocol, String exposes) throws Exception {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .withTransports(List.of(transport))
             .withName("sends")
             .with("NCCL_SOCKET_IFNAME", "lo")
             .with("NCCL_PROTO", protocol)
-            .with("NCCL4J_SINGLE_COPY", lends);
+            .with("NCCL4J_SINGLE_COPY", exposes);
     try (Ranks ranks = new Ranks(3, config)) {
       send(ranks);
       Map<Integer, Long> expected = Map.of(1, TIMES * BYTES);

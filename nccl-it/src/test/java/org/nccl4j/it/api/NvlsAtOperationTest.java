@@ -33,7 +33,9 @@ class NvlsAtOperationTest {
   private static final int COUNT = 10_001;
   private static final String BUFFERS = "NVLS buffers";
   private static final CommunicatorConfig LATER =
-      CommunicatorConfig.defaults().with("NCCL_ALGO", "NVLS").with("NCCL4J_NVLS_MADE", "operation");
+      CommunicatorConfig.defaults()
+          .with("NCCL_ALGO", "NVLS")
+          .with("NCCL4J_NVLS_CREATE", "operation");
 
   private static boolean isMade(Communicator comm) {
     return comm.memory().containsKey(BUFFERS);

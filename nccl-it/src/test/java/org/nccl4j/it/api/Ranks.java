@@ -95,7 +95,7 @@ final class Ranks implements AutoCloseable {
     List<FutureTask<Void>> tasks = start(body);
     for (FutureTask<Void> task : tasks) {
       try {
-        task.get(120, TimeUnit.SECONDS);
+        task.get(600, TimeUnit.SECONDS);
       } catch (ExecutionException e) {
         if (e.getCause() instanceof RuntimeException cause) {
           throw cause;

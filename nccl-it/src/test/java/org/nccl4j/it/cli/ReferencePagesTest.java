@@ -35,7 +35,7 @@ class ReferencePagesTest {
     names.put(
         "Creation",
         "NCCL_COMM_.*|NCCL4J_COMM_.*|NCCL4J_BOOTSTRAP_.*|NCCL_HOSTID|NCCL4J_INIT_.*|NCCL_UID_.*"
-            + "|NCCL_CONF_FILE|NCCL4J_TLS_.*|NCCL4J_REHEARSAL");
+            + "|NCCL_CONF_FILE|NCCL4J_TLS_.*|NCCL4J_WARMUP");
     names.put(
         "Timeouts, checks and the log",
         "NCCL_DEBUG.*|NCCL4J_FLIGHT_.*|NCCL_CHECK_.*|NCCL_PROFILER_.*|NCCL4J_.*TIMEOUT");

@@ -24,8 +24,8 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 @Timeout(60)
 class ClosedPortTest {
   /** Connects two ranks, closes the listener, and returns whether its port takes connections. */
-  private static boolean isOpenBehind(String failOver) throws IOException {
-    Map<String, String> settings = Map.of("NCCL4J_NET_FAILOVER_TIMEOUT", failOver);
+  private static boolean isOpenBehind(String failover) throws IOException {
+    Map<String, String> settings = Map.of("NCCL4J_NET_FAILOVER_TIMEOUT", failover);
     try (Net near = new SocketNetProvider().open(LoopbackContext.of(0, settings));
         Net far = new SocketNetProvider().open(LoopbackContext.of(1, settings))) {
       connect(near, far);
@@ -58,7 +58,7 @@ class ClosedPortTest {
   }
 
   @Test
-  void itIsClosedWhereNothingCanTakeOver() throws IOException {
+  void itIsClosedWhereNothingCanFailover() throws IOException {
     assertEquals(false, isOpenBehind("0"));
   }
 
@@ -100,7 +100,7 @@ class ClosedPortTest {
   }
 
   @Test
-  void itIsOpenWhereASocketMayTakeOver() throws IOException {
+  void itIsOpenWhereASocketMayFailover() throws IOException {
     assertEquals(true, isOpenBehind("10s"));
   }
 }

@@ -16,6 +16,7 @@ import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -31,7 +32,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.it.api.LongerDeadline;
 
 /** Sockets whose bytes vanish though nothing breaks: others take over, without a wrong byte. */
-@Timeout(120)
+@Timeout(600)
 class SilentSocketTest {
   private static final int SEEDS = Integer.getInteger("nccl4j.silent.seeds", 1);
   private static final int ROOM = 200_000;
@@ -158,8 +159,8 @@ class SilentSocketTest {
       wired.closeListeners();
     }
 
-    long takeOvers() {
-      return wired.senders[0].takeOvers().count();
+    long failovers() {
+      return wired.senders[0].failovers().count();
     }
 
     @Override
@@ -199,33 +200,50 @@ class SilentSocketTest {
     try (Ranks ranks = new Ranks(settings, pair, random, direction, silentAt)) {
       until(() -> ranks.flows[0].step() & ranks.flows[1].step());
       assertTrue(ranks.wire.silences() > 0, "nothing has gone silent");
-      assertTrue(ranks.takeOvers() > 0, "nothing has taken over");
+      assertTrue(ranks.failovers() > 0, "nothing has taken over");
     } catch (AssertionError | RuntimeException e) {
       throw new AssertionError("seed %d, %s".formatted(seed, direction), e);
     }
   }
 
+  /** Sockets of a busy machine may be silent for longer than the bound, and never get ahead. */
+  private static void moveSoon(
+      long seed,
+      Function<Duration, Map<String, String>> settings,
+      boolean pair,
+      SilentWire.Direction direction,
+      int atLeast)
+      throws Throwable {
+    LongerDeadline.retry(
+        Duration.ofMillis(200),
+        silence -> move(seed, settings.apply(silence), pair, direction, atLeast));
+  }
+
   @ParameterizedTest
   @EnumSource(SilentWire.Direction.class)
-  void anotherSocketTakesOver(SilentWire.Direction direction) throws Exception {
+  void anotherSocketTakesOver(SilentWire.Direction direction) throws Throwable {
     for (int seed = 0; seed < SEEDS; seed++) {
       boolean pair = (seed + direction.ordinal()) % 2 == 0;
-      move(seed, settings(0, "200ms"), pair, direction, 300);
+      moveSoon(seed, silence -> settings(0, silence), pair, direction, 300);
     }
   }
 
   @Test
-  void anotherSocketTakesOverFromOneOfSeveral() throws Exception {
+  void anotherSocketTakesOverFromOneOfSeveral() throws Throwable {
     for (int seed = 0; seed < SEEDS; seed++) {
-      move(seed, settings(2, "200ms"), false, SilentWire.Direction.BOTH, 300);
+      moveSoon(seed, silence -> settings(2, silence), false, SilentWire.Direction.BOTH, 300);
     }
   }
 
   @ParameterizedTest
   @ValueSource(ints = {0, 2})
-  void anotherSocketWithTlsTakesOver(int threads) throws Exception {
-    Map<String, String> settings = Certificates.with(settings(threads, "200ms"));
-    move(7, settings, threads == 0, SilentWire.Direction.BOTH, GREETING);
+  void anotherSocketWithTlsTakesOver(int threads) throws Throwable {
+    moveSoon(
+        7,
+        silence -> Certificates.with(settings(threads, silence)),
+        threads == 0,
+        SilentWire.Direction.BOTH,
+        GREETING);
   }
 
   /** An idle connection is not looked at: one that went silent is replaced once it is used. */
@@ -236,7 +254,7 @@ class SilentSocketTest {
         new Ranks(settings(0, "200ms"), true, random, SilentWire.Direction.BOTH, 400L)) {
       awaitRest();
       until(() -> ranks.flows[0].step() & ranks.flows[1].step());
-      assertTrue(ranks.takeOvers() > 0, "nothing has taken over");
+      assertTrue(ranks.failovers() > 0, "nothing has taken over");
     }
   }
 
@@ -256,7 +274,6 @@ class SilentSocketTest {
 
   /** A watch that rests is woken by a question, answers it, and rests again. */
   @Test
-  @Timeout(600)
   void aRankThatRestsAnswers() throws Throwable {
     LongerDeadline.retry(SILENCE, SilentSocketTest::assertAnswersWhileItRests);
   }
@@ -282,7 +299,7 @@ class SilentSocketTest {
               sends.receive();
               return sends.received == 1 & sends.isSent();
             });
-        assertEquals(0, ranks.takeOvers());
+        assertEquals(0, ranks.failovers());
       }
     }
   }
@@ -322,7 +339,6 @@ class SilentSocketTest {
   /** A receiver that reads nothing for twice the bound keeps its sockets. */
   @ParameterizedTest
   @ValueSource(ints = {0, 2})
-  @Timeout(600)
   void aSlowReceiverKeepsItsSocket(int threads) throws Throwable {
     LongerDeadline.retry(SILENCE, silence -> assertKeepsItsSocket(threads, silence));
   }
@@ -337,7 +353,7 @@ class SilentSocketTest {
         LockSupport.parkNanos(1_000_000);
       }
       until(() -> ranks.flows[0].step() & ranks.flows[1].step());
-      assertEquals(0, ranks.takeOvers());
+      assertEquals(0, ranks.failovers());
     }
   }
 }

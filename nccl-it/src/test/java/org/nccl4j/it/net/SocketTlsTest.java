@@ -156,7 +156,7 @@ class SocketTlsTest {
 
   @ParameterizedTest
   @CsvSource({"0, 300000", "2, 150000"})
-  void withoutFailOverBytesThatChangeAreAnError(int threads, long at) {
+  void withoutFailoverBytesThatChangeAreAnError(int threads, long at) {
     Map<String, String> settings = Certificates.with(settings(threads, "0"));
     RemoteException error =
         assertThrows(

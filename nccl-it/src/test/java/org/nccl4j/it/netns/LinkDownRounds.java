@@ -39,7 +39,7 @@ public final class LinkDownRounds {
   /** Does one seed; fails where a result is wrong, or something hangs. */
   public void play(LinkDownPlan plan) throws Exception {
     long begin = System.nanoTime();
-    long before = takeOvers();
+    long before = failovers();
     String where = plan.toString();
     List<LineRank> playing = ranks.subList(0, plan.hosts());
     ranks.get(0).tell("id");
@@ -71,12 +71,12 @@ public final class LinkDownRounds {
     for (LineRank rank : playing) {
       rank.keepFootprint(where);
     }
-    long moved = takeOvers() - before;
+    long moved = failovers() - before;
     count(TAKEN_OVER, moved);
     count("seeds", 1);
-    count("seeds with a take-over", moved > 0 ? 1 : 0);
+    count("seeds with a failover", moved > 0 ? 1 : 0);
     System.out.printf(
-        "seed %d: %d take-overs, %d ms%n",
+        "seed %d: %d failovers, %d ms%n",
         plan.seed(), moved, (System.nanoTime() - begin) / 1_000_000);
   }
 
@@ -116,7 +116,7 @@ public final class LinkDownRounds {
   }
 
   /** Paths that have taken over, by what the ranks have logged. */
-  private long takeOvers() throws IOException {
+  private long failovers() throws IOException {
     long all = 0;
     for (Path log : logs) {
       try (Stream<String> lines = Files.lines(log)) {

@@ -242,8 +242,8 @@ class DriverMulticastTest {
   /** The fake's kernels compute nothing, as a broken switch would: nobody uses it. */
   @ParameterizedTest
   @CsvSource({"operation", "creation"})
-  void aSwitchWithWrongSumsIsOneWarning(String made) throws Exception {
-    Ran ran = large(Map.of("NCCL4J_NVLS_TEST", "1", "NCCL4J_NVLS_MADE", made));
+  void aSwitchWithWrongSumsIsOneWarning(String create) throws Exception {
+    Ran ran = large(Map.of("NCCL4J_NVLS_TEST", "1", "NCCL4J_NVLS_CREATE", create));
     assertEquals(1, ran.warnings(), ran.output());
     assertTrue(
         ran.output()
@@ -453,7 +453,7 @@ class DriverMulticastTest {
                 nought,
                 "NCCL4J_NVLS_MODE",
                 mode,
-                "NCCL4J_NVLS_MADE",
+                "NCCL4J_NVLS_CREATE",
                 "operation",
                 "JAVA_TOOL_OPTIONS",
                 "-Dnccl4j.also=large -Dnccl4j.windows=true",

@@ -67,7 +67,7 @@ class FirstCreationTest {
    */
   @Test
   void nearlyAllClassesAreLoadedAhead() throws Exception {
-    Set<String> used = initialized(run(Map.of("NCCL4J_REHEARSAL", "0")));
+    Set<String> used = initialized(run(Map.of("NCCL4J_WARMUP", "0")));
     assertTrue(used.contains(SHARED), "classes are listed");
     if ("write".equals(System.getProperty("nccl4j.classes"))) {
       Files.createDirectories(LIST.getParent());
@@ -89,7 +89,7 @@ class FirstCreationTest {
    */
   @Test
   void aRehearsalIsAllButTheGpus() throws Exception {
-    Ran without = run(Map.of("NCCL4J_REHEARSAL", "0"));
+    Ran without = run(Map.of("NCCL4J_WARMUP", "0"));
     Ran with = run(Map.of("JAVA_OPTIONS", "-Dnccl4j.rehearsed=true"));
     Set<String> before = initialized(without);
     Set<String> after = initialized(with);

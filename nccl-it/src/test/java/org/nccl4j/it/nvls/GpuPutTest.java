@@ -109,7 +109,7 @@ class GpuPutTest {
 
   /** The memory of the GPUs is registered with the queue pairs that take over, too. */
   @Test
-  void whatABrokenQueuePairHasLeftIsSentAgain() throws Exception {
+  void whatABrokenQueuePairHasLeftIsRetransmissions() throws Exception {
     Ran ran = direct("broken", Map.of());
     assertContains(ran, "has taken over after");
   }

@@ -21,7 +21,7 @@ import org.nccl4j.operation.Protocol;
 /**
  * Does what a launch of sends and receives in Simple would do on a GPU, by the arguments that the
  * fake driver was given: threads in the place of blocks fill and empty slots, or let proxies use
- * the buffers as lent.cuh does. The fake's devices see memory where the process does. A sender
+ * the buffers as exposed.cuh does. The fake's devices see memory where the process does. A sender
  * overwrites a message as soon as it may.
  */
 final class LaunchedMessages {
@@ -50,15 +50,15 @@ final class LaunchedMessages {
   private final Offheap arguments = new Offheap(KernelLayout.P2P_BYTES);
   private final ByteBuffer bytes = arguments.bytes();
   private final ConnectionLayout layout;
-  private final AtomicLong lent;
+  private final AtomicLong exposed;
   private final AtomicLong placed;
   private final AtomicLong inSlots;
 
   /** Takes the arguments of the last launch. */
   LaunchedMessages(
-      ConnectionLayout layout, AtomicLong lent, AtomicLong placed, AtomicLong inSlots) {
+      ConnectionLayout layout, AtomicLong exposed, AtomicLong placed, AtomicLong inSlots) {
     this.layout = layout;
-    this.lent = lent;
+    this.exposed = exposed;
     this.placed = placed;
     this.inSlots = inSlots;
     DRIVER.fakeAllArguments(arguments.address(), KernelLayout.P2P_BYTES);
@@ -133,7 +133,7 @@ final class LaunchedMessages {
       }
       int protocol = bytes.get(at + KernelLayout.WORK_PROTOCOL);
       SlotKernel.require(protocol == Protocol.SIMPLE.ordinal(), "protocol %d", protocol);
-      long bits = bytes.getLong(KernelLayout.LENT + work / Long.SIZE * Long.BYTES);
+      long bits = bytes.getLong(KernelLayout.EXPOSED + work / Long.SIZE * Long.BYTES);
       boolean uses = (bits >>> work & 1) != 0;
       int call = bytes.getShort(at + KernelLayout.WORK_SIGNATURE) & 0xffff;
       if (kind == RECV) {
@@ -160,28 +160,29 @@ final class LaunchedMessages {
       return call << 16 | (int) (step / ConnectionLayout.STEPS) & 0xffff;
     }
 
-    private void send(long address, long share, boolean lends, int call) {
+    private void send(long address, long share, boolean exposes, int call) {
       long first = steps.getLong(0);
       long end = first + (share + part - 1) / part;
       for (long step = first; step < end; step++) {
         await(credit, step - ConnectionLayout.STEPS + 1);
         long from = address + (step - first) * part;
         int size = (int) Math.min(part, address + share - from);
-        if (lends) {
-          data.putLong(word + (int) ConnectionLayout.lentFrom(step), from);
-          lent.incrementAndGet();
+        if (exposes) {
+          data.putLong(word + (int) ConnectionLayout.exposedFrom(step), from);
+          exposed.incrementAndGet();
         } else {
           slot(step, size).put(view(from, size));
           overwrite(from, size);
         }
         data.putInt(
-            word + (int) ConnectionLayout.size(step), lends ? ConnectionLayout.LENT | size : size);
+            word + (int) ConnectionLayout.size(step),
+            exposes ? ConnectionLayout.EXPOSED | size : size);
         if (step == first) {
           data.putInt(word + (int) ConnectionLayout.call(step), callWord(step, call));
         }
         LONG.setRelease(data, word, step + 1);
       }
-      if (lends) {
+      if (exposes) {
         await(credit, end);
         overwrite(address, share);
       }

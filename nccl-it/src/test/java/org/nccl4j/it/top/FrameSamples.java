@@ -5,11 +5,11 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.Counts;
 import org.nccl4j.it.top.Frame.LinkRates;
@@ -45,7 +45,7 @@ final class FrameSamples {
       String host,
       String device,
       String state,
-      List<TakeOver> takeOvers,
+      List<Failover> failovers,
       LinkRates... links) {
     return new RankRates(
         rank,
@@ -59,7 +59,7 @@ final class FrameSamples {
         "all_reduce",
         state,
         List.of(links),
-        takeOvers,
+        failovers,
         device);
   }
 
@@ -95,7 +95,7 @@ final class FrameSamples {
         "h",
         RankReport.HOST,
         state,
-        List.of(new TakeOver(1 - rank, new TakeOvers(2, 900, 64, "eth0"))),
+        List.of(new Failover(1 - rank, new Failovers(2, 900, 64, "eth0"))),
         new LinkRates(1 - rank, "SHM", "", 100, 4 - rank, 0),
         new LinkRates(-1, "several", "", 7, 1, 0));
   }

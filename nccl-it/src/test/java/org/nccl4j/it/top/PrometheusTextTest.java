@@ -21,11 +21,11 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.it.top.Frame.CommunicatorRates;
 import org.nccl4j.it.top.Frame.Counts;
 import org.nccl4j.it.top.Frame.LinkRates;
@@ -47,7 +47,7 @@ class PrometheusTextTest {
 
   private static final LinkSpeeds NO_SPEEDS = new LinkSpeeds(List.of(), List.of());
 
-  private static RankRates rank(int rank, long operations, String state, TakeOver... takeOvers) {
+  private static RankRates rank(int rank, long operations, String state, Failover... failovers) {
     ProcessReport process = new ProcessReport("h", 41 + rank, "S");
     Counts counts = new Counts(operations, 10 * operations, 20 * operations, operations / 4.0);
     return new RankRates(
@@ -62,7 +62,7 @@ class PrometheusTextTest {
         "all_reduce",
         state,
         List.of(new LinkRates(1 - rank, "NET", "Socket/eth0", 3 * operations, 0, 0)),
-        List.of(takeOvers),
+        List.of(failovers),
         RankReport.HOST);
   }
 
@@ -240,16 +240,16 @@ class PrometheusTextTest {
   @Test
   void replacedPathsAreCountedByRank() {
     PrometheusText text = new PrometheusText(process -> true);
-    TakeOver one = new TakeOver(1, new TakeOvers(3, 5, 64, "eth0"));
-    TakeOver others = new TakeOver(-1, new TakeOvers(2, 5, 32, ""));
+    Failover one = new Failover(1, new Failovers(3, 5, 64, "eth0"));
+    Failover others = new Failover(-1, new Failovers(2, 5, 32, ""));
     text.add(
         frame(
             new CommunicatorRates(
                 "training", 1, 2, List.of(rank(0, 5, "runs", one, others)), List.of(), NO_SPEEDS)));
     Map<String, Double> samples = parse(text.toString());
     String labels = TRAINING.formatted(0, 41);
-    assertEquals(3, samples.get("nccl4j_path_takeovers_total{" + labels + ",peer=\"1\"}"));
-    assertEquals(2, samples.get("nccl4j_path_takeovers_total{" + labels + ",peer=\"others\"}"));
+    assertEquals(3, samples.get("nccl4j_path_failovers_total{" + labels + ",peer=\"1\"}"));
+    assertEquals(2, samples.get("nccl4j_path_failovers_total{" + labels + ",peer=\"others\"}"));
     assertEquals(64, samples.get("nccl4j_bytes_sent_again_total{" + labels + ",peer=\"1\"}"));
   }
 }

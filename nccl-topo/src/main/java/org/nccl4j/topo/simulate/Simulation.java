@@ -6,10 +6,6 @@ import java.util.List;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.connect.CommGraph;
-import org.nccl4j.topo.tuning.ChannelTuning;
-import org.nccl4j.topo.tuning.ChannelTuningModel;
-import org.nccl4j.topo.tuning.NcclCostModel;
-import org.nccl4j.topo.tuning.Selection;
 
 /**
  * The rings and trees of a communicator over many machines. Every one is built and walked, so a

@@ -15,19 +15,19 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.connection.Connection;
-import org.nccl4j.device.connection.Connection.LentSteps;
+import org.nccl4j.device.connection.Connection.ExposedSteps;
 import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.device.support.KeptMemory;
 import org.nccl4j.transport.net.memory.EndMemory;
+import org.nccl4j.transport.net.memory.ExposedBuffers;
 import org.nccl4j.transport.net.memory.GpuBuffers;
 import org.nccl4j.transport.net.memory.GpuEndMemory;
 import org.nccl4j.transport.net.memory.HostEndMemory;
-import org.nccl4j.transport.net.memory.KernelLoans;
+import org.nccl4j.transport.net.memory.KernelExposures;
 import org.nccl4j.transport.net.memory.KernelPlaces;
-import org.nccl4j.transport.net.memory.LentBuffers;
 import org.nccl4j.transport.net.memory.PlacedBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 import org.nccl4j.transport.net.proxy.EndpointNames;
@@ -50,7 +50,7 @@ public abstract class NetEnd implements NetConnector {
    * Least bytes of a step that is sent from where it lies. Of fewer, a copy costs less than waiting
    * until they have been sent.
    */
-  static final int LEAST_LENT = 64 << 10;
+  static final int LEAST_EXPOSED = 64 << 10;
 
   /**
    * The same of a step that is received where it is wanted, if the sender need not be told of that.
@@ -79,10 +79,10 @@ public abstract class NetEnd implements NetConnector {
   private ProxyHandler proxy;
 
   /**
-   * The steps that kernels or puts of a GPU lend or want in buffers, on the first channel; null
+   * The steps that kernels or puts of a GPU expose or want in buffers, on the first channel; null
    * where there are none.
    */
-  private LentSteps lent;
+  private ExposedSteps exposed;
 
   private PlacedSteps placed;
   private boolean closed;
@@ -176,7 +176,7 @@ public abstract class NetEnd implements NetConnector {
 
   @Override
   public Connection connection() {
-    return memory.connection().withBuffers(lent, placed);
+    return memory.connection().withBuffers(exposed, placed);
   }
 
   @Override
@@ -188,7 +188,7 @@ public abstract class NetEnd implements NetConnector {
     return !context.get(Settings.NCCL4J_NET_ZERO_COPY).equals("off");
   }
 
-  /** True if kernels of the host device may lend buffers at all. */
+  /** True if kernels of the host device may expose buffers at all. */
   static boolean isZeroCopy(TransportContext context) {
     return zeroCopy(context) && !context.get(Settings.NCCL4J_SINGLE_COPY).equals("off");
   }
@@ -233,7 +233,7 @@ public abstract class NetEnd implements NetConnector {
     if (freely && !takesAll(context)) {
       return Optional.empty();
     }
-    int least = freely ? LEAST_PLACED : LEAST_LENT;
+    int least = freely ? LEAST_PLACED : LEAST_EXPOSED;
     return Optional.of(
         HostDevice.instance()
             .placedSteps(
@@ -246,21 +246,21 @@ public abstract class NetEnd implements NetConnector {
   }
 
   /**
-   * The buffers that kernels or puts may lend a connection of the network, which sends from there.
-   * Puts of the host lend over sockets by request alone: some small ones took a millisecond that
-   * way.
+   * The buffers that kernels or puts may expose to a connection of the network, which sends from
+   * there. Puts of the host expose over sockets by request alone: some small ones took a
+   * millisecond that way.
    */
-  final Optional<LentBuffers> lentBuffers(ProxyChannel channel, NetSender sender) {
+  final Optional<ExposedBuffers> exposedBuffers(ProxyChannel channel, NetSender sender) {
     Optional<GpuBuffers> access = gpuBuffers(channel);
     if (access.isPresent()) {
       CudaDevice device = (CudaDevice) context.device();
-      LentSteps steps =
+      ExposedSteps steps =
           isOfMessages()
-              ? device.lentPuts(memory.connection(), context.layout(), LEAST_PUT)
-              : new KernelLoans(channel, memory.connection(), context.layout(), device.gpu());
-      lent = lent == null ? steps : lent;
+              ? device.exposedPuts(memory.connection(), context.layout(), LEAST_PUT)
+              : new KernelExposures(channel, memory.connection(), context.layout(), device.gpu());
+      exposed = exposed == null ? steps : exposed;
       return Optional.of(
-          new LentBuffers(steps, sender, /* placed= */ isOfMessages(), access.get()));
+          new ExposedBuffers(steps, sender, /* placed= */ isOfMessages(), access.get()));
     }
     if (!usesBuffers() || isOfMessages() && sender.registersFreely() && !takesAll(context)) {
       return Optional.empty();
@@ -272,11 +272,12 @@ public abstract class NetEnd implements NetConnector {
             + " copy",
         context.rank(),
         peer.rank(),
-        LEAST_LENT,
+        LEAST_EXPOSED,
         registered ? "registered " : "");
-    LentSteps steps =
-        HostDevice.instance().lentSteps(connection(), context.layout(), LEAST_LENT, registered);
-    return Optional.of(new LentBuffers(steps, sender, /* placed= */ isOfMessages(), null));
+    ExposedSteps steps =
+        HostDevice.instance()
+            .exposedSteps(connection(), context.layout(), LEAST_EXPOSED, registered);
+    return Optional.of(new ExposedBuffers(steps, sender, /* placed= */ isOfMessages(), null));
   }
 
   /** Closes what the proxies have. */

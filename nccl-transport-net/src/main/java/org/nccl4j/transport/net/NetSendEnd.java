@@ -3,11 +3,11 @@ package org.nccl4j.transport.net;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
-import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.memory.ProxyChannel;
@@ -71,7 +71,11 @@ abstract class NetSendEnd extends NetEnd {
     NetSender sender = senders.get(number);
     SendProxy proxy =
         new SendProxy(
-            sender, channel, ranks(), events(channel), lentBuffers(channel, sender).orElse(null));
+            sender,
+            channel,
+            ranks(),
+            events(channel),
+            exposedBuffers(channel, sender).orElse(null));
     proxies.add(proxy);
     return proxy;
   }
@@ -86,15 +90,15 @@ abstract class NetSendEnd extends NetEnd {
     for (SendProxy proxy : proxies) {
       delivered += proxy.bytesDelivered();
     }
-    return LinkStatus.sent(sent, delivered, made ? via : "", takeOvers());
+    return LinkStatus.sent(sent, delivered, made ? via : "", failovers());
   }
 
   /** Senders are added by the thread that connects; they are read once all are there. */
-  private TakeOvers takeOvers() {
-    TakeOvers all = TakeOvers.NONE;
+  private Failovers failovers() {
+    Failovers all = Failovers.NONE;
     if (made) {
       for (NetSender sender : senders) {
-        all = all.and(sender.takeOvers());
+        all = all.and(sender.failovers());
       }
     }
     return all;

@@ -97,7 +97,7 @@ final class NetTransport implements PxnTransport {
     return NetEnd.isZeroCopy(context)
         ? "; steps of %d KiB are sent without a copy from %s"
             .formatted(
-                NetEnd.LEAST_LENT >> 10,
+                NetEnd.LEAST_EXPOSED >> 10,
                 NetEnd.takesAll(context) ? "buffers that it takes" : "registered buffers")
         : "; data are copied before they are sent";
   }

@@ -23,7 +23,7 @@ import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice.BlockRoom;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.cluster.Cluster;

@@ -12,8 +12,8 @@ import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.Link;
 import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.plan.RankTraffic;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.LinkStatus;
-import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.operation.Algorithm;
@@ -97,7 +97,7 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
     public LinkStatus status() {
       long sent = (long) sums[peer == SEVERAL ? nRanks : peer];
       long received = peer == SEVERAL ? (long) sums[nRanks + 1] : 0;
-      return new LinkStatus(sent, sent, received, false, "", TakeOvers.NONE);
+      return new LinkStatus(sent, sent, received, false, "", Failovers.NONE);
     }
   }
 

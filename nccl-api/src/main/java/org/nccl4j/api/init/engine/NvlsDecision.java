@@ -5,7 +5,6 @@ import java.util.Optional;
 import java.util.function.IntSupplier;
 import java.util.stream.IntStream;
 import org.nccl4j.api.init.peers.HostLayout;
-import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.multicast.MulticastProvider;
 import org.nccl4j.api.multicast.MulticastProvider.Offer;
 import org.nccl4j.api.settings.AlgorithmFilter;

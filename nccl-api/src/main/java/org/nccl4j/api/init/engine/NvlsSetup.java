@@ -44,7 +44,7 @@ public final class NvlsSetup implements AutoCloseable {
   private final Bootstrap bootstrap;
 
   /** Null where it is not made at an operation. */
-  private NvlsMaking making;
+  private LazyNvls making;
 
   /** Has the windows that there are covered. */
   private volatile Consumer<MulticastProvider.Exchange> windows = exchange -> {};
@@ -95,7 +95,7 @@ public final class NvlsSetup implements AutoCloseable {
     Settings settings = request.settings();
     List.of(
             Settings.NCCL4J_NVLS_MODE,
-            Settings.NCCL4J_NVLS_MADE,
+            Settings.NCCL4J_NVLS_CREATE,
             Settings.NCCL4J_NVLS_TEST,
             Settings.NCCL_NVLS_ENABLE,
             Settings.NCCL_NVLS_NCHANNELS,
@@ -155,7 +155,7 @@ public final class NvlsSetup implements AutoCloseable {
       return;
     }
     making =
-        new NvlsMaking(
+        new LazyNvls(
             request.name(),
             bootstrap,
             points,
@@ -261,7 +261,7 @@ public final class NvlsSetup implements AutoCloseable {
 
   /** True if NVLS is to be made at an operation: by default unless the settings ask for NVLS. */
   private static boolean waits(Settings settings) {
-    return switch (settings.get(Settings.NCCL4J_NVLS_MADE)) {
+    return switch (settings.get(Settings.NCCL4J_NVLS_CREATE)) {
       case "creation" -> false;
       case "operation" -> true;
       default ->
@@ -368,7 +368,7 @@ public final class NvlsSetup implements AutoCloseable {
 
   /** True if a call of another rank is for this. */
   public boolean isFor(byte[] request) {
-    return making != null && NvlsMaking.isFor(request);
+    return making != null && LazyNvls.isFor(request);
   }
 
   /** Takes such a call. */

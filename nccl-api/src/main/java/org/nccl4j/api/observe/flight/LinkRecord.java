@@ -7,12 +7,12 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.Links;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.LinkStatus;
-import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
@@ -79,7 +79,7 @@ final class LinkRecord {
     flows.forEach(LinkFlow::clear);
     otherSent = 0;
     otherReceived = 0;
-    Map<Integer, TakeOvers> replacements = Map.of();
+    Map<Integer, Failovers> replacements = Map.of();
     for (Link link : links) {
       long counted = kernels.bytesSent(link.peer());
       LinkStatus status = link.status();
@@ -87,10 +87,10 @@ final class LinkRecord {
       if (sent > 0 || status.bytesSent() > 0 || status.bytesReceived() > 0) {
         count(link, status, sent);
       }
-      TakeOvers now = status.takeOvers();
+      Failovers now = status.failovers();
       if (now.count() > 0) {
         replacements = replacements.isEmpty() ? new LinkedHashMap<>() : replacements;
-        replacements.merge(entry(replaced, TAKE_OVER_ENTRIES, link.peer()), now, TakeOvers::and);
+        replacements.merge(entry(replaced, TAKE_OVER_ENTRIES, link.peer()), now, Failovers::and);
       }
     }
     for (int entry = 0; entry < flows.size(); entry++) {
@@ -183,7 +183,7 @@ final class LinkRecord {
   }
 
   /** A reader takes an entry for empty until its count is there. */
-  private void put(int entry, TakeOvers sum) {
+  private void put(int entry, Failovers sum) {
     int at = TAKE_OVERS + entry * TAKE_OVER_BYTES;
     bytes.putInt(at, entry < replaced.size() ? replaced.get(entry) : OTHERS);
     bytes.putLong(at + LAST, sum.lastMillis()).putLong(at + AGAIN, sum.bytesAgain());
@@ -193,7 +193,7 @@ final class LinkRecord {
 
   /** Reads the entries of a slot. */
   static Links read(ByteBuffer page) {
-    return new Links(traffic(page), takeOvers(page));
+    return new Links(traffic(page), failovers(page));
   }
 
   private static List<Traffic> traffic(ByteBuffer page) {
@@ -226,16 +226,16 @@ final class LinkRecord {
         page.getLong(at + 40));
   }
 
-  private static List<TakeOver> takeOvers(ByteBuffer page) {
-    List<TakeOver> all = new ArrayList<>();
+  private static List<Failover> failovers(ByteBuffer page) {
+    List<Failover> all = new ArrayList<>();
     for (int entry = 0; entry < TAKE_OVER_ENTRIES; entry++) {
       int at = TAKE_OVERS + entry * TAKE_OVER_BYTES;
       int count = page.getInt(at + COUNT);
       if (count > 0) {
         all.add(
-            new TakeOver(
+            new Failover(
                 page.getInt(at),
-                new TakeOvers(
+                new Failovers(
                     count,
                     page.getLong(at + LAST),
                     page.getLong(at + AGAIN),

@@ -1,7 +1,7 @@
 package org.nccl4j.api.observe.flight;
 
 import java.util.List;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.Failovers;
 
 /**
  * One rank's contents of a flight recorder.
@@ -59,9 +59,9 @@ public record RankReport(
    * A rank's connections with other ranks, as far as something is known of them.
    *
    * @param traffic data sent to each rank and received from it
-   * @param takeOvers replaced paths, by the rank that they lead to
+   * @param failovers replaced paths, by the rank that they lead to
    */
-  public record Links(List<Traffic> traffic, List<TakeOver> takeOvers) {
+  public record Links(List<Traffic> traffic, List<Failover> failovers) {
     /** Nothing is known. */
     public static final Links NONE = new Links(List.of(), List.of());
   }
@@ -143,9 +143,9 @@ public record RankReport(
    *
    * @param peer the rank; -1 for the sum of ranks for which there was no room
    */
-  public record TakeOver(int peer, TakeOvers what) {
+  public record Failover(int peer, Failovers what) {
     /**
-     * The take-overs in one clause.
+     * The failovers in one clause.
      *
      * @param nowMillis ms since 1970
      */

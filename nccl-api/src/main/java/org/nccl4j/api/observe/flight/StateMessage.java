@@ -11,14 +11,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.Links;
 import org.nccl4j.api.observe.flight.RankReport.Operation;
 import org.nccl4j.api.observe.flight.RankReport.ProcessReport;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
 import org.nccl4j.api.observe.flight.RankReport.Run;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.Failovers;
 
 /**
  * The state of one rank as it travels to an observer of the job: the reports of its communicators,
@@ -113,8 +113,8 @@ public final class StateMessage {
       out.writeLong(each.recent().received());
       out.writeLong(each.recent().roomMillis());
     }
-    out.writeInt(links.takeOvers().size());
-    for (TakeOver each : links.takeOvers()) {
+    out.writeInt(links.failovers().size());
+    for (Failover each : links.failovers()) {
       out.writeInt(each.peer());
       out.writeLong(each.what().count());
       out.writeLong(each.what().lastMillis());
@@ -157,7 +157,7 @@ public final class StateMessage {
         new RankReport.Front(0, 0, 0, 0),
         operations(in),
         runs(in),
-        new Links(traffic(in), takeOvers(in)),
+        new Links(traffic(in), failovers(in)),
         in.readUTF());
   }
 
@@ -183,13 +183,13 @@ public final class StateMessage {
         in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong());
   }
 
-  private static List<TakeOver> takeOvers(DataInputStream in) throws IOException {
-    List<TakeOver> all = new ArrayList<>();
+  private static List<Failover> failovers(DataInputStream in) throws IOException {
+    List<Failover> all = new ArrayList<>();
     for (int left = in.readInt(); left > 0; left--) {
       all.add(
-          new TakeOver(
+          new Failover(
               in.readInt(),
-              new TakeOvers(in.readLong(), in.readLong(), in.readLong(), in.readUTF())));
+              new Failovers(in.readLong(), in.readLong(), in.readLong(), in.readUTF())));
     }
     return all;
   }

@@ -11,7 +11,7 @@ import org.nccl4j.api.observe.JobReport.Behind;
 import org.nccl4j.api.observe.JobReport.CommunicatorState;
 import org.nccl4j.api.observe.LinkSpeeds;
 import org.nccl4j.api.observe.flight.RankReport;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
 import org.nccl4j.api.observe.http.PrometheusWriter.Family;
 
@@ -109,7 +109,7 @@ final class JobMetrics {
         put(RankFamilies.LINK_STALLED, to, link.stalledMillis() / MILLIS);
       }
     }
-    for (TakeOver each : rank.links().takeOvers()) {
+    for (Failover each : rank.links().failovers()) {
       String to = labels + "," + RankFamilies.peer(each.peer());
       put(RankFamilies.TAKE_OVERS, to, each.what().count());
       put(RankFamilies.BYTES_AGAIN, to, each.what().bytesAgain());

@@ -25,7 +25,7 @@ public final class RankFamilies {
           "nccl4j_link_stalled_seconds_total", "The part of that time in which none arrived.");
   public static final Family TAKE_OVERS =
       Family.counter(
-          "nccl4j_path_takeovers_total",
+          "nccl4j_path_failovers_total",
           "Network paths of connections that broke and were replaced.");
   public static final Family BYTES_AGAIN =
       Family.counter("nccl4j_bytes_sent_again_total", "Bytes sent again after a path had broken.");

@@ -26,8 +26,8 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.kernel.CallShape;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 import org.nccl4j.topo.cluster.Cluster;
@@ -88,7 +88,7 @@ class ClusterChoicesTest {
           new Planner(
               kernels, new Planner.Place(0, ranks, LAYOUT, NvlsAccess.NONE, windows), rules);
       for (Operation operation : operations()) {
-        for (long count = 1; count <= 1 << 28; count *= 4) {
+        for (long count = 1; count <= 1 << 28; count *= 16) {
           ClusterChoices.Choice choice = choices.choose(operation, count);
           assertEquals(planner.choice(operation, count, DataType.FLOAT32), choice.chosen());
           assertEquals(count * 4 * operation.wholes(ranks.nRanks()), choice.bytes());

@@ -6,8 +6,6 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.peers.HostLayout;
-import org.nccl4j.api.spi.MulticastProvider.Team;
-import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.multicast.MulticastProvider.Team;
 import org.nccl4j.device.kernel.Tree;
 

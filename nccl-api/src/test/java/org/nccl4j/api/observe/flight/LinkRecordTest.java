@@ -11,11 +11,11 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
+import org.nccl4j.api.observe.flight.RankReport.Failover;
 import org.nccl4j.api.observe.flight.RankReport.Recent;
-import org.nccl4j.api.observe.flight.RankReport.TakeOver;
 import org.nccl4j.api.observe.flight.RankReport.Traffic;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.LinkStatus;
-import org.nccl4j.api.spi.TakeOvers;
 
 /** The links of a rank in its flight recorder, as other processes and observers of jobs read it. */
 class LinkRecordTest {
@@ -26,19 +26,19 @@ class LinkRecordTest {
       FlightRecorder.open(
           new FlightRecorder.Rank("links", System.nanoTime(), 3, RANKS, NAMES, "0000:1b:00.0"));
 
-  private record Fixed(int peer, String transport, long bytesSent, TakeOvers takeOvers)
+  private record Fixed(int peer, String transport, long bytesSent, Failovers failovers)
       implements Link {
     @Override
     public LinkStatus status() {
-      return LinkStatus.sent(bytesSent, bytesSent, "", takeOvers);
+      return LinkStatus.sent(bytesSent, bytesSent, "", failovers);
     }
 
-    Fixed(int peer, TakeOvers takeOvers) {
-      this(peer, "NET", 0, takeOvers);
+    Fixed(int peer, Failovers failovers) {
+      this(peer, "NET", 0, failovers);
     }
 
     Fixed(int peer, String transport, long bytesSent) {
-      this(peer, transport, bytesSent, TakeOvers.NONE);
+      this(peer, transport, bytesSent, Failovers.NONE);
     }
   }
 
@@ -56,20 +56,20 @@ class LinkRecordTest {
   }
 
   private static Link replaced(int peer, long count, long lastMillis, long again, String path) {
-    return new Fixed(peer, new TakeOvers(count, lastMillis, again, path));
+    return new Fixed(peer, new Failovers(count, lastMillis, again, path));
   }
 
   @Test
   void linksThatNothingHappenedToAreLeftOut() {
-    take(List.of(new Fixed(1, TakeOvers.NONE), new Fixed(2, TakeOvers.NONE)));
-    assertEquals(List.of(), read().takeOvers());
+    take(List.of(new Fixed(1, Failovers.NONE), new Fixed(2, Failovers.NONE)));
+    assertEquals(List.of(), read().failovers());
   }
 
-  /** Two connections with one rank are one entry, with the path of the later take-over. */
+  /** Two connections with one rank are one entry, with the path of the later failover. */
   @Test
-  void takeOversAreSummedByRank() {
-    take(List.of(replaced(1, 1, 50, 7, "eth0"), new Fixed(2, TakeOvers.NONE)));
-    assertEquals(List.of(new TakeOver(1, new TakeOvers(1, 50, 7, "eth0"))), read().takeOvers());
+  void failoversAreSummedByRank() {
+    take(List.of(replaced(1, 1, 50, 7, "eth0"), new Fixed(2, Failovers.NONE)));
+    assertEquals(List.of(new Failover(1, new Failovers(1, 50, 7, "eth0"))), read().failovers());
     take(
         List.of(
             replaced(1, 2, 60, 9, "eth1"),
@@ -77,9 +77,9 @@ class LinkRecordTest {
             replaced(1, 4, 40, 100, "eth3")));
     assertEquals(
         List.of(
-            new TakeOver(1, new TakeOvers(6, 60, 109, "eth1")),
-            new TakeOver(2, new TakeOvers(1, 55, 4, "eth2"))),
-        read().takeOvers());
+            new Failover(1, new Failovers(6, 60, 109, "eth1")),
+            new Failover(2, new Failovers(1, 55, 4, "eth2"))),
+        read().failovers());
   }
 
   @Test
@@ -89,16 +89,16 @@ class LinkRecordTest {
       all.add(replaced(peer, 1, peer, 2, "card" + peer));
     }
     take(all);
-    List<TakeOver> read = read().takeOvers();
+    List<Failover> read = read().failovers();
     assertEquals(
-        List.of(10, 11, 12, LinkRecord.OTHERS), read.stream().map(TakeOver::peer).toList());
-    assertEquals(new TakeOvers(7, 19, 14, "card19"), read.get(3).what());
+        List.of(10, 11, 12, LinkRecord.OTHERS), read.stream().map(Failover::peer).toList());
+    assertEquals(new Failovers(7, 19, 14, "card19"), read.get(3).what());
   }
 
   @Test
   void aLongPathIsCut() {
     take(List.of(replaced(1, 1, 1, 0, "x".repeat(100))));
-    assertEquals("x".repeat(48), read().takeOvers().get(0).what().path());
+    assertEquals("x".repeat(48), read().failovers().get(0).what().path());
   }
 
   @Test
@@ -164,7 +164,7 @@ class LinkRecordTest {
 
     @Override
     public LinkStatus status() {
-      return new LinkStatus(sent, delivered, received, room, via, TakeOvers.NONE);
+      return new LinkStatus(sent, delivered, received, room, via, Failovers.NONE);
     }
   }
 
@@ -285,13 +285,13 @@ class LinkRecordTest {
   }
 
   @Test
-  void aTakeOverInWords() {
-    TakeOver many = new TakeOver(4, new TakeOvers(2, 1000, 512, "eth0 10.0.0.1 to 10.0.0.2"));
+  void aFailoverInWords() {
+    Failover many = new Failover(4, new Failovers(2, 1000, 512, "eth0 10.0.0.1 to 10.0.0.2"));
     assertEquals(
         "2 paths to rank 4 replaced, the last 3 s ago by eth0 10.0.0.1 to 10.0.0.2, 512 bytes sent"
             + " again",
         many.text(4000));
-    TakeOver one = new TakeOver(LinkRecord.OTHERS, new TakeOvers(1, 1000, 0, ""));
+    Failover one = new Failover(LinkRecord.OTHERS, new Failovers(1, 1000, 0, ""));
     assertEquals(
         "1 path to other ranks replaced, the last 0 s ago, 0 bytes sent again", one.text(1));
   }

@@ -98,11 +98,11 @@ public final class KernelLayout {
   public static final int N_GROUPS = 80;
   public static final int INLINE_GROUP_TABLE = 88;
   public static final int INLINE_WORK_TABLE = 1368;
-  public static final int LENT = 3416;
+  public static final int EXPOSED = 3416;
   public static final int P2P_BYTES = 3480;
 
   /** Works of which the arguments tell whether they use their buffers themselves. */
-  public static final int LENT_WORKS = 512;
+  public static final int EXPOSED_WORKS = 512;
 
   public static final int GROUP_DATA = 0;
   public static final int GROUP_CREDIT = 8;

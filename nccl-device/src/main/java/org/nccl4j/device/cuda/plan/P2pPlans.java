@@ -51,7 +51,7 @@ public final class P2pPlans {
    * Least bytes of a message that a proxy sends from its buffer or receives there. Of fewer, a copy
    * costs less than waiting until they have been sent.
    */
-  private static final int LEAST_LENT = 64 << 10;
+  private static final int LEAST_EXPOSED = 64 << 10;
 
   private static final int SHARE_MULTIPLE = 128; // Share
 
@@ -100,7 +100,7 @@ public final class P2pPlans {
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
   private volatile SymmetricSpace space; // of windows; null before the first
-  private volatile boolean lent; // a kernel may have used buffers itself
+  private volatile boolean exposed; // a kernel may have used buffers itself
 
   public P2pPlans(PlanContext context) {
     this.context = context;
@@ -123,13 +123,13 @@ public final class P2pPlans {
   }
 
   /** A kernel is launched that uses buffers itself. */
-  void lends() {
-    lent = true;
+  void exposes() {
+    exposed = true;
   }
 
   /** True if proxies may use users' buffers. Any thread. */
-  public boolean hasLent() {
-    return lent;
+  public boolean hasExposed() {
+    return exposed;
   }
 
   /** Returns the blocks of these kernels that are at work at once on the idle GPU, at least. */
@@ -216,27 +216,27 @@ public final class P2pPlans {
     }
     long function = blocks == 0 ? 0 : context.kernels().p2p(kernelOf(groups));
     CudaKernelPlan.Shape shape = new CudaKernelPlan.Shape(blocks, threads(groups), 1);
-    List<LentKernelPlan.Carried> carried = carried(groups);
+    List<ExposedKernelPlan.Carried> carried = carried(groups);
     return carried.isEmpty()
         ? new CudaKernelPlan(context, arguments, table, function, shape, needs)
-        : new LentKernelPlan(
+        : new ExposedKernelPlan(
             this,
             carried,
             arguments,
             table,
-            new LentKernelPlan.Launch(context, function, shape, needs));
+            new ExposedKernelPlan.Launch(context, function, shape, needs));
   }
 
   /** Returns the works whose proxies can use their buffers, in the order of the table. */
-  private List<LentKernelPlan.Carried> carried(NavigableMap<Key, List<Transfer>> groups) {
-    List<LentKernelPlan.Carried> all = new ArrayList<>();
+  private List<ExposedKernelPlan.Carried> carried(NavigableMap<Key, List<Transfer>> groups) {
+    List<ExposedKernelPlan.Carried> all = new ArrayList<>();
     int number = 0;
     for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
       boolean uses = usesBuffers(group.getKey());
       for (Transfer transfer : group.getValue()) {
-        boolean large = transfer.protocol() == Protocol.SIMPLE && transfer.bytes() >= LEAST_LENT;
-        if (uses && large && number < KernelLayout.LENT_WORKS) {
-          all.add(new LentKernelPlan.Carried(number, transfer.place(), transfer.bytes()));
+        boolean large = transfer.protocol() == Protocol.SIMPLE && transfer.bytes() >= LEAST_EXPOSED;
+        if (uses && large && number < KernelLayout.EXPOSED_WORKS) {
+          all.add(new ExposedKernelPlan.Carried(number, transfer.place(), transfer.bytes()));
         }
         number++;
       }
@@ -250,7 +250,7 @@ public final class P2pPlans {
     }
     Connection connection = connection(spec, key.kind() == Kind.SEND, key.peer());
     return connection.carried() != 0
-        && (key.kind() == Kind.SEND ? connection.lent() : connection.placed()) != null;
+        && (key.kind() == Kind.SEND ? connection.exposed() : connection.placed()) != null;
   }
 
   private static MessageKernel kernelOf(Map<Key, List<Transfer>> groups) {

@@ -25,8 +25,8 @@ import org.nccl4j.device.support.Patience;
  * One-sided operations of a GPU with ranks outside its team, by copies and memory operations of the
  * user's stream alone: a put fills slots in pinned memory ({@link RmaMessage}) and tells the proxy,
  * a wait is for a word that {@link RmaReceiver} stores. No kernel is launched. Where the network
- * card reads the source itself ({@link LentPuts}), a put is a message without data, and the stream
- * waits until all has been sent.
+ * card reads the source itself ({@link ExposedPuts}), a put is a message without data, and the
+ * stream waits until all has been sent.
  *
  * <p>Streams' waits know neither deadline nor abort; so streams tell the number of each wait before
  * and after it, {@link #stall} tells when one has taken too long, and {@link #release} ends all for
@@ -45,7 +45,7 @@ public final class RmaSender implements AutoCloseable {
   private final List<HostVisibleEnd> ends = new ArrayList<>();
 
   /** By rank; null where all data go through slots. */
-  private final LentPuts[] lent;
+  private final ExposedPuts[] exposed;
 
   private final RmaFlags words;
   private final int room;
@@ -68,9 +68,10 @@ public final class RmaSender implements AutoCloseable {
     this.spec = spec;
     this.sends = space.sends();
     ConnectionLayout layout = spec.layout();
-    lent = new LentPuts[sends.size()];
+    exposed = new ExposedPuts[sends.size()];
     for (Connection send : sends) {
-      lent[ends.size()] = send != null && send.lent() instanceof LentPuts puts ? puts : null;
+      exposed[ends.size()] =
+          send != null && send.exposed() instanceof ExposedPuts puts ? puts : null;
       ends.add(send == null ? null : new HostVisibleEnd(gpu, send, layout));
     }
     room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
@@ -111,16 +112,16 @@ public final class RmaSender implements AutoCloseable {
    */
   void put(OneSidedWork.RemotePut put, GpuStream stream) {
     checkNotCaptured(stream, put.bytes() == 0 ? "signal" : "putSignal");
-    if (lends(put)) {
-      lend(put, stream);
+    if (exposes(put)) {
+      expose(put, stream);
     } else {
       copy(put, stream);
     }
     endWaits(stream);
   }
 
-  private boolean lends(OneSidedWork.RemotePut put) {
-    LentPuts to = lent[put.rank()];
+  private boolean exposes(OneSidedWork.RemotePut put) {
+    ExposedPuts to = exposed[put.rank()];
     return put.bytes() > 0
         && to != null
         && to.takes(put.bytes())
@@ -128,10 +129,10 @@ public final class RmaSender implements AutoCloseable {
   }
 
   /** The data are all behind the message. The source is in use until they have been sent. */
-  private void lend(OneSidedWork.RemotePut put, GpuStream stream) {
+  private void expose(OneSidedWork.RemotePut put, GpuStream stream) {
     int rank = put.rank();
     message(put, 0, 0, put.bytes(), stream);
-    long end = lent[rank].add(sent.get(rank), put.source(), 0, put.bytes());
+    long end = exposed[rank].add(sent.get(rank), put.source(), 0, put.bytes());
     write(stream, sends.get(rank).data().address() + ConnectionLayout.TAIL, end);
     sent.set(rank, end);
     begin(rank, /* signal= */ false, stream);
@@ -277,8 +278,8 @@ public final class RmaSender implements AutoCloseable {
   public void release() {
     released = true;
     for (int rank = 0; rank < sends.size(); rank++) {
-      if (lent[rank] != null) {
-        lent[rank].end();
+      if (exposed[rank] != null) {
+        exposed[rank].end();
       }
       words.storeRelease(RmaFlags.credit(rank), sent.get(rank));
       words.storeRelease(RmaFlags.signals(rank), awaited.get(rank));

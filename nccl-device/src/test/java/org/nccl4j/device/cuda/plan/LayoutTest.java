@@ -77,8 +77,8 @@ public class LayoutTest {
     fields(p2p, "", "groups", "works", "nGroups");
     put("INLINE_GROUP_TABLE", "offsetof(nccl4jP2pArguments, inlineGroups)");
     put("INLINE_WORK_TABLE", "offsetof(nccl4jP2pArguments, inlineWorks)");
-    put("LENT", "offsetof(nccl4jP2pArguments, lent)");
-    put("LENT_WORKS", "NCCL4J_LENT_WORKS");
+    put("EXPOSED", "offsetof(nccl4jP2pArguments, exposed)");
+    put("EXPOSED_WORKS", "NCCL4J_EXPOSED_WORKS");
     put("P2P_BYTES", "sizeof(nccl4jP2pArguments)");
     fields("nccl4jGroup", "GROUP_", "data", "credit", "steps", "peer", "kind", "firstBlock");
     fields("nccl4jGroup", "GROUP_", "blockStep", "nBlocks", "firstWork", "nWorks");
@@ -262,10 +262,11 @@ public class LayoutTest {
     body.append("if (NCCL4J_SLOTS != %d) puts(\"slots\");".formatted(ConnectionLayout.STEPS));
     body.append("if (NCCL4J_SIZES != %d) puts(\"sizes\");".formatted(ConnectionLayout.SIZES));
     body.append("if ((int)NCCL4J_LINES != %d) puts(\"lines\");".formatted(ConnectionLayout.LINES));
-    body.append("if ((int)NCCL4J_LENT != %d) puts(\"lent\");".formatted(ConnectionLayout.LENT));
     body.append(
-        "if (NCCL4J_LENT_FROM != %d || NCCL4J_PLACED != %d) puts(\"placed\");"
-            .formatted(ConnectionLayout.lentFrom(0), ConnectionLayout.placed(0)));
+        "if ((int)NCCL4J_EXPOSED != %d) puts(\"exposed\");".formatted(ConnectionLayout.EXPOSED));
+    body.append(
+        "if (NCCL4J_EXPOSED_FROM != %d || NCCL4J_PLACED != %d) puts(\"placed\");"
+            .formatted(ConnectionLayout.exposedFrom(0), ConnectionLayout.placed(0)));
     body.append(
         "if (NCCL4J_WANTED != %d || NCCL4J_WANTED_BYTES != %d || NCCL4J_WANTED_AT != %d) puts(\"wanted\");"
             .formatted(

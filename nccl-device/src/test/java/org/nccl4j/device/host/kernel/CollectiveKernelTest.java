@@ -317,7 +317,7 @@ class CollectiveKernelTest {
         .toList();
   }
 
-  /** True unless a protocol only takes turns on the connections with the one that lends. */
+  /** True unless a protocol only takes turns on the connections with the one that exposes. */
   private static boolean isWhole(Protocol protocol, SingleCopy singleCopy) {
     return singleCopy.equals(SingleCopy.OFF) || protocol == Protocol.SIMPLE;
   }

@@ -153,7 +153,9 @@ class PairTest {
     }
   }
 
-  /** In place each rank copies a half; a root that has a copy of its own to make lends nothing. */
+  /**
+   * In place each rank copies a half; a root that has a copy of its own to make exposes nothing.
+   */
   @ParameterizedTest
   @MethodSource("ways")
   void largeBroadcastsArriveWhole(SingleCopy way) {

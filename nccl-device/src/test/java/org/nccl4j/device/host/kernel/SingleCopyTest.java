@@ -127,7 +127,7 @@ class SingleCopyTest {
   /** A message of a rank to itself may reach a buffer before another rank has read that. */
   @ParameterizedTest
   @MethodSource("ways")
-  void aBufferThatTheRankItselfSendsToIsNotLent(SingleCopy way) {
+  void aBufferThatTheRankItselfSendsToIsNotExposed(SingleCopy way) {
     int bytes = 256; // one step, which the kernel sends before it copies
     try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), way);
         DeviceMemory buffer = ranks.device.memAlloc(bytes);
@@ -166,7 +166,7 @@ class SingleCopyTest {
     return got[0];
   }
 
-  /** A message that the slots can hold is sent before the receiver's call, as without loans. */
+  /** A message that the slots can hold is sent before the receiver's call, as without exposures. */
   @Test
   void aSendThatFitsTheSlotsEndsWithoutItsReceiver() {
     try (LocalRanks ranks = new LocalRanks(2, LAYOUT, Duration.ofSeconds(30), IN_PROCESS)) {

@@ -73,7 +73,7 @@ class SumRoundingTest {
 
   @ParameterizedTest
   @EnumSource(names = {"FLOAT16", "BFLOAT16", "FLOAT8_E4M3", "FLOAT8_E5M2"})
-  void oneRoundingOfLoans(DataType type) {
+  void oneRoundingOfExposures(DataType type) {
     make(type);
     SingleCopy smallest = new SingleCopy(1, SingleCopy.NEVER, System.Logger.Level.DEBUG);
     try (LocalRanks ranks = new LocalRanks(RANKS, LAYOUT, DEADLINE, smallest)) {

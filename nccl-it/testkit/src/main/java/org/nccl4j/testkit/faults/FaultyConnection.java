@@ -3,12 +3,12 @@ package org.nccl4j.testkit.faults;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Random;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RemoteException;
 
@@ -168,8 +168,8 @@ abstract class FaultyConnection implements NetConnection {
     }
 
     @Override
-    public TakeOvers takeOvers() {
-      return inner.takeOvers();
+    public Failovers failovers() {
+      return inner.failovers();
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * Parts of fail-over that sockets and InfiniBand share: the thread that looks after connections
+ * Parts of failover that sockets and InfiniBand share: the thread that looks after connections
  * ({@code LinkWatch}) and rests while they are idle ({@code RestingWatch}), and the turns by which
  * it and the user of a connection leave each other alone ({@code Turn}). Layer: below the networks.
  */

@@ -21,7 +21,7 @@ import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.ib.control.ControlConnection;
-import org.nccl4j.transport.net.ib.control.MoveMessage;
+import org.nccl4j.transport.net.ib.control.FailoverMessage;
 import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
@@ -69,7 +69,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   private ControlConnection link;
 
   /** Null where nothing can take over. */
-  private Move move;
+  private QpFailover move;
 
   private RemoteQpInfo remote;
   private NcclException failure;
@@ -110,7 +110,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   /** Returns the information that this end sends to the other of queue pairs at a NIC. */
   final RemoteQpInfo describe(NicQueues at, int nic) {
-    int offered = settings.failOver().isZero() ? 0 : ports.count();
+    int offered = settings.failover().isZero() ? 0 : ports.count();
     return at.describe(rank, isSplit(), offered, nic);
   }
 
@@ -139,14 +139,14 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   /** Both ends are ready. */
   final void begin() {
     boolean known = remote.nic() < remote.nics();
-    if (!settings.failOver().isZero() && known) {
-      move = newMove(settings.failOver());
+    if (!settings.failover().isZero() && known) {
+      move = newMove(settings.failover());
       watch.add(this);
     }
   }
 
   /** Returns this end's part in moves. */
-  abstract Move newMove(Duration bound);
+  abstract QpFailover newMove(Duration bound);
 
   final RemoteQpInfo remote() {
     return remote;
@@ -361,7 +361,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   }
 
   private void hear(long now) {
-    for (MoveMessage each = link.poll(); each != null; each = link.poll()) {
+    for (FailoverMessage each = link.poll(); each != null; each = link.poll()) {
       if (move != null) {
         move.take(each, now);
       }
@@ -376,7 +376,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
         "see that rank's first error");
   }
 
-  // --- Fail-over ---
+  // --- Failover ---
 
   /**
    * Takes an error of the queue pairs in use: others take over.

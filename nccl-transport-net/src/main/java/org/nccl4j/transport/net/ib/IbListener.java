@@ -178,7 +178,7 @@ final class IbListener implements NetListener, OpenConnections.Part {
     if (accepted != null) {
       accepted.close();
     }
-    if (!done || settings.failOver().isZero()) {
+    if (!done || settings.failover().isZero()) {
       port.forget(handle); // else its receiver may be dialled again
       watch.wake(); // a watch that rests would keep the port open
     }

@@ -59,7 +59,7 @@ final class IbNet implements Net {
     settings = IbSettings.of(context);
     watch =
         new RestingWatch(
-            "nccl4j-ib-watch", settings.failOver(), IDLE_LOOK, this::pollPort, this::listening);
+            "nccl4j-ib-watch", settings.failover(), IDLE_LOOK, this::pollPort, this::listening);
   }
 
   /** Returns the listening socket of the control connections; null if it is closed. */

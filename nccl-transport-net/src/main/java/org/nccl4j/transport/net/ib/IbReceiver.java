@@ -421,11 +421,11 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     }
   }
 
-  // --- Fail-over ---
+  // --- Failover ---
 
   @Override
-  Move newMove(Duration bound) {
-    return new ReceiverMove(this, bound, redialled);
+  QpFailover newMove(Duration bound) {
+    return new ReceiverFailover(this, bound, redialled);
   }
 
   @Override

@@ -2,10 +2,10 @@ package org.nccl4j.transport.net.ib;
 
 import java.time.Duration;
 import java.util.function.IntFunction;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
@@ -47,8 +47,8 @@ final class IbSender extends IbConnection implements NetSender {
   /** By slot: whether the only message of its last group went to its other memory. */
   private final boolean[] moved = new boolean[ClearToSend.SLOTS];
 
-  private final SentAgain sentAgain = new SentAgain();
-  private volatile SenderMove move;
+  private final Retransmissions sentAgain = new Retransmissions();
+  private volatile SenderFailover move;
   private int nextRequest;
   private final IntFunction<ControlDialer> dialers;
   private final ControlDialer dialer;
@@ -449,18 +449,18 @@ final class IbSender extends IbConnection implements NetSender {
     }
   }
 
-  // --- Fail-over ---
+  // --- Failover ---
 
   @Override
-  Move newMove(Duration bound) {
-    move = new SenderMove(this, bound);
+  QpFailover newMove(Duration bound) {
+    move = new SenderFailover(this, bound);
     return move;
   }
 
   @Override
-  public TakeOvers takeOvers() {
-    SenderMove moves = move;
-    return moves == null ? TakeOvers.NONE : moves.takeOvers();
+  public Failovers failovers() {
+    SenderFailover moves = move;
+    return moves == null ? Failovers.NONE : moves.failovers();
   }
 
   /** Begins to dial a control connection, at first to the address of a place. */

@@ -8,7 +8,7 @@
  * writes where messages may go into the sender's memory (ClearToSend), the sender writes the
  * message there and ends it by a write with immediate (Immediate). The TCP connection stays open
  * (ib.control), for each end to see the other go, and to make other queue pairs (PortQueues) in
- * place of broken ones (Move).
+ * place of broken ones (QpFailover).
  *
  * <p>Verbs alone calls libibverbs; structures are laid out as VerbsLayout says.
  */

@@ -8,8 +8,8 @@ import org.nccl4j.device.connection.Connection.PlacedSteps;
 import org.nccl4j.device.connection.ConnectionLayout;
 
 /**
- * The steps of a channel whose data kernels of a GPU want in their buffers (lent.cuh). Owned by the
- * thread that gives the proxy its turns.
+ * The steps of a channel whose data kernels of a GPU want in their buffers (exposed.cuh). Owned by
+ * the thread that gives the proxy its turns.
  */
 public final class KernelPlaces implements PlacedSteps {
   private static final long BYTES = (1L << ConnectionLayout.WANTED_STEP) - 1;

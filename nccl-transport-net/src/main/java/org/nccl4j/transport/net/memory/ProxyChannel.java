@@ -159,7 +159,7 @@ public final class ProxyChannel implements AutoCloseable {
     if (lines != null) {
       return (size & ConnectionLayout.LINES) != 0 ? GpuLineSlots.bytes(size) : size;
     }
-    return size < 0 ? ~size : size; // a step that is lent has the complement
+    return size < 0 ? ~size : size; // a step that is exposed has the complement
   }
 
   /** A note of which call a filled step is, or that it is in LL. */

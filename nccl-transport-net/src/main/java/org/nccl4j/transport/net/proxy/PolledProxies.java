@@ -72,8 +72,8 @@ public final class PolledProxies implements ProxyHandler {
   }
 
   @Override
-  public void returnLoans() {
-    forEach(ProxyHandler::returnLoans);
+  public void endExposures() {
+    forEach(ProxyHandler::endExposures);
   }
 
   @Override

@@ -229,7 +229,7 @@ public final class RecvProxy implements ProxyHandler {
 
   /** {@inheritDoc} The end of the connection is the end of its messages. */
   @Override
-  public void returnLoans() {
+  public void endExposures() {
     endReceives();
   }
 

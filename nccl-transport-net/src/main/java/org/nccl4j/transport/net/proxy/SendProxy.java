@@ -8,11 +8,11 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.transport.net.memory.LentBuffers;
+import org.nccl4j.transport.net.memory.ExposedBuffers;
 import org.nccl4j.transport.net.memory.ProxyChannel;
 
 /**
- * Sends the slots that a kernel fills, and what it lends from where that lies. A step is filled
+ * Sends the slots that a kernel fills, and what it exposes from where that lies. A step is filled
  * (tail > step, or in LL its lines have come), then posted to the network, then transmitted: then
  * its slot may be filled again (head > step).
  */
@@ -37,9 +37,9 @@ public final class SendProxy implements ProxyHandler {
   private final StepEvents events;
 
   /** Null where kernels fill slots only. */
-  private final LentBuffers lent;
+  private final ExposedBuffers exposed;
 
-  /** True once a kernel that lent buffers has failed: nothing is sent any more. */
+  /** True once a kernel that exposed buffers has failed: nothing is sent any more. */
   private volatile boolean ended;
 
   /** True if memory has been deregistered that the network may know. */
@@ -74,15 +74,15 @@ public final class SendProxy implements ProxyHandler {
   /**
    * A proxy.
    *
-   * @param lent the buffers that kernels lend; null where they fill slots only
+   * @param exposed the buffers that kernels expose; null where they fill slots only
    */
   public SendProxy(
       NetSender sender,
       ProxyChannel channel,
       EndpointNames ranks,
       StepEvents events,
-      LentBuffers lent) {
-    this.lent = lent;
+      ExposedBuffers exposed) {
+    this.exposed = exposed;
     this.sender = sender;
     this.channel = channel;
     this.requests = new NetRequest[channel.slots()];
@@ -107,15 +107,15 @@ public final class SendProxy implements ProxyHandler {
 
   private int post() {
     int done = 0;
-    if (lent != null) {
-      lent.steps().answer();
+    if (exposed != null) {
+      exposed.steps().answer();
     }
     while (posted < transmitted + channel.slots() && isFilled(posted)) {
       events.filled(posted + 1);
       int note = channel.note(posted);
-      boolean lends = lent != null && lent.steps().isLent(posted);
-      int size = lends ? lent.steps().bytes(posted) : channel.size(posted);
-      NetRequest request = send(lends, size, note == noted ? 0 : note);
+      boolean exposes = exposed != null && exposed.steps().isExposed(posted);
+      int size = exposes ? exposed.steps().bytes(posted) : channel.size(posted);
+      NetRequest request = send(exposes, size, note == noted ? 0 : note);
       if (request == null) {
         return done;
       }
@@ -129,18 +129,18 @@ public final class SendProxy implements ProxyHandler {
     return done;
   }
 
-  private NetRequest send(boolean lends, int size, int note) {
+  private NetRequest send(boolean exposes, int size, int note) {
     direct = false;
-    if (!lends) {
+    if (!exposes) {
       return sender.isend(channel.memory(posted), channel.offset(posted), size, TAG, note);
     }
-    if (!lent.steps().begin(posted)) {
+    if (!exposed.steps().begin(posted)) {
       return null;
     }
-    direct = lent.find(posted, size, transmitted == posted);
-    NetMemory from = direct ? lent.memory() : channel.memory(posted);
-    long offset = direct ? lent.offset() : channel.offset(posted);
-    return lent.arePlaced()
+    direct = exposed.find(posted, size, transmitted == posted);
+    NetMemory from = direct ? exposed.memory() : channel.memory(posted);
+    long offset = direct ? exposed.offset() : channel.offset(posted);
+    return exposed.arePlaced()
         ? sender.isendPlaced(from, offset, size, TAG, note)
         : sender.isend(from, offset, size, TAG, note);
   }
@@ -176,14 +176,14 @@ public final class SendProxy implements ProxyHandler {
   /** {@inheritDoc} Waits for messages in progress, which may be in that memory. */
   @Override
   public void forgetBuffers() {
-    forgets = lent != null && !ended;
+    forgets = exposed != null && !ended;
     forgetEnded();
   }
 
   private void forgetEnded() {
     if (forgets && transmitted == posted) {
       forgets = false;
-      lent.forgetEnded();
+      exposed.forgetEnded();
     }
   }
 
@@ -218,18 +218,18 @@ public final class SendProxy implements ProxyHandler {
    * done with them.
    */
   @Override
-  public void returnLoans() {
-    if (lent != null && !ended) {
+  public void endExposures() {
+    if (exposed != null && !ended) {
       ended = true;
       sender.close();
-      lent.steps().end();
+      exposed.steps().end();
     }
   }
 
-  /** Forgets the buffers that were lent. */
+  /** Forgets the buffers that were exposed. */
   public void close() {
-    if (lent != null) {
-      lent.close();
+    if (exposed != null) {
+      exposed.close();
     }
   }
 }

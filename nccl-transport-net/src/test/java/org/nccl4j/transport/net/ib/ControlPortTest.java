@@ -19,9 +19,9 @@ import org.nccl4j.transport.net.ib.control.IbHandle;
 class ControlPortTest extends WithRoce {
   @ParameterizedTest
   @CsvSource({"0, false, false", "10s, true, false"})
-  void itClosesWithTheLastThatMayBeDialled(String failOver, boolean connected, boolean closed)
+  void itClosesWithTheLastThatMayBeDialled(String failover, boolean connected, boolean closed)
       throws IOException {
-    String[] settings = {"NCCL4J_NET_FAILOVER_TIMEOUT", failOver};
+    String[] settings = {"NCCL4J_NET_FAILOVER_TIMEOUT", failover};
     try (Net from = new IbProvider().open(FakeVerbs.context(0, settings));
         Net to = new IbProvider().open(FakeVerbs.context(1, settings))) {
       for (int round = 0; round < 2; round++) {

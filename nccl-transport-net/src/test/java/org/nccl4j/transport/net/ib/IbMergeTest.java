@@ -62,7 +62,7 @@ class IbMergeTest extends WithFakeVerbs {
         () -> {
           ((IbConnection) link.sender).poll();
           ((IbConnection) link.receiver).poll();
-          return link.sender.takeOvers().count() >= count;
+          return link.sender.failovers().count() >= count;
         });
   }
 
@@ -177,21 +177,21 @@ class IbMergeTest extends WithFakeVerbs {
         };
     try (IbLink link = new IbLink(settings)) {
       moveMany(link);
-      assertEquals(0, link.sender.takeOvers().count());
+      assertEquals(0, link.sender.failovers().count());
       int moves = 0;
       for (int lost : new int[] {0, 1, 0}) {
         port(oneDevice, lost, true);
         awaitMoves(link, ++moves);
         String left = oneDevice ? "roce0:" + (2 - lost) : "roce" + (1 - lost) + ":1";
-        assertEquals(left + " to " + left, link.sender.takeOvers().path());
+        assertEquals(left + " to " + left, link.sender.failovers().path());
         moveMany(link);
         port(oneDevice, lost, false);
         awaitMoves(link, ++moves);
         String all = both(oneDevice);
-        assertEquals(all + " to " + all, link.sender.takeOvers().path());
+        assertEquals(all + " to " + all, link.sender.failovers().path());
         moveMany(link);
       }
-      assertEquals(moves, link.sender.takeOvers().count());
+      assertEquals(moves, link.sender.failovers().count());
     }
   }
 
@@ -211,7 +211,7 @@ class IbMergeTest extends WithFakeVerbs {
       port(true, lost, true);
       awaitMoves(link, 1);
       String left = "roce0:" + (2 - lost);
-      assertEquals(left + " to " + left, link.sender.takeOvers().path());
+      assertEquals(left + " to " + left, link.sender.failovers().path());
       moveMany(link);
       port(true, lost, false);
       awaitMoves(link, 2);
@@ -226,13 +226,13 @@ class IbMergeTest extends WithFakeVerbs {
       moveMany(link);
       fake.fake_event(1, VerbsLayout.EVENT_DEVICE_FATAL, 0);
       awaitMoves(link, 1);
-      assertEquals("roce0:1 to roce0:1", link.sender.takeOvers().path());
+      assertEquals("roce0:1 to roce0:1", link.sender.failovers().path());
       moveMany(link);
     }
   }
 
   @Test
-  void whatPassesOnePortAndNotTheOtherIsSentAgain() {
+  void whatPassesOnePortAndNotTheOtherIsRetransmissions() {
     String[] settings = ports(false, FAST, FAST);
     for (int after = 0; after < 8; after++) {
       for (int arrives = 0; arrives < 3; arrives++) {

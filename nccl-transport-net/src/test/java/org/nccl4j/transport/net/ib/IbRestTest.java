@@ -85,7 +85,7 @@ class IbRestTest extends WithFakeVerbs {
         awaitRest();
         fake.fake_break(0, round % 3); // nobody notices yet
         assertTrue(link.moves(5000));
-        assertEquals(round, link.sender.takeOvers().count());
+        assertEquals(round, link.sender.failovers().count());
       }
       awaitRest();
     }
@@ -97,10 +97,10 @@ class IbRestTest extends WithFakeVerbs {
       awaitRest();
       fake.fake_set_down(0, 1, 1);
       fake.fake_event(0, VerbsLayout.EVENT_PORT_ERR, 1);
-      IbLink.await(() -> link.sender.takeOvers().count() == 1);
-      assertEquals("roce1:1 to roce1:1", link.sender.takeOvers().path());
+      IbLink.await(() -> link.sender.failovers().count() == 1);
+      assertEquals("roce1:1 to roce1:1", link.sender.failovers().path());
       assertTrue(link.moves(5000));
-      assertEquals(1, link.sender.takeOvers().count());
+      assertEquals(1, link.sender.failovers().count());
     }
   }
 
@@ -110,10 +110,10 @@ class IbRestTest extends WithFakeVerbs {
       awaitRest();
       fake.fake_set_down(0, 1, 1);
       fake.fake_event(0, VerbsLayout.EVENT_PORT_ERR, 1);
-      IbLink.await(() -> link.sender.takeOvers().count() == 1);
+      IbLink.await(() -> link.sender.failovers().count() == 1);
       fake.fake_set_down(0, 1, 0);
       fake.fake_event(0, VerbsLayout.EVENT_PORT_ACTIVE, 1);
-      IbLink.await(() -> link.sender.takeOvers().count() == 2);
+      IbLink.await(() -> link.sender.failovers().count() == 2);
       awaitRest();
       assertTrue(link.moves(5000));
     }

@@ -152,7 +152,7 @@ class RandomPortsTest extends WithFakeVerbs {
               device, down[device] ? VerbsLayout.EVENT_PORT_ERR : VerbsLayout.EVENT_PORT_ACTIVE, 1);
         }
       }
-      return link.sender.takeOvers().count();
+      return link.sender.failovers().count();
     }
   }
 

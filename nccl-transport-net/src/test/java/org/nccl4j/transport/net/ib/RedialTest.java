@@ -92,7 +92,7 @@ class RedialTest extends WithRoce {
       fake.fake_break(after, 0); // the receiver's announcement, or the data
       assertTrue(link.moves(10_000));
       assertTrue(made > dead, "another");
-      assertEquals(1, link.sender.takeOvers().count());
+      assertEquals(1, link.sender.failovers().count());
     }
   }
 

@@ -32,8 +32,8 @@ class PolledProxiesTest {
     }
 
     @Override
-    public void returnLoans() {
-      told.add("loans");
+    public void endExposures() {
+      told.add("exposures");
     }
 
     @Override
@@ -73,9 +73,9 @@ class PolledProxiesTest {
   void allChannelsAreToldOfTheEndOfBuffers() {
     all.forgetBuffers();
     all.endReceives();
-    all.returnLoans();
+    all.endExposures();
     for (Channel channel : channels) {
-      assertEquals(List.of("buffers", "receives", "loans"), channel.told);
+      assertEquals(List.of("buffers", "receives", "exposures"), channel.told);
     }
   }
 

@@ -193,7 +193,7 @@ public final class KernelContext {
       CollectiveWork work, List<Integer> from, List<Integer> to, Reduction reduction) {
     Primitives primitives = inSlots(work, from, to, reduction);
     // In a reduce the data go one way: the copy into a slot is made while the receiver reduces.
-    primitives.mayLend(work.operation() != Operation.REDUCE);
+    primitives.mayExpose(work.operation() != Operation.REDUCE);
     primitives.leaves(leaves(work));
     return primitives;
   }

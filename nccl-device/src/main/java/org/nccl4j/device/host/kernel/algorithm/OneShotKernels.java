@@ -63,7 +63,7 @@ public final class OneShotKernels implements HostAlgorithm {
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
       // In place, the result would replace data that other ranks still read.
-      all.mayLend(send.address() != recv.address());
+      all.mayExpose(send.address() != recv.address());
       boolean more = parts.first();
       if (more) {
         all.send(send, parts.offset(0), parts.bytes(0));

@@ -12,9 +12,9 @@ import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.operation.Protocol;
 
 /**
- * An operation whose data go one way, between two ranks of a host that lend each other their whole
- * buffers for a kernel: so each does half of the work, and both cores have some. Where one does not
- * reach the other's buffers, the ring's kernel runs instead.
+ * An operation whose data go one way, between two ranks of a host that expose to each other their
+ * whole buffers for a kernel: so each does half of the work, and both cores have some. Where one
+ * does not reach the other's buffers, the ring's kernel runs instead.
  */
 abstract class Pair implements Kernel {
   /** Most bytes of a piece of the work; after each, a rank looks whether the other has failed. */
@@ -62,10 +62,10 @@ abstract class Pair implements Kernel {
   @HotPath
   public final void run(HostMemory send, HostMemory recv) {
     long half = bytes / 2 & -64;
-    boolean lent = lend(send, recv, half);
+    boolean exposed = expose(send, recv, half);
     from.awaitData(waiter, call);
     from.locate(waiter);
-    boolean both = lent && from.isLent();
+    boolean both = exposed && from.isExposed();
     if (both) {
       work(send, recv, half);
     }
@@ -76,24 +76,24 @@ abstract class Pair implements Kernel {
   }
 
   /**
-   * Lends this rank's buffers until the kernel ends, by {@link #offer}, or tells the peer that it
+   * Exposes this rank's buffers until the kernel ends, by {@link #offer}, or tells the peer that it
    * gets none.
    *
    * @param half the bytes of the work that the root does: the first
    * @return whether the peer reaches them
    */
-  abstract boolean lend(HostMemory send, HostMemory recv, long half);
+  abstract boolean expose(HostMemory send, HostMemory recv, long half);
 
   /** Does this rank's half, on its own buffers and the peer's. */
   abstract void work(HostMemory send, HostMemory recv, long half);
 
   /**
-   * Lends buffers, or none.
+   * Exposes buffers, or none.
    *
-   * @param source for the peer to read; null to lend none
+   * @param source for the peer to read; null to expose none
    * @param target for the peer to write to; null for none
    * @param read bytes of the source that the peer is going to read
-   * @return whether they are lent
+   * @return whether they are exposed
    */
   @HotPath
   final boolean offer(HostMemory source, HostMemory target, long read) {

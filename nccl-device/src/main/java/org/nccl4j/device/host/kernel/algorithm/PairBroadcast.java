@@ -8,7 +8,7 @@ import org.nccl4j.device.kernel.CollectiveWork;
 
 /**
  * Broadcast in place between two ranks that reach each other's buffers: each copies one half. The
- * root lends nothing where it has a copy of its own to make, so that the ring's kernel runs.
+ * root exposes nothing where it has a copy of its own to make, so that the ring's kernel runs.
  */
 final class PairBroadcast extends Pair {
   /** Below, the ranks' waiting for each other takes as long as the work that is saved. */
@@ -25,7 +25,7 @@ final class PairBroadcast extends Pair {
 
   @Override
   @HotPath
-  boolean lend(HostMemory send, HostMemory recv, long half) {
+  boolean expose(HostMemory send, HostMemory recv, long half) {
     if (!isRoot) {
       return offer(recv, recv, 0);
     }

@@ -35,7 +35,7 @@ final class PairReduce extends Pair {
 
   @Override
   @HotPath
-  boolean lend(HostMemory send, HostMemory recv, long half) {
+  boolean expose(HostMemory send, HostMemory recv, long half) {
     return isRoot ? offer(send, recv, bytes - half) : offer(send, null, half);
   }
 

@@ -50,7 +50,8 @@ public final class SendRecv implements Kernel {
     begin(outs);
     begin(ins);
     for (Lane.Out lane : outs) {
-      lane.mayLend(few && lane.lends(send) && isMatched(lane) && !isReceivedInto(lane, send, recv));
+      lane.mayExpose(
+          few && lane.exposes(send) && isMatched(lane) && !isReceivedInto(lane, send, recv));
     }
     for (Lane.In lane : ins) {
       lane.mayExpect(few && lane.isPlaced() && !overwrites(lane, send, recv));

@@ -7,7 +7,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 
 /**
  * Sends and receives in steps: those of a step begin once the step before has ended on this rank.
- * Data that it has lent may still be read then, so no step writes what one before it sends.
+ * Data that it has exposed may still be read then, so no step writes what one before it sends.
  */
 public final class SendRecvSteps implements Kernel {
   private final SendRecv[] steps;

@@ -47,7 +47,7 @@ public final class ConnectionTable {
   /** Longest time that a failed kernel waits for receivers, each of which is copying a step. */
   private static final long REVOKE_NANOS = 10_000_000_000L;
 
-  private final Loans loans;
+  private final Exposures exposures;
 
   /** The steps that are read from the sender's buffer. */
   private final SingleCopy singleCopy;
@@ -115,7 +115,7 @@ public final class ConnectionTable {
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
     used = new boolean[spec.nRanks()];
-    loans = new Loans(spec.nRanks());
+    exposures = new Exposures(spec.nRanks());
     singleCopy = parent.singleCopy;
     sendSteps = parent.sendSteps;
     recvSteps = parent.recvSteps;
@@ -125,7 +125,7 @@ public final class ConnectionTable {
       if (peer != spec.rank() && parent.isBound(theirs)) {
         sends[peer] = parent.sends[theirs].numbered(peer);
         recvs[peer] = parent.recvs[theirs].numbered(peer);
-        lend(peer);
+        expose(peer);
         used[peer] = true;
       }
     }
@@ -143,7 +143,7 @@ public final class ConnectionTable {
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
     used = new boolean[spec.nRanks()];
-    loans = new Loans(spec.nRanks());
+    exposures = new Exposures(spec.nRanks());
     singleCopy = spec.singleCopy();
     sendSteps = new long[spec.nRanks()];
     recvSteps = new long[spec.nRanks()];
@@ -154,49 +154,52 @@ public final class ConnectionTable {
       if (to != null && from != null) {
         sends[peer] = new SendEnd(peer, to, layout);
         recvs[peer] = new RecvEnd(peer, from, layout);
-        lend(peer);
+        expose(peer);
         used[peer] = true;
       }
     }
   }
 
-  /** Has new ends lend and borrow, if steps are to be read from the senders' buffers. */
-  private void lend(int peer) {
+  /**
+   * Has new ends expose buffers and read exposed ones, if steps are to be read from the senders'
+   * buffers.
+   */
+  private void expose(int peer) {
     if (singleCopy.equals(SingleCopy.OFF)) {
       return;
     }
     if (parent == null) {
-      sends[peer].lend(singleCopy, loans);
-      recvs[peer].borrow(
+      sends[peer].expose(singleCopy, exposures);
+      recvs[peer].readExposures(
           singleCopy, "communicator %s, rank %d from rank %d".formatted(name, rank, peer));
     } else {
-      sends[peer].lend(parent.sends[parentRanks[peer]], loans);
-      recvs[peer].borrow(parent.recvs[parentRanks[peer]]);
+      sends[peer].expose(parent.sends[parentRanks[peer]], exposures);
+      recvs[peer].readExposures(parent.recvs[parentRanks[peer]]);
     }
   }
 
   /**
-   * Has an end of another connection lend, if steps are to be read from the senders' buffers:
+   * Has an end of another connection expose, if steps are to be read from the senders' buffers:
    * {@link #settle} and {@link #revoke} are for it too. Its maker closes it.
    */
-  public void lendThrough(SendEnd end) {
+  public void exposeThrough(SendEnd end) {
     if (!singleCopy.equals(SingleCopy.OFF)) {
-      end.lend(singleCopy, loans);
+      end.expose(singleCopy, exposures);
     }
   }
 
-  /** Waits at a kernel's end until all that it has lent was read. */
+  /** Waits at a kernel's end until all that it has exposed was read. */
   @HotPath
   public void settle(SpinWait waiter) {
-    if (loans.exist()) {
-      loans.settle(waiter);
+    if (exposures.exist()) {
+      exposures.settle(waiter);
     }
   }
 
   /**
-   * After a failed kernel: takes back what it has lent, and reads nothing any more.
+   * After a failed kernel: takes back what it has exposed, and reads nothing any more.
    *
-   * @param progress whose work may read what is lent
+   * @param progress whose work may read what is exposed
    */
   public void revoke(Progress progress) {
     for (RecvEnd end : recvs) {
@@ -204,7 +207,7 @@ public final class ConnectionTable {
         end.abandon();
       }
     }
-    loans.revoke(REVOKE_NANOS, progress);
+    exposures.revoke(REVOKE_NANOS, progress);
   }
 
   /** Ends the offers of the connections' owner, which runs no more kernels. */
@@ -243,7 +246,7 @@ public final class ConnectionTable {
    *
    * @throws OrderMismatchException if those got what was sent for yet another
    */
-  public void takeOver(ConnectionTable other) {
+  public void failover(ConnectionTable other) {
     for (int peer = 0; peer < other.used.length; peer++) {
       if (other.used[peer]) {
         other.sendSteps[other.firstRanks[peer]] = other.sends[peer].step();
@@ -332,7 +335,7 @@ public final class ConnectionTable {
       for (int peer : unbound) {
         sends[peer].bind(made.get(peer).send());
         recvs[peer].bind(made.get(peer).recv());
-        lend(peer);
+        expose(peer);
       }
     } else {
       for (int peer : unbound) {
@@ -342,7 +345,7 @@ public final class ConnectionTable {
       for (int peer : unbound) {
         sends[peer].bind(parent.sends[parentRanks[peer]]);
         recvs[peer].bind(parent.recvs[parentRanks[peer]]);
-        lend(peer);
+        expose(peer);
       }
     }
     synchronized (fresh) {

@@ -193,7 +193,7 @@ public abstract class Lane {
   public static final class Out extends Lane {
     private final SendEnd end;
     private final int largest;
-    private boolean mayLend;
+    private boolean mayExpose;
 
     public Out(SendEnd end, List<P2pWork> works) {
       super(end, works);
@@ -207,14 +207,14 @@ public abstract class Lane {
      * @param own the launch's buffer, for works that name none
      */
     @HotPath
-    public boolean lends(HostMemory own) {
-      return largest > 0 && end.lends(anyBuffer(own), largest);
+    public boolean exposes(HostMemory own) {
+      return largest > 0 && end.exposes(anyBuffer(own), largest);
     }
 
     /** Sets whether the receiver may read this run's data from the buffers. */
     @HotPath
-    public void mayLend(boolean may) {
-      mayLend = may;
+    public void mayExpose(boolean may) {
+      mayExpose = may;
     }
 
     @Override
@@ -234,8 +234,8 @@ public abstract class Lane {
           end.postLl128(bytes, call);
         }
         case SIMPLE -> {
-          if (mayLend && end.lends(buffer, bytes)) {
-            end.lend(buffer, offset, bytes, call);
+          if (mayExpose && end.exposes(buffer, bytes)) {
+            end.expose(buffer, offset, bytes, call);
           } else {
             end.fill(buffer, offset, 0, bytes);
             end.post(bytes, call);

@@ -10,7 +10,7 @@ import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
 
 /**
- * The segments of another process that are mapped here, each since its data were first lent. The
+ * The segments of another process that are mapped here, each since its data were first exposed. The
  * owner gives a segment's pages back when it frees the memory, so a mapping that is no longer used
  * costs only addresses. Owned by the thread that runs the current kernel.
  */
@@ -52,7 +52,7 @@ final class PeerSegments {
   }
 
   /**
-   * Maps a segment. That which was found last stays mapped: a step may lend two.
+   * Maps a segment. That which was found last stays mapped: a step may expose two.
    *
    * @throws SystemErrorException if that does not work
    */

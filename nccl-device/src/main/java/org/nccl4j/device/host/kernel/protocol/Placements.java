@@ -24,7 +24,7 @@ final class Placements {
     this.data = data;
     registered = Placing.way(told) == Placing.REGISTERED;
     least = Placing.leastBytes(told);
-    number = LentMemory.add(buffers);
+    number = ExposedMemory.add(buffers);
   }
 
   /** The placements of a connection; null if no proxy has told that it places data. */
@@ -80,6 +80,6 @@ final class Placements {
   }
 
   void close() {
-    LentMemory.remove(number);
+    ExposedMemory.remove(number);
   }
 }

@@ -18,7 +18,7 @@ import org.nccl4j.device.host.memory.HostMemory;
  *  448  0 without a proxy that places data, else {@link #ANY} or {@link #REGISTERED} and, from bit 8
  *       on, the least bytes of a step; of the proxy
  * 1024  for each of 16 steps 64 bytes, of the kernel: s + 1, stored last; the address for its data;
- *       their bytes; the number in {@link LentMemory} of the buffers, or 0 for the slot
+ *       their bytes; the number in {@link ExposedMemory} of the buffers, or 0 for the slot
  * 2048  for each of 16 steps 8 bytes, of the proxy: s + 1 once the data of step s are there, before
  *       the tail
  * </pre>
@@ -123,7 +123,7 @@ public final class Placing implements PlacedSteps {
     }
     if (now != number) {
       number = now;
-      buffers = LentMemory.find(now);
+      buffers = ExposedMemory.find(now);
     }
     return buffers != null;
   }

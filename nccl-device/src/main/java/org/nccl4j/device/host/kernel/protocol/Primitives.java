@@ -62,7 +62,7 @@ public abstract class Primitives {
    * algorithm must not let a buffer's part change between the step that sends it and its reading.
    */
   @HotPath
-  public void mayLend(boolean may) {}
+  public void mayExpose(boolean may) {}
 
   /** Sets whether what is received leaves the caches before anybody reads it. */
   public void leaves(boolean does) {}

@@ -46,8 +46,8 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   /** True if the current step's data, which were located, are where they were wanted. */
   private boolean placed;
 
-  /** Null if this end never borrows. */
-  private Borrowing borrowing;
+  /** Null if this end reads no exposed memory. */
+  private ExposureReader reader;
 
   /** The memory of the current step's data, if they are in this process. */
   private HostMemory from;
@@ -79,15 +79,15 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
    *
    * @param ranks this rank and the sender, for messages
    */
-  void borrow(SingleCopy sizes, String ranks) {
-    borrowing = new Borrowing(data, credit, layout, sizes, ranks);
-    borrowing.answer();
+  void readExposures(SingleCopy sizes, String ranks) {
+    reader = new ExposureReader(data, credit, layout, sizes, ranks);
+    reader.answer();
   }
 
   /** From now on reads as another end of the same connection does. */
-  void borrow(RecvEnd other) {
+  void readExposures(RecvEnd other) {
     same = other;
-    borrowing = other.borrowing;
+    reader = other.reader;
   }
 
   @Override
@@ -304,19 +304,19 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   }
 
   /**
-   * In Simple: finds the data of the current step, which are there: in the slot, or lent. From here
-   * to the release nothing waits: a sender that fails waits for the end of the reading.
+   * In Simple: finds the data of the current step, which are there: in the slot, or exposed. From
+   * here to the release nothing waits: a sender that fails waits for the end of the reading.
    */
   @HotPath
   public void locate(SpinWait waiter) {
-    if (borrowing != null) {
-      borrowing.answer();
-      if (borrowing.isLent(step)) {
-        if (!borrowing.begin(step)) {
+    if (reader != null) {
+      reader.answer();
+      if (reader.isExposed(step)) {
+        if (!reader.begin(step)) {
           waiter.awaitFailure(peer);
         }
-        from = borrowing.memory(step, Lending.SOURCE, waiter, peer);
-        fromOffset = borrowing.place(step, Lending.SOURCE);
+        from = reader.memory(step, Exposure.SOURCE, waiter, peer);
+        fromOffset = reader.place(step, Exposure.SOURCE);
         return;
       }
     }
@@ -337,7 +337,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
       return;
     }
     if (from == null) {
-      borrowing.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
+      reader.fetch(fromOffset + at, target.address() + targetOffset, bytes, waiter, peer);
     } else if (leaves) {
       Copies.stream(streaming, from, fromOffset + at, target, targetOffset, bytes);
     } else {
@@ -368,41 +368,41 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
 
   /** True if the current step's data, which were located, lie in the sender's buffer. */
   @HotPath
-  public boolean isLent() {
+  public boolean isExposed() {
     return from != data;
   }
 
-  /** The memory that the sender lends with the current step for this rank to write to. */
+  /** The memory that the sender exposes with the current step for this rank to write to. */
   @HotPath
   public HostMemory target(SpinWait waiter) {
-    return borrowing.memory(step, Lending.TARGET, waiter, peer);
+    return reader.memory(step, Exposure.TARGET, waiter, peer);
   }
 
-  /** The offset of what is lent to write to in its memory. */
+  /** The offset of what is exposed to write to in its memory. */
   @HotPath
   public long targetOffset() {
-    return borrowing.place(step, Lending.TARGET);
+    return reader.place(step, Exposure.TARGET);
   }
 
-  /** While this rank works for long on what is lent: fails if the sender has failed. */
+  /** While this rank works for long on what is exposed: fails if the sender has failed. */
   @HotPath
   public void check(SpinWait waiter) {
-    if (borrowing.isRevoked()) {
+    if (reader.isRevoked()) {
       waiter.awaitFailure(peer);
     }
   }
 
   /** After a failure: reads nothing any more. */
   void abandon() {
-    if (borrowing != null) {
-      borrowing.abandon();
+    if (reader != null) {
+      reader.abandon();
     }
   }
 
   /** Keeps nothing of the sender's mapped, and tells no proxy of buffers any more. */
   public void close() {
-    if (borrowing != null) {
-      borrowing.close();
+    if (reader != null) {
+      reader.close();
     }
     if (placements != null && same == null) {
       placements.close();
@@ -413,8 +413,8 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
   @HotPath
   public void release() {
     clearLast();
-    if (borrowing != null) {
-      borrowing.end();
+    if (reader != null) {
+      reader.end();
     }
     if (placements != null) {
       placements.forget(step);

@@ -32,14 +32,14 @@ public final class SendEnd extends ConnectionEnd {
   /** The receiver's head when last looked at. */
   private long head;
 
-  /** Null if this end never lends. */
-  private Lending lending;
+  /** Null if this end never exposes. */
+  private Exposure exposing;
 
-  /** The communicator's loans; null if this end never lends. */
-  private Loans loans;
+  /** The communicator's exposures; null if this end never exposes. */
+  private Exposures exposures;
 
-  /** The last step that the current kernel has lent, or -1. */
-  private long lastLent = -1;
+  /** The last step that the current kernel has exposed, or -1. */
+  private long lastExposed = -1;
 
   private boolean chosen;
   private final SlotFills fills = new SlotFills();
@@ -62,16 +62,16 @@ public final class SendEnd extends ConnectionEnd {
     return new SendEnd(other, this);
   }
 
-  /** From now on lends this rank's buffers to a receiver that can read them. */
-  void lend(SingleCopy sizes, Loans its) {
-    lending = new Lending(data, credit, layout, sizes);
-    loans = its;
+  /** From now on exposes this rank's buffers to a receiver that can read them. */
+  void expose(SingleCopy sizes, Exposures its) {
+    exposing = new Exposure(data, credit, layout, sizes);
+    exposures = its;
   }
 
-  /** From now on lends as another end of the same connection does. */
-  void lend(SendEnd same, Loans its) {
-    lending = same.lending;
-    loans = its;
+  /** From now on exposes as another end of the same connection does. */
+  void expose(SendEnd same, Exposures its) {
+    exposing = same.exposing;
+    exposures = its;
   }
 
   @Override
@@ -131,7 +131,7 @@ public final class SendEnd extends ConnectionEnd {
    */
   @HotPath
   boolean choose(HostMemory memory, int bytes, boolean reduced) {
-    chosen = lending != null && lending.takes(memory, bytes, reduced);
+    chosen = exposing != null && exposing.takes(memory, bytes, reduced);
     return chosen;
   }
 
@@ -143,8 +143,8 @@ public final class SendEnd extends ConnectionEnd {
 
   /** True if a step of so many bytes of a memory can be copied from there, and is to be. */
   @HotPath
-  public boolean lends(HostMemory memory, int bytes) {
-    return lending != null && lending.takes(memory, bytes, /* reduced= */ false);
+  public boolean exposes(HostMemory memory, int bytes) {
+    return exposing != null && exposing.takes(memory, bytes, /* reduced= */ false);
   }
 
   /**
@@ -153,28 +153,29 @@ public final class SendEnd extends ConnectionEnd {
    * waits for.
    */
   @HotPath
-  public void lend(HostMemory memory, long offset, int bytes, Call call) {
-    lending.lend(step, Lending.SOURCE, memory, offset);
-    lent();
+  public void expose(HostMemory memory, long offset, int bytes, Call call) {
+    exposing.expose(step, Exposure.SOURCE, memory, offset);
+    exposed();
     count(bytes);
     publish(~bytes, call);
   }
 
-  private void lent() {
-    if (lastLent < 0) {
-      loans.add(this);
+  private void exposed() {
+    if (lastExposed < 0) {
+      exposures.add(this);
     }
-    lastLent = step;
+    lastExposed = step;
   }
 
   /**
-   * In Simple: a step that lends the receiver a whole buffer to read, and perhaps another to write
-   * to, until the end of the kernel; or that tells it that it gets none, if it does not reach them.
+   * In Simple: a step that exposes a whole buffer for the receiver to read, and perhaps another to
+   * write to, until the end of the kernel; or that tells it that it gets none, if it does not reach
+   * them.
    *
    * @param source null for none at all
    * @param target null for none
    * @param bytes of the source that the receiver is going to read, for the count
-   * @return whether they are lent
+   * @return whether they are exposed
    */
   @HotPath
   public boolean offer(
@@ -182,11 +183,11 @@ public final class SendEnd extends ConnectionEnd {
     awaitCredit(waiter);
     boolean reached = source != null && reaches(source) && (target == null || reaches(target));
     if (reached) {
-      lending.lend(step, Lending.SOURCE, source, 0);
+      exposing.expose(step, Exposure.SOURCE, source, 0);
       if (target != null) {
-        lending.lend(step, Lending.TARGET, target, 0);
+        exposing.expose(step, Exposure.TARGET, target, 0);
       }
-      lent();
+      exposed();
       count(bytes);
     }
     publish(reached ? ~Long.BYTES : Long.BYTES, call);
@@ -195,36 +196,37 @@ public final class SendEnd extends ConnectionEnd {
 
   /** True if the receiver's processor can access a buffer. */
   private boolean reaches(HostMemory memory) {
-    return lending != null
-        && lending.takes(memory, SingleCopy.NEVER - 1, /* reduced= */ true)
-        && lending.isReached();
+    return exposing != null
+        && exposing.takes(memory, SingleCopy.NEVER - 1, /* reduced= */ true)
+        && exposing.isReached();
   }
 
-  /** Waits until the receiver has read what the current kernel has lent. */
+  /** Waits until the receiver has read what the current kernel has exposed. */
   @HotPath
   void awaitReturn(SpinWait waiter) {
-    if (head <= lastLent) {
+    if (head <= lastExposed) {
       head =
-          waiter.awaitGreater(credit, ConnectionLayout.HEAD, lastLent, peer, "the end of a read");
+          waiter.awaitGreater(
+              credit, ConnectionLayout.HEAD, lastExposed, peer, "the end of a read");
     }
-    forgetLoans();
+    forgetExposures();
   }
 
-  /** Nothing is lent any more. */
+  /** Nothing is exposed any more. */
   @HotPath
-  void forgetLoans() {
-    lastLent = -1;
-    lending.forget();
+  void forgetExposures() {
+    lastExposed = -1;
+    exposing.forget();
   }
 
-  Lending lending() {
-    return lending;
+  Exposure exposing() {
+    return exposing;
   }
 
-  /** Ends the offer to lend, where there is one; no kernel uses this end any more. */
+  /** Ends the offer to expose, where there is one; no kernel uses this end any more. */
   public void close() {
-    if (lending != null) {
-      lending.close();
+    if (exposing != null) {
+      exposing.close();
     }
   }
 

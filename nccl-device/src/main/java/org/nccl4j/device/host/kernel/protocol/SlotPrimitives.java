@@ -32,7 +32,7 @@ public final class SlotPrimitives extends Primitives {
   private final boolean plain;
 
   /** True if peers may read from this rank's buffers. */
-  private boolean lends;
+  private boolean exposes;
 
   /** True if what is received leaves the caches before anybody reads it. */
   private boolean leaves;
@@ -41,7 +41,7 @@ public final class SlotPrimitives extends Primitives {
   private boolean stages;
 
   /** Ends whose peers read the current step from this rank's buffer; 0 unless peers may. */
-  private int lent;
+  private int exposed;
 
   /**
    * Primitives between some peers.
@@ -82,9 +82,9 @@ public final class SlotPrimitives extends Primitives {
 
   @Override
   @HotPath
-  public void mayLend(boolean may) {
-    lends = may && !ll128;
-    lent = 0;
+  public void mayExpose(boolean may) {
+    exposes = may && !ll128;
+    exposed = 0;
   }
 
   @Override
@@ -122,10 +122,10 @@ public final class SlotPrimitives extends Primitives {
       recvs[0].want(target, targetOffset, bytes);
     }
     await(mode, bytes);
-    if (lends) {
-      chooseLenders(mode != SEND ? target : prepares() ? null : source, bytes, mode);
+    if (exposes) {
+      chooseSenders(mode != SEND ? target : prepares() ? null : source, bytes, mode);
     }
-    if (mode == SEND && (lent > 0 || target != null && bytes <= PIECE && !prepares())) {
+    if (mode == SEND && (exposed > 0 || target != null && bytes <= PIECE && !prepares())) {
       // The own copy is made while the data are under way.
       fill(source, sourceOffset, 0, 0, bytes);
       post(mode, bytes, source, sourceOffset);
@@ -134,7 +134,7 @@ public final class SlotPrimitives extends Primitives {
       }
       return;
     }
-    boolean passed = target == null || partial && lent == 0;
+    boolean passed = target == null || partial && exposed == 0;
     move(
         source,
         sourceOffset,
@@ -203,7 +203,7 @@ public final class SlotPrimitives extends Primitives {
     boolean finishes =
         receive && source != null && (mode & (PASSED | PARTIAL)) == 0 && reduction.hasFinish();
     int firstEnd = (mode & PASSED) != 0 ? 1 : 0;
-    boolean fills = (mode & SEND) != 0 && lent + firstEnd < sends.length;
+    boolean fills = (mode & SEND) != 0 && exposed + firstEnd < sends.length;
     boolean sendsOn = (mode & SEND) != 0;
     boolean staged = receive && !sendsOn && isStaged(source, sourceOffset, outcome, outcomeOffset);
     int most = receive && source == null && !fills ? bytes : PIECE;
@@ -247,8 +247,8 @@ public final class SlotPrimitives extends Primitives {
    *
    * @param kept the buffer that has the step's data until the kernel ends; null for none
    */
-  private void chooseLenders(HostMemory kept, int bytes, int mode) {
-    lent = 0;
+  private void chooseSenders(HostMemory kept, int bytes, int mode) {
+    exposed = 0;
     if ((mode & SEND) == 0 || kept == null) {
       return;
     }
@@ -258,7 +258,7 @@ public final class SlotPrimitives extends Primitives {
     for (SendEnd end : sends) {
       chosen += end.choose(kept, bytes, reduced) ? 1 : 0;
     }
-    lent = partial && chosen < sends.length ? 0 : chosen;
+    exposed = partial && chosen < sends.length ? 0 : chosen;
   }
 
   private void await(int mode, int bytes) {
@@ -290,7 +290,7 @@ public final class SlotPrimitives extends Primitives {
   private void fill(HostMemory from, long fromOffset, int firstEnd, int at, int bytes) {
     for (int s = firstEnd; s < sends.length; s++) {
       SendEnd end = sends[s];
-      if (lent == 0 || !end.isChosen()) {
+      if (exposed == 0 || !end.isChosen()) {
         if (ll128) {
           Copies.copyFlagLineLast(from, fromOffset, end.memory(), slot(end) + at, bytes);
         } else {
@@ -303,15 +303,15 @@ public final class SlotPrimitives extends Primitives {
   /**
    * Publishes a step, and gives the slots of what was received back.
    *
-   * @param from what is lent, where some ends lend the step
+   * @param from what is exposed, where some ends expose the step
    */
   private void post(int mode, int bytes, HostMemory from, long fromOffset) {
     if ((mode & SEND) != 0) {
       for (SendEnd end : sends) {
         if (ll128) {
           end.postLl128(bytes, call);
-        } else if (lent > 0 && end.isChosen()) {
-          end.lend(from, fromOffset, bytes, call);
+        } else if (exposed > 0 && end.isChosen()) {
+          end.expose(from, fromOffset, bytes, call);
         } else {
           end.post(bytes, call);
         }
@@ -345,8 +345,8 @@ public final class SlotPrimitives extends Primitives {
       return;
     }
     await(mode, bytes);
-    if (lends) {
-      chooseLenders(target, bytes, mode);
+    if (exposes) {
+      chooseSenders(target, bytes, mode);
     }
     boolean staged = (mode & SEND) == 0 && isStaged(source, sourceOffset, target, targetOffset);
     for (int at = 0; at < bytes; at += PIECE) {
@@ -360,7 +360,7 @@ public final class SlotPrimitives extends Primitives {
       if (staged) {
         Copies.stream(streaming, scratch, PIECE, target, targetOffset + at, piece);
       }
-      if ((mode & SEND) != 0 && lent < sends.length) {
+      if ((mode & SEND) != 0 && exposed < sends.length) {
         fill(target, targetOffset + at, 0, at, piece);
       }
     }

@@ -117,7 +117,7 @@ public final class HostRmaReceiver implements RmaSpace.Arrivals {
   private int takeData(RecvEnd end, Behind behind) {
     int bytes = (int) Math.min(slotBytes, behind.rest);
     HostMemory target = target(end, behind);
-    end.locate(null); // nothing is borrowed, so it waits for nothing
+    end.locate(null); // nothing is exposed, so it waits for nothing
     if (!end.isPlaced()) {
       Copies.copy(end.part(), end.partOffset(0), target, behind.offset, bytes);
     }

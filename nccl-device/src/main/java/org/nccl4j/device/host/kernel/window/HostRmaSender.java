@@ -34,7 +34,8 @@ public final class HostRmaSender {
    * Operations by a space's connections.
    *
    * @param signals a word for each rank, {@link #signal} bytes from the first
-   * @param kernels the ends of the communicator's kernels, which wait until what they lend is sent
+   * @param kernels the ends of the communicator's kernels, which wait until what they expose is
+   *     sent
    */
   public HostRmaSender(
       RmaSpace space,
@@ -48,7 +49,7 @@ public final class HostRmaSender {
       Connection to = space.sends().get(rank);
       sends[rank] = to == null ? null : new SendEnd(rank, to, layout);
       if (to != null) {
-        kernels.lendThrough(sends[rank]);
+        kernels.exposeThrough(sends[rank]);
       }
     }
     this.signals = signals;
@@ -69,8 +70,8 @@ public final class HostRmaSender {
   }
 
   /**
-   * Returns when all data are in slots or lent. At the end of the kernel, which waits until what is
-   * lent has been sent, the source may be written again.
+   * Returns when all data are in slots or exposed. At the end of the kernel, which waits until what
+   * is exposed has been sent, the source may be written again.
    */
   @HotPath
   private void put(HostMemory source, OneSidedWork.RemotePut put) {
@@ -78,7 +79,7 @@ public final class HostRmaSender {
     long done = 0;
     do {
       long rest = put.bytes() - done;
-      long behind = lendable(end, source, rest);
+      long behind = exposable(end, source, rest);
       int part = (int) Math.min(room, rest - behind);
       end.awaitCredit(waiter);
       HostMemory memory = end.memory();
@@ -94,24 +95,24 @@ public final class HostRmaSender {
       words.putInt(at + RmaMessage.SIGNALS, behind + part == rest ? 1 : 0);
       words.putLong(at + RmaMessage.BEHIND, behind);
       end.post(RmaMessage.HEADER + part, Call.NONE);
-      lend(end, source, done, behind);
+      expose(end, source, done, behind);
       done += behind + part;
     } while (done < put.bytes());
   }
 
   /** Bytes of a put's rest that are sent from the source: steps that are worth it. */
-  private long lendable(SendEnd end, HostMemory source, long rest) {
-    if (rest == 0 || !end.lends(source, (int) Math.min(rest, slotBytes))) {
+  private long exposable(SendEnd end, HostMemory source, long rest) {
+    if (rest == 0 || !end.exposes(source, (int) Math.min(rest, slotBytes))) {
       return 0;
     }
     int last = (int) (rest % slotBytes);
-    return last == 0 || end.lends(source, last) ? rest : rest - last;
+    return last == 0 || end.exposes(source, last) ? rest : rest - last;
   }
 
-  private void lend(SendEnd end, HostMemory source, long from, long bytes) {
+  private void expose(SendEnd end, HostMemory source, long from, long bytes) {
     for (long done = 0; done < bytes; done += slotBytes) {
       end.awaitCredit(waiter);
-      end.lend(source, from + done, (int) Math.min(slotBytes, bytes - done), Call.NONE);
+      end.expose(source, from + done, (int) Math.min(slotBytes, bytes - done), Call.NONE);
     }
   }
 
@@ -123,7 +124,7 @@ public final class HostRmaSender {
     waiter.awaitGreater(signals, signal(rank), awaited[rank] - 1, rank, "a signal");
   }
 
-  /** Ends the offers to lend; no kernel puts any more. */
+  /** Ends the offers to expose; no kernel puts any more. */
   public void close() {
     for (SendEnd end : sends) {
       if (end != null) {

@@ -23,7 +23,7 @@ import org.nccl4j.device.HotPath;
  *   RemoteQpInfo, signature         --&gt;
  *                                   &lt;--    RemoteQpInfo, signature
  *   a byte: it is ready             --&gt;
- *   MoveMessage, signature          &lt;-&gt;    MoveMessage, signature    (any time, any number)
+ *   FailoverMessage, signature          &lt;-&gt;    FailoverMessage, signature    (any time, any number)
  *   a byte: goodbye                 --&gt;
  * </pre>
  *
@@ -37,7 +37,7 @@ public final class ControlConnection implements AutoCloseable {
   private final ByteChannel channel;
   private final Handshake handshake;
   private final ByteBuffer in =
-      ByteBuffer.allocateDirect(MoveMessage.BYTES + Handshake.PROOF_BYTES);
+      ByteBuffer.allocateDirect(FailoverMessage.BYTES + Handshake.PROOF_BYTES);
   private boolean goodbye;
   private boolean over;
   private ByteBuffer out = ByteBuffer.allocate(0);
@@ -107,7 +107,7 @@ public final class ControlConnection implements AutoCloseable {
   }
 
   /** Begins to send a message, behind those that are being sent. */
-  public void send(MoveMessage message) {
+  public void send(FailoverMessage message) {
     byte[] bytes = message.encode();
     ByteBuffer all = ByteBuffer.allocate(out.remaining() + bytes.length + Handshake.PROOF_BYTES);
     out = all.put(out).put(bytes).put(handshake.sign(bytes)).flip();
@@ -140,7 +140,7 @@ public final class ControlConnection implements AutoCloseable {
   }
 
   /** Takes the other end's next message; null if none has come. */
-  public MoveMessage poll() {
+  public FailoverMessage poll() {
     if (goodbye || over) {
       return null;
     }
@@ -166,19 +166,19 @@ public final class ControlConnection implements AutoCloseable {
         goodbye = true;
         return false;
       }
-      in.limit(MoveMessage.BYTES + Handshake.PROOF_BYTES);
+      in.limit(FailoverMessage.BYTES + Handshake.PROOF_BYTES);
     }
     over = channel.read(in) < 0;
     return !in.hasRemaining();
   }
 
-  private MoveMessage take() throws IOException {
-    byte[] message = new byte[MoveMessage.BYTES];
+  private FailoverMessage take() throws IOException {
+    byte[] message = new byte[FailoverMessage.BYTES];
     byte[] signature = new byte[Handshake.PROOF_BYTES];
     in.flip().get(message).get(signature);
     in.clear();
     handshake.verify(message, signature);
-    return MoveMessage.decode(message);
+    return FailoverMessage.decode(message);
   }
 
   /** True if the other end has closed or died without a goodbye, as far as {@link #poll} knows. */

@@ -16,7 +16,7 @@ import org.nccl4j.transport.net.ib.device.NicMerge;
  *   0  rank, 4 bytes
  *   4  1 byte: whether messages are split over the queue pairs
  *   5  number of ports that its queue pairs are at, 1 byte
- *   6  number of its host's NICs that the connection may use, 1 byte; 0: it has no fail-over
+ *   6  number of its host's NICs that the connection may use, 1 byte; 0: it has no failover
  *   7  the place of this one among them, 1 byte
  *   8  address of the memory that the other end writes to, 8 bytes
  *  16  number of queue pairs, 4 bytes
@@ -29,7 +29,7 @@ import org.nccl4j.transport.net.ib.device.NicMerge;
  * @param rank who it is
  * @param split whether its messages are split
  * @param memory where the other end writes: a sender's clear-to-send queue, a receiver's sizes
- * @param nics number of NICs that can take over from one another there; 0: it has no fail-over
+ * @param nics number of NICs that can take over from one another there; 0: it has no failover
  * @param nic the place of this one among them
  * @param ports at least one
  * @param queuePairs their numbers

@@ -24,8 +24,8 @@ import org.nccl4j.device.InvalidArgumentException;
  * @param merge NCCL_IB_MERGE_NICS, NCCL_NET_MERGE_LEVEL, NCCL_NET_FORCE_MERGE: which ports are one
  *     device
  * @param pkeyIndex NCCL_IB_PKEY: index of the partition key
- * @param failOver NCCL4J_NET_FAILOVER_TIMEOUT: longest time in which other queue pairs may take
- *     over; zero for no fail-over, and if NCCL_IB_RESILIENCY_PORT_FAILOVER=0
+ * @param failover NCCL4J_NET_FAILOVER_TIMEOUT: longest time in which other queue pairs may take
+ *     over; zero for no failover, and if NCCL_IB_RESILIENCY_PORT_FAILOVER=0
  * @param returns NCCL_IB_RESILIENCY_PORT_RECOVERY: whether a connection returns to its first port
  * @param returnDelayNanos NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY: time before the first
  *     return
@@ -46,7 +46,7 @@ public record IbSettings(
     boolean split,
     NicMerge merge,
     int pkeyIndex,
-    Duration failOver,
+    Duration failover,
     boolean returns,
     long returnDelayNanos,
     boolean relaxed,

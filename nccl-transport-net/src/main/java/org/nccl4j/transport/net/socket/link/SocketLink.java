@@ -12,7 +12,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.time.Duration;
 import javax.net.ssl.SSLException;
-import org.nccl4j.api.spi.TakeOvers;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
@@ -22,7 +22,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.support.Patience;
-import org.nccl4j.transport.net.failover.FailOver;
+import org.nccl4j.transport.net.failover.Failover;
 import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.socket.silence.MovedException;
 import org.nccl4j.transport.net.socket.silence.Silence;
@@ -133,7 +133,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   private volatile boolean over;
 
   /** Written with the link's turn. */
-  private volatile TakeOvers takeOvers = TakeOvers.NONE;
+  private volatile Failovers failovers = Failovers.NONE;
 
   private String self = "?";
   private String peer = "?";
@@ -680,7 +680,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
     }
     long nanos = System.nanoTime() - brokenSince;
     if (resumed != null) {
-      takeOver(resumed, nanos);
+      failover(resumed, nanos);
     } else if (nanos > Patience.nanos(watch.bound())) {
       resumption.close();
       fail(cause, "; no other socket has taken over within " + Patience.text(watch.bound()));
@@ -695,7 +695,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
         : new Resumption.Position(end.position(), end.got(), received);
   }
 
-  private void takeOver(Resumption.Resumed resumed, long nanos) {
+  private void failover(Resumption.Resumed resumed, long nanos) {
     String before = self + " to " + peer;
     Sockets.close(sockets[0]);
     sockets[0] = resumed.socket();
@@ -740,7 +740,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   private void count(DataChannel by, long again) {
-    takeOvers = takeOvers.and(new TakeOvers(1, System.currentTimeMillis(), again, path(by)));
+    failovers = failovers.and(new Failovers(1, System.currentTimeMillis(), again, path(by)));
   }
 
   /** Returns the interface and the addresses of a socket, without ports. */
@@ -758,13 +758,13 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   /** The sockets that others have replaced. Any thread. */
-  TakeOvers takeOvers() {
-    return takeOvers;
+  Failovers failovers() {
+    return failovers;
   }
 
   /** Logs that a socket has taken over. */
   private void tell(String before, String after, String why, long again, long nanos) {
-    FailOver.commit("Socket", before, after, why, again, nanos);
+    Failover.commit("Socket", before, after, why, again, nanos);
     LOG.log(
         Level.WARNING,
         "the socket {0} broke ({1}); the socket {2} has taken over after {3}, {4} bytes are sent"

@@ -2,10 +2,10 @@ package org.nccl4j.transport.net.socket.link;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.spi.TakeOvers;
 import org.nccl4j.api.wire.DataChannel;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.support.Patience;
@@ -213,8 +213,8 @@ public final class SocketSender extends SocketConnection implements NetSender {
   }
 
   @Override
-  public TakeOvers takeOvers() {
-    return link == null ? TakeOvers.NONE : link.takeOvers();
+  public Failovers failovers() {
+    return link == null ? Failovers.NONE : link.failovers();
   }
 
   @Override
