@@ -18,8 +18,8 @@ if [ "${PART:-}" = links ]; then
   test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/SendEnd.java")" = 1
 else
   launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
-  sed -e 's/^    \(log\.collective(\|hooks\.tell(\)/    if (org.nccl4j.device.Switch.on) \1/' $launcher > "$variant/Launcher.java"
-  test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 2
+  sed -e 's/^    \(log\.collective(\|if (hooks\.areAny())\)/    if (org.nccl4j.device.Switch.on) \1/' $launcher > "$variant/Launcher.java"
+  test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 3
 fi
 javac -nowarn -proc:none -d "$variant" -cp "$classes" "$variant"/*.java docs/benchmarks/RecorderCost.java
 for ((jvm = 0; jvm < $1; jvm++)); do
