@@ -66,7 +66,7 @@ public final class CallOptions {
     return with(Settings.NCCL_MIN_CTAS.name(), ctas("fewest", ctas));
   }
 
-  /** The use of GPUs beside a program's own kernels. */
+  /** As {@link CommunicatorConfig#withCtaPolicy}, for these calls. */
   public CallOptions withCtaPolicy(CommunicatorConfig.CtaPolicy policy) {
     return with(
         PlanSettings.NCCL_CTA_POLICY.name(), Arguments.notNull(policy, "policy of CTAs").setting());

@@ -128,8 +128,9 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * Sets for shrink without abort what {@link #withSplitShare} sets for split. By default a shrunk
-   * communicator does not share, because the excluded ranks may still use the old communicator.
+   * Selects whether a shrink without abort shares the parent's connections, as {@link
+   * #withSplitShare} does for a split. By default it does not, because the excluded ranks may still
+   * use the old communicator.
    */
   public CommunicatorConfig withShrinkShare(boolean share) {
     return new CommunicatorConfig(name, settings, splitShare, share);
@@ -185,7 +186,7 @@ public final class CommunicatorConfig {
     return with(Settings.NCCL_NVLS_NCHANNELS.name(), Integer.toString(ctas));
   }
 
-  /** The use of a GPU's multiprocessors by operations. */
+  /** Shares of a GPU's multiprocessors that operations take. */
   public enum CtaPolicy {
     /**
      * The fastest algorithm with its best number of blocks; from 4 MiB on the fewest blocks within
@@ -199,8 +200,9 @@ public final class CommunicatorConfig {
      */
     EFFICIENCY("1"),
     /**
-     * Copy engines, without a kernel, if all buffers lie in windows; other operations as by
-     * default. The host device has no copy engines.
+     * Copy engines, without a kernel, for operations between windows that only move data, and for
+     * sends and receives of 1 MiB and more of any memory; others as with {@link #DEFAULT}. The host
+     * device has no copy engines.
      */
     ZERO("2"),
     /**
@@ -221,8 +223,8 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * Sets the policy for sharing a GPU with the program's own kernels; {@link CtaPolicy#DEFAULT} by
-   * default.
+   * Sets how many blocks (CTAs) operations take from a program's own kernels on a GPU; {@link
+   * CtaPolicy#DEFAULT} by default.
    */
   public CommunicatorConfig withCtaPolicy(CtaPolicy policy) {
     Arguments.notNull(policy, "policy of CTAs");

@@ -15,14 +15,14 @@ import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.support.Patience;
 
 /**
- * Has the windows that are registered when an operation makes NVLS reached by one access. That is
- * done on a thread of the making, while the user's threads may register and drop windows.
+ * Binds windows to multicast objects that were registered before an operation created NVLS. A
+ * thread of the creation does so, while the user's threads may register and drop windows.
  *
- * <p>The lock of this object is held by a registration from the time at which all ranks have called
- * it until its window is in the table. So a window that any rank has come out of registering is
- * listed by all, and the making never waits for a registration that other ranks have not called,
- * which they may do only after the operation. All ranks cover the windows that all have listed;
- * what one rank registers meanwhile, all go without, and rank 0 tells so.
+ * <p>A registration holds the lock of this object from the time at which all ranks have called it
+ * until its window is in the table. So all ranks list a window that any of them has registered, and
+ * the creation of NVLS never waits for a registration that other ranks have not called, which they
+ * may do only after the operation. All ranks bind the windows that all have listed. A window that
+ * only some had registered is not bound, and rank 0 logs that.
  */
 final class LateMulticastBinding {
   /** Bytes that a rank says at once where the ranks compare their windows. */

@@ -6,7 +6,7 @@ import org.nccl4j.api.multicast.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
-/** Makes all ranks' memory reached by one access. Any thread. */
+/** Binds the memory of a window, of all ranks, to a multicast object. Any thread. */
 public interface WindowMulticast {
   /**
    * True if this rank knows that all ranks can make access, which another rank may not know yet. A

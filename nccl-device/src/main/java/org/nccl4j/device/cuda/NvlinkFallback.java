@@ -7,10 +7,10 @@ import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.cuda.nvml.NvmlGpu;
 
 /**
- * NVLinks where the management library is missing: the driver says between which GPUs atomics are
- * the hardware's, which NVLink has and PCIe has not. How many links there are it does not say; they
- * are taken to be all that the GPU's generation has, evenly over the GPUs that it is linked to. Of
- * GPUs that the process does not see nothing is known.
+ * NVLinks where the management library is missing. The driver says between which GPUs the hardware
+ * has atomics, as NVLink does and PCIe does not. It does not report the number of links, so a GPU
+ * is assumed to have all of its generation, evenly over the GPUs that it is linked to. Nothing is
+ * known of GPUs that the process does not see.
  */
 public final class NvlinkFallback {
   private NvlinkFallback() {}

@@ -15,8 +15,8 @@ import org.nccl4j.device.DebugLog;
 /**
  * Frees memory that ranks of other processes have opened by CUDA IPC handles: the driver wants them
  * all to be closed before. Each rank closes what it has opened, tells the owners so, and frees its
- * own memory when all others have told it the same. A mailbox that is gone is that of a rank that
- * is through with it. Used by one thread at a time.
+ * own memory when all others have told it the same. A rank without a mailbox has finished. Used by
+ * one thread at a time.
  */
 final class CudaIpcTeardown implements TeardownBarrier.Shared {
   private static final Logger LOG = DebugLog.of("P2P");

@@ -6,9 +6,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Calls that a process makes ahead of its program's, so that the JVM has compiled them. A creation
- * of several ranks waits for them before the ranks' last exchange: then all ranks return from it at
- * the same time, and none waits for another's calls in its program's first. Any thread may call.
+ * Warm-up calls that a process makes before its program's first, so that the JVM has compiled their
+ * code. A creation of several ranks waits for their end before the ranks' last exchange, so that
+ * all ranks return from it at the same time. Any thread may call.
  */
 public final class WarmUpCalls {
   /** Most time that a creation waits. */

@@ -5,7 +5,7 @@ import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.plan.WorkGroup;
 
-/** A kernel of one operation in lines, which may instead be beside others of its group. */
+/** An LL kernel of one operation, which can be fused with others of its group. */
 final class LinePlan extends CudaKernelPlan {
   private final LineGroup group;
   private final Work work;

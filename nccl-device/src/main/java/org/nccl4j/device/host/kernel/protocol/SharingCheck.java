@@ -3,9 +3,9 @@ package org.nccl4j.device.host.kernel.protocol;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /**
- * The communicators that send and receive through each shared connection; see {@link
- * SharedConnections}. By the first communicator's ranks. A sender that is far ahead has told of
- * later changes already; then nothing is known. Owned by the thread whose turn it is.
+ * Finds the communicator that sends on each shared connection; see {@link SharedConnections}. Peers
+ * are ranks of the first communicator. Nothing is known where the sender is far ahead, since it has
+ * announced later changes already. Owned by the thread whose turn it is.
  */
 final class SharingCheck {
   private final int[] senders;

@@ -3,11 +3,11 @@ package org.nccl4j.transport.net.socket.silence;
 import java.time.Duration;
 
 /**
- * The time since something has come over a link's first socket, and what follows from it. The side
- * that dialled asks after half of the bound, and doubts the socket after all of it; the other side
- * answers, and gives a sign now and then while it reads or cannot read. A side whose own reading is
- * blocked by its program, or whose process stood still, knows nothing and begins anew. Time is an
- * argument, in nanoseconds. Owned by the thread that has the link's turn, but for {@link #look}.
+ * Detects that a link's first socket is silent. The side that dialled asks the other after half of
+ * the limit, and replaces the socket after all of it. The other side answers, and sends a sign now
+ * and then while it reads or cannot read. The time begins anew where a side's own program blocked
+ * its reading, or its process stood still. Time is an argument, in nanoseconds. Owned by the thread
+ * that has the link's turn, but for {@link #look}.
  */
 public final class Silence {
   private final long bound;
