@@ -14,10 +14,7 @@ public record RaggedResults(DeviceMemory counts, DeviceMemory offsets) implement
   /** Allocates them, zeros. */
   public static RaggedResults allocate(Device device, RaggedKernels.Sizes sizes) {
     long bytes = (long) sizes.nRanks() * sizes.countBytes();
-    DeviceMemory[] made = ExchangeMemory.allocateAll(device, bytes, bytes + sizes.countBytes());
-    for (DeviceMemory each : made) {
-      each.fill((byte) 0);
-    }
+    DeviceMemory[] made = ExchangeMemory.allocateZeros(device, bytes, bytes + sizes.countBytes());
     return new RaggedResults(made[0], made[1]);
   }
 
