@@ -38,6 +38,7 @@ final class P2pPlanner {
 
   private KernelPlan lastPlan;
   private boolean lastIsKept;
+  private boolean lastCameAgain;
 
   /**
    * A planner of a rank's messages.
@@ -79,7 +80,11 @@ final class P2pPlanner {
   /** The plan of sends and receives that progress together, each with its own buffer. */
   @HotPath
   KernelPlan plan(List<P2pTask> tasks) {
-    return isLast(tasks) ? lastPlan : find(tasks);
+    if (isLast(tasks)) {
+      lastCameAgain = true;
+      return lastPlan;
+    }
+    return find(tasks);
   }
 
   /** True if these are the objects that were planned last: callers keep them for later groups. */
@@ -95,6 +100,10 @@ final class P2pPlanner {
   }
 
   private KernelPlan find(List<P2pTask> tasks) {
+    if (lastPlan != null && !lastIsKept && (lastCameAgain || last.equals(tasks))) {
+      groups.put(new ArrayList<>(last), lastPlan);
+      lastIsKept = true;
+    }
     KernelPlan plan = groups.get(tasks);
     boolean kept = plan != null;
     if (!kept) {
@@ -109,6 +118,7 @@ final class P2pPlanner {
     }
     lastPlan = plan;
     lastIsKept = kept;
+    lastCameAgain = false;
     last.clear();
     for (int t = 0; t < tasks.size(); t++) { // unlike addAll, this allocates nothing
       last.add(tasks.get(t));
