@@ -182,7 +182,7 @@ class MisuseOfMakingTest {
         nothing("list of transports", (c, m, s) -> DEFAULTS.withTransports(null)),
         nothing("mode of NVLS", (c, m, s) -> DEFAULTS.withNvlsMode(null)),
         nothing("determinism", (c, m, s) -> DEFAULTS.withDeterminism(null)),
-        nothing("init deadline", (c, m, s) -> DEFAULTS.withInitTimeout(null)));
+        nothing("init timeout", (c, m, s) -> DEFAULTS.withInitTimeout(null)));
   }
 
   @TestFactory
