@@ -51,7 +51,7 @@ public final class WarmUp implements StartupHook {
   /** Called by the service loader. */
   public WarmUp() {}
 
-  /** A creation begins, and shall have the processors: no further part is rehearsed. */
+  /** A creation begins, and shall have the processors: no further part is warmed up. */
   public static void end() {
     over = true;
   }
@@ -98,7 +98,7 @@ public final class WarmUp implements StartupHook {
   }
 
   private static void start(Runnable body) {
-    Thread thread = new Thread(body, "nccl4j-rehearsal");
+    Thread thread = new Thread(body, "nccl4j-warmup");
     thread.setDaemon(true);
     thread.start();
   }
@@ -106,7 +106,7 @@ public final class WarmUp implements StartupHook {
   private static void play(Bootstrap bootstrap) {
     try {
       InitRequest request =
-          new InitRequest("rehearsal", HostDevice.instance(), Settings.alone(SETTINGS));
+          new InitRequest("warm-up", HostDevice.instance(), Settings.alone(SETTINGS));
       Initializer.create(request, bootstrap).close(PATIENCE);
     } catch (NcclException e) {
       LOG.log(Level.DEBUG, "The warm-up of communicator creation failed: {0}", e);

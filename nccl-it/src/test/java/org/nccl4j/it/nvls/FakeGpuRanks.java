@@ -23,7 +23,7 @@ final class FakeGpuRanks {
   /** No arguments; settings come from the environment, what else to do from properties. */
   public static void main(String[] arguments) {
     List<Device> devices = List.copyOf(Devices.cuda().list());
-    if (Boolean.getBoolean("nccl4j.rehearsed")) {
+    if (Boolean.getBoolean("nccl4j.warmed")) {
       awaitRehearsal();
     }
     List<Communicator> ranks = Communicator.initAll(devices);

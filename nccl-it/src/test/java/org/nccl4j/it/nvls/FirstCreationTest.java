@@ -84,20 +84,20 @@ class FirstCreationTest {
   }
 
   /**
-   * Once a creation has been rehearsed, one on GPUs initialises few classes more, and the driver
+   * Once a creation has been warmed up, one on GPUs initialises few classes more, and the driver
    * has been asked for nothing that the program does not ask for itself.
    */
   @Test
   void aRehearsalIsAllButTheGpus() throws Exception {
     Ran without = run(Map.of("NCCL4J_WARMUP", "0"));
-    Ran with = run(Map.of("JAVA_OPTIONS", "-Dnccl4j.rehearsed=true"));
+    Ran with = run(Map.of("JAVA_OPTIONS", "-Dnccl4j.warmed=true"));
     Set<String> before = initialized(without);
     Set<String> after = initialized(with);
     assertTrue(before.contains(SHARED), "classes are listed");
     assertFalse(after.contains(SHARED), "initialised when Communicator was");
     assertTrue(after.size() < before.size() / 2, () -> before.size() + " to " + after);
     assertFalse(without.output().contains(MEETING), "ranks of one process meet in memory");
-    assertTrue(with.output().contains(MEETING), "those of several are rehearsed too");
+    assertTrue(with.output().contains(MEETING), "those of several are warmed up too");
     for (String call : List.of("cuMemCreate", "cuMemMap", "cuStreamCreate")) {
       assertTrue(without.count(call) > 0, call);
       assertEquals(without.count(call), with.count(call), call);
