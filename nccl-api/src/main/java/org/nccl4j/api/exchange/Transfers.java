@@ -11,18 +11,18 @@ import org.nccl4j.operation.Operation;
 /**
  * Sends and receives of an exchange, of all bytes of a memory; nothing for none.
  *
- * @param queue of this rank's operations
+ * @param dispatcher of this rank's operations
  */
-record Transfers(OperationDispatcher queue) {
+record Transfers(OperationDispatcher dispatcher) {
   void send(DeviceMemory part, int peer, DeviceStream stream) {
     if (part.size() > 0) {
-      queue.call(shape(Operation.SEND, peer), part, null, part.size(), stream);
+      dispatcher.call(shape(Operation.SEND, peer), part, null, part.size(), stream);
     }
   }
 
   void receive(DeviceMemory part, int peer, DeviceStream stream) {
     if (part.size() > 0) {
-      queue.call(shape(Operation.RECV, peer), null, part, part.size(), stream);
+      dispatcher.call(shape(Operation.RECV, peer), null, part, part.size(), stream);
     }
   }
 

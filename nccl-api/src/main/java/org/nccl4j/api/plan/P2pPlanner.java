@@ -101,7 +101,7 @@ final class P2pPlanner {
 
   private KernelPlan find(List<P2pTask> tasks) {
     if (lastPlan != null && !lastIsKept && (lastCameAgain || last.equals(tasks))) {
-      groups.put(new ArrayList<>(last), lastPlan);
+      keep(last, lastPlan);
       lastIsKept = true;
     }
     KernelPlan plan = groups.get(tasks);
@@ -110,7 +110,7 @@ final class P2pPlanner {
       plan = make(tasks);
       kept = !keepsBuffers(tasks) || seen.add(tasks);
       if (kept) {
-        groups.put(new ArrayList<>(tasks), plan); // two of these compare without an iterator
+        keep(tasks, plan);
       }
     }
     if (lastPlan != null && !lastIsKept) {
@@ -124,6 +124,10 @@ final class P2pPlanner {
       last.add(tasks.get(t));
     }
     return plan;
+  }
+
+  private void keep(List<P2pTask> tasks, KernelPlan plan) {
+    groups.put(new ArrayList<>(tasks), plan); // two of these compare without an iterator
   }
 
   /**

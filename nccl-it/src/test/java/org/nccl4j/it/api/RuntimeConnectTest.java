@@ -247,7 +247,7 @@ class RuntimeConnectTest {
     }
   }
 
-  /** What the program says where it may have 400 open files. */
+  /** The output of the program where it may have 400 open files. */
   private static String withFewDescriptors(String... arguments) throws Exception {
     List<String> command =
         new ArrayList<>(
