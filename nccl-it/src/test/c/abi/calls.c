@@ -120,15 +120,14 @@ static long await_compiled(const char* log) {
   return 0;
 }
 
-// No class of nccl4j was loaded, and no compiled method of a call given up for being wrong.
+// This thread loaded no class of nccl4j, and no compiled method of a call was given up for being wrong.
 static void check_from(const char* log, long from) {
   char line[4096];
   FILE* file = fopen(log, "r");
   CHECK(file);
   int wrong = 0;
   for (long n = 0; fgets(line, sizeof line, file); n++) {
-    // The monitor looks for calls that wait on a thread of its own.
-    int loads = strstr(line, "source:") && strstr(line, "org.nccl4j") && !strstr(line, "ProgressMonitor$$");
+    int loads = is_by_this_thread(line) && strstr(line, "source:") && strstr(line, "org.nccl4j");
     int gives_up = strstr(line, "   4   ") && strstr(line, "made not entrant") && entered(line) >= 0;
     if (n < from || !(loads || gives_up)) continue;
     fputs(line, stdout);
@@ -221,7 +220,7 @@ static void be_rank(int rank, int ranks, long count, long pause, const int* pipe
   char log[1024], options[2048];
   if (first_calls) {
     snprintf(log, sizeof log, "%s.%d", first_calls, rank);
-    snprintf(options, sizeof options, "-Xlog:class+load,jit+compilation=debug:file=%s", log);
+    snprintf(options, sizeof options, "-Xlog:class+load,jit+compilation=debug:file=%s:tid", log);
     setenv("NCCL_JAVA_OPTIONS", options, 1);
   }
   char* data;

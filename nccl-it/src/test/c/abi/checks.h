@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define CHECK(condition)                                                                       \
@@ -53,6 +54,12 @@ static inline ncclConfig_t config(int version, size_t size) {
 }
 
 static inline ncclConfig_t newest(void) { return config(23007, sizeof(ncclConfig_t)); }
+
+// True for a line of the JVM's log, whose lines begin with "[thread]", that the calling thread wrote. What
+// the library's other threads load, such as the first heartbeat, delays no call.
+static inline int is_by_this_thread(const char* line) {
+  return *line == '[' && atol(line + 1) == syscall(SYS_gettid);
+}
 
 // Runs a rank on a thread of its own.
 typedef void Rank(int rank);

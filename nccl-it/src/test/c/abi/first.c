@@ -1,5 +1,5 @@
-// The first collective loads no class of nccl4j: creation has done so. Needs the fake driver, and the
-// JVM's record of loaded classes in the file that is named.
+// The thread of the first collective loads no class of nccl4j: creation has done so. Needs the fake driver,
+// and the JVM's record of loaded classes, with the thread of each, in the file that is named.
 #include "checks.h"
 #include <cuda.h>
 #include <dirent.h>
@@ -21,7 +21,8 @@ static int warms_up(void) {
   return found;
 }
 
-// Prints the classes of nccl4j behind some lines and counts them; returns the number of lines.
+// Prints the classes of nccl4j that this thread loaded, behind some lines, and counts them; returns the
+// number of lines.
 static int lines(const char* file, int from, int* ours) {
   char line[4096];
   int n = 0;
@@ -29,7 +30,7 @@ static int lines(const char* file, int from, int* ours) {
   CHECK(loaded);
   while (fgets(line, sizeof line, loaded)) {
     n++;
-    if (n <= from || !strstr(line, "org.nccl4j")) continue;
+    if (n <= from || !is_by_this_thread(line) || !strstr(line, "org.nccl4j")) continue;
     ++*ours;
     fputs(line, stdout);
   }

@@ -108,7 +108,7 @@ class DropInTest {
     FakeGpuProcess.in(folder);
     Path loaded = folder.resolve("loaded.txt");
     library.runWell(
-        Map.of("NCCL_JAVA_OPTIONS", "-Xlog:class+load:file=" + loaded),
+        Map.of("NCCL_JAVA_OPTIONS", "-Xlog:class+load:file=" + loaded + ":tid"),
         library.compile("first", "-I" + FakeGpuProcess.cudaInclude(), "-l:libcuda.so.1"),
         loaded.toString());
   }
