@@ -7,38 +7,51 @@ import java.util.OptionalLong;
 import java.util.function.Function;
 
 /**
- * A setting that acts on topology, search and tuning: its name, default and grammar.
+ * The declaration of a setting: its name, default, range, and purpose in one sentence.
  *
  * @param name NCCL's
  * @param defaultValue the value of an unset setting
+ * @param allowed a description of its values
+ * @param sentence its purpose
  * @param parser parses the text of a value, without blanks around it; throws {@link
  *     IllegalArgumentException} if it is no value
  * @param <T> the type of its values
  */
-public record TopoSetting<T>(String name, T defaultValue, Function<String, T> parser) {
+public record TopoSetting<T>(
+    String name, T defaultValue, String allowed, String sentence, Function<String, T> parser) {
+  private static final String LEVELS =
+      "LOC, NVL, PIX, PXB, PHB or SYS (or a number from 0 to 5 for LOC to SYS)";
+
   // Parsers are classes: the JVM takes half a millisecond to link a method reference, and the first
   // call of a process waits for it.
 
-  static TopoSetting<Integer> number(String name, int defaultValue) {
-    return new TopoSetting<>(name, defaultValue, new NumberParser());
+  /** Declares a setting whose value is a whole number of a range. */
+  public static TopoSetting<Integer> number(
+      String name, int defaultValue, int least, int most, String sentence) {
+    String allowed =
+        "a whole number from " + least + " to " + most; // a formatter takes 20 ms at its first use
+    return new TopoSetting<>(name, defaultValue, allowed, sentence, new NumberParser(least, most));
   }
 
-  static TopoSetting<Boolean> flag(String name, boolean defaultValue) {
-    return new TopoSetting<>(name, defaultValue, new FlagParser());
+  /** Declares a setting that is on or off. */
+  public static TopoSetting<Boolean> flag(String name, boolean defaultValue, String sentence) {
+    return new TopoSetting<>(name, defaultValue, "0 or 1", sentence, new FlagParser());
   }
 
-  static TopoSetting<String> text(String name, String defaultValue) {
-    return new TopoSetting<>(name, defaultValue, new TextParser());
+  /** Declares a setting with any text. */
+  public static TopoSetting<String> text(
+      String name, String defaultValue, String allowed, String sentence) {
+    return new TopoSetting<>(name, defaultValue, allowed, sentence, new TextParser());
   }
 
-  /** Lists of names, which are empty by default. */
-  static TopoSetting<NameLists> names(String name) {
-    return new TopoSetting<>(name, NameLists.parse(""), new NamesParser());
+  /** Declares lists of names, which are empty by default. */
+  static TopoSetting<NameLists> names(String name, String allowed, String sentence) {
+    return new TopoSetting<>(name, NameLists.parse(""), allowed, sentence, new NamesParser());
   }
 
-  /** A level of distance, which is empty for the default. */
-  static TopoSetting<Optional<PathType>> level(String name) {
-    return new TopoSetting<>(name, Optional.empty(), new LevelParser());
+  /** Declares a level of distance, which is empty for the default. */
+  static TopoSetting<Optional<PathType>> level(String name, String sentence) {
+    return new TopoSetting<>(name, Optional.empty(), LEVELS, sentence, new LevelParser());
   }
 
   /** Parses a whole number in C's notation. */
@@ -62,35 +75,39 @@ public record TopoSetting<T>(String name, T defaultValue, Function<String, T> pa
     throw new IllegalArgumentException("not a flag");
   }
 
-  private static final class NumberParser implements Function<String, Integer> {
+  private record NumberParser(int least, int most) implements Function<String, Integer> {
     @Override
     public Integer apply(String text) {
-      return number(text);
+      int value = number(text);
+      if (value < least || value > most) {
+        throw new IllegalArgumentException("out of range");
+      }
+      return value;
     }
   }
 
-  private static final class FlagParser implements Function<String, Boolean> {
+  private record FlagParser() implements Function<String, Boolean> {
     @Override
     public Boolean apply(String text) {
       return flag(text);
     }
   }
 
-  private static final class TextParser implements Function<String, String> {
+  private record TextParser() implements Function<String, String> {
     @Override
     public String apply(String text) {
       return text;
     }
   }
 
-  private static final class NamesParser implements Function<String, NameLists> {
+  private record NamesParser() implements Function<String, NameLists> {
     @Override
     public NameLists apply(String text) {
       return NameLists.parse(text);
     }
   }
 
-  private static final class LevelParser implements Function<String, Optional<PathType>> {
+  private record LevelParser() implements Function<String, Optional<PathType>> {
     @Override
     public Optional<PathType> apply(String text) {
       return PathType.level(text);

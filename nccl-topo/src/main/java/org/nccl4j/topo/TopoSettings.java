@@ -1,107 +1,325 @@
 package org.nccl4j.topo;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
- * The values of the settings that act on topology, search and tuning, under NCCL's names and with
- * its defaults. The values come from the caller: this module does not read the environment.
+ * The settings that act on topology, search and tuning, under NCCL's names and with its defaults,
+ * and their values. The values come from the caller: this module does not read the environment.
  */
 public final class TopoSettings {
   /** The most channels that a communicator can have. */
   public static final int MAX_CHANNELS = 64;
 
-  public static final TopoSetting<Boolean> NCCL_P2P_DISABLE =
-      TopoSetting.flag("NCCL_P2P_DISABLE", false);
-  public static final TopoSetting<Boolean> NCCL_SHM_DISABLE =
-      TopoSetting.flag("NCCL_SHM_DISABLE", false);
-  public static final TopoSetting<Boolean> NCCL_NET_GDR_READ =
-      TopoSetting.flag("NCCL_NET_GDR_READ", false);
-  public static final TopoSetting<Boolean> NCCL_NET_GDR_C2C =
-      TopoSetting.flag("NCCL_NET_GDR_C2C", true);
-  public static final TopoSetting<Boolean> NCCL_NET_GDR_MLOPART =
-      TopoSetting.flag("NCCL_NET_GDR_MLOPART", false);
-  public static final TopoSetting<Boolean> NCCL_NVB_DISABLE =
-      TopoSetting.flag("NCCL_NVB_DISABLE", false);
-  public static final TopoSetting<Boolean> NCCL_PXN_DISABLE =
-      TopoSetting.flag("NCCL_PXN_DISABLE", false);
-  public static final TopoSetting<Boolean> NCCL_PXN_C2C = TopoSetting.flag("NCCL_PXN_C2C", true);
-  public static final TopoSetting<Boolean> NCCL_NET_DISABLE_INTRA =
-      TopoSetting.flag("NCCL_NET_DISABLE_INTRA", false);
-  public static final TopoSetting<Boolean> NCCL_P2P_USE_CUDA_MEMCPY =
-      TopoSetting.flag("NCCL_P2P_USE_CUDA_MEMCPY", false);
-  public static final TopoSetting<Boolean> NCCL_TOPO_SPLIT_MLOPART =
-      TopoSetting.flag("NCCL_TOPO_SPLIT_MLOPART", true);
-  public static final TopoSetting<Boolean> NCCL_MNNVL_SCATTER_NETS_ENABLE =
-      TopoSetting.flag("NCCL_MNNVL_SCATTER_NETS_ENABLE", true);
-  public static final TopoSetting<Boolean> NCCL_MNNVL_RAIL_PER_HOST =
-      TopoSetting.flag("NCCL_MNNVL_RAIL_PER_HOST", false);
-  public static final TopoSetting<Boolean> NCCL_LL128_C2C =
-      TopoSetting.flag("NCCL_LL128_C2C", true);
-  public static final TopoSetting<Integer> NCCL_CROSS_NIC = TopoSetting.number("NCCL_CROSS_NIC", 2);
-  public static final TopoSetting<Integer> NCCL_P2P_PXN_LEVEL =
-      TopoSetting.number("NCCL_P2P_PXN_LEVEL", 2);
-  public static final TopoSetting<Integer> NCCL_NVLS_ENABLE =
-      TopoSetting.number("NCCL_NVLS_ENABLE", 2);
-  public static final TopoSetting<Integer> NCCL_NVLS_NCHANNELS =
-      TopoSetting.number("NCCL_NVLS_NCHANNELS", 0);
-  public static final TopoSetting<Integer> NCCL_MIN_NCHANNELS =
-      TopoSetting.number("NCCL_MIN_NCHANNELS", 0);
-  public static final TopoSetting<Integer> NCCL_MAX_NCHANNELS =
-      TopoSetting.number("NCCL_MAX_NCHANNELS", MAX_CHANNELS);
-  public static final TopoSetting<Integer> NCCL_MIN_NRINGS =
-      TopoSetting.number("NCCL_MIN_NRINGS", 0);
-  public static final TopoSetting<Integer> NCCL_MAX_NRINGS =
-      TopoSetting.number("NCCL_MAX_NRINGS", MAX_CHANNELS);
-  public static final TopoSetting<Integer> NCCL_MIN_CTAS = TopoSetting.number("NCCL_MIN_CTAS", 1);
+  private static final int MANY = 1 << 20;
+  private static final List<TopoSetting<?>> ALL = new ArrayList<>(); // before the first declaration
+
+  public static final TopoSetting<NameLists> NCCL_ALGO =
+      names(
+          "NCCL_ALGO",
+          "names such as Ring,Tree; ^ in front forbids them; allreduce: in front limits them to"
+              + " one collective",
+          "The algorithms that the planner may choose.");
+
+  public static final TopoSetting<NameLists> NCCL_PROTO =
+      names(
+          "NCCL_PROTO",
+          "names among LL, LL128, Simple; ^ in front forbids them",
+          "The protocols that the planner may choose.");
+
+  public static final TopoSetting<Integer> NCCL_MIN_CTAS =
+      number("NCCL_MIN_CTAS", 1, 1, 64, "The fewest blocks of an operation on a GPU.");
+
   public static final TopoSetting<Integer> NCCL_MAX_CTAS =
-      TopoSetting.number("NCCL_MAX_CTAS", MAX_CHANNELS);
-  public static final TopoSetting<Integer> NCCL_MIN_P2P_NCHANNELS =
-      TopoSetting.number("NCCL_MIN_P2P_NCHANNELS", 1);
-  public static final TopoSetting<Integer> NCCL_MAX_P2P_NCHANNELS =
-      TopoSetting.number("NCCL_MAX_P2P_NCHANNELS", MAX_CHANNELS);
-  public static final TopoSetting<Integer> NCCL_NCHANNELS_PER_NET_PEER =
-      TopoSetting.number("NCCL_NCHANNELS_PER_NET_PEER", 0);
-  public static final TopoSetting<Integer> NCCL_P2P_PER_CHANNEL_NET_BW =
-      TopoSetting.number("NCCL_P2P_PER_CHANNEL_NET_BW", 14);
-  public static final TopoSetting<Integer> NCCL_P2P_MAX_PEERS =
-      TopoSetting.number("NCCL_P2P_MAX_PEERS", 0);
-  public static final TopoSetting<Integer> NCCL_COLLNET_NODE_THRESHOLD =
-      TopoSetting.number("NCCL_COLLNET_NODE_THRESHOLD", 2);
-  public static final TopoSetting<Integer> NCCL_WORK_ARGS_BYTES =
-      TopoSetting.number("NCCL_WORK_ARGS_BYTES", Integer.MAX_VALUE);
-  public static final TopoSetting<Integer> NCCL_NTHREADS = TopoSetting.number("NCCL_NTHREADS", -2);
-  public static final TopoSetting<Integer> NCCL_LL128_NTHREADS =
-      TopoSetting.number("NCCL_LL128_NTHREADS", -2);
-  public static final TopoSetting<Integer> NCCL_NET_OVERHEAD =
-      TopoSetting.number("NCCL_NET_OVERHEAD", -2);
-  public static final TopoSetting<Integer> NCCL_PAT_ENABLE =
-      TopoSetting.number("NCCL_PAT_ENABLE", 2);
-  public static final TopoSetting<Integer> NCCL_IGNORE_DISABLED_P2P =
-      TopoSetting.number("NCCL_IGNORE_DISABLED_P2P", 0);
+      number(
+          "NCCL_MAX_CTAS",
+          MAX_CHANNELS,
+          1,
+          64,
+          "The most blocks of an operation on a GPU; in a group, of a send and a receive"
+              + " together. With 64 exchanges with experts have up to 128, and kernels that touch"
+              + " one rank's memory alone as many as are of use.");
+
+  public static final TopoSetting<Boolean> NCCL_SHM_DISABLE =
+      flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");
+
+  public static final TopoSetting<Boolean> NCCL_P2P_DISABLE =
+      flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");
+
+  public static final TopoSetting<Integer> NCCL_NVLS_ENABLE =
+      number(
+          "NCCL_NVLS_ENABLE",
+          2,
+          0,
+          2,
+          "NVLS by the switch. 2: for 3 ranks or more, if the topology has an NVSwitch with NVLS;"
+              + " 1: for 2 ranks or more, with a warning if it is not available; 0: never, and"
+              + " the library calls none of the driver's multicast functions.");
+
+  public static final TopoSetting<Integer> NCCL_NVLS_NCHANNELS =
+      number(
+          "NCCL_NVLS_NCHANNELS",
+          0,
+          0,
+          MAX_CHANNELS,
+          "The number of channels of NVLS; 0: the device chooses.");
+
+  public static final TopoSetting<String> NCCL_GRAPH_FILE =
+      text(
+          "NCCL_GRAPH_FILE",
+          "",
+          "the name of a graph file",
+          "A file of rings and trees that replaces the search.");
+
   public static final TopoSetting<Optional<PathType>> NCCL_P2P_LEVEL =
-      TopoSetting.level("NCCL_P2P_LEVEL");
+      level(
+          "NCCL_P2P_LEVEL",
+          "The longest path over which GPUs access each other; unset: PXB, and SYS on AMD machines"
+              + " with at most two GPUs. Others go through memory of the host.");
+
+  public static final TopoSetting<Integer> NCCL_IGNORE_DISABLED_P2P =
+      number(
+          "NCCL_IGNORE_DISABLED_P2P",
+          0,
+          0,
+          2,
+          "1: no warning if the driver forbids peer access between NVLink neighbours; 2: the"
+              + " driver is not asked.");
+
   public static final TopoSetting<Optional<PathType>> NCCL_NET_GDR_LEVEL =
-      TopoSetting.level("NCCL_NET_GDR_LEVEL");
-  public static final TopoSetting<NameLists> NCCL_ALGO = TopoSetting.names("NCCL_ALGO");
-  public static final TopoSetting<NameLists> NCCL_PROTO = TopoSetting.names("NCCL_PROTO");
+      level(
+          "NCCL_NET_GDR_LEVEL",
+          "The longest path between a GPU and a NIC for GPUDirect; unset: P2C, and PXB with"
+              + " NCCL_NET_GDR_C2C=0.");
+
+  public static final TopoSetting<Boolean> NCCL_NET_GDR_READ =
+      flag(
+          "NCCL_NET_GDR_READ",
+          false,
+          "Allows NICs to read GPU memory too; if unset, where NVLink makes it worthwhile.");
+
+  public static final TopoSetting<Boolean> NCCL_NET_GDR_C2C =
+      flag("NCCL_NET_GDR_C2C", true, "Allows GPUDirect through a C2C link.");
+
+  public static final TopoSetting<Boolean> NCCL_NET_GDR_MLOPART =
+      flag("NCCL_NET_GDR_MLOPART", false, "Allows GPUDirect for partitions of a GPU.");
+
+  public static final TopoSetting<Boolean> NCCL_NVB_DISABLE =
+      flag("NCCL_NVB_DISABLE", false, "Forbids paths through another GPU.");
+
+  public static final TopoSetting<Boolean> NCCL_PXN_DISABLE =
+      flag(
+          "NCCL_PXN_DISABLE",
+          false,
+          "Forbids sending through the NIC next to another GPU, over that GPU's memory (PXN).");
+
+  public static final TopoSetting<Integer> NCCL_P2P_PXN_LEVEL =
+      number(
+          "NCCL_P2P_PXN_LEVEL",
+          2,
+          0,
+          2,
+          "The NIC of sends to another host. 0: the sender's own; 1: the NIC of the receiver's"
+              + " rail if there is a path; 2: the NIC of the receiver's rail through the GPU"
+              + " next to it.");
+
+  public static final TopoSetting<Boolean> NCCL_PXN_C2C =
+      flag("NCCL_PXN_C2C", true, "Allows PXN through NICs behind a C2C link.");
+
+  public static final TopoSetting<Boolean> NCCL_NET_DISABLE_INTRA =
+      flag("NCCL_NET_DISABLE_INTRA", false, "Forbids the network between GPUs of one host.");
+
+  public static final TopoSetting<Boolean> NCCL_P2P_USE_CUDA_MEMCPY =
+      flag(
+          "NCCL_P2P_USE_CUDA_MEMCPY",
+          false,
+          "Counts GPUs that reach each other only through a third GPU as not connected, as"
+              + " NCCL does for its copy engines.");
+
+  public static final TopoSetting<Boolean> NCCL_TOPO_SPLIT_MLOPART =
+      flag("NCCL_TOPO_SPLIT_MLOPART", true, "Counts partitions of a GPU as GPUs.");
+
   public static final TopoSetting<String> NCCL_NET_MERGE_LEVEL =
-      TopoSetting.text("NCCL_NET_MERGE_LEVEL", "PORT");
+      text(
+          "NCCL_NET_MERGE_LEVEL",
+          "PORT",
+          "PORT, or LOC, PIX, PXB, PHB or SYS",
+          "The longest path between NICs that count as one NIC. Communicators merge ports of one"
+              + " card (PORT) or none (LOC).");
+
   public static final TopoSetting<String> NCCL_NET_MERGE_POLICY =
-      TopoSetting.text("NCCL_NET_MERGE_POLICY", "");
+      text(
+          "NCCL_NET_MERGE_POLICY",
+          "",
+          "RAIL, or nothing",
+          "In ./nccl topo alone: with RAIL, only NICs of one rail count as one NIC.");
+
   public static final TopoSetting<String> NCCL_NET_FORCE_MERGE =
-      TopoSetting.text("NCCL_NET_FORCE_MERGE", "");
+      text(
+          "NCCL_NET_FORCE_MERGE",
+          "",
+          "names with commas between them, groups with semicolons between them",
+          "Groups of InfiniBand or RoCE devices or ports that count as one NIC.");
+
+  public static final TopoSetting<Integer> NCCL_CROSS_NIC =
+      number(
+          "NCCL_CROSS_NIC",
+          2,
+          0,
+          2,
+          "Lets a ring leave and enter a host through different NICs. 0: never; 1: always; 2:"
+              + " where it helps.");
+
   public static final TopoSetting<String> NCCL_NETDEVS_POLICY =
-      TopoSetting.text("NCCL_NETDEVS_POLICY", "AUTO");
+      text(
+          "NCCL_NETDEVS_POLICY",
+          "AUTO",
+          "AUTO, ALL, or MAX: and a number",
+          "The number of NICs that a GPU uses.");
+
+  public static final TopoSetting<Boolean> NCCL_MNNVL_SCATTER_NETS_ENABLE =
+      flag(
+          "NCCL_MNNVL_SCATTER_NETS_ENABLE",
+          true,
+          "Spreads a rack's GPUs over the NICs of its hosts in turn.");
+
+  public static final TopoSetting<Boolean> NCCL_MNNVL_RAIL_PER_HOST =
+      flag(
+          "NCCL_MNNVL_RAIL_PER_HOST",
+          false,
+          "Numbers the rails of a rack's hosts by the place of the NIC in its host.");
+
   public static final TopoSetting<String> NCCL4J_TOPO_COMPAT =
-      TopoSetting.text("NCCL4J_TOPO_COMPAT", "");
+      text(
+          "NCCL4J_TOPO_COMPAT",
+          "",
+          "nccl, or nothing",
+          "Behaves as NCCL even where NCCL gives up; see docs/concepts/topology.md.");
+
+  public static final TopoSetting<Integer> NCCL_MIN_NCHANNELS =
+      number(
+          "NCCL_MIN_NCHANNELS",
+          0,
+          0,
+          MAX_CHANNELS,
+          "The fewest channels of GPUs' rings and trees.");
+
+  public static final TopoSetting<Integer> NCCL_MAX_NCHANNELS =
+      number(
+          "NCCL_MAX_NCHANNELS",
+          MAX_CHANNELS,
+          0,
+          MAX_CHANNELS,
+          "The most channels of GPUs' rings and trees.");
+
+  public static final TopoSetting<Integer> NCCL_MIN_NRINGS =
+      number("NCCL_MIN_NRINGS", 0, 0, MAX_CHANNELS, "The old name of NCCL_MIN_NCHANNELS.");
+
+  public static final TopoSetting<Integer> NCCL_MAX_NRINGS =
+      number(
+          "NCCL_MAX_NRINGS", MAX_CHANNELS, 0, MAX_CHANNELS, "The old name of NCCL_MAX_NCHANNELS.");
+
+  public static final TopoSetting<Integer> NCCL_MIN_P2P_NCHANNELS =
+      number(
+          "NCCL_MIN_P2P_NCHANNELS",
+          1,
+          0,
+          MAX_CHANNELS,
+          "The fewest channels of sends and receives that ./nccl topo counts.");
+
+  public static final TopoSetting<Integer> NCCL_MAX_P2P_NCHANNELS =
+      number(
+          "NCCL_MAX_P2P_NCHANNELS",
+          MAX_CHANNELS,
+          0,
+          MAX_CHANNELS,
+          "The most channels of a GPU's send or receive; a channel is a block.");
+
+  public static final TopoSetting<Integer> NCCL_NCHANNELS_PER_NET_PEER =
+      number(
+          "NCCL_NCHANNELS_PER_NET_PEER",
+          0,
+          0,
+          MAX_CHANNELS,
+          "Channels of a GPU's connection to a peer over a network, at most 16 of which are"
+              + " used; 0: the library chooses.");
+
+  public static final TopoSetting<Integer> NCCL_P2P_PER_CHANNEL_NET_BW =
+      number(
+          "NCCL_P2P_PER_CHANNEL_NET_BW",
+          14,
+          1,
+          MANY,
+          "The bandwidth of a channel to another host that ./nccl topo assumes, in GB/s.");
+
+  public static final TopoSetting<Integer> NCCL_P2P_MAX_PEERS =
+      number(
+          "NCCL_P2P_MAX_PEERS",
+          0,
+          0,
+          MANY,
+          "The number of peers of each rank that ./nccl topo assumes; 0: all.");
+
+  public static final TopoSetting<Integer> NCCL_COLLNET_NODE_THRESHOLD =
+      number(
+          "NCCL_COLLNET_NODE_THRESHOLD",
+          2,
+          1,
+          MANY,
+          "The fewest hosts with which nccl topo graph --collnet counts a reducing network.");
+
+  public static final TopoSetting<Integer> NCCL_WORK_ARGS_BYTES =
+      number(
+          "NCCL_WORK_ARGS_BYTES",
+          Integer.MAX_VALUE,
+          0,
+          Integer.MAX_VALUE,
+          "Bytes for work in a kernel's arguments; they bound the channels.");
+
+  public static final TopoSetting<Integer> NCCL_NTHREADS =
+      number(
+          "NCCL_NTHREADS",
+          -2,
+          -2,
+          1024,
+          "The threads of a block that are assumed when channels are counted; blocks may have"
+              + " another number. Below 0: the library chooses.");
+
+  public static final TopoSetting<Integer> NCCL_LL128_NTHREADS =
+      number(
+          "NCCL_LL128_NTHREADS",
+          -2,
+          -2,
+          1024,
+          "The threads of a block that are assumed with LL128 when channels are counted. Below 0:"
+              + " the library chooses.");
+
   public static final TopoSetting<String> NCCL_THREAD_THRESHOLDS =
-      TopoSetting.text("NCCL_THREAD_THRESHOLDS", "");
-  public static final TopoSetting<String> NCCL_GRAPH_FILE = TopoSetting.text("NCCL_GRAPH_FILE", "");
+      text(
+          "NCCL_THREAD_THRESHOLDS",
+          "",
+          "as NCCL's",
+          "Bytes for each thread below which fewer threads or channels are used.");
+
+  public static final TopoSetting<Integer> NCCL_NET_OVERHEAD =
+      number(
+          "NCCL_NET_OVERHEAD",
+          -2,
+          -2,
+          MANY,
+          "The cost of a message to another host, in nanoseconds; below 0: by the processor.");
+
+  public static final TopoSetting<Integer> NCCL_PAT_ENABLE =
+      number("NCCL_PAT_ENABLE", 2, 0, 2, "Allows PAT. 0: no; 1: yes; 2: where it is possible.");
+
+  public static final TopoSetting<Boolean> NCCL_LL128_C2C =
+      flag("NCCL_LL128_C2C", true, "Allows LL128 over C2C links.");
 
   private static final int KERNEL_ARGS_BYTES = 32;
   private static final int WORK_BATCH_BYTES = 16;
@@ -110,6 +328,11 @@ public final class TopoSettings {
 
   private TopoSettings(Map<String, Object> values) {
     this.values = Map.copyOf(values);
+  }
+
+  /** The declared settings, in the order of the settings page. */
+  public static List<TopoSetting<?>> all() {
+    return List.copyOf(ALL);
   }
 
   /** Nothing set. */
@@ -159,7 +382,7 @@ public final class TopoSettings {
           "a setting cannot be read",
           setting.name() + "=" + text,
           "the text is " + e.getMessage(),
-          "write a value of the kind of \"" + setting.defaultValue() + "\", or unset it");
+          "set it to " + setting.allowed() + ", or unset it");
     }
   }
 
@@ -183,12 +406,12 @@ public final class TopoSettings {
 
   /** NCCL_MAX_P2P_NCHANNELS: the most channels of sends and receives. */
   public int maxPeerChannels() {
-    return Math.max(1, Math.min(MAX_CHANNELS, get(NCCL_MAX_P2P_NCHANNELS)));
+    return Math.max(1, get(NCCL_MAX_P2P_NCHANNELS));
   }
 
   /** NCCL_MIN_P2P_NCHANNELS: the fewest channels of sends and receives. */
   public int minPeerChannels() {
-    return Math.max(1, Math.min(MAX_CHANNELS, get(NCCL_MIN_P2P_NCHANNELS)));
+    return Math.max(1, get(NCCL_MIN_P2P_NCHANNELS));
   }
 
   /** NCCL4J_TOPO_COMPAT=nccl: whether to do as NCCL does even where it gives up. */
@@ -251,8 +474,7 @@ public final class TopoSettings {
 
   /** The fewest channels asked for. */
   public int minChannels() {
-    int wanted = find(NCCL_MIN_NCHANNELS).orElse(get(NCCL_MIN_NRINGS));
-    return Math.max(0, Math.min(MAX_CHANNELS, wanted));
+    return find(NCCL_MIN_NCHANNELS).orElse(get(NCCL_MIN_NRINGS));
   }
 
   /** The most channels allowed. */
@@ -263,20 +485,20 @@ public final class TopoSettings {
 
   /** NCCL_MIN_CTAS: at least 1 and at most {@link #maxCtas}. */
   public int minCtas() {
-    return Math.min(positive(NCCL_MIN_CTAS).orElse(1), maxCtas());
+    return Math.min(get(NCCL_MIN_CTAS), maxCtas());
   }
 
-  /** NCCL_MAX_CTAS: at most {@link #MAX_CHANNELS}; numbers below 1 do not count. */
+  /** NCCL_MAX_CTAS: 1 to {@link #MAX_CHANNELS}. */
   public int maxCtas() {
-    return Math.min(positive(NCCL_MAX_CTAS).orElse(MAX_CHANNELS), MAX_CHANNELS);
+    return get(NCCL_MAX_CTAS);
   }
 
-  /** NCCL_NCHANNELS_PER_NET_PEER: channels for a peer on another node, if set and positive. */
+  /** NCCL_NCHANNELS_PER_NET_PEER: channels for a peer on another node, if set and not 0. */
   public OptionalInt channelsPerNetPeer() {
     return positive(NCCL_NCHANNELS_PER_NET_PEER);
   }
 
-  /** NCCL_P2P_MAX_PEERS: how many peers to expect, if set and positive. */
+  /** NCCL_P2P_MAX_PEERS: how many peers to expect, if set and not 0. */
   public OptionalInt maxPeers() {
     return positive(NCCL_P2P_MAX_PEERS);
   }
@@ -295,64 +517,36 @@ public final class TopoSettings {
     return Math.min(MAX_CHANNELS, Math.max(0, bytes - KERNEL_ARGS_BYTES) / WORK_BATCH_BYTES);
   }
 
-  /** All settings by name, for those who have texts or values of several. */
-  private static final class ByName {
-    private static final Map<String, TopoSetting<?>> ALL = all();
+  private static TopoSetting<Integer> number(
+      String name, int defaultValue, int least, int most, String sentence) {
+    return declare(TopoSetting.number(name, defaultValue, least, most, sentence));
+  }
 
-    private static Map<String, TopoSetting<?>> all() {
-      Map<String, TopoSetting<?>> all = new HashMap<>();
-      for (TopoSetting<?> setting :
-          List.<TopoSetting<?>>of(
-              NCCL_P2P_DISABLE,
-              NCCL_SHM_DISABLE,
-              NCCL_NET_GDR_READ,
-              NCCL_NET_GDR_C2C,
-              NCCL_NET_GDR_MLOPART,
-              NCCL_NVB_DISABLE,
-              NCCL_PXN_DISABLE,
-              NCCL_PXN_C2C,
-              NCCL_NET_DISABLE_INTRA,
-              NCCL_P2P_USE_CUDA_MEMCPY,
-              NCCL_TOPO_SPLIT_MLOPART,
-              NCCL_MNNVL_SCATTER_NETS_ENABLE,
-              NCCL_MNNVL_RAIL_PER_HOST,
-              NCCL_LL128_C2C,
-              NCCL_CROSS_NIC,
-              NCCL_P2P_PXN_LEVEL,
-              NCCL_NVLS_ENABLE,
-              NCCL_NVLS_NCHANNELS,
-              NCCL_MIN_NCHANNELS,
-              NCCL_MAX_NCHANNELS,
-              NCCL_MIN_NRINGS,
-              NCCL_MAX_NRINGS,
-              NCCL_MIN_CTAS,
-              NCCL_MAX_CTAS,
-              NCCL_MIN_P2P_NCHANNELS,
-              NCCL_MAX_P2P_NCHANNELS,
-              NCCL_NCHANNELS_PER_NET_PEER,
-              NCCL_P2P_PER_CHANNEL_NET_BW,
-              NCCL_P2P_MAX_PEERS,
-              NCCL_COLLNET_NODE_THRESHOLD,
-              NCCL_WORK_ARGS_BYTES,
-              NCCL_NTHREADS,
-              NCCL_LL128_NTHREADS,
-              NCCL_NET_OVERHEAD,
-              NCCL_PAT_ENABLE,
-              NCCL_IGNORE_DISABLED_P2P,
-              NCCL_P2P_LEVEL,
-              NCCL_NET_GDR_LEVEL,
-              NCCL_ALGO,
-              NCCL_PROTO,
-              NCCL_NET_MERGE_LEVEL,
-              NCCL_NET_MERGE_POLICY,
-              NCCL_NET_FORCE_MERGE,
-              NCCL_NETDEVS_POLICY,
-              NCCL4J_TOPO_COMPAT,
-              NCCL_THREAD_THRESHOLDS,
-              NCCL_GRAPH_FILE)) {
-        all.put(setting.name(), setting);
-      }
-      return all;
-    }
+  private static TopoSetting<Boolean> flag(String name, boolean defaultValue, String sentence) {
+    return declare(TopoSetting.flag(name, defaultValue, sentence));
+  }
+
+  private static TopoSetting<String> text(
+      String name, String defaultValue, String allowed, String sentence) {
+    return declare(TopoSetting.text(name, defaultValue, allowed, sentence));
+  }
+
+  private static TopoSetting<NameLists> names(String name, String allowed, String sentence) {
+    return declare(TopoSetting.names(name, allowed, sentence));
+  }
+
+  private static TopoSetting<Optional<PathType>> level(String name, String sentence) {
+    return declare(TopoSetting.level(name, sentence));
+  }
+
+  private static <T> TopoSetting<T> declare(TopoSetting<T> setting) {
+    ALL.add(setting);
+    return setting;
+  }
+
+  /** All of them by name, for those who have texts or values of several. */
+  private static final class ByName {
+    private static final Map<String, TopoSetting<?>> ALL =
+        all().stream().collect(Collectors.toMap(TopoSetting::name, setting -> setting));
   }
 }

@@ -17,7 +17,6 @@ import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.topo.NameLists;
 import org.nccl4j.topo.TopoSettings;
 
@@ -27,31 +26,13 @@ import org.nccl4j.topo.TopoSettings;
  */
 public final class Settings implements SettingValues {
   /** See {@link Setting#sentence()}, here and below. */
-  public static final Setting<NameLists> NCCL_ALGO =
-      TopologySettings.of(
-          TopoSettings.NCCL_ALGO,
-          "names such as Ring,Tree; ^ in front forbids them; allreduce: in front limits them to"
-              + " one collective",
-          "The algorithms that the planner may choose.");
+  public static final Setting<NameLists> NCCL_ALGO = Setting.of(TopoSettings.NCCL_ALGO);
 
-  public static final Setting<NameLists> NCCL_PROTO =
-      TopologySettings.of(
-          TopoSettings.NCCL_PROTO,
-          "names among LL, LL128, Simple; ^ in front forbids them",
-          "The protocols that the planner may choose.");
+  public static final Setting<NameLists> NCCL_PROTO = Setting.of(TopoSettings.NCCL_PROTO);
 
-  public static final Setting<Integer> NCCL_MIN_CTAS =
-      TopologySettings.number(
-          TopoSettings.NCCL_MIN_CTAS, 1, 64, "The fewest blocks of an operation on a GPU.");
+  public static final Setting<Integer> NCCL_MIN_CTAS = Setting.of(TopoSettings.NCCL_MIN_CTAS);
 
-  public static final Setting<Integer> NCCL_MAX_CTAS =
-      TopologySettings.number(
-          TopoSettings.NCCL_MAX_CTAS,
-          1,
-          64,
-          "The most blocks of an operation on a GPU; in a group, of a send and a receive"
-              + " together. With 64 exchanges with experts have up to 128, and kernels that touch"
-              + " one rank's memory alone as many as are of use.");
+  public static final Setting<Integer> NCCL_MAX_CTAS = Setting.of(TopoSettings.NCCL_MAX_CTAS);
 
   public static final Setting<String> NCCL_COMM_ID =
       Setting.text(
@@ -160,9 +141,7 @@ public final class Settings implements SettingValues {
               + " compares the ranks' calls, and finds communicators that ranks use in different"
               + " orders.");
 
-  public static final Setting<Boolean> NCCL_SHM_DISABLE =
-      TopologySettings.flag(
-          TopoSettings.NCCL_SHM_DISABLE, "Forbids shared memory between processes.");
+  public static final Setting<Boolean> NCCL_SHM_DISABLE = Setting.of(TopoSettings.NCCL_SHM_DISABLE);
 
   public static final Setting<Boolean> NCCL_MULTI_RANK_GPU_ENABLE =
       Setting.flag(
@@ -174,25 +153,12 @@ public final class Settings implements SettingValues {
               + " share a few queues: launch the operations of such ranks in one group, or set"
               + " CUDA_DEVICE_MAX_CONNECTIONS=32.");
 
-  public static final Setting<Boolean> NCCL_P2P_DISABLE =
-      TopologySettings.flag(
-          TopoSettings.NCCL_P2P_DISABLE, "Forbids direct access to another rank's memory.");
+  public static final Setting<Boolean> NCCL_P2P_DISABLE = Setting.of(TopoSettings.NCCL_P2P_DISABLE);
 
-  public static final Setting<Integer> NCCL_NVLS_ENABLE =
-      TopologySettings.number(
-          TopoSettings.NCCL_NVLS_ENABLE,
-          0,
-          2,
-          "NVLS by the switch. 2: for 3 ranks or more, if the topology has an NVSwitch with NVLS;"
-              + " 1: for 2 ranks or more, with a warning if it is not available; 0: never, and"
-              + " the library calls none of the driver's multicast functions.");
+  public static final Setting<Integer> NCCL_NVLS_ENABLE = Setting.of(TopoSettings.NCCL_NVLS_ENABLE);
 
   public static final Setting<Integer> NCCL_NVLS_NCHANNELS =
-      TopologySettings.number(
-          TopoSettings.NCCL_NVLS_NCHANNELS,
-          0,
-          ConnectionLayout.CHANNELS,
-          "The number of channels of NVLS; 0: the device chooses.");
+      Setting.of(TopoSettings.NCCL_NVLS_NCHANNELS);
 
   public static final Setting<Integer> NCCL_NVLS_CHUNKSIZE =
       Setting.number(
@@ -312,11 +278,7 @@ public final class Settings implements SettingValues {
           Integer.MAX_VALUE,
           "The rank that writes NCCL_TOPO_DUMP_FILE.");
 
-  public static final Setting<String> NCCL_GRAPH_FILE =
-      TopologySettings.of(
-          TopoSettings.NCCL_GRAPH_FILE,
-          "the name of a graph file",
-          "A file of rings and trees that replaces the search.");
+  public static final Setting<String> NCCL_GRAPH_FILE = Setting.of(TopoSettings.NCCL_GRAPH_FILE);
 
   public static final Setting<String> NCCL_GRAPH_DUMP_FILE =
       Setting.text(
@@ -400,17 +362,26 @@ public final class Settings implements SettingValues {
           NCCL_CONF_FILE);
 
   private static final List<Setting<?>> ALL =
-      TopologySettings.joined(
+      joined(
           List.of(
               GENERAL,
               PlanSettings.ALL,
               GpuSettings.ALL,
-              TopologySettings.ALL,
+              TopologySettings.besides(GENERAL),
               ScaleSettings.ALL,
               TlsSettings.ALL,
               DebugSettings.ALL,
               DropInSettings.ALL,
               InfiniBandSettings.ALL));
+
+  /** All settings of some lists, in their order. A loop: see below. */
+  private static List<Setting<?>> joined(List<List<Setting<?>>> lists) {
+    List<Setting<?>> all = new ArrayList<>();
+    for (List<Setting<?>> each : lists) {
+      all.addAll(each);
+    }
+    return List.copyOf(all);
+  }
 
   /** The settings that are on or off, by name. */
   private static final class Flags {

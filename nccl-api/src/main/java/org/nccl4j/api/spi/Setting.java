@@ -66,15 +66,26 @@ public final class Setting<T> {
     return new Setting<>(name, byDefault, allowed, sentence, false, parser);
   }
 
+  /** Declares a setting of the topology, whose name, default and range nccl-topo has. */
+  public static <T> Setting<T> of(TopoSetting<T> setting) {
+    return of(
+        setting.name(),
+        setting.defaultValue(),
+        setting.allowed(),
+        setting.sentence(),
+        setting.parser());
+  }
+
   /** Declares a setting with any text. */
   public static Setting<String> text(
       String name, String byDefault, String allowed, String sentence) {
-    return new Setting<>(name, byDefault, allowed, sentence, false, new TextParser());
+    return of(TopoSetting.text(name, byDefault, allowed, sentence));
   }
 
   /** Declares a setting whose value is never printed. */
   public static Setting<String> secretText(String name, String sentence) {
-    return new Setting<>(name, "", "any text", sentence, true, new TextParser());
+    TopoSetting<String> text = TopoSetting.text(name, "", "any text", sentence);
+    return new Setting<>(name, "", text.allowed(), sentence, true, text.parser());
   }
 
   /** Declares a setting whose value is one of some words, in upper or lower case. */
@@ -86,19 +97,13 @@ public final class Setting<T> {
 
   /** Declares a setting that is on or off. */
   public static Setting<Boolean> flag(String name, boolean byDefault, String sentence) {
-    return new Setting<>(name, byDefault, "0 or 1", sentence, false, new FlagParser());
+    return of(TopoSetting.flag(name, byDefault, sentence));
   }
 
   /** Declares a setting whose value is a whole number of a range. */
   public static Setting<Integer> number(
       String name, int byDefault, int least, int most, String sentence) {
-    return new Setting<>(
-        name,
-        byDefault,
-        "a whole number from " + least + " to " + most, // a formatter takes 20 ms at its first use
-        sentence,
-        false,
-        new NumberParser(least, most));
+    return of(TopoSetting.number(name, byDefault, least, most, sentence));
   }
 
   /** Declares a setting whose value is a duration above 0. */
@@ -205,13 +210,6 @@ public final class Setting<T> {
   // The parsers of the types above are classes: to link a lambda expression takes the JVM half a
   // millisecond, and a process's first call waits for all that its settings have.
 
-  private record TextParser() implements Function<String, String> {
-    @Override
-    public String apply(String text) {
-      return text;
-    }
-  }
-
   private record ChoiceParser(List<String> choices) implements Function<String, String> {
     @Override
     public String apply(String text) {
@@ -221,24 +219,6 @@ public final class Setting<T> {
         }
       }
       throw new IllegalArgumentException("none of the choices");
-    }
-  }
-
-  private record FlagParser() implements Function<String, Boolean> {
-    @Override
-    public Boolean apply(String text) {
-      return TopoSetting.flag(text);
-    }
-  }
-
-  private record NumberParser(int least, int most) implements Function<String, Integer> {
-    @Override
-    public Integer apply(String text) {
-      int value = TopoSetting.number(text);
-      if (value < least || value > most) {
-        throw new IllegalArgumentException("out of range");
-      }
-      return value;
     }
   }
 

@@ -262,7 +262,7 @@ class SettingsTest {
     }
     assertEquals(Settings.declared().size(), names.size());
     Set<String> declared = new HashSet<>(constants());
-    TopologySettings.ALL.forEach(setting -> declared.add(setting.name()));
+    TopoSettings.all().forEach(setting -> declared.add(setting.name()));
     assertEquals(declared, names);
   }
 

@@ -183,8 +183,10 @@ class MachinesTest {
   void blocksPerOperationBoundChannels() {
     assertEquals(3, cluster("dgx-h100", 2, "NCCL_MAX_CTAS=3").comm().nChannels());
     assertEquals(40, cluster("dgx-h100", 2, "NCCL_MIN_CTAS=40").comm().nChannels());
-    // What is not positive does not count, and the most wins over the least.
-    assertEquals(16, cluster("dgx-h100", 2, "NCCL_MAX_CTAS=0").comm().nChannels());
+    TopologyException none =
+        assertThrows(TopologyException.class, () -> cluster("dgx-h100", 2, "NCCL_MAX_CTAS=0"));
+    assertTrue(none.getMessage().contains("a whole number from 1 to 64"), none.getMessage());
+    // The most wins over the least.
     Cluster both = cluster("dgx-h100", 2, "NCCL_MIN_CTAS=40", "NCCL_MAX_CTAS=8");
     assertEquals(8, both.comm().nChannels());
     assertEquals(8, both.comm().nvlsChannels());
