@@ -32,7 +32,7 @@ import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.control.RemoteQpInfo;
 
 /** Control connections come about with slow and crowded listeners, and tell strangers nothing. */
-@Timeout(60)
+@Timeout(600)
 class ControlDialerTest {
   private static final byte[] SECRET = new byte[16];
   private static final long SESSION = 77;

@@ -1,12 +1,9 @@
 package org.nccl4j.transport.net.ib;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.net.ConnectException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.Socket;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.Net;
@@ -29,7 +26,7 @@ class ControlPortTest extends WithRoce {
         int port;
         try (NetListener listener = to.listen(0)) {
           port = IbHandle.decode(listener.handle()).port();
-          assertEquals(true, isOpen(port));
+          assertTrue(OwnPorts.isOpen(port));
           NetSender sender = from.connect(0, listener.handle());
           IbLink.await(
               () -> {
@@ -37,19 +34,10 @@ class ControlPortTest extends WithRoce {
                 return sender.isConnected() & receiver[0] != null;
               });
         }
-        assertEquals(connected, isOpen(port));
+        assertEquals(connected, OwnPorts.isOpen(port));
         receiver[0].close();
-        assertEquals(closed, isOpen(port));
+        assertEquals(closed, OwnPorts.isOpen(port));
       }
-    }
-  }
-
-  private static boolean isOpen(int port) throws IOException {
-    try (Socket stranger = new Socket()) {
-      stranger.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
-      return true;
-    } catch (ConnectException e) {
-      return false;
     }
   }
 }

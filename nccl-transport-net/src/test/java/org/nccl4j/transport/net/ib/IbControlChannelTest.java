@@ -17,7 +17,7 @@ import org.nccl4j.api.spi.NetContext;
 /**
  * Ends tell each other their queue pairs over the channel that the context makes of a connection.
  */
-@Timeout(120)
+@Timeout(600)
 class IbControlChannelTest extends WithRoce {
   /** Which sides asked: true where they dialed. */
   private final List<Boolean> asked = new ArrayList<>();

@@ -22,7 +22,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Queue pairs, ports and devices that die, and others that take over. */
-@Timeout(120)
+@Timeout(600)
 class IbFailoverTest extends WithFakeVerbs {
   private static final int FIRST = 0;
   private static final int SECOND = 1;

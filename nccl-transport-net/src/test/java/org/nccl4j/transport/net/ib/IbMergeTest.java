@@ -21,7 +21,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Ports that are merged into one device: two of one libibverbs device, or of two. */
-@Timeout(120)
+@Timeout(600)
 class IbMergeTest extends WithFakeVerbs {
   private static final String[] DEFAULT = {};
   private static final String[] FORCED = {"NCCL_NET_FORCE_MERGE", "roce0,roce1"};

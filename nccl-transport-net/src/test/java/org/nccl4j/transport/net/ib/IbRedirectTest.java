@@ -17,7 +17,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** Receives that are moved to other memory after they have begun. */
-@Timeout(120)
+@Timeout(600)
 class IbRedirectTest extends WithRoce {
   /** More than the immediate's size holds. */
   private static final int LARGE = 9 << 20;

@@ -16,7 +16,7 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
 
 /** Connections over which many groups have gone, where something begins to repeat. */
-@Timeout(120)
+@Timeout(600)
 class LateGroupsTest extends WithRoce {
   private static final int BYTES = 3000;
   private static final int UNDER_WAY = 4;

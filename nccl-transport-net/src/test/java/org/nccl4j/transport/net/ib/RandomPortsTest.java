@@ -25,7 +25,7 @@ import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
  * break, at random moments: all arrive once, whole, with their sizes and notes. Receives are moved
  * to other memory at random, too, some of them with another size than the message has.
  */
-@Timeout(300)
+@Timeout(600)
 class RandomPortsTest extends WithFakeVerbs {
   private static final int SEEDS = Integer.getInteger("nccl4j.rounds", 200);
   private static final long FIRST_SEED = Long.getLong("nccl4j.seed", 1);

@@ -20,7 +20,7 @@ import org.nccl4j.device.NcclException;
  * The control connection goes over the port that dies, too, and nothing comes over it any more: the
  * sender dials another.
  */
-@Timeout(60)
+@Timeout(600)
 class RedialTest extends WithRoce {
   /** Connections up to this number let nothing through. */
   private volatile int dead;
