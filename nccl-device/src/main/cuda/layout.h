@@ -47,7 +47,7 @@
 #define NCCL4J_SIMPLE_THREADS 576   // of a block, in Simple and of sends and receives
 #define NCCL4J_FLAGGED_THREADS 512  // in LL and LL128
 #define NCCL4J_NVLS_THREADS 640     // of NVLS within a machine
-#define NCCL4J_NONE 255
+#define NCCL4J_NONE 65535  // in place of a rank, which is below it
 
 enum nccl4jCollective { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
 enum nccl4jProtocol { LL, LL128, SIMPLE };
@@ -134,7 +134,7 @@ typedef struct {
   uint64_t send;         // the buffers; the only fields that differ between launches of a plan
   uint64_t recv;
   uint64_t bytes;        // as CollectiveWork.count, in bytes
-  uint64_t ringRanks;    // uint8_t[NCCL4J_CHANNELS][nRanks]: ranks in ring order
+  uint64_t ringRanks;    // uint16_t[NCCL4J_CHANNELS][nRanks]: ranks in ring order
   uint64_t peerTable;    // nccl4jPeer[nRanks], if the inline table is too short
   uint32_t collective;
   uint32_t algorithm;    // nccl4jAlgorithm
@@ -145,12 +145,12 @@ typedef struct {
   uint32_t firstChannel; // the channels' numbers begin with this; all else about them begins with the first's
   uint32_t pad0;
   nccl4jPeer peers[NCCL4J_INLINE_PEERS];
-  uint8_t ringIndex[NCCL4J_CHANNELS];  // this rank's place in each ring
-  uint8_t ringPrev[NCCL4J_CHANNELS];
-  uint8_t ringNext[NCCL4J_CHANNELS];
-  uint8_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
-  uint8_t treeDown0[NCCL4J_CHANNELS];
-  uint8_t treeDown1[NCCL4J_CHANNELS];
+  uint16_t ringIndex[NCCL4J_CHANNELS];  // this rank's place in each ring
+  uint16_t ringPrev[NCCL4J_CHANNELS];
+  uint16_t ringNext[NCCL4J_CHANNELS];
+  uint16_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
+  uint16_t treeDown0[NCCL4J_CHANNELS];
+  uint16_t treeDown1[NCCL4J_CHANNELS];
   uint64_t claims;       // uint32_t count of the claimed rounds of a ring, 0 before and after each
                          // kernel; or 0 if each channel has a share of its own
   uint32_t wholeRounds;  // rounds before the small ones
@@ -182,7 +182,7 @@ typedef struct {
   int32_t nHeads;
   int32_t headRank;        // this rank's number among the heads
   uint64_t views[NCCL4J_NVLS_HEADS];  // the multicast address, or the address of each rank's memory
-  uint8_t headRanks[NCCL4J_NVLS_HEADS];
+  uint16_t headRanks[NCCL4J_NVLS_HEADS];
 } nccl4jNvlsArguments;
 
 // Works with the same peer and direction, which the same blocks run one after the other. Two groups may

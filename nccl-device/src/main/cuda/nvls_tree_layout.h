@@ -20,7 +20,7 @@ typedef struct {
   nccl4jNvlsArguments nvls;  // its views are those of this machine's ranks
   int32_t nMembers;          // these ranks
   int32_t member;            // this rank's number among them
-  uint8_t memberRanks[NCCL4J_NVLS_HEADS];
+  uint16_t memberRanks[NCCL4J_NVLS_HEADS];
   nccl4jNvlsTree trees[NCCL4J_NVLS_TREES];
 } nccl4jNvlsTreeArguments;
 

@@ -147,7 +147,8 @@ class RingLegs {
  private:
   // Looked up each time: the kernel with all algorithms has no registers left for it.
   __device__ __forceinline__ u32 rankAt(int place) const {
-    return ((const uint8_t*)a_.ringRanks)[channel_ * a_.comm.nRanks + place];
+    const u32 at = channel_ * a_.comm.nRanks + place;
+    return *(const uint16_t*)(a_.ringRanks + at * (u32)sizeof(uint16_t));
   }
 
   __device__ __forceinline__ bool isFirst() const {

@@ -28,6 +28,7 @@ import org.nccl4j.device.cuda.plan.CommunicatorMemory;
 import org.nccl4j.device.cuda.plan.ConnectionSizes;
 import org.nccl4j.device.cuda.plan.CudaKernelPlan;
 import org.nccl4j.device.cuda.plan.CudaPlan;
+import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LocalReductionPlans;
 import org.nccl4j.device.cuda.plan.NvlsPlans;
 import org.nccl4j.device.cuda.plan.P2pPlans;
@@ -75,7 +76,7 @@ import org.nccl4j.operation.Algorithm;
 @SuppressWarnings("exports") // to this library alone
 final class CudaKernelCommunicator
     implements KernelCommunicator, StreamUser, ConnectionUsers.Member, CudaGroupLaunch.Kernels {
-  static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
+  static final int MOST_RANKS = KernelLayout.NONE; // a rank has 16 bits in the kernels' tables
 
   private static final String SAME_CALLS =
       "make the same calls in the same order on all ranks, with buffers at the same offsets of"

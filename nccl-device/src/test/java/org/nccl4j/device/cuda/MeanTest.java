@@ -15,7 +15,7 @@ class MeanTest {
       #include <stdio.h>
       #include "%s"
       int main() {
-        for (int n = 1; n <= 254; n++) {
+        for (int n = 1; n <= 65535; n += 1 + n / 256) {
           for (int x = -128; x <= 255; x++) {
             if (x < 128 && nccl4j::meanOf((int8_t)x, n) != x / n) printf("int8 %%d / %%d\\n", x, n);
             if (x >= 0 && nccl4j::meanOf((uint8_t)x, n) != x / n) printf("uint8 %%d / %%d\\n", x, n);

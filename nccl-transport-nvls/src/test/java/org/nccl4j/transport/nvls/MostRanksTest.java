@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.KernelDevice;
 /** Communicators of more ranks than GPUs can have. */
 @Timeout(60)
 class MostRanksTest {
-  private static final int MOST = 254;
+  private static final int MOST = 65_535;
 
   private final Device gpu =
       new FakeGpu(
@@ -36,11 +36,11 @@ class MostRanksTest {
   private static void assertRefused(Executable call) {
     InvalidArgumentException error = assertThrows(InvalidArgumentException.class, call);
     assertEquals(ErrorId.RANK, error.id());
-    assertTrue(error.getMessage().contains("255 ranks on a fake GPU"), error.getMessage());
-    assertTrue(error.getMessage().contains("at most 254 ranks"), error.getMessage());
+    assertTrue(error.getMessage().contains("65536 ranks on a fake GPU"), error.getMessage());
+    assertTrue(error.getMessage().contains("at most 65535 ranks"), error.getMessage());
   }
 
-  /** The other 254 ranks have not come: the rank waits for none. */
+  /** The other 65,535 ranks have not come: the rank waits for none. */
   @Test
   void aRankRefusesBeforeItWaitsForOthers() {
     UniqueId id = UniqueId.create();

@@ -228,14 +228,15 @@ public final class CollectivePlans implements AutoCloseable {
     for (int channel = 0; channel < CHANNELS; channel++) {
       int[] ring = memory.ring(first + channel);
       int index = indexOf(ring, spec.rank());
-      arguments.put(KernelLayout.RING_INDEX + channel, (byte) index);
-      arguments.put(KernelLayout.RING_PREV + channel, (byte) ring[(index + n - 1) % n]);
-      arguments.put(KernelLayout.RING_NEXT + channel, (byte) ring[(index + 1) % n]);
+      int at = KernelLayout.RANK_BYTES * channel;
+      arguments.putShort(KernelLayout.RING_INDEX + at, (short) index);
+      arguments.putShort(KernelLayout.RING_PREV + at, (short) ring[(index + n - 1) % n]);
+      arguments.putShort(KernelLayout.RING_NEXT + at, (short) ring[(index + 1) % n]);
       if (!spec.trees().isEmpty()) {
         Tree tree = spec.trees().get((first + channel) % spec.trees().size());
-        arguments.put(KernelLayout.TREE_UP + channel, rankOrNone(tree.up()));
-        arguments.put(KernelLayout.TREE_DOWN0 + channel, down(tree, 0));
-        arguments.put(KernelLayout.TREE_DOWN1 + channel, down(tree, 1));
+        arguments.putShort(KernelLayout.TREE_UP + at, rankOrNone(tree.up()));
+        arguments.putShort(KernelLayout.TREE_DOWN0 + at, down(tree, 0));
+        arguments.putShort(KernelLayout.TREE_DOWN1 + at, down(tree, 1));
       }
     }
   }
@@ -252,11 +253,11 @@ public final class CollectivePlans implements AutoCloseable {
         "give every channel a ring of all ranks");
   }
 
-  private static byte down(Tree tree, int child) {
+  private static short down(Tree tree, int child) {
     return rankOrNone(child < tree.down().size() ? tree.down().get(child) : -1);
   }
 
-  private static byte rankOrNone(int rank) {
-    return (byte) (rank < 0 ? KernelLayout.NONE : rank);
+  private static short rankOrNone(int rank) {
+    return (short) (rank < 0 ? KernelLayout.NONE : rank);
   }
 }

@@ -90,7 +90,7 @@ public final class CommunicatorMemory implements AutoCloseable {
     for (int channel = 0; channel < ConnectionLayout.CHANNELS; channel++) {
       int[] ring = ring(channel);
       for (int i = 0; i < n; i++) {
-        tables.put(channel * n + i, (byte) ring[i]);
+        tables.putShort(KernelLayout.RANK_BYTES * (channel * n + i), (short) ring[i]);
       }
     }
     for (int peer = 0; peer < n; peer++) {
@@ -117,7 +117,9 @@ public final class CommunicatorMemory implements AutoCloseable {
 
   /** Returns the address of the ranks of the rings of channels, from a first on. */
   long ringRanks(int first) {
-    return cell == null ? 0 : cell.address() + (long) first * spec.nRanks();
+    return cell == null
+        ? 0
+        : cell.address() + (long) KernelLayout.RANK_BYTES * first * spec.nRanks();
   }
 
   long peerTable() {

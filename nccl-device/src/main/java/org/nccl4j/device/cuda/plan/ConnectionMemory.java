@@ -60,12 +60,15 @@ public final class ConnectionMemory implements AutoCloseable {
 
   /** Returns the bytes of a communicator's rings. */
   static int ringBytes(int nRanks) {
-    return (ConnectionLayout.CHANNELS * nRanks + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return aligned(ConnectionLayout.CHANNELS * nRanks * KernelLayout.RANK_BYTES);
   }
 
   /** Returns the bytes of a communicator's rings and peers, which precede the count of claims. */
   static int tableBytes(int nRanks) {
-    int bytes = ringBytes(nRanks) + nRanks * KernelLayout.PEER_BYTES;
+    return aligned(ringBytes(nRanks) + nRanks * KernelLayout.PEER_BYTES);
+  }
+
+  private static int aligned(int bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 

@@ -8,7 +8,13 @@ public final class KernelLayout {
   public static final int INLINE_PEERS = 32;
   public static final int INLINE_GROUPS = 32;
   public static final int INLINE_WORKS = 64;
-  public static final int NONE = 255;
+
+  /** In place of a rank, which is below it. */
+  public static final int NONE = 65535;
+
+  /** Bytes of a rank in a table. */
+  static final int RANK_BYTES = 2;
+
   public static final int CLAIMING_CHANNELS = 32;
   public static final int UNTOLD_STEPS = 2;
 
@@ -77,18 +83,18 @@ public final class KernelLayout {
   public static final int SLICE_BYTES = 108;
   public static final int FIRST_CHANNEL = 112;
   public static final int RING_INDEX = 1400;
-  public static final int RING_PREV = 1464;
-  public static final int RING_NEXT = 1528;
-  public static final int TREE_UP = 1592;
-  public static final int TREE_DOWN0 = 1656;
-  public static final int TREE_DOWN1 = 1720;
-  public static final int CLAIMS = 1784;
-  public static final int WHOLE_ROUNDS = 1792;
-  public static final int SMALL_SLICES = 1796;
+  public static final int RING_PREV = 1528;
+  public static final int RING_NEXT = 1656;
+  public static final int TREE_UP = 1784;
+  public static final int TREE_DOWN0 = 1912;
+  public static final int TREE_DOWN1 = 2040;
+  public static final int CLAIMS = 2168;
+  public static final int WHOLE_ROUNDS = 2176;
+  public static final int SMALL_SLICES = 2180;
   public static final int PEERS = 120;
-  public static final int SCALAR = 1800;
-  public static final int SCALAR_ADDRESS = 1808;
-  public static final int COLLECTIVE_BYTES = 1816;
+  public static final int SCALAR = 2184;
+  public static final int SCALAR_ADDRESS = 2192;
+  public static final int COLLECTIVE_BYTES = 2200;
 
   /** The operator of pre-multiplied sums, after those of RedOp. */
   public static final int PREMUL = 5;
@@ -152,7 +158,7 @@ public final class KernelLayout {
   public static final int NVLS_HEAD_RANK = 116;
   public static final int NVLS_VIEWS = 120;
   public static final int NVLS_HEAD_RANKS = 376;
-  public static final int NVLS_ARGUMENTS_BYTES = 408;
+  public static final int NVLS_ARGUMENTS_BYTES = 440;
 
   private KernelLayout() {}
 }

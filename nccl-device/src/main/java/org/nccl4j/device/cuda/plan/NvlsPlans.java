@@ -123,9 +123,8 @@ public final class NvlsPlans {
           KernelLayout.NVLS_VIEWS + 8 * view, nvls.multicast().views().get(view).address());
     }
     for (int head = 0; head < layout.nHeads(); head++) {
-      arguments
-          .bytes()
-          .put(KernelLayout.NVLS_HEAD_RANKS + head, nvls.heads().get(head).byteValue());
+      arguments.putShort(
+          KernelLayout.NVLS_HEAD_RANKS + KernelLayout.RANK_BYTES * head, nvls.heads().get(head));
     }
   }
 
@@ -140,9 +139,9 @@ public final class NvlsPlans {
     // With more of them than there is room for, the switch looks at all at once.
     int named = Math.min(KernelLayout.NVLS_HEADS, nvls.members().size());
     for (int member = 0; member < named; member++) {
-      arguments
-          .bytes()
-          .put(NvlsTreeArguments.MEMBER_RANKS + member, nvls.members().get(member).byteValue());
+      arguments.putShort(
+          NvlsTreeArguments.MEMBER_RANKS + KernelLayout.RANK_BYTES * member,
+          nvls.members().get(member));
     }
     for (int tree = 0; tree < NvlsTreeArguments.N_TREES; tree++) {
       int at = NvlsTreeArguments.TREES + tree * NvlsTreeArguments.TREE_BYTES;

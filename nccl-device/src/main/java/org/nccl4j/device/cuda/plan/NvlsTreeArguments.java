@@ -5,11 +5,11 @@ package org.nccl4j.device.cuda.plan;
  * the arguments begin with those of NVLS ({@link KernelLayout}).
  */
 public final class NvlsTreeArguments {
-  public static final int N_MEMBERS = 408;
-  public static final int MEMBER = 412;
-  public static final int MEMBER_RANKS = 416;
-  public static final int TREES = 448;
-  public static final int SIZE = 720;
+  public static final int N_MEMBERS = 440;
+  public static final int MEMBER = 444;
+  public static final int MEMBER_RANKS = 448;
+  public static final int TREES = 512;
+  public static final int SIZE = 784;
 
   /** Trees, and in each a parent and children. */
   public static final int N_TREES = 2;

@@ -37,6 +37,7 @@ public class LayoutTest {
     put("INLINE_GROUPS", "NCCL4J_INLINE_GROUPS");
     put("INLINE_WORKS", "NCCL4J_INLINE_WORKS");
     put("NONE", "NCCL4J_NONE");
+    put("RANK_BYTES", "sizeof(((nccl4jCollectiveArguments*)0)->ringIndex[0])");
     put("SIMPLE_THREADS", "NCCL4J_SIMPLE_THREADS");
     put("FLAGGED_THREADS", "NCCL4J_FLAGGED_THREADS");
     put("NVLS_THREADS", "NCCL4J_NVLS_THREADS");

@@ -40,7 +40,7 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
   @Test
   void argumentsLieWhereTheHeaderSays() throws Exception {
     assertEquals(
-        "408 "
+        "440 "
             + List.of(
                 NvlsTreeArguments.N_MEMBERS,
                 NvlsTreeArguments.MEMBER,
@@ -89,7 +89,9 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
       assertEquals(headRank, arguments.getInt(KernelLayout.NVLS_HEAD_RANK));
       assertEquals(2, arguments.getInt(NvlsTreeArguments.N_MEMBERS));
       assertEquals(rank % 2, arguments.getInt(NvlsTreeArguments.MEMBER));
-      int other = arguments.bytes().get(NvlsTreeArguments.MEMBER_RANKS + 1 - rank % 2);
+      int other =
+          arguments.getShort(
+              NvlsTreeArguments.MEMBER_RANKS + KernelLayout.RANK_BYTES * (1 - rank % 2));
       assertEquals(rank ^ 1, other);
       int slot = ConnectionSizes.sliceBytes(ranks.spec.layout(), Protocol.SIMPLE);
       assertEquals(slot, arguments.getInt(KernelLayout.NVLS_CHUNK_BYTES), "of the connections");
