@@ -21,8 +21,15 @@ struct BlockOfGroup {
 };
 
 __device__ __forceinline__ BlockOfGroup blockOfGroup(const nccl4jP2pArguments& a, const nccl4jGroup* groups) {
-  u32 g = 0;
-  while (g + 1 < a.nGroups && blockIdx.x >= groups[g + 1].firstBlock) g++;
+  u32 g = 0, end = a.nGroups;
+  while (end - g > NCCL4J_INLINE_GROUPS) {  // in a long table, first the stretch
+    const u32 half = (g + end) / 2;
+    if (blockIdx.x >= groups[half].firstBlock)
+      g = half;
+    else
+      end = half;
+  }
+  while (g + 1 < end && blockIdx.x >= groups[g + 1].firstBlock) g++;
   const u32 channel = blockIdx.x - groups[g].firstBlock;
   if (groups[g].blockStep != 2) return {g, channel};
   return {g - (channel & 1), (channel + 1) / 2};  // two groups take blocks in turn: odd ones are of the one before

@@ -47,6 +47,9 @@ public final class P2pPlans {
 
   private static final int COPY_PARTS = 64;
 
+  /** Most blocks of a kernel: a group's first block has 16 bits. */
+  private static final int MOST_BLOCKS = 0xffff;
+
   /**
    * Least bytes of a message that a proxy sends from its buffer or receives there. Of fewer, a copy
    * costs less than waiting until they have been sent.
@@ -141,13 +144,14 @@ public final class P2pPlans {
   public CudaPlan prepare(List<P2pWork> works) {
     NavigableMap<Key, List<Transfer>> groups = group(works);
     CudaKernelPlan.Needs needs = needs(works);
-    if (blocks(groups) <= spec.launching().messageBlocks()) {
+    int most = Math.min(MOST_BLOCKS, spec.launching().messageBlocks());
+    if (blocks(groups) <= most) {
       return kernel(groups, needs);
     }
     List<CudaKernelPlan> kernels = new ArrayList<>();
     NavigableMap<Key, List<Transfer>> next = new TreeMap<>(groups.comparator());
     for (NavigableMap<Key, List<Transfer>> near : byDistance(groups)) {
-      if (!next.isEmpty() && blocks(next) + blocks(near) > spec.launching().messageBlocks()) {
+      if (!next.isEmpty() && blocks(next) + blocks(near) > most) {
         kernels.add(kernel(next, needs));
         next = new TreeMap<>(groups.comparator());
       }

@@ -1,11 +1,13 @@
 package org.nccl4j.device.cuda.plan;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -39,6 +41,13 @@ class SmallRanksTest {
             .with("direct")
             .with("simt");
     kernels.compile("small_ranks.cc", "small_ranks", "-O1");
+    kernels.compile("group_of_block.cc", "group_of_block", "-O1");
+  }
+
+  /** Also in tables of thousands of ranks. */
+  @Test
+  void aBlockFindsItsGroup() throws Exception {
+    assertEquals("all found", kernels.run("group_of_block", List.of(Long.toString(SEED))));
   }
 
   /** Some messages a kernel, of some steps each; a rank may be some kernels ahead of another. */
