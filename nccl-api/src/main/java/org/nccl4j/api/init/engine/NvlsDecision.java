@@ -1,9 +1,10 @@
 package org.nccl4j.api.init.engine;
 
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.IntSupplier;
-import java.util.stream.IntStream;
 import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.multicast.MulticastProvider;
 import org.nccl4j.api.multicast.MulticastProvider.Offer;
@@ -95,14 +96,16 @@ record NvlsDecision(boolean wanted, String refusal) {
 
   /** On one machine; GPUs of several may be called the same. */
   private static String sharedDevice(List<PeerInfo> peers, HostLayout hosts) {
-    int n = peers.size();
-    return IntStream.range(0, n * n)
-        .filter(pair -> pair / n < pair % n)
-        .filter(pair -> hosts.hostOf(pair / n) == hosts.hostOf(pair % n))
-        .filter(pair -> device(peers, pair / n).equals(device(peers, pair % n)))
-        .mapToObj(pair -> "ranks %d and %d share a GPU".formatted(pair / n, pair % n))
-        .findFirst()
-        .orElse(null);
+    for (List<Integer> ranks : hosts.ranks()) {
+      Map<String, Integer> first = new HashMap<>();
+      for (int rank : ranks) {
+        Integer other = first.putIfAbsent(device(peers, rank), rank);
+        if (other != null) {
+          return "ranks %d and %d share a GPU".formatted(other, rank);
+        }
+      }
+    }
+    return null;
   }
 
   private static String device(List<PeerInfo> peers, int rank) {
