@@ -4,8 +4,6 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -155,9 +153,9 @@ final class P2pDataCheck {
   /** Hears what all have seen, then removes the patterns. */
   private Map<Integer, Complaint> told(
       Map<Integer, Complaint> mine, ConnectionSetup links, List<Connection> recvs) {
-    List<String> seen = new ArrayList<>(Collections.nCopies(peers.size(), ""));
-    mine.forEach((peer, complaint) -> seen.set(peer, complaint.text()));
-    List<byte[]> all = bootstrap.allGather(String.join("\n", seen).getBytes(UTF_8));
+    StringBuilder seen = new StringBuilder();
+    mine.forEach((peer, of) -> seen.append(peer).append(' ').append(of.text()).append('\n'));
+    List<byte[]> all = bootstrap.allGather(seen.toString().getBytes(UTF_8));
     for (int peer : links.loadedAndStored(peers)) {
       if (!mine.containsKey(peer)) {
         recvs.get(peer).data().slice(0, BYTES).fill((byte) 0);
@@ -166,8 +164,8 @@ final class P2pDataCheck {
     boolean good = true;
     for (int other = 0; other < all.size(); other++) {
       String said = new String(all.get(other), UTF_8);
-      good &= said.chars().allMatch(letter -> letter == '\n');
-      String ofThis = said.split("\n", -1)[rank];
+      good &= said.isEmpty();
+      String ofThis = ofRank(said);
       if (other != rank && !ofThis.isEmpty()) {
         Complaint theirs = Complaint.ofPeer(other, ofThis);
         // A rank that could not open this rank's memory has written nothing that could arrive.
@@ -175,5 +173,15 @@ final class P2pDataCheck {
       }
     }
     return good ? null : mine;
+  }
+
+  /** What another rank has seen of this one; empty if nothing. */
+  private String ofRank(String said) {
+    String begin = rank + " ";
+    return said.lines()
+        .filter(line -> line.startsWith(begin))
+        .map(line -> line.substring(begin.length()))
+        .findFirst()
+        .orElse("");
   }
 }
