@@ -92,7 +92,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuCtxEnablePeerAccess(CUcontext c, unsigned f) { return call(NO, "%llx,%u", (u64)c, f); }
-#define PINNED 1024
+#define PINNED 65536
 static u64 pinned[PINNED];
 static size_t pinned_bytes[PINNED];
 // Puts a value in the place of another, the first that is found; that place from 1, or 0 for none.

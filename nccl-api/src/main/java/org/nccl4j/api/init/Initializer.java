@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -17,6 +18,7 @@ import org.nccl4j.api.init.connect.TransportRoutes;
 import org.nccl4j.api.init.connect.VerifiedConnections;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.KernelSpecs;
+import org.nccl4j.api.init.engine.LatePeers;
 import org.nccl4j.api.init.engine.MemoryUsage;
 import org.nccl4j.api.init.engine.NvlsSetup;
 import org.nccl4j.api.init.engine.Profilers;
@@ -124,18 +126,19 @@ public final class Initializer {
     times.begin("ranks meet");
     Membership members =
         RankExchange.meet(request, plugins.providers(), plugins.nets().names(), bootstrap);
-    ConnectionLayout layout =
-        device.connectionLayout(HostLayout.of(members.peers()).sharingSlots());
+    ConnectionLayout layout = layout(members.peers());
     times.begin("machines");
     TopologyExchange machines =
         TopologyExchange.of(request, members.peers(), plugins.nets().reachingGpus(), bootstrap);
     times.begin("graphs");
+    ChannelGraphs graphs = ChannelGraphs.of(request, machines, members.peers(), bootstrap);
     Ranks ranks =
         new Ranks(
             members,
             layout,
             machines,
-            ChannelGraphs.of(request, machines, members.peers(), bootstrap));
+            graphs,
+            LatePeers.of(request.settings(), members.peers(), graphs, bootstrap.rank()));
     TransportContextImpl context = context(plugins.nets(), ranks);
     times.begin("transports");
     int before = undo.size();
@@ -173,6 +176,12 @@ public final class Initializer {
     return made;
   }
 
+  private ConnectionLayout layout(List<PeerInfo> peers) {
+    boolean late = LatePeers.areAmongGpus(request.settings(), peers);
+    return ((KernelDevice) request.device())
+        .connectionLayout(HostLayout.of(peers).sharingSlots(late));
+  }
+
   /**
    * The plug-ins of this rank.
    *
@@ -195,12 +204,17 @@ public final class Initializer {
     return new Plugins(tuned, providers, NetDiscovery.of(request, bootstrap));
   }
 
-  /** The facts that all ranks have exchanged before they connect. */
+  /**
+   * The facts that all ranks have exchanged before they connect.
+   *
+   * @param late ranks with which this one is connected later, if they are reached over a network
+   */
   private record Ranks(
       Membership members,
       ConnectionLayout layout,
       TopologyExchange machines,
-      ChannelGraphs graphs) {
+      ChannelGraphs graphs,
+      Set<Integer> late) {
     List<PeerInfo> peers() {
       return members.peers();
     }
@@ -219,6 +233,7 @@ public final class Initializer {
             ? NetDistances.of(ranks.graphs().topology(), bootstrap.rank())
             : NetDistances.UNKNOWN,
         PeerDistances.of(ranks.graphs().topology(), request.settings(), bootstrap.rank()),
+        ranks.late(),
         ranks.graphs().egress(request.settings()),
         NetworkTls.of(TlsSettings.files(request.settings())),
         profilers.ofSteps());
@@ -269,7 +284,7 @@ public final class Initializer {
         new TransportRoutes(
             bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
     VerifiedConnections verified =
-        VerifiedConnections.of(request, choice, peers, ranks.graphs(), bootstrap);
+        VerifiedConnections.of(request, choice, peers, ranks.late(), bootstrap);
     RuntimeConnections later =
         verified.late().isEmpty()
             ? null

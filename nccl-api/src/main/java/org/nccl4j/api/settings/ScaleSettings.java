@@ -2,9 +2,14 @@ package org.nccl4j.api.settings;
 
 import java.util.List;
 import org.nccl4j.api.spi.Setting;
+import org.nccl4j.api.spi.SettingValues;
+import org.nccl4j.device.Device;
 
 /** The settings of communicators of very many ranks. */
 public final class ScaleSettings {
+  /** Most GPUs whose ranks are all connected when their communicator is created. */
+  public static final int MOST_CONNECTED_GPUS = 64;
+
   public static final Setting<Integer> NCCL_UID_STAGGER_RATE =
       Setting.number(
           "NCCL_UID_STAGGER_RATE",
@@ -26,9 +31,10 @@ public final class ScaleSettings {
       Setting.flag(
           "NCCL_RUNTIME_CONNECT",
           true,
-          "On the host device, connects ranks over networks when an operation first needs it,"
-              + " except neighbours in rings and trees; 0: connects all when the communicator"
-              + " is created.");
+          "Connects ranks over networks when an operation first needs it, except neighbours in"
+              + " rings and trees: on the host device, and among more than "
+              + MOST_CONNECTED_GPUS
+              + " GPUs; 0: connects all when the communicator is created.");
 
   public static final Setting<Boolean> NCCL4J_JOB_STATE =
       Setting.flag(
@@ -58,4 +64,15 @@ public final class ScaleSettings {
           NCCL4J_JOB_HTTP);
 
   private ScaleSettings() {}
+
+  /**
+   * True if ranks over networks are connected when an operation first needs it, unless rings or
+   * trees do.
+   *
+   * @param kind of all ranks' devices
+   */
+  public static boolean connectsLate(SettingValues settings, Device.Kind kind, int nRanks) {
+    return settings.get(NCCL_RUNTIME_CONNECT)
+        && (kind == Device.Kind.HOST || nRanks > MOST_CONNECTED_GPUS);
+  }
 }

@@ -67,6 +67,15 @@ public interface TransportContext extends NetContext {
   }
 
   /**
+   * True if this rank and another rank are not connected when the communicator is created, but when
+   * an operation first needs it: over a network, among very many ranks, where no ring or tree leads
+   * from one to the other. The same on both ranks. No other rank carries their data.
+   */
+  default boolean connectsLate(int peer) {
+    return false;
+  }
+
+  /**
    * The device, and the rank of this host, through which data for a rank of another host should
    * leave, according to the machine's topology and the settings (such as NCCL_PXN_DISABLE and
    * NCCL_P2P_PXN_LEVEL); empty if this rank's own devices are as good.

@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
@@ -106,6 +107,7 @@ final class CudaKernelCommunicator
   private final QuantisedPlans quantised;
   private final NvlsPlans nvls;
   private final P2pPlans p2p;
+  private final LateConnections late;
   private final StreamProgress progress;
   private final LaunchEvents marks;
   private final PlanMemory ofPlans;
@@ -163,6 +165,7 @@ final class CudaKernelCommunicator
     preMul = new PreMulPlans(context, collectives);
     quantised = new QuantisedPlans(context);
     p2p = new P2pPlans(context);
+    late = new LateConnections(spec, users.memory(), memory);
     copies = new CopyEngineP2p(context);
     try {
       nvls = new NvlsPlans(context);
@@ -201,14 +204,22 @@ final class CudaKernelCommunicator
     }
     ConnectionSizes.check(spec.layout());
     int[] own = IntStream.range(0, spec.nRanks()).toArray();
+    KernelCommunicatorSpec growing =
+        spec.withConnections(new ArrayList<>(spec.sends()), new ArrayList<>(spec.recvs()));
     return new CudaKernelCommunicator(
-        device, spec, null, new CommunicatorMemory.Place(own, CommunicatorMemory.Place.FIRST));
+        device, growing, null, new CommunicatorMemory.Place(own, CommunicatorMemory.Place.FIRST));
   }
 
-  /** Else nothing would order what such a graph launches with what another communicator does. */
+  /**
+   * {@inheritDoc} Nothing would order what a graph of another library launches with what another
+   * communicator does. And a split's rings lead over pairs whose late connections have fewer
+   * channels than those of the rings here.
+   */
   @Override
   public Optional<String> sharingObstacle() {
-    return order.sharingObstacle();
+    return late.mayLack()
+        ? Optional.of("pairs of ranks are connected when messages first need it")
+        : order.sharingObstacle();
   }
 
   @Override
@@ -263,6 +274,7 @@ final class CudaKernelCommunicator
   @Override
   public KernelPlan prepare(List<P2pWork> works) {
     checkUsable();
+    late.connect(works);
     return works.stream().anyMatch(copies::takes)
         ? copies.prepare(works, p2p::prepare)
         : p2p.prepare(works);

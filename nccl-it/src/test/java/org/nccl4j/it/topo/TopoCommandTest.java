@@ -138,10 +138,10 @@ class TopoCommandTest {
   void aSimulationHasARowForEachChoice() {
     String text = simulated(512);
     assertTrue(text.contains("512 machines, 1024 ranks on 512 nodes"), text);
-    assertTrue(text.contains("1024 GPUs on 512 hosts over a network, 2 channels"), text);
+    assertTrue(text.contains("1024 GPUs on 512 hosts over a network, 5 channels"), text);
     String sum = row(text, "AllReduce", 1 << 20);
     assertTrue(
-        sum.matches("AllReduce +1048576 +Tree +Simple +2 +[0-9.]+ +\\[1\\] +[0-9.]+ +Tree LL.*"),
+        sum.matches("AllReduce +1048576 +Tree +Simple +4 +[0-9.]+ +\\[1\\] +[0-9.]+ +Tree LL.*"),
         text);
     assertTrue(row(text, "AllToAll", 4096).contains("if NCCL_ALGO names it"), text);
     assertEquals("", row(text, "AllToAll", 1024), "a byte for each rank");

@@ -1,14 +1,16 @@
 package org.nccl4j.transport.net;
 
+import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.TopologySettings;
 import org.nccl4j.api.spi.SettingValues;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
 
 /**
  * The number of channels of GPUs' connections that proxies carry: the user's, else as many as use
  * all of the hosts' cards, as the topology has it. With less than two, a channel's kernel could not
- * fill slots while the other's are in flight. All pairs of ranks are connected with all channels,
- * so there are fewer where there are many ranks. All ranks have the same number.
+ * fill slots while the other's are in flight. Where all pairs of ranks are connected, or all may
+ * come to be, there are fewer channels the more ranks there are. All ranks have the same numbers.
  */
 public final class NetChannelCount {
   /** Largest number of channels: a connector has room for as many handles. */
@@ -21,23 +23,38 @@ public final class NetChannelCount {
 
   private NetChannelCount() {}
 
-  /** The user's number, or the library's. */
-  static int of(TransportContext context) {
+  /** Returns the number of the connections between this rank and another. */
+  static int of(TransportContext context, int peer) {
+    return context.connectsLate(peer)
+        ? amongAll(context, context.peers().size(), context.netChannels())
+        : atCreation(context);
+  }
+
+  /** Returns the number of the connections that are made with the communicator. */
+  static int atCreation(TransportContext context) {
     return of(context, context.peers().size(), context.netChannels());
   }
 
   /**
-   * The same of any communicator.
+   * Returns the number of the connections that a communicator of GPUs is created with.
    *
    * @param settings the user's
    * @param cards channels that use all of the hosts' cards; 0 where that is not known
    */
   public static int of(SettingValues settings, int nRanks, int cards) {
+    return ScaleSettings.connectsLate(settings, Device.Kind.CUDA, nRanks)
+        ? limited(settings, cards, MOST)
+        : amongAll(settings, nRanks, cards);
+  }
+
+  private static int amongAll(SettingValues settings, int nRanks, int cards) {
+    return limited(settings, cards, CONNECTIONS / nRanks);
+  }
+
+  private static int limited(SettingValues settings, int cards, int room) {
     int asked = settings.get(TopologySettings.NCCL_NCHANNELS_PER_NET_PEER);
-    if (asked > 0) {
-      return Math.min(MOST, asked);
-    }
-    int room = Math.min(MOST, CONNECTIONS / nRanks);
-    return Math.max(LEAST, Math.min(cards, room));
+    return asked > 0
+        ? Math.min(MOST, asked)
+        : Math.max(LEAST, Math.min(cards, Math.min(MOST, room)));
   }
 }

@@ -102,8 +102,15 @@ public abstract class NetEnd implements NetConnector {
     this.which = which;
     this.gpu = context.device() instanceof CudaDevice;
     this.lines = gpu && which == OPERATIONS && card.net().carriesNotes();
-    this.channels = gpu ? NetChannelCount.of(context) : 1;
+    this.channels = gpu ? channels(context, peer, card) : 1;
     this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
+  }
+
+  /** What is carried for another rank was connected at the creation. */
+  private static int channels(TransportContext context, PeerInfo peer, NicChoice card) {
+    return card.shared()
+        ? NetChannelCount.atCreation(context)
+        : NetChannelCount.of(context, peer.rank());
   }
 
   private EndMemory hostMemory() {

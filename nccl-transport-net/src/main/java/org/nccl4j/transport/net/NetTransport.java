@@ -84,7 +84,7 @@ final class NetTransport implements PxnTransport {
     }
     try {
       Net by = opened(net);
-      Optional<PxnRoutes.Route> relay = routes.relay(peer, net, by);
+      Optional<PxnRoutes.Route> relay = relay(peer, net, by);
       return relay.isPresent()
           ? ", " + relay.get().describe()
           : slots == null ? zeroCopy() : ", by " + card(by, peer).describe();
@@ -179,15 +179,22 @@ final class NetTransport implements PxnTransport {
 
   @Override
   public int descriptors(PeerInfo peer) {
-    int channels = slots == null ? 1 : NetChannelCount.of(context);
+    int channels = slots == null ? 1 : NetChannelCount.of(context, peer.rank());
     return channels * net(peer).descriptorsOfPair();
+  }
+
+  /**
+   * The other rank that sends to a peer; none later than at the creation, when all ranks connect.
+   */
+  private Optional<PxnRoutes.Route> relay(PeerInfo peer, String name, Net net) {
+    return context.connectsLate(peer.rank()) ? Optional.empty() : routes.relay(peer, name, net);
   }
 
   @Override
   public Connector sender(PeerInfo peer) {
     Net net = net(peer);
     String name = common(peer).orElseThrow();
-    Optional<PxnRoutes.Route> relay = routes.relay(peer, name, net);
+    Optional<PxnRoutes.Route> relay = relay(peer, name, net);
     return kept(
         relay.isPresent()
             ? new PxnSender(context, peer, relay.get(), mail, name, net.carriesNotes())
@@ -197,7 +204,7 @@ final class NetTransport implements PxnTransport {
   @Override
   public Connector receiver(PeerInfo peer) {
     Net net = net(peer);
-    boolean pair = routes.relay(peer, common(peer).orElseThrow(), net).isEmpty();
+    boolean pair = relay(peer, common(peer).orElseThrow(), net).isEmpty();
     return kept(new RecvConnector(nearest(net), context, peer, pair, NetEnd.OPERATIONS));
   }
 

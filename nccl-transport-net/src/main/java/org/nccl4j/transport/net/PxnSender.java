@@ -48,7 +48,8 @@ final class PxnSender implements NetConnector {
     this.relay = route.rank();
     this.mail = mail;
     this.lines = lines;
-    this.channels = context.device() instanceof CudaDevice ? NetChannelCount.of(context) : 1;
+    this.channels =
+        context.device() instanceof CudaDevice ? NetChannelCount.atCreation(context) : 1;
     this.request = new PxnRequest(mail.nextRequest(), net, route.device(), mail.path());
   }
 

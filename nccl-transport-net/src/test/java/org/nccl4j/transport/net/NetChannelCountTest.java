@@ -22,7 +22,8 @@ import org.nccl4j.device.connection.ConnectionLayout;
 /** The number of channels that proxies carry. */
 class NetChannelCountTest {
   /** So many ranks, for whose hosts' cards the topology has so many channels. */
-  private record Context(int nRanks, int netChannels, String asked) implements TransportContext {
+  private record Context(int nRanks, int netChannels, String asked, boolean late)
+      implements TransportContext {
     @Override
     public int rank() {
       return 0;
@@ -57,7 +58,17 @@ class NetChannelCountTest {
 
     @Override
     public Optional<String> setting(String name) {
-      return Optional.ofNullable(name.equals("NCCL_NCHANNELS_PER_NET_PEER") ? asked : null);
+      return switch (name) {
+        case "NCCL_NCHANNELS_PER_NET_PEER" -> Optional.ofNullable(asked);
+        case "NCCL_RUNTIME_CONNECT" -> Optional.of(late ? "1" : "0");
+        default -> Optional.empty();
+      };
+    }
+
+    /** Rank 1 is a neighbour. */
+    @Override
+    public boolean connectsLate(int peer) {
+      return late && nRanks > 64 && peer > 1;
     }
   }
 
@@ -75,7 +86,26 @@ class NetChannelCountTest {
     "2, 0, 64, 16"
   })
   void isTheUsersOrThatOfTheCards(int nRanks, int cards, String asked, int expected) {
-    assertEquals(expected, NetChannelCount.of(new Context(nRanks, cards, asked)));
+    Context context = new Context(nRanks, cards, asked, /* late= */ false);
+    assertEquals(expected, NetChannelCount.of(context, 1));
+    assertEquals(expected, NetChannelCount.of(context, 2));
+  }
+
+  /** Rings and trees keep the channels of all cards, however many ranks there are. */
+  @ParameterizedTest
+  @CsvSource({
+    "64, 16, , 8, 8", // all are connected
+    "65, 16, , 16, 7",
+    "4096, 16, , 16, 2",
+    "4096, 8, , 8, 2",
+    "4096, 0, , 2, 2",
+    "4096, 16, 12, 12, 12"
+  })
+  void ringsHaveMoreThanPairsThatAreConnectedLate(
+      int nRanks, int cards, String asked, int ring, int others) {
+    Context context = new Context(nRanks, cards, asked, /* late= */ true);
+    assertEquals(ring, NetChannelCount.of(context, 1));
+    assertEquals(others, NetChannelCount.of(context, 2));
   }
 
   /** The largest handles that networks may have, of as many channels as there can be. */

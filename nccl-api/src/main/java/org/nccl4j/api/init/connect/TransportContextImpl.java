@@ -5,6 +5,7 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Consumer;
 import org.nccl4j.api.init.topology.NetDistances;
 import org.nccl4j.api.init.topology.PeerDistances;
@@ -22,7 +23,11 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.topo.connect.EgressRoutes;
 
-/** The {@link org.nccl4j.api.spi.TransportContext} of the engine. */
+/**
+ * The {@link org.nccl4j.api.spi.TransportContext} of the engine.
+ *
+ * @param late ranks that a network does not connect with this one at the creation
+ */
 public record TransportContextImpl(
     int rank,
     List<PeerInfo> peers,
@@ -33,6 +38,7 @@ public record TransportContextImpl(
     Settings settings,
     NetDistances distances,
     PeerDistances peerDistances,
+    Set<Integer> late,
     Optional<EgressRoutes> egress,
     NetworkTls tls,
     Optional<Consumer<Profiler.ProxyStep>> proxySteps)
@@ -65,6 +71,11 @@ public record TransportContextImpl(
   @Override
   public int netChannels() {
     return distances.channels();
+  }
+
+  @Override
+  public boolean connectsLate(int peer) {
+    return late.contains(peer);
   }
 
   @Override

@@ -5,11 +5,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.peers.InitRequest;
-import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.settings.GpuSettings;
-import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -29,21 +28,21 @@ public record VerifiedConnections(
   /**
    * Chooses, connects and tries; all ranks take part.
    *
-   * @param graphs whose neighbours are connected in any case
+   * @param late ranks with which this one is connected later, if they are reached over a network
    * @throws org.nccl4j.device.NcclException if no transport connects a pair, with what each said
    */
   public static VerifiedConnections of(
       InitRequest request,
       TransportRoutes choice,
       List<PeerInfo> peers,
-      ChannelGraphs graphs,
+      Set<Integer> late,
       Bootstrap bootstrap) {
     int rank = bootstrap.rank();
     List<TransportRoutes.NamedTransport> routes = choice.choose(bootstrap);
-    Set<Integer> late = late(request, peers, routes, graphs.neighbours(rank));
+    Set<Integer> later = overNetworks(late, routes);
     Set<Integer> now = new TreeSet<>();
     for (int peer = 0; peer < peers.size(); peer++) {
-      if (peer != rank && !late.contains(peer)) {
+      if (peer != rank && !later.contains(peer)) {
         now.add(peer);
       }
     }
@@ -53,7 +52,7 @@ public record VerifiedConnections(
     boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
     if (!gpus || peers.size() == 1 || !request.settings().get(GpuSettings.NCCL4J_P2P_CHECK)) {
       links.checkRefused(bootstrap);
-      return new VerifiedConnections(links, routes, late);
+      return new VerifiedConnections(links, routes, later);
     }
     P2pDataCheck check = new P2pDataCheck(request.device(), peers, rank, bootstrap);
     Map<Integer, P2pDataCheck.Complaint> complaints = check.complaints(links);
@@ -71,29 +70,14 @@ public record VerifiedConnections(
           bootstrap.exchangeEnd());
       complaints = check.complaints(links);
     }
-    return new VerifiedConnections(links, routes, late);
+    return new VerifiedConnections(links, routes, later);
   }
 
-  /**
-   * The ranks that are reached over a network and follow this one in no ring or tree. Of ranks on
-   * GPUs none: the number of channels of all their connections is known before any kernel runs.
-   */
-  private static Set<Integer> late(
-      InitRequest request,
-      List<PeerInfo> peers,
-      List<TransportRoutes.NamedTransport> routes,
-      Set<Integer> neighbours) {
-    Set<Integer> late = new TreeSet<>();
-    if (request.settings().get(ScaleSettings.NCCL_RUNTIME_CONNECT)
-        && peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.HOST)) {
-      for (int peer = 0; peer < peers.size(); peer++) {
-        TransportRoutes.NamedTransport route = routes.get(peer);
-        if (route != null && route.provider().crossesHosts() && !neighbours.contains(peer)) {
-          late.add(peer);
-        }
-      }
-    }
-    return Set.copyOf(late);
+  private static Set<Integer> overNetworks(
+      Set<Integer> late, List<TransportRoutes.NamedTransport> routes) {
+    return late.stream()
+        .filter(peer -> routes.get(peer).provider().crossesHosts())
+        .collect(Collectors.toUnmodifiableSet());
   }
 
   private static final String BEHIND_IOMMU =

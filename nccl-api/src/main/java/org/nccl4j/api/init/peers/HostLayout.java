@@ -19,6 +19,9 @@ import org.nccl4j.topo.DoubleBinaryTree;
 public record HostLayout(List<List<Integer>> ranks) {
   private static final int FAR_RANKS_FOR_ONE = 8;
 
+  /** The same where only those ranks are connected that send to each other. */
+  private static final int LATE_RANKS_FOR_ONE = 512;
+
   public static HostLayout of(List<PeerInfo> peers) {
     Map<String, List<Integer>> byHost = new LinkedHashMap<>();
     for (int rank = 0; rank < peers.size(); rank++) {
@@ -46,10 +49,13 @@ public record HostLayout(List<List<Integer>> ranks) {
    * Returns the number of ranks for which slots are made. Slots get smaller with this number. A
    * device holds the slots of its host's ranks. Slots of other hosts' ranks lie in host memory, of
    * which there is more.
+   *
+   * @param late whether ranks of other hosts are connected when they first need it
    */
-  public int sharingSlots() {
+  public int sharingSlots(boolean late) {
     int all = ranks.stream().mapToInt(List::size).sum();
-    int far = (all + FAR_RANKS_FOR_ONE - 1) / FAR_RANKS_FOR_ONE;
+    int forOne = late ? LATE_RANKS_FOR_ONE : FAR_RANKS_FOR_ONE;
+    int far = (all + forOne - 1) / forOne;
     return Math.max(Math.min(2, all), Math.max(mostRanks(), far));
   }
 

@@ -49,6 +49,13 @@ class HostLayoutTest {
   @ParameterizedTest
   @CsvSource({"1,1,1", "1,2,2", "1,8,8", "2,1,2", "2,8,8", "8,1,2", "31,8,31", "254,1,32"})
   void slotsAreMadeForTheRanksThatOneDeviceHolds(int hosts, int ranksAHost, int sharing) {
-    assertEquals(sharing, hosts(hosts, ranksAHost).sharingSlots());
+    assertEquals(sharing, hosts(hosts, ranksAHost).sharingSlots(/* late= */ false));
+  }
+
+  /** Of ranks that are connected late few have slots. */
+  @ParameterizedTest
+  @CsvSource({"1,8,8", "9,8,8", "512,8,8", "513,8,9", "4096,8,64"})
+  void slotsStayLargeWhereFewRanksAreConnected(int hosts, int ranksAHost, int sharing) {
+    assertEquals(sharing, hosts(hosts, ranksAHost).sharingSlots(/* late= */ true));
   }
 }

@@ -163,6 +163,17 @@ public final class CommunicatorMemory implements AutoCloseable {
     target.putLong(offset + KernelLayout.PEER_STEPS, steps(peer));
   }
 
+  /**
+   * Writes a peer's entry on the device anew, once there are connections that no kernel uses yet.
+   */
+  public void writePeer(int peer) {
+    ByteBuffer entry =
+        ByteBuffer.allocateDirect(KernelLayout.PEER_BYTES).order(ByteOrder.nativeOrder());
+    putPeer(entry, 0, peer);
+    int at = ConnectionMemory.ringBytes(spec.nRanks()) + peer * KernelLayout.PEER_BYTES;
+    cell.write(at, entry);
+  }
+
   /** Ends all waits of the communicator's kernels; published by being seen over the bus. */
   public void abort() {
     control.putInt(KernelLayout.CONTROL_ABORT, 1);

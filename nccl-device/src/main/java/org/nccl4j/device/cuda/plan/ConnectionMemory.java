@@ -46,7 +46,7 @@ public final class ConnectionMemory implements AutoCloseable {
     addCells(steps.slice(stepsBytes, steps.size() - stepsBytes));
     try {
       for (int peer = 0; peer < nRanks; peer++) {
-        markCarried(carried(spec.sends().get(peer)), carried(spec.recvs().get(peer)), peer);
+        markCarried(spec.sends().get(peer), spec.recvs().get(peer), peer);
       }
     } catch (RuntimeException e) {
       steps.close();
@@ -90,8 +90,14 @@ public final class ConnectionMemory implements AutoCloseable {
 
   /**
    * Marks the channels that proxies carry: they are told the size of each step, and nothing else.
+   * No kernel uses the connections yet.
+   *
+   * @param send to a peer; null if there is none
+   * @param recv from it, likewise
    */
-  private void markCarried(int sends, int receives, int peer) {
+  public void markCarried(Connection send, Connection recv, int peer) {
+    int sends = carried(send);
+    int receives = carried(recv);
     if (sends == 0 && receives == 0) {
       return;
     }

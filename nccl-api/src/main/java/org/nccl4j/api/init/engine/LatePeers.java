@@ -1,0 +1,74 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.nccl4j.api.init.peers.HostLayout;
+import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.settings.ScaleSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.Tree;
+
+/** The ranks with which a rank is connected when an operation first needs it. */
+public final class LatePeers {
+  private LatePeers() {}
+
+  /**
+   * The ranks that no algorithm over connections leads to from this one. If one is late for another
+   * rank, that one is late for it too.
+   *
+   * <p>GPUs' kernels use the connections of all algorithms in one table and with one number of
+   * channels. So those of PAT and of NVLS between machines are made with the rings', where these
+   * algorithms may be chosen.
+   */
+  public static Set<Integer> of(
+      Settings settings, List<PeerInfo> peers, ChannelGraphs graphs, int rank) {
+    if (!exist(settings, peers)) {
+      return Set.of();
+    }
+    Set<Integer> neighbours = graphs.neighbours(rank);
+    if (areAmongGpus(settings, peers)) {
+      HostLayout hosts = HostLayout.of(peers);
+      addNeighboursOfPat(neighbours, hosts, rank);
+      if (NvlsDecision.absent(settings).wanted()) {
+        addNeighbours(neighbours, new NvlsTeams(hosts, graphs.nvlsHeads(), 0, 0).trees(rank));
+      }
+      neighbours.addAll(hosts.ranks().get(hosts.hostOf(rank)));
+    }
+    return peers.stream()
+        .map(PeerInfo::rank)
+        .filter(peer -> peer != rank && !neighbours.contains(peer))
+        .collect(Collectors.toUnmodifiableSet());
+  }
+
+  private static boolean exist(Settings settings, List<PeerInfo> peers) {
+    Device.Kind kind = peers.get(0).deviceKind();
+    return peers.stream().allMatch(peer -> peer.deviceKind() == kind)
+        && ScaleSettings.connectsLate(settings, kind, peers.size());
+  }
+
+  /** True if ranks of GPUs on several hosts may have some. */
+  public static boolean areAmongGpus(Settings settings, List<PeerInfo> peers) {
+    return peers.get(0).deviceKind() == Device.Kind.CUDA && exist(settings, peers);
+  }
+
+  /** Ranks at distances 1, 2, 4, ... if there is one on each host. */
+  private static void addNeighboursOfPat(Set<Integer> neighbours, HostLayout hosts, int rank) {
+    int n = hosts.ranks().stream().mapToInt(List::size).sum();
+    if (hosts.count() == n) {
+      for (int distance = 1; distance < n; distance *= 2) {
+        neighbours.add((rank + distance) % n);
+        neighbours.add((rank + n - distance) % n);
+      }
+    }
+  }
+
+  private static void addNeighbours(Set<Integer> neighbours, List<Tree> trees) {
+    for (Tree tree : trees) {
+      neighbours.add(tree.up());
+      neighbours.addAll(tree.down());
+    }
+  }
+}

@@ -1,0 +1,92 @@
+package org.nccl4j.api.init.engine;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.init.peers.HostLayout;
+import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+
+/** Ranks that are connected when an operation first needs it, as each of them sees it. */
+class LatePeersTest {
+  private static List<PeerInfo> peers(int n, int perHost, Device.Kind kind) {
+    List<PeerInfo> peers = new ArrayList<>();
+    for (int rank = 0; rank < n; rank++) {
+      String gpu = "gpu" + rank % perHost;
+      peers.add(
+          new PeerInfo(rank, "host" + rank / perHost, "", "p" + rank, 0, kind, gpu, List.of()));
+    }
+    return peers;
+  }
+
+  private static ChannelGraphs graphs(List<PeerInfo> peers, int rank) {
+    HostLayout hosts = HostLayout.of(peers);
+    return new ChannelGraphs(
+        List.of(hosts.ring()), List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)), Optional.empty());
+  }
+
+  private static List<Set<Integer>> late(List<PeerInfo> peers, Map<String, String> settings) {
+    Settings those = Settings.ofProcess(settings);
+    return IntStream.range(0, peers.size())
+        .mapToObj(rank -> LatePeers.of(those, peers, graphs(peers, rank), rank))
+        .toList();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"65, 1, ''", "128, 8, ''", "100, 3, ''", "128, 8, NVLSTree", "70, 70, ''"})
+  void bothRanksOfAPairFindTheSame(int n, int perHost, String algorithms) {
+    List<PeerInfo> peers = peers(n, perHost, Device.Kind.CUDA);
+    List<Set<Integer>> late = late(peers, Map.of("NCCL_ALGO", algorithms));
+    for (int rank = 0; rank < n; rank++) {
+      for (int peer = 0; peer < n; peer++) {
+        boolean one = late.get(rank).contains(peer);
+        assertEquals(one, late.get(peer).contains(rank), rank + " and " + peer);
+        assertFalse(one && rank / perHost == peer / perHost, "on one host");
+      }
+      assertTrue(late.get(rank).stream().noneMatch(graphs(peers, rank).neighbours(rank)::contains));
+    }
+    assertEquals(perHost == n, late.get(0).isEmpty());
+  }
+
+  @Test
+  void patFindsItsRanksWhereEachHostHasOne() {
+    List<Set<Integer>> alone = late(peers(100, 1, Device.Kind.CUDA), Map.of());
+    List<Set<Integer>> pairs = late(peers(100, 2, Device.Kind.CUDA), Map.of());
+    for (int distance : new int[] {1, 2, 4, 8, 16, 32, 64}) {
+      assertFalse(alone.get(10).contains((10 + distance) % 100));
+      assertFalse(alone.get(10).contains((110 - distance) % 100));
+    }
+    assertTrue(alone.get(10).contains(10 + 33));
+    assertTrue(pairs.get(10).contains(10 + 64));
+  }
+
+  /** The heads of the same number on hosts that follow each other in a tree. */
+  @Test
+  void treesOfHeadsAreConnectedWhereNvlsTreeIsNamed() {
+    List<PeerInfo> peers = peers(128, 8, Device.Kind.CUDA);
+    Set<Integer> late = late(peers, Map.of()).get(13);
+    Set<Integer> named = late(peers, Map.of("NCCL_ALGO", "NVLSTree")).get(13);
+    assertTrue(late.containsAll(named));
+    assertTrue(late.size() > named.size());
+    late.stream().filter(peer -> !named.contains(peer)).forEach(peer -> assertEquals(5, peer % 8));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"64, CUDA, 1, true", "65, CUDA, 1, false", "65, CUDA, 0, true", "9, HOST, 1, false"})
+  void fewGpusAndASettingHaveNone(int n, Device.Kind kind, String setting, boolean none) {
+    Set<Integer> late = late(peers(n, 1, kind), Map.of("NCCL_RUNTIME_CONNECT", setting)).get(3);
+    assertEquals(none, late.isEmpty());
+  }
+}
