@@ -51,13 +51,11 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
   const bool ring = hasFan(a.algorithm, NEIGHBOURS), tree = hasFan(a.algorithm, PARENT_AND_CHILDREN);
   const bool pat = DISTANCES && hasFan(a.algorithm, AT_DISTANCES);
   const int levels = PatTrees::bits(n - 1);
-  const int entries = ring ? 2 : tree ? 3 : pat ? 2 * levels : n - 1;
+  const int entries = ring ? 2 : tree ? 1 + NCCL4J_TREE_CHILDREN : pat ? 2 * levels : n - 1;
   int peer = -1;
   if (i < entries) {
     peer = ring   ? (i == 0 ? a.ringPrev[channel] : a.ringNext[channel])
-           : tree ? (i == 0   ? a.treeUp[channel]
-                     : i == 1 ? a.treeDown0[channel]
-                              : a.treeDown1[channel])
+           : tree ? (i == 0 ? a.treeUp[channel] : a.treeDown[i - 1][channel])
            : pat  ? patPeer(a.comm, i, levels, a.collective == ALL_GATHER)
                   : i + (i >= rank);
     if (peer == NCCL4J_NONE) peer = -1;

@@ -44,6 +44,7 @@
 #define NCCL4J_INLINE_WORKS 64
 #define NCCL4J_EXPOSED_WORKS 512  // the first works of a launch, each of which may use its buffer itself
 #define NCCL4J_NVLS_HEADS 32
+#define NCCL4J_TREE_CHILDREN 4  // most of a rank: two on other machines and two on its own
 #define NCCL4J_SIMPLE_THREADS 576   // of a block, in Simple and of sends and receives
 #define NCCL4J_FLAGGED_THREADS 512  // in LL and LL128
 #define NCCL4J_NVLS_THREADS 640     // of NVLS within a machine
@@ -149,8 +150,7 @@ typedef struct {
   uint16_t ringPrev[NCCL4J_CHANNELS];
   uint16_t ringNext[NCCL4J_CHANNELS];
   uint16_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
-  uint16_t treeDown0[NCCL4J_CHANNELS];
-  uint16_t treeDown1[NCCL4J_CHANNELS];
+  uint16_t treeDown[NCCL4J_TREE_CHILDREN][NCCL4J_CHANNELS];
   uint64_t claims;       // uint32_t count of the claimed rounds of a ring, 0 before and after each
                          // kernel; or 0 if each channel has a share of its own
   uint32_t wholeRounds;  // rounds before the small ones

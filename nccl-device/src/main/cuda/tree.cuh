@@ -8,14 +8,15 @@
 
 namespace nccl4j {
 
-// All-reduce over a binary tree. In the fan, 0 is the parent, 1 and 2 are the children. Each slice
+// All-reduce over a tree. In the fan, 0 is the parent, and the children follow. Each slice
 // goes up, and comes down kLag slices later, so that both directions overlap.
 template <class P>
 __device__ __forceinline__ void tree(P& p, const nccl4jCollectiveArguments& a, int channel) {
   constexpr u64 kLag = 6;  // less than the number of slots
   const bool root = a.treeUp[channel] == NCCL4J_NONE;
-  const u32 children = (a.treeDown0[channel] != NCCL4J_NONE ? 2 : 0) |
-                       (a.treeDown1[channel] != NCCL4J_NONE ? 4 : 0);
+  u32 children = 0;
+  for (int i = 0; i < NCCL4J_TREE_CHILDREN; i++)
+    children |= (u32)(a.treeDown[i][channel] != NCCL4J_NONE) << (i + 1);
   const Share share(a.bytes, a.nChannels, channel);
   const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
   for (u64 i = 0; i < slices + kLag; i++) {

@@ -53,8 +53,7 @@ static std::vector<std::vector<uint64_t>> sends, recvs;
 static int peerOf(const nccl4jCollectiveArguments& a, int channel, int entry) {
   int peer = a.algorithm == RING ? (entry == 0 ? a.ringPrev[channel] : a.ringNext[channel])
              : entry == 0        ? a.treeUp[channel]
-             : entry == 1        ? a.treeDown0[channel]
-                                 : a.treeDown1[channel];
+                                 : a.treeDown[entry - 1][channel];
   if (peer == NCCL4J_NONE) return -1;
   if (peer >= n || peer == a.comm.rank) fail("no such peer", a.comm.rank);
   return peer;

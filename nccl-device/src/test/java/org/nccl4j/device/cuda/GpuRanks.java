@@ -229,15 +229,16 @@ public final class GpuRanks implements AutoCloseable {
     return new Connection(data, credit);
   }
 
-  /** A chain from the last rank to the first, and a heap-shaped tree. */
+  /** A chain from the last rank to the first, a heap-shaped tree, and one of four children each. */
   private List<Tree> trees(int rank) {
-    List<Integer> down = new ArrayList<>();
-    for (int child = 2 * rank + 1; child <= 2 * rank + 2 && child < n; child++) {
-      down.add(child);
-    }
-    return List.of(
-        new Tree(rank - 1, rank + 1 < n ? List.of(rank + 1) : List.of()),
-        new Tree(rank == 0 ? -1 : (rank - 1) / 2, down));
+    return List.of(heap(rank, 1), heap(rank, 2), heap(rank, 4));
+  }
+
+  private Tree heap(int rank, int children) {
+    int first = children * rank + 1;
+    List<Integer> down =
+        IntStream.range(first, first + children).filter(c -> c < n).boxed().toList();
+    return new Tree(rank == 0 ? -1 : (rank - 1) / children, down);
   }
 
   public void synchronize() {

@@ -233,10 +233,7 @@ public final class CollectivePlans implements AutoCloseable {
       arguments.putShort(KernelLayout.RING_PREV + at, (short) ring[(index + n - 1) % n]);
       arguments.putShort(KernelLayout.RING_NEXT + at, (short) ring[(index + 1) % n]);
       if (!spec.trees().isEmpty()) {
-        Tree tree = spec.trees().get((first + channel) % spec.trees().size());
-        arguments.putShort(KernelLayout.TREE_UP + at, rankOrNone(tree.up()));
-        arguments.putShort(KernelLayout.TREE_DOWN0 + at, down(tree, 0));
-        arguments.putShort(KernelLayout.TREE_DOWN1 + at, down(tree, 1));
+        putTree(arguments, spec.trees().get((first + channel) % spec.trees().size()), channel);
       }
     }
   }
@@ -253,8 +250,24 @@ public final class CollectivePlans implements AutoCloseable {
         "give every channel a ring of all ranks");
   }
 
-  private static short down(Tree tree, int child) {
-    return rankOrNone(child < tree.down().size() ? tree.down().get(child) : -1);
+  private static void putTree(ByteBuffer arguments, Tree place, int channel) {
+    int most = KernelLayout.TREE_CHILDREN;
+    if (place.down().size() > most) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "a rank has %d children in a tree".formatted(place.down().size()),
+          "give each rank at most %d".formatted(most));
+    }
+    int at = KernelLayout.RANK_BYTES * channel;
+    arguments.putShort(KernelLayout.TREE_UP + at, rankOrNone(place.up()));
+    for (int child = 0; child < most; child++) {
+      int row = KernelLayout.TREE_DOWN + KernelLayout.RANK_BYTES * CHANNELS * child;
+      arguments.putShort(row + at, rankOrNone(down(place, child)));
+    }
+  }
+
+  private static int down(Tree tree, int child) {
+    return child < tree.down().size() ? tree.down().get(child) : -1;
   }
 
   private static short rankOrNone(int rank) {

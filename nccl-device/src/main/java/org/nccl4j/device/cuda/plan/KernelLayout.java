@@ -86,15 +86,15 @@ public final class KernelLayout {
   public static final int RING_PREV = 1528;
   public static final int RING_NEXT = 1656;
   public static final int TREE_UP = 1784;
-  public static final int TREE_DOWN0 = 1912;
-  public static final int TREE_DOWN1 = 2040;
-  public static final int CLAIMS = 2168;
-  public static final int WHOLE_ROUNDS = 2176;
-  public static final int SMALL_SLICES = 2180;
+  public static final int TREE_DOWN = 1912;
+  public static final int TREE_CHILDREN = 4;
+  public static final int CLAIMS = 2424;
+  public static final int WHOLE_ROUNDS = 2432;
+  public static final int SMALL_SLICES = 2436;
   public static final int PEERS = 120;
-  public static final int SCALAR = 2184;
-  public static final int SCALAR_ADDRESS = 2192;
-  public static final int COLLECTIVE_BYTES = 2200;
+  public static final int SCALAR = 2440;
+  public static final int SCALAR_ADDRESS = 2448;
+  public static final int COLLECTIVE_BYTES = 2456;
 
   /** The operator of pre-multiplied sums, after those of RedOp. */
   public static final int PREMUL = 5;

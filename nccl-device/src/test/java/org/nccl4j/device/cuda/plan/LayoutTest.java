@@ -70,8 +70,9 @@ public class LayoutTest {
     fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "firstChannel");
     fields(collective, "", "peers");
     put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
-    fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown0");
-    fields(collective, "", "treeDown1", "claims", "wholeRounds", "smallSlices");
+    fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown");
+    put("TREE_CHILDREN", "NCCL4J_TREE_CHILDREN");
+    fields(collective, "", "claims", "wholeRounds", "smallSlices");
     fields(collective, "", "scalar", "scalarAddress");
     put("PREMUL", "PREMUL");
     put("COLLECTIVE_BYTES", "sizeof(nccl4jCollectiveArguments)");

@@ -202,7 +202,7 @@ class ManyRanksPlansTest extends AgainstFakeCuda {
             arguments.getShort(KernelLayout.TREE_UP + at));
         assertEquals(
             inChain ? last - 1 : KernelLayout.NONE,
-            arguments.getShort(KernelLayout.TREE_DOWN0 + at));
+            arguments.getShort(KernelLayout.TREE_DOWN + at));
       }
       ByteBuffer table = ringTable(arguments, MOST);
       int lastOfLast = (ConnectionLayout.CHANNELS * MOST - 1) * KernelLayout.RANK_BYTES;
