@@ -72,7 +72,7 @@ static std::map<std::tuple<int, int, int>, std::deque<std::vector<uint64_t>>> wi
 static bool run(Block& b) {
   const nccl4jCollectiveArguments& a = args[b.rank];
   const Step& step = b.recorder.steps[b.next];
-  const int entries = a.algorithm == RING ? 2 : 3;
+  const int entries = a.algorithm == RING ? 2 : 1 + NCCL4J_TREE_CHILDREN;
   auto wire = [&](int entry, bool sends) -> std::deque<std::vector<uint64_t>>& {
     const int peer = peerOf(a, b.channel, entry);
     if (peer < 0) fail("a step with a rank that is not there", b.rank);

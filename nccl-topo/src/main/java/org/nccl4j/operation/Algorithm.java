@@ -11,8 +11,12 @@ import java.util.stream.Stream;
  * order of the first five is the kernels' (algorithms.h).
  */
 public enum Algorithm {
-  /** Double binary tree. */
-  TREE("Tree", Needs.CONNECTIONS, Set.of(Operation.ALL_REDUCE), Traffic.TREE),
+  /** Double binary tree; of a broadcast or reduce, from the root of the operation on. */
+  TREE(
+      "Tree",
+      Needs.CONNECTIONS,
+      Set.of(Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE),
+      Traffic.TREE),
   /** Ring. */
   RING("Ring", Needs.CONNECTIONS, Set.copyOf(Operation.collectives()), Traffic.RING),
   /** Every rank sends all that another needs straight to it, and combines what it receives. */
@@ -164,8 +168,13 @@ public enum Algorithm {
                   default -> 1;
                 });
 
+    /** With a root, from one leaf to another at most, and from the root to three neighbours. */
     static final Traffic TREE =
-        new Traffic((operation, n) -> 2 * levels(n) + 1, (operation, n) -> 6, (operation, n) -> 3);
+        new Traffic(
+            (operation, n) ->
+                operation.isRooted() ? Math.max(levels(n), 2 * levels(n) - 2) : 2 * levels(n) + 1,
+            (operation, n) -> operation.isRooted() ? Math.min(3, n - 1) : 6,
+            (operation, n) -> operation.isRooted() ? 1.5 : 3);
 
     static final Traffic ONE_SHOT =
         new Traffic(
@@ -323,6 +332,14 @@ public enum Algorithm {
   /** True if each rank sends straight to all others, over connections. */
   public boolean isStraight() {
     return needs == Needs.CONNECTIONS_OF_ALL;
+  }
+
+  /**
+   * True if it is chosen for an operation only among ranks of several hosts, unless the user names
+   * it: what it saves are messages between hosts.
+   */
+  public boolean isBetweenHosts(Operation operation) {
+    return this == TREE && operation.isRooted();
   }
 
   /** True if GPUs do not have it. */

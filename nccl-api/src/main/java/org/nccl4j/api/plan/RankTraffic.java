@@ -56,7 +56,7 @@ public final class RankTraffic {
     }
     switch (algorithm) {
       case RING -> ring(operation, root, whole, to);
-      case TREE -> tree(whole, to);
+      case TREE -> tree(operation, root, whole, to);
       case RAILS -> machine.forEach(peer -> to[peer] = whole / machine.size());
       default -> straight(operation, algorithm, root, whole, to);
     }
@@ -97,14 +97,17 @@ public final class RankTraffic {
     }
   }
 
-  /** Sums go up and results down. */
-  private void tree(double whole, double[] to) {
+  /** Sums go up, and results down. */
+  private void tree(Operation operation, int root, double whole, double[] to) {
     for (Tree tree : trees) {
+      Tree place = operation.isRooted() ? tree.from(rank, root) : tree;
       double part = whole / trees.size();
-      if (tree.up() >= 0) {
-        to[tree.up()] += part;
+      if (place.up() >= 0 && operation.reduces()) {
+        to[place.up()] += part;
       }
-      tree.down().forEach(child -> to[child] += part);
+      if (operation != Operation.REDUCE) {
+        place.down().forEach(child -> to[child] += part);
+      }
     }
   }
 

@@ -58,6 +58,32 @@ class RankTrafficTest {
         new double[] {0, 4000, 2000, 2000}, sent(0, Operation.ALL_REDUCE, Algorithm.TREE, 0));
   }
 
+  /** From a root, which leads the trees: here over rank 3 in the first and rank 1 in the second. */
+  @Test
+  void treesOfOneRootSendOneWay() {
+    int[] first = {1, -1, 0, 0};
+    int[] second = {-1, 0, 1, 1};
+    RankTraffic zero =
+        new RankTraffic(
+            0,
+            4,
+            RINGS,
+            List.of(
+                new Tree(1, List.of(2, 3), of -> first[of]),
+                new Tree(-1, List.of(1), of -> second[of])),
+            Set.of(0));
+    assertArrayEquals(
+        new double[] {0, 2000, 2000, 0},
+        zero.of(Operation.BROADCAST, Algorithm.TREE, 3, WHOLE).toRank());
+    assertArrayEquals(
+        new double[] {0, 2000, 0, 2000},
+        zero.of(Operation.REDUCE, Algorithm.TREE, 3, WHOLE).toRank());
+    assertArrayEquals(
+        new double[] {0, 4000, 2000, 2000},
+        zero.of(Operation.BROADCAST, Algorithm.TREE, 0, WHOLE).toRank());
+    assertArrayEquals(new double[4], zero.of(Operation.REDUCE, Algorithm.TREE, 0, WHOLE).toRank());
+  }
+
   /** All data to the switch and the own result's part; a part from it and all results. */
   @Test
   void theSwitchCombinesAndSpreads() {

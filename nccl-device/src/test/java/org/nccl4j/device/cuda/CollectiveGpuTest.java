@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -217,9 +218,9 @@ class CollectiveGpuTest {
   }
 
   private static List<Algorithm> algorithms(Operation operation) {
-    return operation == Operation.ALL_REDUCE
-        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
-        : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+    return Stream.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
+        .filter(algorithm -> algorithm.has(operation))
+        .toList();
   }
 
   /** Of {@link #algorithms}, those that combine all operands at once. */

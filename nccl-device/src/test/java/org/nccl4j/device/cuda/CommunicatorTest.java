@@ -260,7 +260,7 @@ class CommunicatorTest extends AgainstFakeCuda {
           InvalidArgumentException.class, () -> foreign.launch(plan, small, small, stream));
       assertThrows(
           InvalidArgumentException.class,
-          () -> communicator.prepare(sum(Operation.BROADCAST, Algorithm.TREE, Protocol.LL)));
+          () -> communicator.prepare(sum(Operation.ALL_GATHER, Algorithm.TREE, Protocol.LL)));
       assertThrows(
           InvalidUsageException.class,
           () ->

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.connection.Connection;
@@ -235,10 +236,11 @@ public final class GpuRanks implements AutoCloseable {
   }
 
   private Tree heap(int rank, int children) {
+    IntUnaryOperator parents = of -> of == 0 ? -1 : (of - 1) / children;
     int first = children * rank + 1;
     List<Integer> down =
         IntStream.range(first, first + children).filter(c -> c < n).boxed().toList();
-    return new Tree(rank == 0 ? -1 : (rank - 1) / children, down);
+    return new Tree(parents.applyAsInt(rank), down, parents);
   }
 
   public void synchronize() {

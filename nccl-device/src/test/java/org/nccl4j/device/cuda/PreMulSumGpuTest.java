@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -153,9 +154,9 @@ class PreMulSumGpuTest {
   }
 
   private static List<Algorithm> algorithms(Operation operation) {
-    return operation == Operation.ALL_REDUCE
-        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT)
-        : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+    return Stream.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT)
+        .filter(algorithm -> algorithm.has(operation))
+        .toList();
   }
 
   /** A scalar that keeps sums in the type's range, or any that every integer type has. */

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntUnaryOperator;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.DoubleBinaryTree;
@@ -72,6 +73,12 @@ public record HostLayout(List<List<Integer>> ranks) {
    * @param which 0 or 1
    */
   public Tree tree(int rank, int which) {
+    IntUnaryOperator parents = each -> place(each, which).up();
+    Tree place = place(rank, which);
+    return new Tree(place.up(), place.down(), parents);
+  }
+
+  private Tree place(int rank, int which) {
     int host = hostOf(rank);
     List<Integer> locals = ranks.get(host);
     if (count() == 1) {

@@ -62,7 +62,7 @@ final class ProbePlan {
         for (Protocol protocol : Protocol.values()) {
           for (long bytes : sizes(algorithm, protocol)) {
             ProbeCell cell = new ProbeCell(operation, algorithm, protocol, bytes);
-            if (has.test(cell) && !isLeftOut(cell, has)) {
+            if (!algorithm.isBetweenHosts(operation) && has.test(cell) && !isLeftOut(cell, has)) {
               cells.add(cell);
             }
           }

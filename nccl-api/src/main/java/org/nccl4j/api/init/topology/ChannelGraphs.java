@@ -207,15 +207,19 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<CommTo
     List<Tree> trees = new ArrayList<>();
     int searched = comm.of(GraphKind.TREE).nChannels();
     for (int c = 0; c < Math.min(searched, comm.nChannels()); c++) {
-      trees.add(tree(comm.trees().place(rank, c)));
+      trees.add(tree(comm.trees(), rank, c));
       int second = c + searched;
-      trees.add(tree(comm.trees().place(rank, second < comm.nChannels() ? second : c)));
+      trees.add(tree(comm.trees(), rank, second < comm.nChannels() ? second : c));
     }
     return List.copyOf(trees);
   }
 
-  private static Tree tree(Trees.Place place) {
-    return new Tree(place.up(), IntStream.of(place.down()).filter(d -> d >= 0).boxed().toList());
+  private static Tree tree(Trees trees, int rank, int channel) {
+    Trees.Place place = trees.place(rank, channel);
+    return new Tree(
+        place.up(),
+        IntStream.of(place.down()).filter(d -> d >= 0).boxed().toList(),
+        each -> trees.place(each, channel).up());
   }
 
   /**

@@ -263,6 +263,9 @@ public final class AlgorithmSelector {
             .filter(c -> c.algorithm() == algorithm && c.protocol() == protocol)
             .findFirst();
     String note = "";
+    if (way.microseconds() >= CostModel.ONLY_WHERE_ASKED) {
+      note = "; used only if NCCL_ALGO names it";
+    }
     if (kept.isEmpty()) {
       note = "; not allowed by NCCL_ALGO, NCCL_PROTO or the tuner";
     } else if (kept.get().microseconds() != way.microseconds()) {
@@ -273,7 +276,7 @@ public final class AlgorithmSelector {
         "  %-8s %-6s %12.2f us  %s%s%n",
         algorithm.label(),
         protocol.label(),
-        way.microseconds(),
+        CostModel.predicted(way.microseconds()),
         source,
         note);
   }

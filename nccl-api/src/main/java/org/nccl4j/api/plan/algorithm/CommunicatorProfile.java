@@ -170,7 +170,7 @@ public record CommunicatorProfile(
   }
 
   private CostModel overConnections() {
-    CostModel base = withoutTable();
+    CostModel base = spread.hosts() == 1 ? new OneHostCosts(withoutTable()) : withoutTable();
     boolean relayed = spread.hosts() == 1 && kind == Device.Kind.CUDA && spread.carried();
     return relayed ? base : tuned.map(table -> table.over(base, inTables(), model)).orElse(base);
   }

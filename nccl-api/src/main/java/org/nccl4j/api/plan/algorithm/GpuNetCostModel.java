@@ -158,7 +158,13 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
     int within = nRanks / ends();
     return switch (algorithm) {
-      case TREE -> turns * (NetCostModel.levels(ends()) * flight + (within - 1) * LOCAL_HOP);
+      case TREE -> {
+        double between =
+            operation.isRooted()
+                ? Algorithm.TREE.steps(operation, ends())
+                : 2 * NetCostModel.levels(ends());
+        yield between * flight + 2 * (within - 1) * LOCAL_HOP;
+      }
       case PAT -> NetCostModel.levels(nRanks) * (flight + MESSAGE);
       default -> turns * (ends() * flight + (nRanks - ends()) * LOCAL_HOP);
     };
@@ -175,7 +181,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     return switch (operation) {
       case ALL_REDUCE -> algorithm == Algorithm.TREE ? 2 : 2 * share;
       case ALL_GATHER, REDUCE_SCATTER -> share;
-      default -> 1;
+      default -> algorithm == Algorithm.TREE ? 1.5 : 1;
     };
   }
 

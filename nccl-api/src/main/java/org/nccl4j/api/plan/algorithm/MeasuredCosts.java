@@ -141,10 +141,12 @@ final class MeasuredCosts {
     public double microseconds(
         Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
       TreeMap<Long, Double> points = curves.get(new Way(operation, algorithm, protocol));
-      return points != null
-          ? at(points, bytes)
-          // An estimate must not win over a measurement.
-          : 2 * base.microseconds(operation, algorithm, protocol, bytes);
+      if (points != null) {
+        return at(points, bytes);
+      }
+      // An estimate must not win over a measurement.
+      double estimate = base.microseconds(operation, algorithm, protocol, bytes);
+      return estimate < ONLY_WHERE_ASKED ? 2 * estimate : estimate;
     }
 
     /** The channels that were measured. */

@@ -22,9 +22,16 @@ record NcclCosts(CommTopology topology) {
     return topology.costs().cost(Operation.ALL_REDUCE, modelled(algorithm), protocol).available();
   }
 
-  /** Predicted microseconds; infinite where the model has no figure. */
+  /**
+   * Predicted microseconds; infinite where the model has no figure. NCCL has trees for all-reduce
+   * alone. From one leaf to another, a broadcast or reduce takes as many steps as an all-reduce,
+   * and it sends half of the bytes.
+   */
   double microseconds(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
-    float time = topology.costs().time(operation, modelled(algorithm), protocol, bytes);
+    boolean oneWay = algorithm == Algorithm.TREE && operation.isRooted();
+    Operation modelled = oneWay ? Operation.ALL_REDUCE : operation;
+    long sent = oneWay ? bytes / 2 : bytes;
+    float time = topology.costs().time(modelled, modelled(algorithm), protocol, sent);
     return time < 0 ? Double.POSITIVE_INFINITY : time;
   }
 

@@ -58,13 +58,18 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     return switch (algorithm) {
       case RING ->
           turns * (spread.hosts() * (FLIGHT + MESSAGE) + (nRanks - spread.hosts()) * LOCAL_HOP);
-      case TREE ->
-          turns
-              * (levels(spread.hosts()) * (FLIGHT + MESSAGE)
-                  + levels(spread.mostRanks()) * LOCAL_HOP);
+      case TREE -> tree(operation);
       case PAT -> levels(nRanks) * (FLIGHT + MESSAGE);
       default -> algorithm.steps(operation, nRanks) * (FLIGHT + others * MESSAGE);
     };
+  }
+
+  private double tree(Operation operation) {
+    double between =
+        operation.isRooted()
+            ? Algorithm.TREE.steps(operation, spread.hosts())
+            : 2 * levels(spread.hosts());
+    return between * (FLIGHT + MESSAGE) + 2 * levels(spread.mostRanks()) * LOCAL_HOP;
   }
 
   /** Ups and downs of a tree between hosts, and what a host sends of a whole in it. */
@@ -92,7 +97,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
             default -> 1;
           };
       case PAT -> share;
-      case TREE -> 2;
+      case TREE -> operation.isRooted() ? 1.5 : 2;
       case ONE_SHOT -> oneShotSent(operation, nRanks, spread.mostRanks());
       default -> algorithm.sent(operation, nRanks) / share * crossing;
     };
@@ -116,7 +121,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     return switch (algorithm) {
       case RING -> allReduce ? 4 * share : 2;
       case PAT -> 2;
-      case TREE -> 6;
+      case TREE -> operation.isRooted() ? 3 : 6;
       case ONE_SHOT ->
           switch (operation) {
             case ALL_REDUCE -> 2.4 * others;

@@ -2,10 +2,15 @@ package org.nccl4j.api.init.topology;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.Tree;
@@ -42,5 +47,41 @@ class ChannelGraphsTest {
       }
       assertEquals(1, roots);
     }
+  }
+
+  /** The same edges, with every rank on top: all ranks find the same tree, and reach its root. */
+  @ParameterizedTest
+  @ValueSource(strings = {"aa", "ab", "aab", "abacbba", "aaaabbbb", "abcdefghi", "aaaaaaabc"})
+  void treesOfEveryRootAgree(String hosts) {
+    List<PeerInfo> peers = peers(hosts.split(""));
+    for (int which = 0; which < 2; which++) {
+      for (int root = 0; root < peers.size(); root++) {
+        List<Tree> places = new ArrayList<>();
+        int edges = 0;
+        for (int rank = 0; rank < peers.size(); rank++) {
+          Tree own = ChannelGraphs.plain(peers, rank).trees().get(which);
+          Tree place = own.from(rank, root);
+          assertEquals(neighbours(own), neighbours(place));
+          edges += place.down().size();
+          places.add(place);
+        }
+        assertEquals(peers.size() - 1, edges);
+        for (int rank = 0; rank < peers.size(); rank++) {
+          int steps = 0;
+          for (int at = rank; at != root; at = places.get(at).up()) {
+            assertTrue(places.get(places.get(at).up()).down().contains(at));
+            assertTrue(steps++ < peers.size(), "a cycle above " + rank);
+          }
+        }
+        assertEquals(-1, places.get(root).up());
+      }
+    }
+  }
+
+  private static Set<Integer> neighbours(Tree place) {
+    Set<Integer> all = new TreeSet<>(place.down());
+    all.add(place.up());
+    all.remove(-1);
+    return all;
   }
 }

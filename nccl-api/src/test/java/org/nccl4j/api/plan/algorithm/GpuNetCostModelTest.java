@@ -55,11 +55,10 @@ class GpuNetCostModelTest {
         assertEquals(Protocol.SIMPLE, large.protocol());
         assertEquals(2, costs.channels(operation, large, 1L << 30));
         AlgorithmChoice small = choose(costs, operation, 8);
-        Algorithm expected =
-            ranks <= 33
-                ? Algorithm.ONE_SHOT
-                : operation == Operation.ALL_REDUCE ? Algorithm.TREE : Algorithm.RING;
-        assertEquals(expected, small.algorithm(), operation.label());
+        boolean tree = operation.isRooted() && hosts > 1 && ranksAHost > 1;
+        Algorithm many = Algorithm.PAT.has(operation) ? Algorithm.RING : Algorithm.TREE;
+        Algorithm few = tree ? Algorithm.TREE : Algorithm.ONE_SHOT;
+        assertEquals(ranks <= 33 ? few : many, small.algorithm(), operation.label());
         assertEquals(lines ? Protocol.LL : Protocol.SIMPLE, small.protocol());
         assertEquals(1, costs.channels(operation, small, 8));
       }

@@ -39,6 +39,21 @@ class NetCostModelTest {
     }
   }
 
+  /** A ring passes every host one after the other, a tree a logarithm of them. */
+  @ParameterizedTest
+  @CsvSource({"2, 2", "2, 4", "4, 4", "64, 1", "64, 8"})
+  void smallDataOfOneRankTakeTrees(int hosts, int ranksAHost) {
+    for (Operation operation : List.of(Operation.BROADCAST, Operation.REDUCE)) {
+      CostModel costs = costs(hosts, ranksAHost);
+      AlgorithmSelector selector = new AlgorithmSelector(costs, AlgorithmFilter.ALL);
+      assertEquals(
+          Algorithm.TREE, selector.choose(operation, 4096, DataType.INT8, RedOp.SUM).algorithm());
+      double ring = costs.microseconds(operation, Algorithm.RING, Protocol.SIMPLE, 1 << 20);
+      double tree = costs.microseconds(operation, Algorithm.TREE, Protocol.SIMPLE, 1 << 20);
+      assertEquals(hosts >= 64, tree < ring);
+    }
+  }
+
   /** All ways by which every part goes once from host to host are bound by the same bytes. */
   @Test
   void largeDataAreBoundByWhatAHostSends() {

@@ -142,6 +142,14 @@ class TopologyCostModelTest {
           topology.costs().time(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes);
       assertEquals(
           time, costs.microseconds(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
+      // NCCL has no tree of one root: as many steps as an all-reduce, and half of the bytes.
+      for (Operation operation : List.of(Operation.BROADCAST, Operation.REDUCE)) {
+        assertEquals(
+            time, costs.microseconds(operation, Algorithm.TREE, Protocol.SIMPLE, 2 * bytes));
+        assertTrue(
+            topology.costs().time(operation, Algorithm.TREE, Protocol.SIMPLE, bytes) < 0,
+            "NCCL's own model stays as it is");
+      }
     }
     assertEquals(Algorithm.ONE_SHOT, choice(costs, Operation.ALL_REDUCE, 8).algorithm());
     assertEquals(Protocol.SIMPLE, choice(costs, Operation.ALL_REDUCE, 1L << 32).protocol());

@@ -106,7 +106,7 @@ public final class CollectivePlans implements AutoCloseable {
         .putInt(KernelLayout.SLICE_BYTES, sliceBytes(work))
         .putInt(KernelLayout.FIRST_CHANNEL, first)
         .putInt(KernelLayout.SIGNATURE, work.signature());
-    putTopology(arguments.bytes(), first);
+    putTopology(arguments.bytes(), work, first);
     if (spec.nRanks() > KernelLayout.INLINE_PEERS) {
       arguments.putLong(KernelLayout.PEER_TABLE, memory.peerTable());
     } else {
@@ -223,7 +223,7 @@ public final class CollectivePlans implements AutoCloseable {
   }
 
   /** Puts the places in rings and trees of the channels from a first on. */
-  private void putTopology(ByteBuffer arguments, int first) {
+  private void putTopology(ByteBuffer arguments, CollectiveWork work, int first) {
     int n = spec.nRanks();
     for (int channel = 0; channel < CHANNELS; channel++) {
       int[] ring = memory.ring(first + channel);
@@ -233,7 +233,11 @@ public final class CollectivePlans implements AutoCloseable {
       arguments.putShort(KernelLayout.RING_PREV + at, (short) ring[(index + n - 1) % n]);
       arguments.putShort(KernelLayout.RING_NEXT + at, (short) ring[(index + 1) % n]);
       if (!spec.trees().isEmpty()) {
-        putTree(arguments, spec.trees().get((first + channel) % spec.trees().size()), channel);
+        Tree tree = spec.trees().get((first + channel) % spec.trees().size());
+        putTree(
+            arguments,
+            work.operation().isRooted() ? tree.from(spec.rank(), work.root()) : tree,
+            channel);
       }
     }
   }
@@ -250,16 +254,18 @@ public final class CollectivePlans implements AutoCloseable {
         "give every channel a ring of all ranks");
   }
 
+  /** The root of an operation may have one more child, which takes the place of the parent. */
   private static void putTree(ByteBuffer arguments, Tree place, int channel) {
     int most = KernelLayout.TREE_CHILDREN;
-    if (place.down().size() > most) {
+    if (place.down().size() > most + (place.up() < 0 ? 1 : 0)) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
           "a rank has %d children in a tree".formatted(place.down().size()),
           "give each rank at most %d".formatted(most));
     }
+    int up = place.up() < 0 ? down(place, most) : place.up();
     int at = KernelLayout.RANK_BYTES * channel;
-    arguments.putShort(KernelLayout.TREE_UP + at, rankOrNone(place.up()));
+    arguments.putShort(KernelLayout.TREE_UP + at, rankOrNone(up));
     for (int child = 0; child < most; child++) {
       int row = KernelLayout.TREE_DOWN + KernelLayout.RANK_BYTES * CHANNELS * child;
       arguments.putShort(row + at, rankOrNone(down(place, child)));

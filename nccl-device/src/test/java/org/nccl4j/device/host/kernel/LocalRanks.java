@@ -262,7 +262,8 @@ final class LocalRanks implements AutoCloseable {
 
   /** A chain from the last rank to the first, and the other way round. */
   private List<Tree> trees(int rank) {
-    return List.of(new Tree(rank - 1, rank + 1 < n ? List.of(rank + 1) : List.of()), binary(rank));
+    List<Integer> next = rank + 1 < n ? List.of(rank + 1) : List.of();
+    return List.of(new Tree(rank - 1, next, of -> of - 1), binary(rank));
   }
 
   /** A heap-shaped binary tree. */
@@ -271,7 +272,11 @@ final class LocalRanks implements AutoCloseable {
     for (int child = 2 * rank + 1; child <= 2 * rank + 2 && child < n; child++) {
       down.add(child);
     }
-    return new Tree(rank == 0 ? -1 : (rank - 1) / 2, down);
+    return new Tree(parent(rank), down, LocalRanks::parent);
+  }
+
+  private static int parent(int rank) {
+    return rank == 0 ? -1 : (rank - 1) / 2;
   }
 
   @Override

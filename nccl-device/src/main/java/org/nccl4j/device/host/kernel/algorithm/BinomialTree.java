@@ -36,8 +36,13 @@ public record BinomialTree(int rank, int root, int nRanks) {
     return place == 0 ? List.of() : List.of((root + above) % nRanks);
   }
 
-  /** Broadcast: the root's data down the tree. */
-  record Broadcast(Primitives down, Chunking parts, ExpectedChunks expected) implements Kernel {
+  /**
+   * Broadcast: the root's data down a tree.
+   *
+   * @param begin of the data in the buffers, in bytes
+   */
+  record Broadcast(Primitives down, Chunking parts, ExpectedChunks expected, long begin)
+      implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
@@ -47,9 +52,9 @@ public record BinomialTree(int rank, int root, int nRanks) {
       expected.begin();
       for (boolean more = parts.first(); more; more = parts.next()) {
         if (!isRoot) {
-          expected.expect(recv, 0);
+          expected.expect(recv, begin);
         }
-        long at = parts.offset(0);
+        long at = begin + parts.offset(0);
         int bytes = parts.bytes(0);
         if (inPlace) {
           down.send(send, at, bytes);
@@ -64,15 +69,19 @@ public record BinomialTree(int rank, int root, int nRanks) {
     }
   }
 
-  /** Reduce: every rank's own data and those of the ranks below it up the tree. */
-  public record Reduce(Primitives up, Chunking parts) implements Kernel {
+  /**
+   * Reduce: every rank's own data and those of the ranks below it up a tree.
+   *
+   * @param begin of the data in the buffers, in bytes
+   */
+  public record Reduce(Primitives up, Chunking parts, long begin) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
       boolean isRoot = up.sends.length == 0;
       boolean isLeaf = up.recvs.length == 0;
       for (boolean more = parts.first(); more; more = parts.next()) {
-        long at = parts.offset(0);
+        long at = begin + parts.offset(0);
         int bytes = parts.bytes(0);
         if (isRoot) {
           up.recvReduceCopy(send, at, recv, at, bytes);

@@ -22,12 +22,13 @@ public final class DoublingKernels implements HostAlgorithm {
       case BROADCAST -> {
         Primitives down = context.primitives(work, tree.parent(), tree.children(), null);
         Chunking ahead = context.parts(work, work.count(), 1);
-        yield new BinomialTree.Broadcast(down, whole, new ExpectedChunks(down, ahead));
+        yield new BinomialTree.Broadcast(down, whole, new ExpectedChunks(down, ahead), 0);
       }
       case REDUCE ->
           new BinomialTree.Reduce(
               context.primitives(work, tree.children(), tree.parent(), context.reduction(work)),
-              whole);
+              whole,
+              0);
       default -> throw KernelContext.none(work);
     };
   }

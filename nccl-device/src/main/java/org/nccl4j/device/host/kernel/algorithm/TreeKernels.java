@@ -8,16 +8,17 @@ import org.nccl4j.device.host.kernel.protocol.Primitives;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Tree;
-import org.nccl4j.operation.Operation;
 
-/** The kernels of the double binary tree: each tree has half of the data. */
+/**
+ * The kernels of the double binary tree: each tree has half of the data. Broadcast and reduce begin
+ * and end at any rank: then each tree has that rank as its root, and the same edges.
+ */
 public final class TreeKernels implements HostAlgorithm {
   @Override
   public Kernel kernel(KernelContext context, CollectiveWork work) {
-    if (work.operation() != Operation.ALL_REDUCE) {
-      throw KernelContext.none(work);
-    }
-    long half = work.count() / 2;
+    // A chunk that is sent down or up alone is one message in one tree, and two in two.
+    boolean single = work.operation().isRooted() && KernelContext.bytes(work) <= work.chunkBytes();
+    long half = single ? 0 : work.count() / 2;
     Kernel first = along(context, work, 0, 0, half);
     Kernel second = along(context, work, 1, half, work.count() - half);
     return (send, recv) -> {
@@ -27,15 +28,30 @@ public final class TreeKernels implements HostAlgorithm {
   }
 
   private static Kernel along(
-      KernelContext context, CollectiveWork work, int tree, long begin, long count) {
-    Tree place = context.spec.trees().get(tree);
+      KernelContext context, CollectiveWork work, int which, long first, long count) {
+    Tree tree = context.spec.trees().get(which);
+    Tree place = work.operation().isRooted() ? tree.from(context.spec.rank(), work.root()) : tree;
     List<Integer> parent = parent(place);
     List<Integer> children = place.down();
-    return new AllReduce(
-        context.primitives(work, children, parent, context.reduction(work)),
-        context.primitives(work, parent, children, null),
-        context.parts(work, count, 1),
-        begin * work.type().bytes());
+    Chunking parts = context.parts(work, count, 1);
+    long begin = first * work.type().bytes();
+    return switch (work.operation()) {
+      case ALL_REDUCE ->
+          new AllReduce(
+              context.primitives(work, children, parent, context.reduction(work)),
+              context.primitives(work, parent, children, null),
+              parts,
+              begin);
+      case BROADCAST -> {
+        Primitives down = context.primitives(work, parent, children, null);
+        Chunking ahead = context.parts(work, count, 1);
+        yield new BinomialTree.Broadcast(down, parts, new ExpectedChunks(down, ahead), begin);
+      }
+      case REDUCE ->
+          new BinomialTree.Reduce(
+              context.primitives(work, children, parent, context.reduction(work)), parts, begin);
+      default -> throw KernelContext.none(work);
+    };
   }
 
   /** The parent's rank; none at the root. */
