@@ -38,14 +38,20 @@ __device__ __forceinline__ int patPeer(const nccl4jCommunicator& comm, int entry
   return (comm.rank + (entry >= levels == gathers ? distance : comm.nRanks - distance)) % comm.nRanks;
 }
 
-// A message of an all-gather: what this rank has received at the distance of a stage, or what it sends at the next.
-// Each of the first threads copies a piece. The first message, of its own part, also fills its place in the result.
+constexpr u32 kMostPieces = 32;  // of a step: a thread of the scheduling warp describes each
+
+// A step of a message of an all-gather: pieces, from a first on, of what this rank has received at the distance of a
+// level, or of what it sends there. Each of the first threads copies a piece. The first message, of its own part, also
+// fills its place in the result.
 __device__ __forceinline__ PieceStep patGather(const PatTrees& trees, const nccl4jCollectiveArguments& a,
-                                               PieceStep step, u32 stage, bool posting, u64 at, u32 piece) {
-  const u32 level = trees.levels - stage - posting, pieces = trees.pieces(level);
+                                               PieceStep step, u32 level, bool posting, u64 at, u32 first, u32 entry) {
+  const u32 pieces = trees.pieces(level), piece = first + entry;
+  const bool last = pieces - first <= kMostPieces;
   const char* own = (const char*)a.send + at;
   step.kind = STEP_PIECES;
-  step.pieces = pieces;
+  step.pieces = last ? pieces - first : kMostPieces;
+  step.slots.recvAt = step.slots.sendAt = first * step.apart;
+  step.slots.releases = step.slots.posts = last;
   if (!posting) {
     step.recvMask = 1u << level;
     step.dst = (char*)a.recv + trees.root((2 * min(piece, pieces - 1) + 1) << level) * a.bytes + at;
@@ -55,7 +61,7 @@ __device__ __forceinline__ PieceStep patGather(const PatTrees& trees, const nccl
   step.slots.filled = (pieces - 1) * step.apart + step.bytes;
   char* kept = (char*)a.recv + trees.root(piece < pieces ? 2 * piece << level : 0) * a.bytes + at;
   step.src = piece == 0 || piece >= pieces ? own : kept;
-  if (stage == 0 && kept != own) {  // has one piece, and kept is the place of the own part on all threads
+  if (level == trees.levels - 1 && kept != own) {  // has one piece; kept is the place of the own part on all threads
     step.pieces++;
     if (piece == pieces) step.dst = kept;
   }
@@ -88,7 +94,8 @@ __device__ __forceinline__ PieceStep patReduce(const PatTrees& trees, const nccl
 // All-gather down the trees, the greatest distance first: a rank sends its own part and those that it has received
 // to nearer ranks. Reduce-scatter up the trees, the smallest distance first: a rank adds its own data to its
 // children's, which stay in their slots until it has sent all sums of the chunk, and sends the sums to its parents.
-// Chunks follow each other a distance apart, which takes as many slots as there are distances, at most 6 of 8.
+// Chunks follow each other a distance apart, which of a reduce-scatter takes as many slots as there are distances, and
+// one more to send into. With more distances a chunk begins when the one before it is done.
 template <class P>
 __device__ __forceinline__ void pat(P& p, const nccl4jCollectiveArguments& a, int channel) {
   constexpr bool gathers = !kCombines;  // families that combine run no all-gather
@@ -97,20 +104,25 @@ __device__ __forceinline__ void pat(P& p, const nccl4jCollectiveArguments& a, in
   const Share share(a.bytes, a.nChannels, channel);
   const u32 chunk = trees.chunk(a.sliceBytes);
   const u32 chunks = (u32)((share.bytes + chunk - 1) / chunk);
-  for (u32 wave = 0; wave < chunks + levels; wave++) {
+  const u32 apart = gathers || levels < NCCL4J_SLOTS;
+  for (u32 wave = 0; wave < chunks + apart * levels; wave++) {
     for (u32 stage = 0; stage <= levels; stage++) {
-      if (wave < stage || wave - stage >= chunks) continue;
-      const u64 at = share.begin + (u64)(wave - stage) * chunk;
+      const u32 behind = apart * stage;
+      if (wave < behind || wave - behind >= chunks) continue;
+      const u64 at = share.begin + (u64)(wave - behind) * chunk;
       PieceStep step;
       step.bytes = (u32)min((u64)chunk, share.begin + share.bytes - at);
       step.apart = (step.bytes + 15) & ~15u;
       if constexpr (gathers) {
-        for (u32 posting = stage == 0; posting < (stage == levels ? 1 : 2); posting++)
-          p.run(patGather(trees, a, step, stage, posting, at, p.entry()));
+        for (u32 posting = stage == 0; posting < (stage == levels ? 1 : 2); posting++) {
+          const u32 level = levels - stage - posting;
+          for (u32 first = 0; first < trees.pieces(level); first += kMostPieces)
+            p.run(patGather(trees, a, step, level, posting, at, first, p.entry()));
+        }
       } else {
         const u32 pieces = stage < levels ? trees.pieces(stage) : 1;
         for (u32 i = 0; i < pieces; i++)
-          p.run(patReduce(trees, a, step, stage, i, pieces, min(wave, levels) - stage, at, p.entry()));
+          p.run(patReduce(trees, a, step, stage, i, pieces, min(wave, apart * levels) - behind, at, p.entry()));
       }
     }
   }

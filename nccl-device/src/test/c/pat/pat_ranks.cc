@@ -160,7 +160,8 @@ int main(int, char** arguments) {
           fail("threads differ", b.rank);
         if (mine.src) inUsers(mine.src, mine.bytes);
         if (mine.dst) inUsers(mine.dst, mine.bytes);
-        if ((!mine.src || !mine.dst) && i * mine.apart + mine.bytes > slice) fail("outside the slot", b.rank);
+        const u32 place = (step.recvMask ? step.slots.recvAt : step.slots.sendAt) + i * mine.apart;
+        if ((!mine.src || !mine.dst) && place + mine.bytes > slice) fail("outside the slot", b.rank);
         memcpy(mine.dst ? (uint8_t*)mine.dst : slot + i * mine.apart,
                mine.src ? (const uint8_t*)mine.src : slot + i * mine.apart, mine.bytes);
       }

@@ -27,7 +27,7 @@ public enum Algorithm {
   /** Parallel aggregated trees: a tree for each rank's part, their messages put together. */
   PAT(
       "PAT",
-      Needs.LONE_RANKS,
+      Needs.CONNECTIONS_AT_DISTANCES,
       Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER),
       Traffic.PAT,
       Protocol.SIMPLE),
@@ -125,8 +125,11 @@ public enum Algorithm {
     CONNECTIONS,
     /** Connections to all other ranks, and room for each in a kernel. */
     CONNECTIONS_OF_ALL,
-    /** Connections, and one rank on each host. */
-    LONE_RANKS,
+    /**
+     * Connections to the ranks at distances of powers of two, and room in a slot for a piece of
+     * half of the ranks' data.
+     */
+    CONNECTIONS_AT_DISTANCES,
     /** Connections, and several hosts, one of which at least has several ranks. */
     SHARED_HOSTS,
     /** Connections to all other ranks, all in memory of the host; GPUs do not have it. */
@@ -339,7 +342,7 @@ public enum Algorithm {
    * it: what it saves are messages between hosts.
    */
   public boolean isBetweenHosts(Operation operation) {
-    return this == TREE && operation.isRooted();
+    return this == TREE && operation.isRooted() || this == PAT;
   }
 
   /** True if GPUs do not have it. */

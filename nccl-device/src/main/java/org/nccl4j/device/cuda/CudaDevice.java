@@ -450,6 +450,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public ConnectionLayout connectionLayout(int nRanks) {
+    return layoutAmong(nRanks);
+  }
+
+  /** The layout of every connection among so many ranks on GPUs; any thread, without a driver. */
+  public static ConnectionLayout layoutAmong(int nRanks) {
     return ConnectionSizes.layout(nRanks);
   }
 

@@ -234,7 +234,7 @@ final class PerfOptions {
       completionCandidates = AlgorithmNames.class,
       description =
           "Forces algorithms, like NCCL_ALGO: ${COMPLETION-CANDIDATES}. Direct algorithms and"
-              + " CopyEngine need windows (-R); NVLSTree and PAT need several hosts; Doubling is"
+              + " CopyEngine need windows (-R); NVLSTree needs several hosts; Doubling is"
               + " for the host device on one host.")
   String algorithm;
 

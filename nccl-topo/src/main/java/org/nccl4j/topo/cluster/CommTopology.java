@@ -181,7 +181,7 @@ public final class CommTopology {
    * channels, and almost surely another for others.
    */
   public int digest() {
-    int hash = comm.nChannels();
+    int hash = 31 * comm.nChannels() + (costs.allowsPat() ? 1 : 0);
     for (Operation collective : Operation.collectives()) {
       for (Algorithm algorithm : Algorithm.ofNccl()) {
         for (Protocol protocol : Protocol.values()) {

@@ -25,11 +25,13 @@ public final class NcclCostModel {
   private static final int BLACKWELL = 100;
 
   private final CommGraph comm;
+  private final boolean allowsPat;
   private final Cost[][][] costs =
       new Cost[Operation.values().length][Algorithm.values().length][Protocol.values().length];
 
   private NcclCostModel(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
+    this.allowsPat = settings.get(TopoSettings.NCCL_PAT_ENABLE) != 0;
     BandwidthModel bandwidths = new BandwidthModel(comm);
     LatencyModel latencies = new LatencyModel(comm, settings);
     EnabledAlgorithms enabled = new EnabledAlgorithms(comm, settings);
@@ -90,6 +92,11 @@ public final class NcclCostModel {
   /** The communicator. */
   public CommGraph comm() {
     return comm;
+  }
+
+  /** True unless NCCL_PAT_ENABLE forbids PAT, also where the model has no times of it. */
+  public boolean allowsPat() {
+    return allowsPat;
   }
 
   /** Latency and bandwidth; none for what the model does not have. */

@@ -5,6 +5,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import org.nccl4j.api.init.peers.HostLayout;
 import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -54,10 +55,10 @@ public final class LatePeers {
     return peers.get(0).deviceKind() == Device.Kind.CUDA && exist(settings, peers);
   }
 
-  /** Ranks at distances 1, 2, 4, ... if there is one on each host. */
+  /** Ranks at distances 1, 2, 4, ... if so many ranks have PAT. */
   private static void addNeighboursOfPat(Set<Integer> neighbours, HostLayout hosts, int rank) {
     int n = hosts.ranks().stream().mapToInt(List::size).sum();
-    if (hosts.count() == n) {
+    if (RankPlacement.patChunk(n, hosts.mostRanks()) > 0) {
       for (int distance = 1; distance < n; distance *= 2) {
         neighbours.add((rank + distance) % n);
         neighbours.add((rank + n - distance) % n);

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntUnaryOperator;
+import org.nccl4j.api.plan.algorithm.RankPlacement;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.DoubleBinaryTree;
@@ -18,11 +19,6 @@ import org.nccl4j.topo.DoubleBinaryTree;
  * @param ranks of each host, ascending; hosts by their lowest rank
  */
 public record HostLayout(List<List<Integer>> ranks) {
-  private static final int FAR_RANKS_FOR_ONE = 8;
-
-  /** The same where only those ranks are connected that send to each other. */
-  private static final int LATE_RANKS_FOR_ONE = 512;
-
   public static HostLayout of(List<PeerInfo> peers) {
     Map<String, List<Integer>> byHost = new LinkedHashMap<>();
     for (int rank = 0; rank < peers.size(); rank++) {
@@ -46,18 +42,10 @@ public record HostLayout(List<List<Integer>> ranks) {
     return ranks.stream().mapToInt(List::size).max().orElse(0);
   }
 
-  /**
-   * Returns the number of ranks for which slots are made. Slots get smaller with this number. A
-   * device holds the slots of its host's ranks. Slots of other hosts' ranks lie in host memory, of
-   * which there is more.
-   *
-   * @param late whether ranks of other hosts are connected when they first need it
-   */
+  /** As {@link RankPlacement#sharingSlots}. */
   public int sharingSlots(boolean late) {
     int all = ranks.stream().mapToInt(List::size).sum();
-    int forOne = late ? LATE_RANKS_FOR_ONE : FAR_RANKS_FOR_ONE;
-    int far = (all + forOne - 1) / forOne;
-    return Math.max(Math.min(2, all), Math.max(mostRanks(), far));
+    return RankPlacement.sharingSlots(all, mostRanks(), late);
   }
 
   /** All ranks in ring order. */

@@ -44,7 +44,7 @@ public interface CostModel {
 
   /** True if an algorithm can hand steps over by a protocol. */
   default boolean has(Algorithm algorithm, Protocol protocol) {
-    return true;
+    return algorithm.has(protocol);
   }
 
   /** The protocols that the device has. */

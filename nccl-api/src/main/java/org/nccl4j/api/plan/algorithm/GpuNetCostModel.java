@@ -16,8 +16,8 @@ import org.nccl4j.topo.search.GraphKind;
  * model of it; else a latency for each dependent step, which passes slots, a proxy and the network
  * on either side, and the bytes that are sent. NCCL's model has no one-shot; it gets the model's
  * latency of one step between nodes in LL, since a message in Simple crosses the network once as
- * well. With one rank on each host there is PAT too, in Simple alone. Proxies carry Simple, and LL
- * where the network has notes and slots are in the host's memory; and few channels.
+ * well. PAT has the same latency of each step in Simple. Proxies carry Simple, and LL where the
+ * network has notes and slots are in the host's memory; and few channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks
@@ -47,9 +47,6 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   /** Ranks up to which the kernels of one-shot have room for their peers. */
   private static final int MOST_ONE_SHOT = 33;
 
-  /** Ranks up to which a message of PAT has a thread of a warp for each of its trees. */
-  private static final int MOST_PAT = 64;
-
   /** PAT's share of the rings' bandwidth, as in NCCL's model: its messages are smaller. */
   private static final double PAT_SHARE = 0.75;
 
@@ -66,19 +63,46 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     if (nRanks <= MOST_ONE_SHOT && Algorithm.ONE_SHOT.has(operation)) {
       algorithms.add(Algorithm.ONE_SHOT);
     }
-    if (spread.mostRanks() == 1 && nRanks <= MOST_PAT && allowsPat(operation)) {
+    if (Algorithm.PAT.has(operation) && allowsPat() && patChunk() > 0) {
       algorithms.add(Algorithm.PAT);
     }
     return algorithms;
   }
 
-  /** NCCL's model leaves PAT out where NCCL_PAT_ENABLE, NCCL_ALGO or NCCL_PROTO does. */
-  private boolean allowsPat(Operation operation) {
-    return Algorithm.PAT.has(operation)
-        && (!goesByTopology()
-            || Double.isFinite(
-                new NcclCosts(topology.orElseThrow())
-                    .microseconds(operation, Algorithm.PAT, Protocol.SIMPLE, /* bytes= */ 1)));
+  private boolean allowsPat() {
+    return !goesByTopology() || topology.orElseThrow().costs().allowsPat();
+  }
+
+  private int patChunk() {
+    return RankPlacement.patChunk(nRanks, spread.mostRanks());
+  }
+
+  /**
+   * Chunks follow each other a step apart, or with more distances than slots of a connection one
+   * after the other. With one rank on each node, NCCL's model has the time of the first chunk.
+   */
+  private double pat(Operation operation, long bytes) {
+    double steps = NetCostModel.levels(nRanks);
+    AlgorithmChoice choice = new AlgorithmChoice(Algorithm.PAT, Protocol.SIMPLE, 0);
+    long more = bytes / nRanks / channels(operation, choice, bytes) / patChunk();
+    double waiting = more * (steps < ConnectionLayout.STEPS ? 1 : steps);
+    double sent = (spread.hosts() == 1 ? 1 : spread.sentByPat()) * bytes;
+    if (!goesByTopology()) {
+      return GpuCostModel.LAUNCH
+          + (steps + waiting) * (FLIGHT + MESSAGE)
+          + sent / (PAT_SHARE * NETWORK_GIGABYTES * 1e3)
+          + sent / (LOCAL_GIGABYTES * 1e3);
+    }
+    CommTopology known = topology.orElseThrow();
+    NcclCosts nccl = new NcclCosts(known);
+    double step = nccl.handOverBetweenNodes(Protocol.SIMPLE) + MESSAGE;
+    double first = nccl.microseconds(operation, Algorithm.PAT, Protocol.SIMPLE, bytes);
+    if (spread.mostRanks() == 1 && Double.isFinite(first)) {
+      return first + waiting * step;
+    }
+    AlignedGraph ring = known.comm().of(GraphKind.RING);
+    double gigabytes = ring.nChannels() * (double) ring.bwInter();
+    return GpuCostModel.LAUNCH + (steps + waiting) * step + sent / (PAT_SHARE * gigabytes * 1e3);
   }
 
   @Override
@@ -97,6 +121,9 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     if (algorithm == Algorithm.ONE_SHOT) {
       return oneShot(operation, protocol, bytes);
     }
+    if (algorithm == Algorithm.PAT) {
+      return pat(operation, bytes);
+    }
     double passes = passes(operation, algorithm);
     if (goesByTopology()) {
       GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
@@ -107,7 +134,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     }
     return GpuCostModel.LAUNCH
         + latency(operation, algorithm, protocol)
-        + passes * bytes / (share(algorithm) * gigabytes(protocol) * 1e3)
+        + passes * bytes / (gigabytes(protocol) * 1e3)
         + passes * bytes / (LOCAL_GIGABYTES * 1e3);
   }
 
@@ -139,10 +166,6 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
     return protocol == Protocol.LL ? LINES_GIGABYTES : NETWORK_GIGABYTES;
   }
 
-  private static double share(Algorithm algorithm) {
-    return algorithm == Algorithm.PAT ? PAT_SHARE : 1;
-  }
-
   /** A single host's topology has links that are not used. */
   private boolean goesByTopology() {
     return spread.hosts() > 1 && topology.isPresent();
@@ -165,7 +188,6 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
                 : 2 * NetCostModel.levels(ends());
         yield between * flight + 2 * (within - 1) * LOCAL_HOP;
       }
-      case PAT -> NetCostModel.levels(nRanks) * (flight + MESSAGE);
       default -> turns * (ends() * flight + (nRanks - ends()) * LOCAL_HOP);
     };
   }
@@ -217,7 +239,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<CommTopology> 
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return !goesByTopology()
         ? "formula with estimated constants"
-        : algorithm == Algorithm.ONE_SHOT
+        : algorithm == Algorithm.ONE_SHOT || algorithm == Algorithm.PAT
             ? "topology, one latency of NCCL's tables"
             : "topology, NCCL's tables";
   }

@@ -48,6 +48,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   /** A step of a reduce-scatter by halving has an element of each rank at least. */
   private static final int MOST_DOUBLING = 512;
 
+  /** A slot has a piece of each of half of the ranks. */
+  private static final int MOST_PAT = 1024;
+
   /** Up to here a send takes LL128: its latency counts for more than its bandwidth. */
   private static final long LL_SEND_BYTES = 512;
 
@@ -63,6 +66,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
         new ArrayList<>(Algorithm.overConnections(operation, /* all= */ true));
     if (Algorithm.DOUBLING.has(operation) && nRanks <= MOST_DOUBLING) {
       algorithms.add(Algorithm.DOUBLING);
+    }
+    if (Algorithm.PAT.has(operation) && nRanks <= MOST_PAT) {
+      algorithms.add(Algorithm.PAT);
     }
     return algorithms;
   }
@@ -159,6 +165,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     }
     if (choice.protocol() == Protocol.LL128) {
       return layout.ll128SlotBytes() - ConnectionLayout.WORD_STRIDE;
+    }
+    if (choice.algorithm() == Algorithm.PAT) {
+      return layout.simpleSlotBytes();
     }
     long chunk = part(operation, bytes) / CHUNKS_A_PART & -LEAST_CHUNK;
     return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));

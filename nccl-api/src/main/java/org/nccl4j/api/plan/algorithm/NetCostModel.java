@@ -31,7 +31,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
   @Override
   public List<Algorithm> algorithms(Operation operation) {
     List<Algorithm> all = Algorithm.overConnections(operation, /* all= */ true);
-    if (spread.mostRanks() > 1 || !Algorithm.PAT.has(operation)) {
+    if (!Algorithm.PAT.has(operation)) {
       return all;
     }
     List<Algorithm> algorithms = new ArrayList<>(all);
@@ -96,7 +96,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
             case ALL_GATHER, REDUCE_SCATTER -> share;
             default -> 1;
           };
-      case PAT -> share;
+      case PAT -> spread.sentByPat();
       case TREE -> operation.isRooted() ? 1.5 : 2;
       case ONE_SHOT -> oneShotSent(operation, nRanks, spread.mostRanks());
       default -> algorithm.sent(operation, nRanks) / share * crossing;

@@ -23,6 +23,11 @@ public record RankPlacement(
     int channels,
     boolean lines,
     String network) {
+  private static final int FAR_RANKS_FOR_ONE = 8;
+
+  /** The same where only those ranks are connected that send to each other. */
+  private static final int LATE_RANKS_FOR_ONE = 512;
+
   /** As the record's components, with the numbers of a host's ranks counted. */
   public RankPlacement(
       List<List<Integer>> ranks, boolean carried, int channels, boolean lines, String network) {
@@ -88,6 +93,48 @@ public record RankPlacement(
     return mostRanks == fewestRanks && !network.isEmpty()
         ? hosts() + "x" + mostRanks + "/" + network
         : "";
+  }
+
+  /**
+   * Returns the number of ranks for which slots are made. Slots get smaller with this number. A
+   * device holds the slots of its host's ranks. Slots of other hosts' ranks lie in host memory, of
+   * which there is more.
+   *
+   * @param nRanks all ranks
+   * @param mostRanks of one host
+   * @param late whether ranks of other hosts are connected when they first need it
+   */
+  public static int sharingSlots(int nRanks, int mostRanks, boolean late) {
+    int forOne = late ? LATE_RANKS_FOR_ONE : FAR_RANKS_FOR_ONE;
+    int far = (nRanks + forOne - 1) / forOne;
+    return Math.max(Math.min(2, nRanks), Math.max(mostRanks, far));
+  }
+
+  /**
+   * As {@link GpuCostModel#patChunk}, at least, for GPUs of several hosts: 0 if they have no PAT.
+   * Slots are larger where ranks are connected late.
+   *
+   * @param mostRanks of one host
+   */
+  public static int patChunk(int nRanks, int mostRanks) {
+    return GpuCostModel.patChunk(nRanks, sharingSlots(nRanks, mostRanks, /* late= */ false));
+  }
+
+  /**
+   * Returns how many times the busiest host's network sends the whole data in an all-gather or
+   * reduce-scatter by PAT. At each distance every rank sends to one other rank. If ranks are
+   * numbered host after host, at most as many ranks of a host as the distance send to other hosts;
+   * else all of them may.
+   */
+  double sentByPat() {
+    int nRanks = ranks.stream().mapToInt(List::size).sum();
+    boolean inOrder = isInOrder();
+    double sent = 0;
+    for (int distance = 1; distance < nRanks; distance *= 2) {
+      int pieces = (nRanks - distance + 2 * distance - 1) / (2 * distance);
+      sent += (double) (inOrder ? Math.min(distance, mostRanks) : mostRanks) * pieces;
+    }
+    return sent / nRanks;
   }
 
   /** All on one host, with memory in common. */

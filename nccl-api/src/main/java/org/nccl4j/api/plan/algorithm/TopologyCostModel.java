@@ -30,7 +30,9 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
 
   @Override
   public List<Algorithm> algorithms(Operation operation) {
-    return kernels.algorithms(operation);
+    return kernels.algorithms(operation).stream()
+        .filter(algorithm -> algorithm != Algorithm.PAT || topology.costs().allowsPat())
+        .toList();
   }
 
   @Override
@@ -41,15 +43,21 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
   /** LL128 only where the model says that 128 bytes arrive whole. */
   @Override
   public boolean has(Algorithm algorithm, Protocol protocol) {
-    return protocol != Protocol.LL128 || nccl().has(algorithm, protocol);
+    return algorithm.has(protocol)
+        && (protocol != Protocol.LL128 || nccl().has(algorithm, protocol));
   }
 
   @Override
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
-    return nccl().has(algorithm)
+    return isNccls(algorithm)
         ? nccl().microseconds(operation, algorithm, protocol, bytes)
         : direct(operation, algorithm, protocol, bytes);
+  }
+
+  /** NCCL's model has PAT only with one rank on each node. */
+  private boolean isNccls(Algorithm algorithm) {
+    return nccl().has(algorithm) && algorithm != Algorithm.PAT;
   }
 
   private NcclCosts nccl() {
@@ -133,7 +141,7 @@ record TopologyCostModel(CommTopology topology, GpuCostModel kernels) implements
 
   @Override
   public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
-    return nccl().has(algorithm)
+    return isNccls(algorithm)
         ? "topology, NCCL's tables"
         : "topology, share of the rings' bandwidth";
   }

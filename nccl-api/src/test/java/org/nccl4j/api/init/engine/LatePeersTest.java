@@ -60,16 +60,16 @@ class LatePeersTest {
     assertEquals(perHost == n, late.get(0).isEmpty());
   }
 
-  @Test
-  void patFindsItsRanksWhereEachHostHasOne() {
-    List<Set<Integer>> alone = late(peers(100, 1, Device.Kind.CUDA), Map.of());
-    List<Set<Integer>> pairs = late(peers(100, 2, Device.Kind.CUDA), Map.of());
-    for (int distance : new int[] {1, 2, 4, 8, 16, 32, 64}) {
-      assertFalse(alone.get(10).contains((10 + distance) % 100));
-      assertFalse(alone.get(10).contains((110 - distance) % 100));
+  @ParameterizedTest
+  @CsvSource({"100, 1, true", "100, 2, true", "2000, 8, false"})
+  void patFindsItsRanksWhereThereIsPat(int n, int perHost, boolean found) {
+    List<PeerInfo> peers = peers(n, perHost, Device.Kind.CUDA);
+    Set<Integer> late = LatePeers.of(Settings.ofProcess(Map.of()), peers, graphs(peers, 10), 10);
+    for (int distance : new int[] {16, 32, 64}) {
+      assertEquals(!found, late.contains((10 + distance) % n), distance + " ahead");
+      assertEquals(!found, late.contains((n + 10 - distance) % n), distance + " behind");
     }
-    assertTrue(alone.get(10).contains(10 + 33));
-    assertTrue(pairs.get(10).contains(10 + 64));
+    assertTrue(late.contains(10 + 33));
   }
 
   /** The heads of the same number on hosts that follow each other in a tree. */

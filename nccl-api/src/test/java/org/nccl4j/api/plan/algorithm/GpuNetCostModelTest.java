@@ -1,6 +1,8 @@
 package org.nccl4j.api.plan.algorithm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
@@ -56,10 +58,12 @@ class GpuNetCostModelTest {
         assertEquals(2, costs.channels(operation, large, 1L << 30));
         AlgorithmChoice small = choose(costs, operation, 8);
         boolean tree = operation.isRooted() && hosts > 1 && ranksAHost > 1;
-        Algorithm many = Algorithm.PAT.has(operation) ? Algorithm.RING : Algorithm.TREE;
+        Algorithm many = Algorithm.PAT.has(operation) ? Algorithm.PAT : Algorithm.TREE;
         Algorithm few = tree ? Algorithm.TREE : Algorithm.ONE_SHOT;
         assertEquals(ranks <= 33 ? few : many, small.algorithm(), operation.label());
-        assertEquals(lines ? Protocol.LL : Protocol.SIMPLE, small.protocol());
+        assertEquals(
+            lines && small.algorithm() != Algorithm.PAT ? Protocol.LL : Protocol.SIMPLE,
+            small.protocol());
         assertEquals(1, costs.channels(operation, small, 8));
       }
     }
@@ -68,27 +72,30 @@ class GpuNetCostModelTest {
   /** With one rank a host, where one shot has too many messages; rings carry more bandwidth. */
   @Test
   void treesOfAllRanksForFewBytesOfManyHosts() {
-    for (int hosts : new int[] {2, 3, 40, 64, 65}) {
+    for (int hosts : new int[] {2, 3, 40, 64, 65, 512, 600}) {
       CostModel costs = costs(hosts, 1, 2, /* lines= */ true);
       for (Operation operation : Operation.collectives()) {
-        boolean has = hosts <= 64 && Algorithm.PAT.has(operation);
+        // A slot among 600 ranks has no room for 300 pieces.
+        boolean has = hosts <= 512 && Algorithm.PAT.has(operation);
         assertEquals(has, costs.algorithms(operation).contains(Algorithm.PAT), hosts + " hosts");
-        AlgorithmChoice small = choose(costs, operation, 64 << 10);
+        AlgorithmChoice small = choose(costs, operation, hosts << 10);
         assertEquals(has && hosts > 33, small.algorithm() == Algorithm.PAT, operation.label());
         AlgorithmChoice large = choose(costs, operation, 1L << 30);
-        assertEquals(Algorithm.RING, large.algorithm(), operation.label());
+        assertNotEquals(Algorithm.PAT, large.algorithm(), operation.label());
         AlgorithmChoice named =
             choose(costs, AlgorithmFilter.parse("PAT", ""), operation, 1L << 20);
         assertEquals(has, named.algorithm() == Algorithm.PAT, operation.label());
         assertEquals(has ? Protocol.SIMPLE : named.protocol(), named.protocol());
       }
     }
-    assertTrue(!costs(8, 2, 2, true).algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
+    assertTrue(costs(8, 8, 2, true).algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
+    assertFalse(costs(2, 256, 2, true).algorithms(Operation.ALL_GATHER).contains(Algorithm.PAT));
   }
 
-  /** As NCCL's model offers it. */
-  @Test
-  void settingsForbidTreesOfAllRanks() {
+  /** On hosts with several ranks too, where NCCL's model has it if NCCL_PAT_ENABLE is 1. */
+  @ParameterizedTest
+  @CsvSource({"4, 1", "2, 2"})
+  void settingsForbidTreesOfAllRanks(int hosts, int ranksAHost) {
     for (String value : new String[] {"0", "1", "2"}) {
       TopoSettings settings = TopoSettings.parse(Map.of("NCCL_PAT_ENABLE", value));
       CostModel costs =
@@ -98,8 +105,8 @@ class GpuNetCostModelTest {
                   "Other",
                   false,
                   false,
-                  new RankPlacement(4, 1, /* carried= */ true, 2, /* lines= */ false),
-                  Optional.of(TopologyCostModelTest.topology(4, 1, 90, 0, settings)),
+                  new RankPlacement(hosts, ranksAHost, /* carried= */ true, 2, /* lines= */ false),
+                  Optional.of(TopologyCostModelTest.topology(hosts, ranksAHost, 90, 0, settings)),
                   Optional.empty())
               .costs();
       List<Algorithm> algorithms = costs.algorithms(Operation.ALL_GATHER);

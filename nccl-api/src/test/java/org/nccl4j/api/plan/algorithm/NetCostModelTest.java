@@ -1,7 +1,6 @@
 package org.nccl4j.api.plan.algorithm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -30,13 +29,25 @@ class NetCostModelTest {
     assertEquals(algorithm, choice.algorithm().label());
   }
 
+  /** Where hosts have several ranks, those of one host also send to each other through memory. */
   @Test
-  void patIsForOneRankAHost() {
+  void patIsForAnyRanksOfHosts() {
     for (Operation operation : Operation.collectives()) {
       boolean both = operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER;
       assertEquals(both, costs(4, 1).algorithms(operation).contains(Algorithm.PAT));
-      assertTrue(!costs(4, 2).algorithms(operation).contains(Algorithm.PAT));
+      assertEquals(both, costs(4, 2).algorithms(operation).contains(Algorithm.PAT));
     }
+  }
+
+  /** Of 8 ranks on 2 hosts in order 1, 2 and 4 send over the network; in turns always 4. */
+  @Test
+  void aHostSendsMoreOfPatThanOfRings() {
+    assertEquals(7.0 / 8, new RankPlacement(8, 1, /* carried= */ true).sentByPat());
+    assertEquals((4 + 2 * 2 + 4) / 8.0, new RankPlacement(2, 4, /* carried= */ true).sentByPat());
+    RankPlacement turns =
+        new RankPlacement(
+            List.of(List.of(0, 2, 4, 6), List.of(1, 3, 5, 7)), true, 1, false, "Socket");
+    assertEquals(4 * 7 / 8.0, turns.sentByPat());
   }
 
   /** A ring passes every host one after the other, a tree a logarithm of them. */

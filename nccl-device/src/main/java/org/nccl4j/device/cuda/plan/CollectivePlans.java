@@ -17,7 +17,6 @@ import org.nccl4j.operation.Protocol;
 /** Turns collectives into kernels with arguments. */
 public final class CollectivePlans implements AutoCloseable {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
-  private static final int MOST_PAT = 64; // a thread of a warp for half of the ranks
   private static final int LEAST_PIECE = 16; // PatTrees::chunk
 
   private final PlanContext context;
@@ -139,12 +138,11 @@ public final class CollectivePlans implements AutoCloseable {
           "%s has no protocol %s".formatted(work.algorithm().label(), work.protocol().label()),
           "use Simple");
     }
-    if (work.algorithm() == Algorithm.PAT
-        && (spec.nRanks() > MOST_PAT || leastSlice(work) > most(work))) {
+    if (work.algorithm() == Algorithm.PAT && leastSlice(work) > most(work)) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
-          "PAT among %d ranks with slots of %d bytes a channel; it goes up to %d, with %d bytes"
-              .formatted(spec.nRanks(), most(work), MOST_PAT, leastSlice(work)),
+          "PAT among %d ranks with slots of %d bytes a channel; it needs %d"
+              .formatted(spec.nRanks(), most(work), leastSlice(work)),
           "use Ring");
     }
     if (work.algorithm().isStraight() && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {

@@ -14,6 +14,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.driver.KernelBuild;
@@ -45,7 +46,14 @@ class PatPlansTest extends AgainstFakeCuda {
 
   /** A slot has room for 16 bytes of each tree, however few bytes a step should have. */
   @ParameterizedTest
-  @CsvSource({"2, 128, 128", "3, 65536, 32768", "20, 128, 256", "20, 1024, 1024", "64, 1, 512"})
+  @CsvSource({
+    "2, 128, 128",
+    "3, 65536, 32768",
+    "20, 128, 256",
+    "20, 1024, 1024",
+    "64, 1, 512",
+    "70, 1, 640"
+  })
   void aStepHasRoomForAllTrees(int n, int chunk, int slice) {
     try (GpuRanks ranks = new GpuRanks(n, Duration.ofSeconds(3))) {
       for (Operation operation : new Operation[] {Operation.ALL_GATHER, Operation.REDUCE_SCATTER}) {
@@ -67,9 +75,10 @@ class PatPlansTest extends AgainstFakeCuda {
           ranks, work(Operation.ALL_GATHER, Protocol.LL, 1024), "PAT has no protocol LL", "Simple");
       refused(ranks, work(Operation.ALL_REDUCE, Protocol.SIMPLE, 1024), "AllReduce has no", "Ring");
     }
-    try (GpuRanks ranks = new GpuRanks(65, Duration.ofSeconds(3))) {
+    ConnectionLayout small = new ConnectionLayout(64 * 512, 64 * 512, 64 * 128, 0);
+    try (GpuRanks ranks = new GpuRanks(18, Duration.ofSeconds(3), small)) {
       CollectiveWork work = work(Operation.ALL_GATHER, Protocol.SIMPLE, 1024);
-      refused(ranks, work, "PAT among 65 ranks", "use Ring");
+      refused(ranks, work, "PAT among 18 ranks with slots of 128 bytes", "use Ring");
     }
   }
 }

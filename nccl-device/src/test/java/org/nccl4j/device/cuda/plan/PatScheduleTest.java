@@ -50,7 +50,7 @@ class PatScheduleTest {
   void everyNumberOfRanks() throws Exception {
     System.out.println("seed " + SEED);
     Random random = new Random(SEED);
-    for (int n = 2; n <= 64; n++) {
+    for (int n = 2; n <= 128; n += n < 64 ? 1 : 11) {
       ConnectionLayout layout = ConnectionSizes.layout(n);
       int whole = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS;
       assertTrue(whole / (n / 2) >= 16, "a slot has room for a piece of each tree");
@@ -63,11 +63,21 @@ class PatScheduleTest {
     }
   }
 
+  /** With more distances than slots, as ranks of several hosts have, whose slots are larger. */
+  @Test
+  void moreDistancesThanSlots() throws Exception {
+    Random random = new Random(SEED);
+    int n = 260;
+    int slice = ConnectionSizes.layout(n / 8).simpleSlotBytes() / ConnectionLayout.CHANNELS;
+    run("gather", n, 1, 130, slice, random);
+    run("reduce", n, 1, 160, slice, random);
+  }
+
   /** One message after the other: a logarithm of the ranks. */
   @Test
   void aSmallPartTakesALogarithmOfTheRanks() throws Exception {
     Random random = new Random(SEED);
-    for (int n : new int[] {2, 3, 4, 5, 8, 9, 16, 33, 64}) {
+    for (int n : new int[] {2, 3, 4, 5, 8, 9, 16, 33, 64, 70}) {
       int levels = Integer.SIZE - Integer.numberOfLeadingZeros(n - 1);
       for (String program : List.of("gather", "reduce")) {
         int longest = Integer.parseInt(run(program, n, 1, 8, 4096, random));
