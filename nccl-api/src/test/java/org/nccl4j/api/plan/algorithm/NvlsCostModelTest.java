@@ -260,7 +260,8 @@ class NvlsCostModelTest {
           List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.NVLS_TREE),
           costs.overConnections(Operation.ALL_REDUCE));
       assertEquals(
-          List.of(Algorithm.RING, Algorithm.ONE_SHOT), costs.overConnections(Operation.ALL_GATHER));
+          List.of(Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.PAT),
+          costs.overConnections(Operation.ALL_GATHER));
       AlgorithmChoice choice = new AlgorithmChoice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
       assertEquals(4, costs.channels(Operation.ALL_REDUCE, choice, 1 << 30));
       for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {
