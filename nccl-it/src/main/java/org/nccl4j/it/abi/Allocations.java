@@ -55,6 +55,7 @@ final class Allocations {
           "0x%x was not allocated by ncclMemAlloc, or is already freed".formatted(address),
           "free each address of ncclMemAlloc once");
     }
+    found.place.memory().forget(address, found.memory.size());
     found.memory.close();
   }
 }

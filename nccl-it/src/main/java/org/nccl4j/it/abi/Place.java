@@ -36,7 +36,7 @@ final class Place {
 
   private Place(Device device) {
     this.device = device;
-    this.memory = new WrappedMemory(device);
+    this.memory = new WrappedMemory(this);
   }
 
   /**

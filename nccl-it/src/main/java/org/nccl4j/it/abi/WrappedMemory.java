@@ -1,13 +1,12 @@
 package org.nccl4j.it.abi;
 
-import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 
 /**
  * Wrapped memory of one device by address and size, so that a warm call allocates nothing. The
- * driver is asked about memory that is wrapped anew. A program may free the memory: only the
- * address is kept. Any thread.
+ * driver is asked about memory that is wrapped anew. A program may free memory of its own: only the
+ * address is kept. Memory of ncclMemAlloc is forgotten before it is freed. Any thread.
  */
 final class WrappedMemory {
   private static final int SET_BITS = 11;
@@ -17,7 +16,7 @@ final class WrappedMemory {
 
   private static final long MIX = 0x9e3779b97f4a7c15L;
 
-  private final Device device;
+  private final Place place;
 
   /**
    * Sets of places. No thread waits for another's write, which it may see late or lose: the memory
@@ -28,8 +27,8 @@ final class WrappedMemory {
   /** The place in a full set that is taken next. Threads may lose counts. */
   private int next;
 
-  WrappedMemory(Device device) {
-    this.device = device;
+  WrappedMemory(Place place) {
+    this.place = place;
   }
 
   /** The bytes from an address on. */
@@ -46,7 +45,8 @@ final class WrappedMemory {
   }
 
   private DeviceMemory wrap(int set, long address, long bytes) {
-    DeviceMemory wrapped = device.wrap(address, bytes);
+    DeviceMemory part = place.isHost() ? Allocations.find(place, address, bytes) : null;
+    DeviceMemory wrapped = part == null ? place.device().wrap(address, bytes) : part;
     for (int way = 0; way < WAYS; way++) {
       if (kept[set + way] == null) {
         kept[set + way] = wrapped;
@@ -55,5 +55,17 @@ final class WrappedMemory {
     }
     kept[set + (next++ & WAYS - 1)] = wrapped;
     return wrapped;
+  }
+
+  /** Keeps nothing of some addresses: the next memory there is wrapped anew. */
+  void forget(long address, long bytes) {
+    for (int i = 0; i < kept.length; i++) {
+      DeviceMemory found = kept[i];
+      if (found != null
+          && found.address() < address + bytes
+          && address < found.address() + found.size()) {
+        kept[i] = null;
+      }
+    }
   }
 }

@@ -52,6 +52,11 @@ class DropInTest {
         Map.of("NCCL4J_DEVICE", "host", "NCCL_ALGO", "DirectOneShot"), library.compile("windows"));
   }
 
+  @Test
+  void memoryAtTheAddressOfMemoryThatWasFreed() throws Exception {
+    library.runWell(HOST, library.compile("freed"));
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
