@@ -34,7 +34,8 @@ public final class Group {
   }
 
   /**
-   * Runs calls as a group. Does not wait for the operations.
+   * Runs calls as a group. Does not wait for the operations. Not inside another group, which would
+   * launch them later.
    *
    * @return completes when the operations of all given streams have ended; exceptionally if
    *     launching failed. The streams report errors of operations.
@@ -46,6 +47,7 @@ public final class Group {
         Arguments.notNull(stream, "stream");
       }
       ends = new CompletableFuture<?>[streams.length];
+      GroupScope.refuseInner("Group.runAsync");
       run(calls);
       for (int s = 0; s < streams.length; s++) {
         CompletableFuture<Void> end = new CompletableFuture<>();

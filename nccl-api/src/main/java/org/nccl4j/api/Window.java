@@ -53,13 +53,17 @@ public final class Window {
   }
 
   static Window register(CommunicatorState state, DeviceMemory memory, Mode mode) {
-    GroupScope.refuseWhereSimulated("registerWindow");
-    boolean forCollectives = Arguments.notNull(mode, "mode of the window") == Mode.SYMMETRIC;
-    Window window = new Window(state.name());
-    GroupScope.meet(
-        state.windows(),
-        () -> window.complete(state.registerWindow(memory, forCollectives), state.windows()));
-    return window;
+    try {
+      GroupScope.refuseWhereSimulated("registerWindow");
+      boolean forCollectives = Arguments.notNull(mode, "mode of the window") == Mode.SYMMETRIC;
+      Window window = new Window(state.name());
+      GroupScope.meet(
+          state.windows(),
+          () -> window.complete(state.registerWindow(memory, forCollectives), state.windows()));
+      return window;
+    } catch (RuntimeException e) {
+      throw GroupScope.failed(e);
+    }
   }
 
   private void complete(RegisteredWindow window, WindowRegistry of) {

@@ -49,6 +49,11 @@ public abstract class DeviceStream implements AutoCloseable {
   /** True if all launched work has ended; false while the stream is being captured. Never waits. */
   public abstract boolean isIdle();
 
+  /** True if it stands for the default stream of the thread that calls, whichever that is. */
+  public boolean isOfCallingThread() {
+    return false;
+  }
+
   /**
    * Lets launched operations begin although no thread waits for them. Has no effect on devices that
    * start them by themselves. Never waits.

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
 
 /**
  * A group's operations of one rank, on one communicator or on several that launch in one order.
@@ -122,12 +123,36 @@ final class DeviceBatch implements Runnable {
     }
   }
 
+  /** Throws if one of the communicators has failed or is closed. */
+  @HotPath
+  void checkAccepts() {
+    for (int s = 0; s < used; s++) {
+      shares.get(s).dispatcher.checkAccepts();
+    }
+  }
+
   Device device() {
     return shares.get(0).dispatcher.device();
   }
 
   boolean isOnGpu() {
     return shares.get(0).dispatcher.isOnGpu();
+  }
+
+  /** True if another thread than the caller may launch it, and its streams mean the same there. */
+  boolean mayBeHanded() {
+    if (!isOnGpu()) {
+      return false;
+    }
+    for (int s = 0; s < used; s++) {
+      List<DeviceStream> streams = shares.get(s).streams;
+      for (int i = 0; i < streams.size(); i++) {
+        if (streams.get(i).isOfCallingThread()) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   /**

@@ -147,6 +147,20 @@ public final class GroupScope {
     failure = failure == null ? error : failure;
   }
 
+  /**
+   * Has the calling thread's group fail, if one is open, by the error of a call that it does not
+   * keep.
+   *
+   * @return the error, to be thrown
+   */
+  public static <E extends Throwable> E failed(E error) {
+    GroupScope mine = open();
+    if (mine != null) {
+      mine.fail(error);
+    }
+    return error;
+  }
+
   /** Keeps nothing of the group. */
   private void forget() {
     batch.clear();
@@ -287,6 +301,16 @@ public final class GroupScope {
           ErrorId.GROUP,
           what + " is called in a group that is simulated",
           "simulate collectives, sends and receives alone");
+    }
+  }
+
+  /** Throws in any group; for what completes with the operations of a group of its own. */
+  public static void refuseInner(String what) {
+    if (open() != null) {
+      throw new InvalidUsageException(
+          ErrorId.GROUP,
+          what + " is called in a group, whose end launches the operations",
+          "call it outside groups, or Group.run inside this one");
     }
   }
 

@@ -168,6 +168,9 @@ final class GroupTasks {
   }
 
   private void launchSeveral() {
+    for (int p = 0; p < nParts; p++) {
+      parts.get(p).checkAccepts(); // one that cannot be launched leaves out all
+    }
     boolean large = nTasks >= LARGE;
     if (large) {
       growStreams(true);
@@ -187,7 +190,7 @@ final class GroupTasks {
     boolean together = nParts > 1 && (large || PROCESSORS >= 2 * nParts);
     boolean crowded = false;
     for (int p = 0; p < nParts; p++) {
-      together &= parts.get(p).isOnGpu();
+      together &= parts.get(p).mayBeHanded();
       for (int q = 0; q < p; q++) {
         crowded |= parts.get(p).isOnGpu() && parts.get(p).device() == parts.get(q).device();
       }

@@ -59,6 +59,21 @@ public final class OneSidedCalls {
       RegisteredWindow window,
       long offset,
       DeviceStream stream) {
+    try {
+      launchPut(source, count, type, peer, window, offset, stream);
+    } catch (RuntimeException e) {
+      throw GroupScope.failed(e);
+    }
+  }
+
+  private void launchPut(
+      DeviceMemory source,
+      long count,
+      DataType type,
+      int peer,
+      RegisteredWindow window,
+      long offset,
+      DeviceStream stream) {
     String what = "putSignal";
     checkPeer(what, peer);
     if (!windows.has(window)) {
@@ -137,17 +152,29 @@ public final class OneSidedCalls {
 
   /** Signals a rank. */
   public void signal(int peer, DeviceStream stream) {
-    checkPeer("signal", peer);
-    launch(
-        Operation.SIGNAL,
-        put(peer, null, null, 0, 0),
-        new Shape(peer, 0, DataType.INT8),
-        null,
-        stream);
+    try {
+      checkPeer("signal", peer);
+      launch(
+          Operation.SIGNAL,
+          put(peer, null, null, 0, 0),
+          new Shape(peer, 0, DataType.INT8),
+          null,
+          stream);
+    } catch (RuntimeException e) {
+      throw GroupScope.failed(e);
+    }
   }
 
   /** Waits for signals. */
   public void await(Map<Integer, Integer> signals, DeviceStream stream) {
+    try {
+      launchWait(signals, stream);
+    } catch (RuntimeException e) {
+      throw GroupScope.failed(e);
+    }
+  }
+
+  private void launchWait(Map<Integer, Integer> signals, DeviceStream stream) {
     LsaTeam team = windows.team();
     List<OneSidedWork.Awaited> awaited = new ArrayList<>();
     List<OneSidedWork.RemoteAwaited> remote = new ArrayList<>();

@@ -335,6 +335,7 @@ public final class OperationDispatcher {
       long count,
       DeviceStream stream) {
     try {
+      launcher.checkAccepts();
       check(shape, send, recv, count, stream);
       DeviceMemory from = check.send(shape, send, count);
       DeviceMemory to = check.recv(shape, recv, count);
@@ -370,6 +371,7 @@ public final class OperationDispatcher {
       DeviceStream stream) {
     GroupScope group = GroupScope.open();
     try {
+      launcher.checkAccepts();
       check.check(kind, send, recv, count, stream);
       check.check(kind, operator);
       long shape = CallShape.withFunction(kind, operator.mark(device.kind()));
@@ -398,6 +400,12 @@ public final class OperationDispatcher {
       }
       throw e;
     }
+  }
+
+  /** Throws if the communicator has failed or is closed. */
+  @HotPath
+  void checkAccepts() {
+    launcher.checkAccepts();
   }
 
   private void launchAlone(Task task) {

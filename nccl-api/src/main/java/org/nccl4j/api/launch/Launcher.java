@@ -106,6 +106,18 @@ public final class Launcher {
     }
   }
 
+  /**
+   * Throws what {@link #enter} would throw of a communicator that has failed or is closed.
+   *
+   * @throws NcclException the failure
+   */
+  @HotPath
+  public void checkAccepts() {
+    if (isRefused()) {
+      throw refusal();
+    }
+  }
+
   private void awaitTurn() {
     long end = Patience.end(deadline);
     for (int looks = 0; !INSIDE.compareAndSet(order, 0, 1); looks++) {

@@ -636,7 +636,7 @@ class OperationDispatcherTest {
   }
 
   @Test
-  void aFailedCommunicatorKeepsNoOtherOfItsGroupFromBeingLaunched() {
+  void aFailedCommunicatorLeavesOutItsWholeGroup() {
     FakeKernels failed = new FakeKernels();
     failed.abort(new InternalErrorException("a kernel broke", "mend it", null));
     OperationDispatcher broken = dispatcher(1, failed, new Launcher(failed, DEADLINE));
@@ -653,7 +653,28 @@ class OperationDispatcherTest {
                     }));
     assertEquals("a kernel broke", e.problem());
     assertEquals(List.of(), failed.launches);
-    assertEquals(1, kernels.launches.size());
+    assertEquals(List.of(), kernels.launches);
+  }
+
+  @Test
+  void oneThatFailsInItsGroupLeavesOutTheWholeGroup() {
+    FakeKernels failing = new FakeKernels();
+    OperationDispatcher broken = dispatcher(1, failing, new Launcher(failing, DEADLINE));
+    NcclException e =
+        assertThrows(
+            NcclException.class,
+            () ->
+                GroupScope.run(
+                    () -> {
+                      call(Operation.ALL_REDUCE, 0, 16);
+                      try (DeviceStream its = device.createStream()) {
+                        broken.call(shape(Operation.ALL_REDUCE, RedOp.SUM, 0), send, recv, 16, its);
+                      }
+                      failing.abort(new InternalErrorException("a kernel broke", "mend it", null));
+                    }));
+    assertEquals("a kernel broke", e.problem());
+    assertEquals(List.of(), failing.launches);
+    assertEquals(List.of(), kernels.launches);
   }
 
   @Test

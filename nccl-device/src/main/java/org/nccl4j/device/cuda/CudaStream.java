@@ -84,6 +84,11 @@ public final class CudaStream extends DeviceStream {
   }
 
   @Override
+  public boolean isOfCallingThread() {
+    return stream.isOfCallingThread();
+  }
+
+  @Override
   public void synchronize() {
     if (HeldCalls.mayExist()) {
       HeldCalls.awaits(this);

@@ -11,6 +11,7 @@ import java.text.MessageFormat;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -20,6 +21,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -160,6 +162,50 @@ final class GroupTest {
         assertTrue(ranks.streams.stream().allMatch(DeviceStream::isIdle));
         assertNextGroupRuns(ranks);
       }
+    }
+  }
+
+  /** Whose error is told by the call already, and by the end of the group. */
+  private static void assertFailsTheGroup(Ranks ranks, ErrorId id, Runnable wrong) {
+    try (DeviceMemory data = Ranks.floats(4, i -> 1)) {
+      Group.start();
+      sum(ranks, 0, data);
+      sum(ranks, 1, data);
+      NcclException first = assertThrows(NcclException.class, wrong::run);
+      NcclException error = assertThrows(NcclException.class, Group::end);
+      assertEquals(id, first.id());
+      assertSame(first, error.getCause());
+      assertTrue(ranks.streams.stream().allMatch(DeviceStream::isIdle));
+      assertNextGroupRuns(ranks);
+    }
+  }
+
+  @Test
+  void aClosedCommunicatorAndOneSidedCallsFailTheGroup() {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory data = Ranks.floats(4, i -> 1)) {
+      DeviceStream stream = ranks.streams.get(0);
+      Communicator closed = Communicator.initAll(List.of(Devices.host())).get(0);
+      closed.close();
+      assertFailsTheGroup(
+          ranks, ErrorId.CLOSED, () -> closed.allReduce(data, data, 4, F32, RedOp.SUM, stream));
+      assertFailsTheGroup(ranks, ErrorId.CLOSED, () -> closed.registerWindow(data));
+      assertFailsTheGroup(
+          ranks, ErrorId.HANDLE, () -> ranks.communicators.get(0).signal(1, stream));
+    }
+  }
+
+  /** It would complete before the operations. */
+  @Test
+  void runAsyncIsRefusedInAGroup() {
+    try (Ranks ranks = new Ranks(2)) {
+      DeviceStream stream = ranks.streams.get(0);
+      Group.start();
+      CompletionException refused =
+          assertThrows(CompletionException.class, () -> Group.runAsync(() -> {}, stream).join());
+      Group.end();
+      assertEquals(ErrorId.GROUP, ((NcclException) refused.getCause()).id());
+      Group.runAsync(() -> {}, stream).join();
     }
   }
 

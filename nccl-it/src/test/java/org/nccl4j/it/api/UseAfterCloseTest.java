@@ -118,6 +118,7 @@ class UseAfterCloseTest {
             "grow",
             "isCapturing",
             "isIdle",
+            "isOfCallingThread",
             "startNow",
             "synchronize",
             "toString"));

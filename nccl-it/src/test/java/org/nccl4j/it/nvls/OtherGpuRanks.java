@@ -25,12 +25,14 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.operation.Operation;
 
 /** Programs like {@link FakeGpuRanks} that make communicators of their own. */
 final class OtherGpuRanks {
+  private static final long PER_THREAD = 2; // CU_STREAM_PER_THREAD
   private static final int COUNT = 16;
   private static final Executor THREADS = task -> new Thread(task).start();
   private static final CommunicatorConfig DEBUG =
@@ -236,6 +238,14 @@ final class OtherGpuRanks {
             sum(ranks.get(rank), memory, memory, streams.get(rank));
           }
         };
+    Group.run(
+        () -> {
+          for (int rank = 0; rank < ranks.size(); rank++) {
+            CudaStream perThread = ((CudaDevice) devices.get(rank)).wrapStream(PER_THREAD);
+            sum(ranks.get(rank), memories.get(rank), memories.get(rank), perThread);
+          }
+        });
+    System.out.println("launching threads with per-thread streams: " + launching());
     for (int round = 0; round < 100; round++) {
       Group.run(group);
     }

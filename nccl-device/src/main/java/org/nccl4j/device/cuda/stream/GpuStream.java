@@ -22,8 +22,8 @@ public final class GpuStream implements AutoCloseable {
   /** Between two looks at something that a thread waits for. */
   public static final long POLL_NANOS = 20_000;
 
-  /** 0 and CU_STREAM_LEGACY are the legacy default stream, CU_STREAM_PER_THREAD is the thread's. */
-  private static final long MOST_IMPLICIT = 2;
+  /** CU_STREAM_PER_THREAD; 0 and CU_STREAM_LEGACY, which is 1, are the legacy default stream. */
+  private static final long PER_THREAD = 2;
 
   private final Gpu gpu;
   private final long handle;
@@ -212,9 +212,14 @@ public final class GpuStream implements AutoCloseable {
     return isImplicit(handle);
   }
 
+  /** True if its handle means another stream on another thread. */
+  public boolean isOfCallingThread() {
+    return handle == PER_THREAD;
+  }
+
   /** {@link #isImplicit()} for a handle. */
   public static boolean isImplicit(long handle) {
-    return handle >= 0 && handle <= MOST_IMPLICIT;
+    return handle >= 0 && handle <= PER_THREAD;
   }
 
   /**
