@@ -319,13 +319,14 @@ public final class DeviceCommunicator implements AutoCloseable {
                   .formatted(rank, put.bytes, put.fromOffset, put.from, put.offset, put.to),
           signals == 0
               ? "ask for a signal when the device communicator is created"
-              : "keep puts inside windows that are registered");
+              : "keep puts inside windows that this communicator has registered");
     }
   }
 
-  private static boolean fits(Window window, long offset, long bytes) {
+  private boolean fits(Window window, long offset, long bytes) {
     return window != null
         && window.isRegistered()
+        && windows.has(window.registered())
         && offset >= 0
         && offset <= window.size() - bytes;
   }

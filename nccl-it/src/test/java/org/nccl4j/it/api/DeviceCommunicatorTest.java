@@ -16,6 +16,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.DeviceCommunicator;
 import org.nccl4j.api.DeviceCommunicator.Requirements;
 import org.nccl4j.api.Devices;
@@ -104,6 +105,26 @@ class DeviceCommunicatorTest {
               assertTrue(window.multimemAddress().isEmpty());
               comm.deregisterWindowOnAllRanks(window);
               assertThrows(InvalidUsageException.class, window::deviceHandle);
+            }
+          });
+    }
+  }
+
+  /** Its ranks may be others. */
+  @Test
+  void aWindowOfAnotherCommunicatorIsRefused() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = Devices.host().memAlloc(64);
+                Communicator reversed = comm.split(0, -comm.rank()).orElseThrow();
+                DeviceCommunicator device =
+                    comm.createDeviceCommunicator(Requirements.defaults().withSignals(1))) {
+              Window theirs = reversed.registerWindow(memory);
+              DeviceCommunicator.Put put =
+                  new DeviceCommunicator.Put(1 - comm.rank(), theirs, 0, theirs, 8, 8);
+              assertThrows(InvalidArgumentException.class, () -> device.put(put, 0, PATIENCE));
+              reversed.deregisterWindowOnAllRanks(theirs);
             }
           });
     }
