@@ -106,6 +106,11 @@ public final class CallOrder {
     }
   }
 
+  /** True if no call is under way or waits for its turn. */
+  public synchronized boolean areEnded() {
+    return turn == next;
+  }
+
   private synchronized void awaitTurn(long number) {
     long longest = EXCHANGES * exchangeNanos + operationNanos;
     long seen = turn;

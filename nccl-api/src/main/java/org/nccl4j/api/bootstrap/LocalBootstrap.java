@@ -112,6 +112,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
       }
       failure = cause;
       notifyAll();
+      reunions.values().forEach(reunion -> reunion.fail(cause)); // splits under way
       return List.copyOf(listeners.values());
     }
 

@@ -77,6 +77,9 @@ public final class CommunicatorState {
 
   private final AtomicBoolean closed = new AtomicBoolean();
 
+  /** True when close has left the resources, which other communicators may go on using. */
+  private volatile boolean left;
+
   /** Held by a suspension, a resumption, and what close does to the engine. */
   private final ReentrantLock lifecycle = new ReentrantLock();
 
@@ -417,9 +420,12 @@ public final class CommunicatorState {
     return MemoryUsage.of(suspended ? null : engine(), dispatchers);
   }
 
-  /** Ends this rank's operations with an error and tells the others. */
+  /** Ends this rank's operations with an error and tells the others; nothing at close's end. */
   public void abort() {
     called(() -> "abort");
+    if (left) {
+      return;
+    }
     engine()
         .resources()
         .fail(
@@ -429,9 +435,15 @@ public final class CommunicatorState {
                 "create a communicator of the remaining ranks with shrink"));
   }
 
-  /** Ends all ranks' operations with an error, so that they can agree on a new communicator. */
+  /**
+   * Ends all ranks' operations with an error, so that they can agree on a new communicator; nothing
+   * at close's end.
+   */
   public void revoke() {
     called(() -> "revoke");
+    if (left) {
+      return;
+    }
     engine()
         .resources()
         .fail(
@@ -549,7 +561,8 @@ public final class CommunicatorState {
     long end = Patience.end(patience);
     boolean idle = engine.launcher().close(patience);
     if (idle) {
-      idle = depart(left(end)) && awaitIdle(left(end));
+      idle =
+          Patience.until(calls()::areEnded, left(end)) && depart(left(end)) && awaitIdle(left(end));
     }
     if (!idle) {
       engine
@@ -557,9 +570,9 @@ public final class CommunicatorState {
           .fail(
               new TimeoutException(
                   ErrorId.STILL_RUNNING,
-                  "rank %d closed communicator %s while its operations still waited after %s"
+                  "rank %d closed communicator %s while its operations or collective calls still waited after %s"
                       .formatted(rank(), name(), Patience.text(patience)),
-                  "synchronize the streams before closing, or give close more time"));
+                  "synchronize the streams and end such calls before closing, or give close more time"));
       long aborted = Patience.end(ABORTED);
       idle = engine.launcher().awaitLaunched(ABORTED) && awaitIdle(left(aborted));
     }
@@ -580,6 +593,7 @@ public final class CommunicatorState {
     dispatcher.close(free);
     others.all().forEach(other -> other.close(free));
     engine.launcher().hooks().close();
+    left = true;
     engine.resources().leave(left(end), idle);
     all.end();
   }

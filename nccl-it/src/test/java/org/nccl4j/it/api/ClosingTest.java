@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -13,8 +15,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -179,5 +185,70 @@ class ClosingTest {
     assertFalse(
         Thread.getAllStackTraces().keySet().stream()
             .anyMatch(t -> t.getName().equals("nccl4j-proxy-nonsense")));
+  }
+
+  private static void callCollectively(String call, Communicator comm, DeviceMemory memory) {
+    switch (call) {
+      case "split" -> comm.split(0, comm.rank());
+      case "window" -> comm.registerWindow(memory);
+      default -> comm.createDeviceCommunicator(DeviceCommunicator.Requirements.defaults());
+    }
+  }
+
+  /** The other rank never makes the call. */
+  @ParameterizedTest
+  @CsvSource({"window, true", "window, false", "device, true", "split, true", "split, false"})
+  void closingEndsACollectiveCallOfAnotherThread(String call, boolean aborts) throws Exception {
+    Duration tooLong = Duration.ofHours(1);
+    try (Ranks ranks = new Ranks(2, CommunicatorConfig.defaults().withInitTimeout(tooLong));
+        DeviceMemory memory = Devices.host().memAlloc(64)) {
+      Communicator first = ranks.communicators.get(0);
+      CompletableFuture<NcclException> ended = new CompletableFuture<>();
+      Thread caller =
+          new Thread(
+              () -> {
+                try {
+                  callCollectively(call, first, memory);
+                } catch (NcclException e) {
+                  ended.complete(e);
+                }
+              });
+      caller.start();
+      while (caller.getState() != Thread.State.TIMED_WAITING) {
+        Thread.onSpinWait();
+      }
+      if (aborts) {
+        first.abort();
+      }
+      first.close(Duration.ZERO);
+      ErrorId expected = aborts ? ErrorId.ABORTED : ErrorId.STILL_RUNNING;
+      assertEquals(expected, ended.get(300, TimeUnit.SECONDS).id());
+    }
+  }
+
+  private static void sum(Ranks ranks) throws Exception {
+    ranks.run(
+        (comm, stream) -> {
+          allReduce(comm, stream);
+          stream.synchronize();
+        });
+  }
+
+  /** Error handlers may abort what they have closed. */
+  @Test
+  void whatIsClosedDoesNotFailThoseWhoseConnectionsItShared() throws Exception {
+    List<Communicator> splits = Collections.synchronizedList(new ArrayList<>());
+    Ranks parents = new Ranks(2);
+    parents.run((comm, stream) -> splits.add(comm.split(0, comm.rank()).orElseThrow()));
+    splits.forEach(Communicator::close);
+    splits.get(0).abort();
+    sum(parents);
+    splits.clear();
+    parents.run((comm, stream) -> splits.add(comm.split(0, comm.rank()).orElseThrow()));
+    parents.close();
+    parents.communicators.get(1).revoke();
+    try (Ranks children = new Ranks(splits)) {
+      sum(children);
+    }
   }
 }
