@@ -28,6 +28,7 @@ import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.http.JobServer;
+import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -237,7 +238,7 @@ public final class CommunicatorState {
     try (turn) {
       info.tell("REG", () -> "deregisters window " + window.number());
       windows().deregister(window, idleness::uses);
-      engine().resources().forgetBuffers();
+      ProxyThread.forgetBuffers();
     }
   }
 
@@ -245,7 +246,7 @@ public final class CommunicatorState {
   public void release(RegisteredWindow window) {
     info.tell("REG", () -> "releases window " + window.number());
     windows().release(window, idleness::uses);
-    engine().resources().forgetBuffers();
+    ProxyThread.forgetBuffers();
   }
 
   /** Registers memory of this rank alone. */
@@ -260,7 +261,7 @@ public final class CommunicatorState {
     info.tell("REG", () -> "deregisters " + registration.memory());
     checkRunning("deregister");
     engine().place().windows().registrations().remove(registration, idleness::uses);
-    engine().resources().forgetBuffers();
+    ProxyThread.forgetBuffers();
   }
 
   /** Returns the dispatcher of operations. */
@@ -627,7 +628,11 @@ public final class CommunicatorState {
     boolean shares = engine.kernels() != engine.resources().kernels();
     engine.resources().works(members.id(), false);
     if (free) {
+      boolean registered = !engine.place().windows().isUnused();
       engine.place().windows().close();
+      if (registered) {
+        ProxyThread.forgetBuffers();
+      }
     } else {
       String user =
           idle

@@ -6,6 +6,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
@@ -27,6 +29,9 @@ import org.nccl4j.device.support.Patience;
 public final class ProxyThread implements Progress {
   private static final System.Logger LOG = DebugLog.of("NET");
   private static final VarHandle INSIDE;
+
+  /** Those of all communicators of the process that have begun and not been stopped. */
+  private static final Set<ProxyThread> RUNNING = ConcurrentHashMap.newKeySet();
 
   /** Turns of a kernel that has ended: to wake the thread takes longer. */
   private static final int TURNS_AFTER_KERNEL = 4;
@@ -68,6 +73,9 @@ public final class ProxyThread implements Progress {
 
   private volatile boolean over;
 
+  /** True once handlers may be closed. Read by a thread that is inside. */
+  private volatile boolean stopped;
+
   /** True if the thread does not look for a while. */
   private volatile boolean asleep;
 
@@ -97,6 +105,7 @@ public final class ProxyThread implements Progress {
 
   /** Begins to work. */
   public void start() {
+    RUNNING.add(this);
     thread.start();
   }
 
@@ -199,9 +208,20 @@ public final class ProxyThread implements Progress {
     return withEach(some.toArray(ProxyHandler[]::new), ProxyHandler::endReceives);
   }
 
-  /** Memory of the user has been deregistered: networks forget it. */
-  public void forgetBuffers() {
-    withEach(handlers, ProxyHandler::forgetBuffers);
+  /**
+   * Memory of the user has been deregistered: the networks of all communicators of the process
+   * forget it, since those of each may know what was registered with another.
+   */
+  public static void forgetBuffers() {
+    for (ProxyThread each : RUNNING) {
+      each.withEach(each.handlers, handler -> each.forgetBuffers(handler));
+    }
+  }
+
+  private void forgetBuffers(ProxyHandler handler) {
+    if (!stopped) {
+      handler.forgetBuffers();
+    }
   }
 
   /**
@@ -297,6 +317,8 @@ public final class ProxyThread implements Progress {
    * @return whether handlers and their memory are in use no more
    */
   public boolean stop() {
+    RUNNING.remove(this);
+    stopped = true;
     over = true;
     LockSupport.unpark(thread);
     return Patience.join(thread, longestTurn) && awaitOutside();

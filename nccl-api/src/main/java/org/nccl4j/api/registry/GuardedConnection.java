@@ -34,6 +34,15 @@ abstract class GuardedConnection implements NetConnection {
   }
 
   @Override
+  public final NetMemory register(DeviceMemory memory, Object registration) {
+    try {
+      return plugin.answered("register", inner.register(memory, registration));
+    } catch (RuntimeException | Error e) {
+      throw plugin.blamed("register", e);
+    }
+  }
+
+  @Override
   public final NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset) {
     try {
       return plugin.answered("registerDmaBuf", inner.registerDmaBuf(memory, fd, offset));

@@ -19,6 +19,19 @@ public interface NetConnection extends AutoCloseable {
   NetMemory register(DeviceMemory memory);
 
   /**
+   * Registers memory that a user has registered with communicators. It may be freed before the
+   * result is closed, if no message uses it any more, and other memory may be at its addresses
+   * then: that belongs to another registration. So a network that registers memory once for several
+   * connections may do so for the same registration only.
+   *
+   * @param registration the user's, told from others by its identity
+   * @throws org.nccl4j.device.NcclException as by the other method
+   */
+  default NetMemory register(DeviceMemory memory, Object registration) {
+    return register(memory);
+  }
+
+  /**
    * True if registered memory is neither locked nor known to a device, so that registering costs
    * little, and memory may be freed before the result is closed if no message uses it any more.
    * Then large messages are sent from the users' buffers, registered or not.

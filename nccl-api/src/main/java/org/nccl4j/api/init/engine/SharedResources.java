@@ -160,13 +160,6 @@ public final class SharedResources implements ProgressMonitor.Connections {
     return users > 1;
   }
 
-  /** Memory of a user has been deregistered: networks forget it. */
-  public void forgetBuffers() {
-    if (proxy != null && !freed) {
-      proxy.forgetBuffers();
-    }
-  }
-
   /** True if the proxy has done what kernels have left. */
   public boolean isIdle() {
     return freed || proxy == null || proxy.isIdle() || kernels.failure() != null;

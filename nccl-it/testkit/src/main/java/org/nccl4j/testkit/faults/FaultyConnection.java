@@ -52,6 +52,11 @@ abstract class FaultyConnection implements NetConnection {
   }
 
   @Override
+  public NetMemory register(DeviceMemory memory, Object registration) {
+    return inner.register(memory, registration);
+  }
+
+  @Override
   public NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset) {
     return inner.registerDmaBuf(memory, fd, offset);
   }

@@ -16,7 +16,7 @@ final class FlushPair implements AutoCloseable {
 
   /** At the port of some queues, whose completion queue it shares, for so many reads at once. */
   FlushPair(IbSettings settings, PortQueues at, int reads) {
-    sinkRegion = at.device.cache().register(sink.address(), sink.size());
+    sinkRegion = at.device.cache().register(sink, sink.address(), sink.size());
     QueuePair made = null;
     boolean connected = false;
     try {

@@ -14,6 +14,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
@@ -623,10 +624,16 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
 
   @Override
   public final NetMemory register(DeviceMemory memory) {
+    return register(memory, Leases.of(memory));
+  }
+
+  @Override
+  public final NetMemory register(DeviceMemory memory, Object registration) {
     checkOpen();
     takeTurn();
     try {
-      return memories.add(new IbMemory(memory, null, null, held.devices(), settings.relaxed()));
+      return memories.add(
+          new IbMemory(memory, registration, null, null, held.devices(), settings.relaxed()));
     } finally {
       turn.leave();
     }
@@ -646,7 +653,8 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
       boolean movable = move != null && ports.moveMemory();
       OwnedFd kept = movable ? Descriptors.duplicate(fd) : null;
       IbMemory.DmaBuf from = new IbMemory.DmaBuf(fd, offset);
-      return memories.add(new IbMemory(memory, from, kept, held.devices(), settings.relaxed()));
+      return memories.add(
+          new IbMemory(memory, null, from, kept, held.devices(), settings.relaxed()));
     } finally {
       turn.leave();
     }

@@ -19,6 +19,9 @@ final class IbMemory implements NetMemory {
 
   private final DeviceMemory memory;
 
+  /** Tells the memory from other memory at its addresses. */
+  private final Object owner;
+
   /** Null where the memory is registered by its address. */
   private final DmaBuf dmaBuf;
 
@@ -34,13 +37,20 @@ final class IbMemory implements NetMemory {
   /**
    * Registers memory with devices.
    *
+   * @param owner by which devices share what they know of memory, and of no other at its addresses
    * @param dmaBuf null to register it by its address
    * @param kept a descriptor of the dma-buf for other devices, which this closes; null for none
    * @throws org.nccl4j.device.NcclException if one of them does not take it; then none has it
    */
   IbMemory(
-      DeviceMemory memory, DmaBuf dmaBuf, OwnedFd kept, List<OpenDevice> devices, boolean relaxed) {
+      DeviceMemory memory,
+      Object owner,
+      DmaBuf dmaBuf,
+      OwnedFd kept,
+      List<OpenDevice> devices,
+      boolean relaxed) {
     this.memory = memory;
+    this.owner = owner;
     this.dmaBuf = dmaBuf;
     this.kept = kept;
     try {
@@ -95,7 +105,7 @@ final class IbMemory implements NetMemory {
         RegistrationCache cache = devices.get(i).cache();
         made[i] =
             dmaBuf == null
-                ? cache.register(memory.address(), memory.size(), relaxed)
+                ? cache.register(owner, memory.address(), memory.size(), relaxed)
                 : cache.registerDmaBuf(
                     fd, dmaBuf.offset(), memory.size(), memory.address(), relaxed);
       }

@@ -112,7 +112,7 @@ public final class IbProvider implements NetProvider {
     try (OpenDevice device = OpenDevice.of(settings, ports.get(0).device())) {
       if (LockedMemory.limit().isPresent()) {
         Offheap block = Offheap.onPage(PROBE_BYTES);
-        device.cache().register(block.address(), PROBE_BYTES).close();
+        device.cache().register(block, block.address(), PROBE_BYTES).close();
         Reference.reachabilityFence(block);
       }
     }

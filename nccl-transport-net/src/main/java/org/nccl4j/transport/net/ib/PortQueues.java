@@ -40,7 +40,7 @@ final class PortQueues implements AutoCloseable {
       for (int i = 0; i < pairs.length; i++) {
         pairs[i] = new QueuePair(device, queue, size.sends(), size.receives());
       }
-      registered = device.cache().register(table.address(), ClearToSend.BYTES);
+      registered = device.cache().register(table, table.address(), ClearToSend.BYTES);
     } finally {
       if (registered == null) {
         closePairs();

@@ -37,7 +37,7 @@ public record GpuBuffers(Gpu gpu, List<NetDevice.Pointers> ways) {
                 ? registration.withDescriptor(
                     () -> DmaBuf.of(gpu, memory.address(), memory.size()),
                     fd -> network.registerDmaBuf(memory, fd, DmaBuf.offset(memory.address())))
-                : network.register(memory));
+                : network.register(memory, registration));
   }
 
   /** Registers by the first way that works. */

@@ -111,7 +111,7 @@ public final class UserBuffers implements AutoCloseable {
     try {
       known[next] =
           gpu == null
-              ? network.register(registration.memory())
+              ? network.register(registration.memory(), registration)
               : gpu.register(network, registration);
     } catch (NcclException e) {
       registration.refuse();

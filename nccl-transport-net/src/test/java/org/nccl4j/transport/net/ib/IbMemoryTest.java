@@ -26,6 +26,7 @@ import org.nccl4j.transport.net.ib.device.RegistrationCache;
 /** Memory is registered once while it is used, by address or by dma-buf; a GPU's is flushed. */
 class IbMemoryTest extends WithRoce {
   private static final long PAGE = 4096;
+  private static final Object OWNER = new Object();
 
   @Test
   void registrationsAreShared() {
@@ -41,6 +42,31 @@ class IbMemoryTest extends WithRoce {
       part.close();
       assertEquals(before + 1, fake.fake_live(), "still used by the third");
       other.close();
+      assertEquals(before, fake.fake_live());
+    }
+  }
+
+  /**
+   * A connection may know memory for a while after it was freed. What is then allocated at its
+   * addresses is not on the pages that the device has.
+   */
+  @Test
+  void memoryAtTheAddressesOfFreedMemoryIsRegisteredAnew() {
+    Object freed = new Object();
+    Object other = new Object();
+    try (IbLink first = new IbLink();
+        IbLink second = new IbLink();
+        DeviceMemory memory = IbLink.memory(1 << 20)) {
+      int before = fake.fake_live();
+      NetMemory known = first.sender.register(memory, freed);
+      NetMemory shared = second.sender.register(memory, freed);
+      assertEquals(before + 1, fake.fake_live(), "one registration for two connections");
+      shared.close();
+      NetMemory anew = second.sender.register(memory, other);
+      NetMemory own = second.receiver.register(memory);
+      assertEquals(before + 3, fake.fake_live(), "what the first has is not used");
+      assertNotEquals(((IbMemory) known).remoteKey(0), ((IbMemory) anew).remoteKey(0));
+      List.of(known, anew, own).forEach(NetMemory::close);
       assertEquals(before, fake.fake_live());
     }
   }
@@ -66,23 +92,23 @@ class IbMemoryTest extends WithRoce {
   void theCacheCountsUsersAndFindsEveryRegistrationThatHoldsARange() {
     try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
       RegistrationCache cache = open.cache();
-      RegistrationCache.Region small = cache.register(100 * PAGE, 2 * PAGE);
-      RegistrationCache.Region large = cache.register(90 * PAGE, 50 * PAGE);
+      RegistrationCache.Region small = cache.register(OWNER, 100 * PAGE, 2 * PAGE);
+      RegistrationCache.Region large = cache.register(OWNER, 90 * PAGE, 50 * PAGE);
       assertNotEquals(small.localKey(), large.localKey(), "the small one does not hold it");
-      RegistrationCache.Region within = cache.register(110 * PAGE + 5, 10);
+      RegistrationCache.Region within = cache.register(OWNER, 110 * PAGE + 5, 10);
       assertEquals(large.localKey(), within.localKey(), "behind a smaller one that begins later");
-      assertEquals(small.localKey(), cache.register(100 * PAGE, PAGE).localKey());
+      assertEquals(small.localKey(), cache.register(OWNER, 100 * PAGE, PAGE).localKey());
       assertEquals(2, cache.size());
       small.close();
       assertEquals(2, cache.size(), "one user is left");
       small.close();
       assertEquals(1, cache.size());
       large.close();
-      assertEquals(large.localKey(), cache.register(95 * PAGE, 1).localKey());
+      assertEquals(large.localKey(), cache.register(OWNER, 95 * PAGE, 1).localKey());
       large.close();
       within.close();
       assertEquals(0, cache.size());
-      RegistrationCache.Region again = cache.register(90 * PAGE, 50 * PAGE);
+      RegistrationCache.Region again = cache.register(OWNER, 90 * PAGE, 50 * PAGE);
       assertNotEquals(large.remoteKey(), again.remoteKey(), "memory may be another by now");
       again.close();
     }
@@ -93,14 +119,14 @@ class IbMemoryTest extends WithRoce {
     try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
       RegistrationCache cache = open.cache();
       int before = fake.fake_live();
-      RegistrationCache.Region shorter = cache.register(PAGE, PAGE);
-      RegistrationCache.Region longer = cache.register(PAGE, 3 * PAGE);
+      RegistrationCache.Region shorter = cache.register(OWNER, PAGE, PAGE);
+      RegistrationCache.Region longer = cache.register(OWNER, PAGE, 3 * PAGE);
       assertEquals(before + 2, fake.fake_live());
-      assertEquals(longer.localKey(), cache.register(2 * PAGE, PAGE).localKey());
+      assertEquals(longer.localKey(), cache.register(OWNER, 2 * PAGE, PAGE).localKey());
       shorter.close();
       assertEquals(before + 1, fake.fake_live());
       longer.close();
-      assertEquals(longer.localKey(), cache.register(PAGE, 1).localKey(), "still cached");
+      assertEquals(longer.localKey(), cache.register(OWNER, PAGE, 1).localKey(), "still cached");
       longer.close();
       longer.close();
       assertEquals(before, fake.fake_live());
@@ -111,10 +137,10 @@ class IbMemoryTest extends WithRoce {
   void aRegistrationThatFailsLeavesTheCacheAsItWas() {
     try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
       RegistrationCache cache = open.cache();
-      RegistrationCache.Region first = cache.register(PAGE, PAGE);
+      RegistrationCache.Region first = cache.register(OWNER, PAGE, PAGE);
       fake.fake_fail("ibv_reg_mr", 12, 0);
-      assertThrows(SystemErrorException.class, () -> cache.register(PAGE, 2 * PAGE));
-      assertEquals(first.localKey(), cache.register(PAGE, PAGE).localKey());
+      assertThrows(SystemErrorException.class, () -> cache.register(OWNER, PAGE, 2 * PAGE));
+      assertEquals(first.localKey(), cache.register(OWNER, PAGE, PAGE).localKey());
       first.close();
       first.close();
       assertEquals(0, cache.size());
@@ -127,10 +153,10 @@ class IbMemoryTest extends WithRoce {
     try (OpenDevice first = OpenDevice.of(FakeVerbs.settings(), "roce0");
         OpenDevice second = OpenDevice.of(FakeVerbs.settings(), "roce1");
         DeviceMemory memory = IbLink.memory(8192)) {
-      RegistrationCache.Region other = first.cache().register(memory.address(), 8192);
+      RegistrationCache.Region other = first.cache().register(OWNER, memory.address(), 8192);
       int before = fake.fake_live();
       for (int when = 0; when < 4; when++) {
-        IbMemory moving = new IbMemory(memory, null, null, List.of(first), false);
+        IbMemory moving = new IbMemory(memory, OWNER, null, null, List.of(first), false);
         if (when == 0) {
           moving.close();
         }
@@ -167,7 +193,7 @@ class IbMemoryTest extends WithRoce {
         } else {
           long start = PAGE + random.nextInt(1 << 18);
           long bytes = 1 + random.nextInt(1 << random.nextInt(18));
-          uses.add(new Use(open.cache().register(start, bytes), start, bytes));
+          uses.add(new Use(open.cache().register(OWNER, start, bytes), start, bytes));
         }
         for (Use use : uses) {
           assertTrue(use.region().holds(use.start(), use.bytes()), "seed " + seed + " step " + i);

@@ -3,15 +3,20 @@ package org.nccl4j.transport.net.ib.device;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /**
- * The memory registered with one device. Memory within a registration that is still in use is not
- * registered again: registering pins pages, which takes far longer than sending them. A
- * registration ends with its last user, since only users know when memory is freed.
+ * The memory registered with one device. Memory within a registration of its owner that is still in
+ * use is not registered again: registering pins pages, which takes far longer than sending them. A
+ * registration ends with its last user.
+ *
+ * <p>Addresses alone do not tell which memory is meant: a device keeps the pages of memory that was
+ * freed, and other memory may be at its addresses by then. That has another owner.
  */
 public final class RegistrationCache {
   private static final long PAGE = 4096;
@@ -19,7 +24,7 @@ public final class RegistrationCache {
   private final Verbs verbs;
   private final long domain;
   private final String device;
-  private final TreeMap<Long, Region> byStart = new TreeMap<>(Long::compareUnsigned);
+  private final Map<Object, List<Region>> byOwner = new IdentityHashMap<>();
   private final Map<DmaBufPart, Region> byDmaBuf = new HashMap<>();
 
   /**
@@ -53,16 +58,21 @@ public final class RegistrationCache {
     private final int remoteKey;
     private final boolean relaxed;
 
+    /** Null where it is registered by a dma-buf. */
+    private final Object owner;
+
     /** Null where it is registered by its address. */
     private final DmaBufPart part;
 
     private int users = 1;
 
-    private Region(long handle, long start, long bytes, boolean relaxed, DmaBufPart part) {
+    private Region(
+        long handle, long start, long bytes, boolean relaxed, Object owner, DmaBufPart part) {
       this.handle = handle;
       this.start = start;
       this.bytes = bytes;
       this.relaxed = relaxed;
+      this.owner = owner;
       this.part = part;
       localKey = verbs.localKey(handle);
       remoteKey = verbs.remoteKey(handle);
@@ -87,8 +97,7 @@ public final class RegistrationCache {
     public void close() {
       synchronized (RegistrationCache.this) {
         if (--users == 0) {
-          byStart.remove(start, this);
-          byDmaBuf.remove(part, this);
+          forget(this);
           verbs.deregisterMemory(handle);
         }
       }
@@ -101,9 +110,22 @@ public final class RegistrationCache {
     this.device = device;
   }
 
-  /** A registration that holds a range of addresses: one that there is, or a new one. */
-  public Region register(long address, long bytes) {
-    return register(address, bytes, false);
+  private void forget(Region region) {
+    byDmaBuf.remove(region.part, region);
+    List<Region> others = byOwner.get(region.owner);
+    if (others != null && others.remove(region) && others.isEmpty()) {
+      byOwner.remove(region.owner);
+    }
+  }
+
+  /**
+   * A registration that holds a range of addresses: one of the same owner that there is, or a new
+   * one.
+   *
+   * @param owner tells the memory at these addresses from other memory there, by its identity
+   */
+  public Region register(Object owner, long address, long bytes) {
+    return register(owner, address, bytes, false);
   }
 
   /**
@@ -111,19 +133,18 @@ public final class RegistrationCache {
    *
    * @param relaxed whether PCI Express may write the data in another order than they came in
    */
-  public synchronized Region register(long address, long bytes, boolean relaxed) {
+  public synchronized Region register(Object owner, long address, long bytes, boolean relaxed) {
     long start = address & -PAGE;
     long length = (address + Math.max(bytes, 1) + PAGE - 1 & -PAGE) - start;
-    for (Region before : byStart.headMap(start, true).descendingMap().values()) {
+    for (Region before : byOwner.getOrDefault(owner, List.of())) {
       if (before.relaxed == relaxed && before.holds(start, length)) {
         before.users++;
         return before;
       }
     }
     long handle = verbs.registerMemory(domain, start, length, relaxed, device);
-    // A longer registration that begins at the same page replaces the shorter one.
-    Region region = new Region(handle, start, length, relaxed, null);
-    byStart.put(start, region);
+    Region region = new Region(handle, start, length, relaxed, owner, null);
+    byOwner.computeIfAbsent(owner, first -> new ArrayList<>()).add(region);
     return region;
   }
 
@@ -140,7 +161,7 @@ public final class RegistrationCache {
       return known;
     }
     long handle = verbs.registerDmaBuf(domain, fd, offset, bytes, address, relaxed, device);
-    Region region = new Region(handle, address, bytes, relaxed, part);
+    Region region = new Region(handle, address, bytes, relaxed, null, part);
     if (part != null) {
       byDmaBuf.put(part, region);
     }
@@ -149,15 +170,15 @@ public final class RegistrationCache {
 
   /** Returns the number of registrations that can be shared now. */
   public synchronized int size() {
-    return byStart.size() + byDmaBuf.size();
+    return byOwner.values().stream().mapToInt(List::size).sum() + byDmaBuf.size();
   }
 
   /** Ends those that are left. */
   synchronized void close() {
-    for (Region region : byStart.values()) {
-      verbs.deregisterMemory(region.handle);
+    for (List<Region> regions : byOwner.values()) {
+      regions.forEach(region -> verbs.deregisterMemory(region.handle));
     }
-    byStart.clear();
+    byOwner.clear();
     for (Region region : byDmaBuf.values()) {
       verbs.deregisterMemory(region.handle);
     }
