@@ -27,9 +27,13 @@ struct fake_device {
   int state, layer, mtu, ports, lid;
   uint8_t speeds[8];
   unsigned down;
+  int deaths;
   int events[2];
   struct fake_gid gids[GIDS];
 };
+
+/* Of a device as it was before its next death. */
+struct fake_context { struct ibv_context context; int deaths; };
 
 struct fake_cq { struct ibv_cq cq; struct ibv_wc wc[CQ_ENTRIES]; unsigned head, tail; };
 

@@ -32,7 +32,9 @@ static int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_
 struct ibv_context *ibv_open_device(struct ibv_device *d) {
   say("open %s", d->name);
   if (record("ibv_open_device")) return NULL;
-  struct ibv_context *c = calloc(1, sizeof *c);
+  struct fake_context *made = calloc(1, sizeof *made);
+  struct ibv_context *c = &made->context;
+  made->deaths = ((struct fake_device *)d)->deaths;
   c->device = d;
   c->ops.poll_cq = fake_poll;
   c->ops.post_send = fake_post_send;

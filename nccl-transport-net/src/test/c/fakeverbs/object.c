@@ -7,7 +7,12 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *c) {
   return pd;
 }
 
-int ibv_dealloc_pd(struct ibv_pd *pd) { record("ibv_dealloc_pd"); live--; free(pd); return 0; }
+int ibv_dealloc_pd(struct ibv_pd *pd) {
+  int error = refused("ibv_dealloc_pd", pd->context);
+  live--;
+  if (!error) free(pd);
+  return error;
+}
 
 static struct ibv_mr *registered(struct ibv_pd *pd, void *address, size_t bytes, char *mapped, size_t before) {
   struct fake_mr *made = calloc(1, sizeof *made);
@@ -58,12 +63,15 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t byte
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr) {
-  record("ibv_dereg_mr");
+  int known = 0;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < MRS; i++)
-    if (mrs[i] && &mrs[i]->mr == mr) mrs[i] = NULL;
-  live--;
+    if (mrs[i] && &mrs[i]->mr == mr) { mrs[i] = NULL; known = 1; }
+  live -= known;
   pthread_mutex_unlock(&lock);
+  if (!known) { record("ibv_dereg_mr again"); return EINVAL; }
+  int error = refused("ibv_dereg_mr", mr->context);
+  if (error) return error;
   struct fake_mr *own = (void *)mr;
   if (own->mapped) munmap(own->mapped, own->before + mr->length);
   free(mr);
@@ -79,7 +87,12 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *c, int entries, void *user, str
   return &cq->cq;
 }
 
-int ibv_destroy_cq(struct ibv_cq *cq) { record("ibv_destroy_cq"); live--; free(cq); return 0; }
+int ibv_destroy_cq(struct ibv_cq *cq) {
+  int error = refused("ibv_destroy_cq", cq->context);
+  live--;
+  if (!error) free(cq);
+  return error;
+}
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a) {
   if (record("ibv_create_qp")) return NULL;
@@ -130,12 +143,12 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask) {
 
 int ibv_destroy_qp(struct ibv_qp *qp) {
   struct fake_qp *q = (void *)qp;
-  record("ibv_destroy_qp");
+  int error = refused("ibv_destroy_qp", qp->context);
   pthread_mutex_lock(&lock);
   qps[qp->qp_num - 0x100000] = NULL;
   live--;
   while (q->waiting) { struct fake_waiting *w = q->waiting; q->waiting = w->next; free(w); }
   pthread_mutex_unlock(&lock);
-  free(q);
-  return 0;
+  if (!error) free(q);
+  return error;
 }

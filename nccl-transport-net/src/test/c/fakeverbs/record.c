@@ -11,6 +11,12 @@ static int record(const char *call) {
   return error;
 }
 
+/* What frees an object of a dead device fails and frees nothing, as libibverbs' does. */
+static int refused(const char *call, struct ibv_context *c) {
+  int error = record(call);
+  return error ? error : ((struct fake_device *)c->device)->deaths != ((struct fake_context *)c)->deaths ? EIO : 0;
+}
+
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
   char text[200];
   va_list arguments;

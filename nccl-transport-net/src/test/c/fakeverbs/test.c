@@ -91,12 +91,14 @@ void fake_break(int after, int arrives) { break_in = after + 1; break_arrives = 
 /* True once that has happened. */
 int fake_broke(void) { return break_in == 0; }
 
-/* A device reports an event about an element; one that nobody reads from forgets what is too much. */
+/* A device reports an event about an element; one that nobody reads from forgets what is too much.
+ * After its death it is as new to those who open it then. */
 void fake_event(int device, int type, long element) {
   struct ibv_async_event e;
   memset(&e, 0, sizeof e);
   e.element.qp = (void *)element;
   e.event_type = type;
+  if (type == IBV_EVENT_DEVICE_FATAL) devices[device].deaths++;
   if (write(devices[device].events[1], &e, sizeof e) != sizeof e && errno != EAGAIN) abort();
 }
 

@@ -1,8 +1,6 @@
 package org.nccl4j.transport.net.ib;
 
-import java.lang.System.Logger;
 import org.nccl4j.api.spi.NetRequest;
-import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
@@ -14,7 +12,6 @@ import org.nccl4j.device.NcclException;
  * it, so when it has ended they have arrived. Owned by the thread that has the connection's turn.
  */
 final class Flushes implements AutoCloseable {
-  private static final Logger LOG = DebugLog.of("NET");
   private static final int REQUESTS = ClearToSend.SLOTS;
 
   private final IbConnection owner;
@@ -110,18 +107,10 @@ final class Flushes implements AutoCloseable {
   void stop() {
     for (int port = 0; pairs != null && port < pairs.length; port++) {
       if (pairs[port] != null) {
-        close(pairs[port]);
+        pairs[port].close();
       }
     }
     pairs = null;
-  }
-
-  private static void close(FlushPair pair) {
-    try {
-      pair.close();
-    } catch (NcclException e) {
-      LOG.log(Logger.Level.DEBUG, "a queue pair of flushes is left with an error: {0}", e);
-    }
   }
 
   /** Reads again what has not been read, at another NIC. */

@@ -19,6 +19,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.failover.LinkWatch;
 import org.nccl4j.transport.net.failover.Turn;
 import org.nccl4j.transport.net.ib.control.ControlConnection;
@@ -733,19 +734,21 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   }
 
   private void end() {
+    CloseAll all = new CloseAll();
     if (link != null && failure == null && endsInOrder()) {
-      link.sayGoodbye();
+      all.take(link::sayGoodbye);
     }
     if (move != null) {
-      move.close();
+      all.take(move::close);
     }
-    held.stop();
-    leaveEvents();
-    closeOwn();
-    memories.close();
-    held.close();
+    all.take(held::stop);
+    all.take(this::leaveEvents);
+    all.take(this::closeOwn);
+    all.take(memories::close);
+    all.take(held::close);
     if (link != null) {
-      link.close();
+      all.take(link::close);
     }
+    all.end();
   }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.ib.device.OpenDevice;
 
 /**
@@ -40,6 +41,8 @@ final class IbMemories {
   }
 
   void close() {
-    open.forEach(IbMemory::close);
+    CloseAll all = new CloseAll();
+    open.forEach(memory -> all.take(memory::close));
+    all.end();
   }
 }

@@ -94,6 +94,7 @@ final class IbMemory implements NetMemory {
           "a dma-buf of %d bytes cannot be registered with another device".formatted(memory.size()),
           "raise ulimit -n, for another descriptor of each dma-buf");
     }
+    stay();
     next = registered(devices, kept == null ? 0 : kept.value(), relaxed);
   }
 

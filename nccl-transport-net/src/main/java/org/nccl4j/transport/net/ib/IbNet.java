@@ -20,6 +20,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.failover.RestingWatch;
 import org.nccl4j.transport.net.ib.control.ControlAddresses;
 import org.nccl4j.transport.net.ib.control.ControlDialer;
@@ -219,10 +220,12 @@ final class IbNet implements Net {
   @Override
   public void close() {
     closed = true;
-    watch.close();
-    opened.close();
+    CloseAll all = new CloseAll();
+    all.take(watch::close);
+    all.take(opened::close);
     if (port != null) {
-      port.close();
+      all.take(port::close);
     }
+    all.end();
   }
 }

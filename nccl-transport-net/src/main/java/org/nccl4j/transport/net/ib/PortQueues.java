@@ -1,9 +1,6 @@
 package org.nccl4j.transport.net.ib;
 
-import java.lang.System.Logger;
 import java.util.Arrays;
-import org.nccl4j.device.DebugLog;
-import org.nccl4j.device.NcclException;
 import org.nccl4j.transport.net.ib.control.RemotePort;
 import org.nccl4j.transport.net.ib.device.CompletionQueue;
 import org.nccl4j.transport.net.ib.device.IbSettings;
@@ -15,8 +12,6 @@ import org.nccl4j.transport.net.ib.device.RegistrationCache;
  * announcements as the port's device knows it. Owned by the thread that has the connection's turn.
  */
 final class PortQueues implements AutoCloseable {
-  private static final Logger LOG = DebugLog.of("NET");
-
   final LocalQpInfo local;
   final OpenDevice device;
   final CompletionQueue completions;
@@ -85,7 +80,8 @@ final class PortQueues implements AutoCloseable {
   /**
    * Looks for events of the device.
    *
-   * @throws NcclException if the device or one of the queues is dead, or the port is down for long
+   * @throws org.nccl4j.device.NcclException if the device or one of the queues is dead, or the port
+   *     is down for long
    */
   void check(long patienceNanos) {
     device.events().check(handles, local.port().port(), patienceNanos);
@@ -100,9 +96,7 @@ final class PortQueues implements AutoCloseable {
   void stop() {
     if (!stopped) {
       stopped = true;
-      for (QueuePair pair : pairs) {
-        release(pair::close);
-      }
+      closePairs();
     }
   }
 
@@ -114,15 +108,6 @@ final class PortQueues implements AutoCloseable {
     }
   }
 
-  /** Frees something of a device that may be dead, and then refuses every call. */
-  private void release(Runnable freed) {
-    try {
-      freed.run();
-    } catch (NcclException e) {
-      LOG.log(Logger.Level.DEBUG, "device {0} is left with an error: {1}", device.name(), e);
-    }
-  }
-
   /** Frees all. Memory that is registered with the device has to be forgotten before. */
   @Override
   public void close() {
@@ -131,11 +116,11 @@ final class PortQueues implements AutoCloseable {
     }
     closed = true;
     stop();
-    release(region::close);
-    release(completions::close);
+    region.close();
+    completions.close();
     for (long handle : handles) {
       device.events().forget(handle);
     }
-    release(device::close);
+    device.close();
   }
 }

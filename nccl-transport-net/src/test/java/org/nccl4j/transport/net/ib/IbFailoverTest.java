@@ -187,6 +187,53 @@ class IbFailoverTest extends WithFakeVerbs {
     }
   }
 
+  /**
+   * Each end has a device of its own, which nobody else keeps open; all its memory moves at once.
+   */
+  @Test
+  void devicesThatDieAreLeftWithAllMemory() {
+    for (String name : List.of("roce0", "roce1", "roce2", "roce3")) {
+      FakeVerbs.addRoce(fake, name, 5);
+    }
+    String[] from = {"NCCL_IB_HCA", "=roce0,roce1", "NCCL_IB_MERGE_NICS", "0"};
+    String[] to = {"NCCL_IB_HCA", "=roce2,roce3", "NCCL_IB_MERGE_NICS", "0"};
+    try (IbLink link = new IbLink(from, to);
+        DeviceMemory memory = IbLink.memory(1 << 20)) {
+      for (int i = 0; i < 9; i++) {
+        link.sender.register(memory, new Object());
+        link.receiver.register(memory, new Object());
+      }
+      assertEquals(0, moves(link));
+      fake.fake_event(FIRST, VerbsLayout.EVENT_DEVICE_FATAL, 0);
+      fake.fake_event(FIRST + 2, VerbsLayout.EVENT_DEVICE_FATAL, 0);
+      awaitMoves(link, 1);
+      assertEquals("roce1:1 to roce3:1", link.sender.failovers().path());
+      assertEquals(0, moves(link));
+      assertEquals(List.of(), FakeVerbs.calls(fake, "ibv_dereg_mr again"));
+    }
+  }
+
+  /** Its memory is forgotten by it, so the connections close, and the next open it anew. */
+  @ParameterizedTest
+  @ValueSource(strings = {"0", "10s"})
+  void aDeviceThatHasRecoveredIsUsedAgain(String failover) {
+    FakeVerbs.addRoce(fake, "roce0", 5);
+    try (DeviceMemory memory = IbLink.memory(64)) {
+      try (IbLink link = new IbLink("NCCL4J_NET_FAILOVER_TIMEOUT", failover)) {
+        link.sender.register(memory);
+        link.receiver.register(memory);
+        assertTrue(link.moves(1000));
+        fake.fake_event(FIRST, VerbsLayout.EVENT_DEVICE_FATAL, 0);
+        assertThrows(NcclException.class, () -> awaitMoves(link, 1));
+      }
+      assertEquals(0, fake.fake_live());
+      assertEquals(List.of(), FakeVerbs.calls(fake, "ibv_dereg_mr again"));
+      try (IbLink link = new IbLink()) {
+        assertTrue(link.moves(1000));
+      }
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({"0, CQ error", "1, work queue catastrophic"})
   void aQueueThatDiesIsReplaced(int type, String name) {

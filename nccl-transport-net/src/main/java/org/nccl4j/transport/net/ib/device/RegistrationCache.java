@@ -26,6 +26,7 @@ public final class RegistrationCache {
   private final String device;
   private final Map<Object, List<Region>> byOwner = new IdentityHashMap<>();
   private final Map<DmaBufPart, Region> byDmaBuf = new HashMap<>();
+  private boolean closed;
 
   /**
    * A part of a dma-buf. A registration keeps its dma-buf, so no other one has that file meanwhile.
@@ -92,11 +93,11 @@ public final class RegistrationCache {
           && Long.compareUnsigned(from + length, start + bytes) <= 0;
     }
 
-    /** Gives up one use. */
+    /** Gives up one use; nothing once the device is closed. */
     @Override
     public void close() {
       synchronized (RegistrationCache.this) {
-        if (--users == 0) {
+        if (!closed && --users == 0) {
           forget(this);
           verbs.deregisterMemory(handle);
         }
@@ -175,6 +176,7 @@ public final class RegistrationCache {
 
   /** Ends those that are left. */
   synchronized void close() {
+    closed = true;
     for (List<Region> regions : byOwner.values()) {
       regions.forEach(region -> verbs.deregisterMemory(region.handle));
     }

@@ -2,11 +2,13 @@ package org.nccl4j.transport.net.ib.verbs;
 
 import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
+import java.lang.System.Logger;
 import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
@@ -20,8 +22,12 @@ import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
 /**
  * Calls libibverbs and checks each return code. Handles are addresses. Any thread may call any
  * method; callers of one queue keep the library's rules for it.
+ *
+ * <p>Methods that free an object throw nothing: a dead device refuses them, and has nothing any
+ * more.
  */
 public final class Verbs {
+  private static final Logger LOG = DebugLog.of("NET");
   private static final Map<String, Verbs> LOADED = new ConcurrentHashMap<>();
   private static final int ACCESS = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ;
   private static final int ENOSYS = 38;
@@ -98,7 +104,7 @@ public final class Verbs {
   }
 
   public void closeDevice(long context) {
-    zero(library.ibv_close_device(context), "ibv_close_device", "report this defect");
+    freed(library.ibv_close_device(context), "ibv_close_device");
   }
 
   public int asyncDescriptor(long context) {
@@ -145,7 +151,7 @@ public final class Verbs {
   }
 
   public void deallocDomain(long domain) {
-    zero(library.ibv_dealloc_pd(domain), "ibv_dealloc_pd", "report this defect");
+    freed(library.ibv_dealloc_pd(domain), "ibv_dealloc_pd");
   }
 
   /**
@@ -224,7 +230,7 @@ public final class Verbs {
   }
 
   public void deregisterMemory(long region) {
-    zero(library.ibv_dereg_mr(region), "ibv_dereg_mr", "report this defect");
+    freed(library.ibv_dereg_mr(region), "ibv_dereg_mr");
   }
 
   public int localKey(long region) {
@@ -243,7 +249,7 @@ public final class Verbs {
   }
 
   public void destroyCompletionQueue(long queue) {
-    zero(library.ibv_destroy_cq(queue), "ibv_destroy_cq", "report this defect");
+    freed(library.ibv_destroy_cq(queue), "ibv_destroy_cq");
   }
 
   public long createQueuePair(long domain, Offheap attributes) {
@@ -265,7 +271,7 @@ public final class Verbs {
   }
 
   public void destroyQueuePair(long pair) {
-    zero(library.ibv_destroy_qp(pair), "ibv_destroy_qp", "report this defect");
+    freed(library.ibv_destroy_qp(pair), "ibv_destroy_qp");
   }
 
   /** The function that posts to a queue pair's send queue. */
@@ -329,6 +335,13 @@ public final class Verbs {
   private void zero(int rc, String what, String remedy) {
     if (rc != 0) {
       throw failed(what, rc > 0 ? rc : errno(), remedy);
+    }
+  }
+
+  private void freed(int rc, String what) {
+    if (rc != 0) {
+      int errno = rc > 0 ? rc : errno();
+      LOG.log(Logger.Level.DEBUG, "InfiniBand: {0} failed: {1}", what, Descriptors.describe(errno));
     }
   }
 
