@@ -118,9 +118,6 @@ final class PortQueues implements AutoCloseable {
     stop();
     region.close();
     completions.close();
-    for (long handle : handles) {
-      device.events().forget(handle);
-    }
     device.close();
   }
 }

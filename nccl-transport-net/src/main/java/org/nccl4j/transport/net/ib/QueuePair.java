@@ -166,6 +166,7 @@ final class QueuePair implements AutoCloseable {
     if (!closed) {
       closed = true;
       device.verbs().destroyQueuePair(handle);
+      device.events().forget(handle); // it may come to mean another
     }
   }
 }

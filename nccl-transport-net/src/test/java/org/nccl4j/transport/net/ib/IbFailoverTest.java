@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -243,6 +244,26 @@ class IbFailoverTest extends WithFakeVerbs {
       fake.fake_event(FIRST, type, queue ? fake.fake_last_cq() : fake.fake_last_qp());
       awaitMoves(link, 1);
       assertEquals(0, moves(link), name);
+    }
+  }
+
+  /** Another connection's queue pair may have its handle at once. */
+  @Test
+  void theErrorOfAQueuePairEndsWithIt() {
+    FakeVerbs.addRoce(fake, "roce0", 5);
+    try (IbLink link = new IbLink()) {
+      IbConnection sender = (IbConnection) link.sender;
+      sender.takeTurn();
+      PortQueues port = sender.queues.ports[0];
+      long[] pair = {port.pairs[0].handle()};
+      fake.fake_event(FIRST, VerbsLayout.EVENT_QP_FATAL, pair[0]);
+      assertThrows(NcclException.class, () -> port.device.events().check(pair, 1, 0));
+      sender.stop();
+      assertDoesNotThrow(() -> port.device.events().check(pair, 1, 0));
+      NicQueues others = sender.open(LocalPorts.HOME);
+      sender.adopt(others);
+      sender.use(others);
+      sender.turn.leave();
     }
   }
 

@@ -144,7 +144,7 @@ public final class AsyncEvents {
     downSince.remove(port);
   }
 
-  /** Forgets a queue whose handle may come to mean another. */
+  /** Forgets a queue that is destroyed. */
   public void forget(long queue) {
     deadQueues.remove(queue);
   }

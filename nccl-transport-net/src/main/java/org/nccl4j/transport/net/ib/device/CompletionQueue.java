@@ -72,6 +72,7 @@ public final class CompletionQueue implements AutoCloseable {
     if (!closed) {
       closed = true;
       device.verbs().destroyCompletionQueue(handle);
+      device.events().forget(handle); // it may come to mean another
     }
   }
 }
