@@ -53,9 +53,9 @@ record SocketSettings(
 
   /**
    * The number of a connection's sockets: the setting, else NCCL's numbers for the clouds that
-   * limit the bandwidth of a single stream. Else one further socket, served by threads of the
-   * communicator, where one thread would move the messages of many connections over an interface
-   * faster than it.
+   * limit the bandwidth of a single stream, lowered where these and a setting make too many. Else
+   * one further socket, served by threads of the communicator, where one thread would move the
+   * messages of many connections over an interface faster than it.
    *
    * @param helped whether further threads would help
    */
@@ -66,8 +66,10 @@ record SocketSettings(
     if (helped && !limited && !set && nic.mayExceed(ONE_THREAD)) {
       return new DataSocketCount(0, 1, true);
     }
-    int number = threads.orElse(vendor == AWS ? 2 : vendor == GCP ? 4 : 0);
-    int each = socksPerThread.orElse(vendor == AWS ? 8 : 1);
+    int most = MAX_SOCKETS / Math.max(1, socksPerThread.orElse(1));
+    int number = threads.orElse(Math.min(most, vendor == AWS ? 2 : vendor == GCP ? 4 : 0));
+    int mostEach = MAX_SOCKETS / Math.max(1, number);
+    int each = socksPerThread.orElse(Math.min(mostEach, vendor == AWS ? 8 : 1));
     return new DataSocketCount(each == 0 ? 0 : number, number * each, false);
   }
 }

@@ -69,6 +69,25 @@ class DataSocketCountTest {
     assertEquals(new DataSocketCount(4, 4, false), of(Map.of(), nic("0x1ae0", 10_000), false));
   }
 
+  /** What the user has not set is lowered. */
+  @Test
+  void aCloudsNumberAndASettingMakeNoMoreSocketsThanThereMayBe() throws IOException {
+    Nic aws = nic("0x1d0f", 100_000);
+    assertEquals(
+        new DataSocketCount(8, 64, false), of(Map.of("NCCL_SOCKET_NTHREADS", "8"), aws, true));
+    assertEquals(
+        new DataSocketCount(9, 63, false), of(Map.of("NCCL_SOCKET_NTHREADS", "9"), aws, true));
+    assertEquals(
+        new DataSocketCount(16, 64, false), of(Map.of("NCCL_SOCKET_NTHREADS", "16"), aws, true));
+    assertEquals(
+        new DataSocketCount(1, 33, false), of(Map.of("NCCL_NSOCKS_PERTHREAD", "33"), aws, true));
+    Nic google = nic("0x1ae0", 100_000);
+    assertEquals(
+        new DataSocketCount(3, 60, false), of(Map.of("NCCL_NSOCKS_PERTHREAD", "20"), google, true));
+    assertEquals(
+        new DataSocketCount(1, 64, false), of(Map.of("NCCL_NSOCKS_PERTHREAD", "64"), google, true));
+  }
+
   @Test
   void theUserDecides() throws IOException {
     Nic fast = nic("0x15b3", 100_000);
