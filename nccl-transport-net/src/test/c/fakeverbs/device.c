@@ -10,6 +10,8 @@ static int leads(const struct ibv_ah_attr *path, struct ibv_device *from, struct
   return 0;
 }
 
+int ibv_fork_init(void) { return record("ibv_fork_init"); }
+
 struct ibv_device **ibv_get_device_list(int *count) {
   if (record("ibv_get_device_list")) return NULL;
   struct ibv_device **list = calloc(DEVICES + 1, sizeof *list);

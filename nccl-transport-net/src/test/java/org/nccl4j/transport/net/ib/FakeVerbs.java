@@ -49,6 +49,11 @@ final class FakeVerbs {
     return library;
   }
 
+  /** The file of the library. */
+  static String path() {
+    return path;
+  }
+
   /** A RoCE device whose GID 1 is 127.0.0.1 in RoCE v2; MTU 5 is 4096 bytes. */
   static int addRoce(FakeVerbsFunctions fake, String name, int mtu) {
     int device =

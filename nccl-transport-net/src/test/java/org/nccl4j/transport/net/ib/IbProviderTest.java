@@ -5,13 +5,20 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 import org.nccl4j.transport.net.ib.device.HcaFilter;
+import org.nccl4j.transport.net.ib.verbs.Verbs;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** The log names the machine's devices and why they cannot be used. */
@@ -49,6 +56,20 @@ class IbProviderTest extends WithFakeVerbs {
     assertEquals(8, device.maxReceives());
     assertEquals(1 << 30, device.maxBytes());
     assertTrue(device.pointers().contains(NetDevice.Pointers.HOST));
+  }
+
+  /** Another file of the library is another library, which nobody has called yet. */
+  @Test
+  void registeredMemoryIsKeptFromChildrenBeforeAnyIsRegistered(@TempDir Path folder)
+      throws IOException {
+    String library =
+        Files.copy(Path.of(FakeVerbs.path()), folder.resolve("libanother.so")).toString();
+    Verbs.load(library);
+    Verbs.load(library);
+    assertEquals(
+        "ibv_fork_init\n",
+        NativeLibrary.load(FakeVerbsFunctions.class, library).fake_calls(),
+        "once, before all else");
   }
 
   @Test

@@ -13,6 +13,8 @@ public interface VerbsFunctions {
   /** The file name of the library. */
   String LIBRARY = "libibverbs.so.1";
 
+  int ibv_fork_init();
+
   long ibv_get_device_list(long count);
 
   void ibv_free_device_list(long list);

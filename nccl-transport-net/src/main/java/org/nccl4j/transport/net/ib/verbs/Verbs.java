@@ -41,6 +41,22 @@ public final class Verbs {
         name.equals(VerbsFunctions.LIBRARY)
             ? NativeLibrary.load(VerbsFunctions.class, NativeNames.VERBS)
             : NativeLibrary.load(VerbsFunctions.class, name);
+    prepareForks();
+  }
+
+  /**
+   * Before kernel 5.12, the process has other pages than its adapters once it has forked and
+   * written to registered memory. This keeps that memory from children, before any is registered.
+   */
+  private void prepareForks() {
+    int rc = library.ibv_fork_init();
+    if (rc != 0) {
+      LOG.log(
+          Logger.Level.DEBUG,
+          "InfiniBand: ibv_fork_init failed: {0}; with a kernel before 5.12 this process must not"
+              + " fork",
+          Descriptors.describe(rc > 0 ? rc : errno()));
+    }
   }
 
   /**
