@@ -22,6 +22,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.memory.GpuSlots;
 
 /** One communicator's connections over networks. Opens a network when it is first needed. */
@@ -247,9 +248,10 @@ final class NetTransport implements PxnTransport {
    */
   @Override
   public void close() {
-    ends.forEach(NetConnector::close);
+    CloseAll all = new CloseAll();
+    ends.forEach(end -> all.take(end::close));
     ends.clear();
-    mail.leave();
+    all.take(mail::leave);
     String process = self().processId();
     boolean alone =
         context.peers().stream().filter(p -> p.processId().equals(process)).count() == 1;
@@ -257,20 +259,25 @@ final class NetTransport implements PxnTransport {
     relays.clear();
     if (!closed) {
       closed = true;
-      TeardownBarrier.pass(
-          new PxnTeardown(context.rank(), last, this::free),
-          "nccl4j-relay-" + context.rank(),
-          alone ? PATIENCE : Duration.ZERO,
-          TeardownBarrier.FOREVER);
+      all.take(
+          () ->
+              TeardownBarrier.pass(
+                  new PxnTeardown(context.rank(), last, this::free),
+                  "nccl4j-relay-" + context.rank(),
+                  alone ? PATIENCE : Duration.ZERO,
+                  TeardownBarrier.FOREVER));
     }
+    all.end();
   }
 
   private void free() {
+    CloseAll all = new CloseAll();
     if (slots != null) {
-      slots.close();
+      all.take(slots::close);
     }
-    nets.values().forEach(Net::close);
+    nets.values().forEach(net -> all.take(net::close));
     nets.clear();
-    mail.close();
+    all.take(mail::close);
+    all.end();
   }
 }

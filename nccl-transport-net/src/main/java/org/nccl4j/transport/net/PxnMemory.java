@@ -11,6 +11,7 @@ import org.nccl4j.device.cuda.memory.RdmaMemory;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
+import org.nccl4j.device.support.CloseAll;
 import org.nccl4j.transport.net.memory.HostEndMemory;
 import org.nccl4j.transport.net.memory.PinnedParts;
 import org.nccl4j.transport.net.memory.SharedEnd;
@@ -112,6 +113,8 @@ final class PxnMemory implements AutoCloseable {
 
   @Override
   public void close() {
-    steps.forEach(Runnable::run);
+    CloseAll all = new CloseAll();
+    steps.forEach(all::take);
+    all.end();
   }
 }

@@ -20,6 +20,7 @@ import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
@@ -30,6 +31,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.support.KeptMemory;
 
@@ -75,6 +77,8 @@ class NetEndTest {
         (proxy, method, args) ->
             switch (method.getName()) {
               case "devices" -> List.of(CARD);
+              case "unprotected" -> Optional.empty();
+              case "carriesNotes" -> true;
               case "connect" -> fake(NetSender.class, "sender", (p, m, a) -> ofConnection(m, a));
               case "listen" ->
                   fake(
@@ -93,19 +97,24 @@ class NetEndTest {
             });
   }
 
+  private static final Map<String, Object> VALUES =
+      Map.of(
+          "device",
+          HostDevice.instance(),
+          "layout",
+          HostDevice.instance().connectionLayout(2),
+          "rank",
+          0,
+          "proxySteps",
+          Optional.empty(),
+          "get",
+          "off"); // of NCCL4J_NET_ZERO_COPY
+
   private static TransportContext context() {
-    Map<String, Object> values =
-        Map.of(
-            "device",
-            HostDevice.instance(),
-            "layout",
-            HostDevice.instance().connectionLayout(2),
-            "rank",
-            0,
-            "proxySteps",
-            Optional.empty(),
-            "get",
-            "off"); // of NCCL4J_NET_ZERO_COPY
+    return context(VALUES);
+  }
+
+  private static TransportContext context(Map<String, Object> values) {
     return (TransportContext)
         Proxy.newProxyInstance(
             TransportContext.class.getClassLoader(),
@@ -206,6 +215,51 @@ class NetEndTest {
       assertTrue(closed.contains("sender"), what);
       assertTrue(isFreed(end), what);
     }
+  }
+
+  @Test
+  void allMemoriesAreForgottenWhereOneCannotBe() {
+    NetEnd end = sender(true);
+    failures.put("memory", new InternalErrorException("broken", "report this"));
+    assertThrows(RuntimeException.class, end::close);
+    long forgotten = closed.stream().filter("memory"::equals).count();
+    assertEquals(ConnectionLayout.STEPS, forgotten, "each slot's");
+  }
+
+  /** One adapter or driver that fails keeps nothing else open. */
+  @Test
+  void aTransportClosesAllEndsAndNetworksWhateverFails() {
+    Map<String, Object> values = new HashMap<>(VALUES);
+    values.put("secret", new byte[16]);
+    values.put("egressTo", Optional.empty());
+    values.put("nearestNets", List.of());
+    values.put("nets", List.of(provider("A"), provider("B")));
+    values.put("peers", List.of(peer(0, "A", "B"), peer(1, "A"), peer(2, "B")));
+    NetTransport transport = new NetTransport(context(values));
+    for (PeerInfo peer : List.of(peer(1, "A"), peer(2, "B"))) {
+      transport.sender(peer).connect(HandleList.join(List.of(new byte[4])));
+    }
+    RuntimeException failure = new InternalErrorException("broken", "report this");
+    failures.put("sender", failure);
+    failures.put("net", failure);
+    assertSame(failure, assertThrows(RuntimeException.class, transport::close));
+    assertEquals(List.of("sender", "sender", "net", "net"), closedBut("memory"));
+  }
+
+  private List<String> closedBut(String what) {
+    return closed.stream().filter(each -> !each.equals(what)).toList();
+  }
+
+  private static PeerInfo peer(int rank, String... nets) {
+    return new PeerInfo(
+        rank, "h" + rank, "ns", "p" + rank, 0, Device.Kind.HOST, "host", List.of(nets));
+  }
+
+  private NetProvider provider(String name) {
+    return fake(
+        NetProvider.class,
+        "provider",
+        (proxy, method, args) -> method.getName().equals("open") ? net() : name);
   }
 
   @Test

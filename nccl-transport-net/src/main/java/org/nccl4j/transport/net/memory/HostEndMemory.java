@@ -13,6 +13,7 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.shm.SharedSegment;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * Both regions of one end of a connection, in memory of the host. A GPU's kernels reach it as
@@ -189,14 +190,16 @@ public final class HostEndMemory implements EndMemory {
 
   @Override
   public void close() {
+    CloseAll all = new CloseAll();
     if (pinned != null) {
-      pinned.close();
+      all.take(pinned::close);
     }
-    host.close();
+    all.take(host::close);
     if (owner instanceof MappedRegion region) {
-      region.close();
+      all.take(region::close);
     } else if (owner instanceof SharedSegment shared) {
-      shared.close();
+      all.take(shared::close);
     }
+    all.end();
   }
 }

@@ -7,6 +7,7 @@ import org.nccl4j.device.connection.ConnectionLayout;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.memory.PinnedRegion;
 import org.nccl4j.device.shm.MappedRegion;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * The part of an end's host memory that a GPU's kernels see. Only the memory that the carried
@@ -72,7 +73,9 @@ public final class PinnedParts implements AutoCloseable {
 
   @Override
   public void close() {
-    parts.forEach(PinnedRegion::close);
+    CloseAll all = new CloseAll();
+    parts.forEach(part -> all.take(part::close));
     parts.clear();
+    all.end();
   }
 }

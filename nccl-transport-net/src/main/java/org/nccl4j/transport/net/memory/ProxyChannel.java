@@ -6,6 +6,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.connection.ConnectionLayout;
+import org.nccl4j.device.support.CloseAll;
 
 /**
  * A channel of one end of a connection, as a proxy sees it: the words that it shares with a kernel,
@@ -214,10 +215,12 @@ public final class ProxyChannel implements AutoCloseable {
 
   /** Has a network forget memories; null ones it never knew. */
   static void close(NetMemory[] memories) {
+    CloseAll all = new CloseAll();
     for (NetMemory memory : memories) {
       if (memory != null) {
-        memory.close();
+        all.take(memory::close);
       }
     }
+    all.end();
   }
 }
