@@ -47,6 +47,7 @@ typedef struct {
   size_t bytes;
   char* mapped;  // of a dma-buf the pages of the memory, else null
   size_t before;
+  struct Comm* comm;
 } Region;
 
 typedef struct {
@@ -67,6 +68,7 @@ typedef struct Comm {
   Request* receiving;
   uint32_t header[2];
   size_t headerMoved;
+  int regions;  // that are registered with it
 } Comm;
 
 typedef struct {
@@ -223,12 +225,17 @@ static int netAccept(void* listener, void** receiver, void** offload) {
   return OK;
 }
 
+static Region* region(Comm* c, void* data, size_t bytes, int type) {
+  Region* made = malloc(sizeof *made);
+  *made = (Region){.kind = IS_REGION, .type = type, .begin = data, .bytes = bytes, .comm = c};
+  c->regions++;
+  return made;
+}
+
 static int netRegister(void* comm, void* data, size_t bytes, int type, void** handle) {
   int takes = type == HOST || (type == CUDA && (POINTERS & CUDA));
   if (((Comm*)comm)->kind < IS_SENDER || !takes || data == NULL) return ARGUMENT;
-  Region* made = malloc(sizeof *made);
-  *made = (Region){IS_REGION, type, data, bytes};
-  *handle = made;
+  *handle = region(comm, data, bytes, type);
   return OK;
 }
 
@@ -236,8 +243,7 @@ static int netRegisterDmaBuf(void* comm, void* data, size_t bytes, int type, uin
   if (((Comm*)comm)->kind < IS_SENDER || type != CUDA || !(POINTERS & DMA_BUF)) return ARGUMENT;
   // A dma-buf of the fake driver is a file, at the position where it begins.
   off_t begin = lseek(fd, 0, SEEK_CUR) + (off_t)offset;
-  Region* made = malloc(sizeof *made);
-  *made = (Region){IS_REGION, type, data, bytes};
+  Region* made = region(comm, data, bytes, type);
   made->before = (size_t)begin & 4095;
   made->mapped =
       mmap(NULL, made->before + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, begin - (off_t)made->before);
@@ -248,8 +254,9 @@ static int netRegisterDmaBuf(void* comm, void* data, size_t bytes, int type, uin
 
 static int netDeregister(void* comm, void* handle) {
   Region* region = handle;
-  if (((Comm*)comm)->kind < IS_SENDER || region->kind != IS_REGION) return ARGUMENT;
+  if (((Comm*)comm)->kind < IS_SENDER || region->kind != IS_REGION || region->comm != comm) return ARGUMENT;
   region->kind = 0;
+  region->comm->regions--;
   if (region->mapped != NULL) munmap(region->mapped, region->before + region->bytes);
   free(region);
   return OK;
@@ -385,7 +392,7 @@ static int netTest(void* request, int* done, int* sizes) {
 }
 
 static int end(Comm* c, int kind) {
-  if (c->kind != kind) return ARGUMENT;
+  if (c->kind != kind || c->regions != 0) return ARGUMENT;
   close(c->fd);
   c->kind = 0;
   free(c);

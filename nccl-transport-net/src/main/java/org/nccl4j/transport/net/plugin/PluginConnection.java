@@ -1,5 +1,8 @@
 package org.nccl4j.transport.net.plugin;
 
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.Device;
@@ -8,6 +11,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.support.CloseAll;
 
 /** The common part of both ends of a connection through a plug-in. */
 abstract class PluginConnection implements NetConnection {
@@ -32,6 +36,9 @@ abstract class PluginConnection implements NetConnection {
   private final PluginRequest[] free = new PluginRequest[REQUESTS];
   private int nFree = REQUESTS;
 
+  /** The memory that the plug-in knows for it. */
+  private final Set<PluginMemory> memories = new HashSet<>();
+
   /** The plug-in's object; 0 before it is connected and after it is closed. */
   long connection;
 
@@ -46,7 +53,7 @@ abstract class PluginConnection implements NetConnection {
   public NetMemory register(DeviceMemory memory) {
     checkConnected();
     table.register(connection, memory.address(), memory.size(), type(memory), at + REQUEST);
-    return new PluginMemory(this, memory, block.getLong(REQUEST));
+    return registered(memory);
   }
 
   @Override
@@ -54,7 +61,13 @@ abstract class PluginConnection implements NetConnection {
     checkConnected();
     table.registerDmaBuf(
         connection, memory.address(), memory.size(), type(memory), offset, fd, at + REQUEST);
-    return new PluginMemory(this, memory, block.getLong(REQUEST));
+    return registered(memory);
+  }
+
+  private PluginMemory registered(DeviceMemory memory) {
+    PluginMemory made = new PluginMemory(this, memory, block.getLong(REQUEST));
+    memories.add(made);
+    return made;
   }
 
   private static int type(DeviceMemory memory) {
@@ -72,10 +85,10 @@ abstract class PluginConnection implements NetConnection {
     }
   }
 
-  /** Forgets memory, unless the connection has ended, which has forgotten it. */
-  void deregister(long handle) {
-    if (connection != 0) {
-      table.deregister(connection, handle);
+  /** Has the plug-in forget memory; again: nothing. */
+  void deregister(PluginMemory memory) {
+    if (memories.remove(memory)) {
+      table.deregister(connection, memory.handle());
     }
   }
 
@@ -127,12 +140,16 @@ abstract class PluginConnection implements NetConnection {
   /** Closes the plug-in's object. */
   abstract void end(long ended);
 
+  /** {@inheritDoc} A plug-in need not forget memory with the connection that it is known for. */
   @Override
   public final void close() {
     if (connection != 0) {
+      CloseAll all = new CloseAll();
+      List.copyOf(memories).forEach(memory -> all.take(() -> deregister(memory)));
       long ended = connection;
       connection = 0;
-      end(ended);
+      all.take(() -> end(ended));
+      all.end();
     }
   }
 }

@@ -9,7 +9,6 @@ final class PluginMemory implements NetMemory {
   private final DeviceMemory memory;
   private final long address;
   private final long handle;
-  private boolean closed;
 
   PluginMemory(PluginConnection connection, DeviceMemory memory, long handle) {
     this.connection = connection;
@@ -34,9 +33,6 @@ final class PluginMemory implements NetMemory {
 
   @Override
   public void close() {
-    if (!closed) {
-      closed = true;
-      connection.deregister(handle);
-    }
+    connection.deregister(this);
   }
 }
