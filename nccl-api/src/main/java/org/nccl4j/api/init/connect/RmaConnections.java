@@ -112,16 +112,19 @@ public final class RmaConnections implements RemotePeers {
   /**
    * The processor has to reach the slots, which those of GPUs that load and store each other's
    * memory are not: all go over a network, even within a host. Null for ranks that none reaches.
+   *
+   * @param transports best first
    */
-  private static List<TransportRoutes.NamedTransport> byNetwork(
+  static List<TransportRoutes.NamedTransport> byNetwork(
       List<PeerInfo> peers, List<TransportRoutes.NamedTransport> transports) {
     List<TransportRoutes.NamedTransport> ways =
         new ArrayList<>(Collections.nCopies(peers.size(), null));
     for (TransportRoutes.NamedTransport named : transports) {
       if (named.provider().crossesHosts()) {
         for (PeerInfo peer : peers) {
-          boolean reached = named.transport().canConnect(peer).possible();
-          ways.set(peer.rank(), reached ? named : null);
+          if (ways.get(peer.rank()) == null && named.transport().canConnect(peer).possible()) {
+            ways.set(peer.rank(), named);
+          }
         }
       }
     }
