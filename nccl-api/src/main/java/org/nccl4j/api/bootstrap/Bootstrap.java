@@ -110,8 +110,8 @@ public interface Bootstrap extends AutoCloseable {
    * Calls one other rank, which need not call anything itself.
    *
    * @param point the other's {@link #meetingPoint}
-   * @param request at most 3 KiB
-   * @return the answer, at most 3 KiB; fails with an IOException if the other cannot be reached or
+   * @param request at most 12 KiB
+   * @return the answer, at most 12 KiB; fails with an IOException if the other cannot be reached or
    *     refuses. It has no deadline, but ends when it is cancelled
    */
   CompletableFuture<byte[]> call(byte[] point, byte[] request);

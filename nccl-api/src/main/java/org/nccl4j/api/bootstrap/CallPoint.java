@@ -18,7 +18,8 @@ import org.nccl4j.api.bootstrap.connection.MessageWriter;
  * <p>Owner thread: the loop's.
  */
 final class CallPoint {
-  static final int MAX_BYTES = 3 << 10;
+  /** Both handles of a connection that is made late, and what says whose they are. */
+  static final int MAX_BYTES = 12 << 10;
 
   private final EventLoop loop;
   private final List<Call> early = new ArrayList<>();

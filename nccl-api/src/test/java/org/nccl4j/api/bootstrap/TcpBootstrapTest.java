@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.bootstrap.root.ProcessIdentity;
+import org.nccl4j.api.spi.Connector;
 
 class TcpBootstrapTest {
   @ParameterizedTest
@@ -54,6 +56,25 @@ class TcpBootstrapTest {
         assertArrayEquals(expected, rank.get().get(from));
       }
     }
+  }
+
+  /** Ranks that connect late call each other with two handles of the largest size. */
+  @Test
+  void aCallAndItsAnswerHoldTwoHandles() {
+    byte[] handles = new byte[2 * Connector.HANDLE_BYTES + 1024];
+    new Random(1).nextBytes(handles);
+    List<Ranks.Ended<byte[]>> all =
+        Ranks.together(
+            2,
+            bootstrap -> {
+              bootstrap.onCall((request, answer) -> answer.accept(request));
+              byte[] other =
+                  bootstrap.allGather(bootstrap.meetingPoint()).get(1 - bootstrap.rank());
+              byte[] got = bootstrap.call(other, handles).orTimeout(30, TimeUnit.SECONDS).join();
+              bootstrap.barrier();
+              return got;
+            });
+    all.forEach(rank -> assertArrayEquals(handles, rank.get()));
   }
 
   @Test
