@@ -227,8 +227,11 @@ final class SocketDialer implements SocketSource, SpareSockets {
   /** Returns the number of the address to which a socket belongs. */
   private int home(int place) {
     int address = dialer.index();
-    boolean first = place == 0 || address >= handle.rails();
-    return first ? address : (address + place - 1) % handle.rails();
+    if (place == 0 || address >= handle.rails()) {
+      return address;
+    }
+    int rail = (address + place - 1) % handle.rails();
+    return cut.contains(rail) ? address : rail;
   }
 
   private static DataChannel taken(Dialer from, PendingHandshake proved) {
@@ -277,12 +280,7 @@ final class SocketDialer implements SocketSource, SpareSockets {
 
   /** Returns the number of the address to which the current socket goes. */
   private int rail() {
-    int address = dialer.index();
-    if (index == 0 || address >= handle.rails()) {
-      return address;
-    }
-    int rail = (address + index - 1) % handle.rails();
-    return cut.contains(rail) ? address : rail;
+    return home(index);
   }
 
   private Dialer current() {

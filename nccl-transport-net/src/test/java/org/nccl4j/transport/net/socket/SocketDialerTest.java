@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.socket;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -397,6 +398,47 @@ class SocketDialerTest {
     assertEquals(home, remote(third));
     dial.poll().sockets()[0] = third; // it takes over
     assertEquals(home, remote(next(server, dial)));
+  }
+
+  /** Its sockets belong to the address that they go to instead. */
+  @Test
+  void aRailThatCouldNotBeReachedIsNotDialledLater() throws Exception {
+    ServerSocketChannel server = server();
+    SocketHandle handle =
+        new SocketHandle(
+            2,
+            server.socket().getLocalPort(),
+            SocketRequest.newToken(),
+            List.of(loopback(), InetAddress.getByName("127.0.0.3")),
+            2,
+            false,
+            false,
+            false);
+    SocketDialer dial = keepDial(new SocketDialer(handle, PLAIN, false, watch, () -> now));
+    List<PendingHandshake> hosts = new ArrayList<>();
+    until(
+        () -> {
+          now += SECOND / 100;
+          try {
+            SocketChannel came = server.accept();
+            if (came != null) {
+              keep(came).configureBlocking(false);
+              hosts.add(host(came));
+            }
+            for (PendingHandshake host : hosts) {
+              host.poll();
+            }
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+          return dial.poll() != null;
+        });
+    assertEquals(3, hosts.size());
+    for (int place = 0; place < hosts.size(); place++) {
+      keep(dial.poll().sockets()[place]);
+      assertFalse(dial.prepareReturn(place));
+      assertTrue(dial.isAtHome(place), "socket " + place);
+    }
   }
 
   private static InetAddress remote(DataChannel socket) throws IOException {
