@@ -18,7 +18,7 @@
 #undef ibv_reg_mr
 #undef ibv_query_gid_table
 
-enum { DEVICES = 4, QPS = 1024, MRS = 4096, CQ_ENTRIES = 1 << 14, GIDS = 4, LOG_BYTES = 1 << 20 };
+enum { DEVICES = 4, QPS = 1024, MRS = 4096, CQ_ENTRIES = 1 << 14, GIDS = 300, LOG_BYTES = 1 << 20 };
 
 struct fake_gid { uint8_t raw[16]; uint32_t type; };
 

@@ -22,7 +22,7 @@ public final class InfiniBandSettings {
           "NCCL_IB_GID_INDEX",
           UNSET,
           UNSET,
-          1023,
+          255,
           "The GID of a port; -1: RoCE v2 with an IPv4 address, if there is one.");
 
   public static final Setting<Integer> NCCL_IB_ROUTABLE_FLID_GID_INDEX =
@@ -30,7 +30,7 @@ public final class InfiniBandSettings {
           "NCCL_IB_ROUTABLE_FLID_GID_INDEX",
           1,
           0,
-          1023,
+          255,
           "The GID of an InfiniBand port that names a router to other subnets.");
 
   public static final Setting<Integer> NCCL_IB_TC =

@@ -144,6 +144,17 @@ class IbProviderTest extends WithFakeVerbs {
     assertNo(support(), "roce0", "Permission denied", "/dev/infiniband");
   }
 
+  /** A path names its GID in a byte. */
+  @Test
+  void gidsBeyondThoseThatAPathCanNameAreLeftOut() {
+    int device = FakeVerbs.addRoce(fake, "roce0", 5);
+    fake.fake_set_gid(device, 1, 0xfe80L << 48, 5, VerbsLayout.GID_TYPE_ROCE_V2);
+    fake.fake_set_gid(device, 257, 0, 0x0000ffff0a630001L, VerbsLayout.GID_TYPE_ROCE_V2);
+    assertTrue(support().reason().contains("GID 1:"), support().reason());
+    assertThrows(InvalidArgumentException.class, () -> support("NCCL_IB_GID_INDEX", "257"));
+    assertThrows(InvalidArgumentException.class, () -> support("NCCL_IB_GID_INDEX", "255"));
+  }
+
   @Test
   void theGidTableOfOldLibraries() {
     FakeVerbs.addRoce(fake, "roce0", 5);

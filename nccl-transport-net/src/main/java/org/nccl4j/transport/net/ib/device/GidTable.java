@@ -15,9 +15,12 @@ import org.nccl4j.transport.net.ib.verbs.Verbs;
 final class GidTable {
   private static final int MOST = 1024;
 
+  /** The last index that a path can name, in a byte. */
+  private static final int LAST = 255;
+
   private GidTable() {}
 
-  /** The entries of one port that are set, by index. */
+  /** The entries of one port that are set and that paths can name, by index. */
   static List<Gid> read(Verbs verbs, long context, String devicePath, int port, int length) {
     Offheap entries = new Offheap(MOST * GID_ENTRY_BYTES);
     int found = verbs.queryGids(context, entries);
@@ -41,7 +44,7 @@ final class GidTable {
                 entries.getBytes(at + GID_ENTRY_GID, Gid.BYTES)));
       }
     }
-    return gids.stream().filter(Gid::isSet).toList();
+    return gids.stream().filter(gid -> gid.isSet() && gid.index() <= LAST).toList();
   }
 
   private static Gid.Type type(int number) {
