@@ -44,7 +44,7 @@ public class LinkWatch implements Runnable {
     }
 
     /** A look has failed with an error that it does not handle: it was the last one. */
-    default void lookFailed(RuntimeException e) {}
+    default void lookFailed(Throwable e) {}
 
     /** The watch has rested: time without a look says nothing. */
     default void rested(long now) {}
@@ -216,7 +216,7 @@ public class LinkWatch implements Runnable {
   private boolean look(Watched link) {
     try {
       return link.look();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       remove(link);
       LOG.log(
           Level.WARNING,
@@ -230,7 +230,7 @@ public class LinkWatch implements Runnable {
   private void lookAtPort() {
     try {
       port.run();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       LOG.log(Level.WARNING, "the network's port failed; report this with the stack trace", e);
     }
   }

@@ -423,7 +423,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part, Link
   }
 
   @Override
-  public final void lookFailed(RuntimeException e) {
+  public final void lookFailed(Throwable e) {
     if (!turn.enterSoon()) {
       return; // its user finds the error too
     }

@@ -7,8 +7,9 @@ import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(120)
 class LinkWatchTest {
@@ -17,24 +18,22 @@ class LinkWatchTest {
   /** Always under way, so that it is looked at again and again. */
   private final class Link implements LinkWatch.Watched {
     private final String name;
-    private final boolean fails;
+    private final Runnable fault;
 
-    Link(String name, boolean fails) {
+    Link(String name, Runnable fault) {
       this.name = name;
-      this.fails = fails;
+      this.fault = fault;
     }
 
     @Override
     public boolean look() {
-      if (fails) {
-        throw new IllegalStateException(name);
-      }
+      fault.run();
       seen.add(name);
       return false;
     }
 
     @Override
-    public void lookFailed(RuntimeException e) {
+    public void lookFailed(Throwable e) {
       seen.add(e.getMessage() + " failed");
     }
 
@@ -44,13 +43,15 @@ class LinkWatchTest {
     }
   }
 
-  @Test
-  void anErrorOfOneLinkDoesNotEndTheWatchOfOthers() throws InterruptedException {
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void anErrorOfOneLinkDoesNotEndTheWatchOfOthers(boolean ofTheProcess)
+      throws InterruptedException {
     LinkWatch watch = new LinkWatch("nccl4j-test", Duration.ofSeconds(1), Duration.ZERO, () -> {});
     try {
-      watch.add(new Link("bad", true));
+      watch.add(new Link("bad", () -> fail("bad", ofTheProcess)));
       assertEquals("bad failed", seen.poll(60, TimeUnit.SECONDS));
-      watch.add(new Link("good", false));
+      watch.add(new Link("good", () -> {}));
       for (int looks = 0; looks < 3; looks++) {
         assertEquals("good", seen.poll(60, TimeUnit.SECONDS));
       }
@@ -59,8 +60,17 @@ class LinkWatchTest {
     }
   }
 
-  @Test
-  void anErrorOfThePortDoesNotEndTheWatch() throws InterruptedException {
+  /** An error of the process is one such as a lack of memory. */
+  private static void fail(String name, boolean ofTheProcess) {
+    if (ofTheProcess) {
+      throw new OutOfMemoryError(name);
+    }
+    throw new IllegalStateException(name);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void anErrorOfThePortDoesNotEndTheWatch(boolean ofTheProcess) throws InterruptedException {
     LinkWatch watch =
         new LinkWatch(
             "nccl4j-test",
@@ -68,10 +78,10 @@ class LinkWatchTest {
             Duration.ofMillis(1),
             () -> {
               seen.add("port");
-              throw new IllegalStateException("port");
+              fail("port", ofTheProcess);
             });
     try {
-      watch.add(new Link("good", false));
+      watch.add(new Link("good", () -> {}));
       int ports = 0;
       while (ports < 2) {
         String next = seen.poll(60, TimeUnit.SECONDS);

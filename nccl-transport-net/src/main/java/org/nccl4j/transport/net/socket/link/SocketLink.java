@@ -510,7 +510,7 @@ public final class SocketLink implements SocketWatch.Watched, DataSocket.Owner {
   }
 
   @Override
-  public void lookFailed(RuntimeException e) {
+  public void lookFailed(Throwable e) {
     if (failure == null) {
       failure =
           e instanceof NcclException known
