@@ -35,6 +35,7 @@
   M(groupStart, "()I")                                        \
   M(groupEnd, "()I")                                          \
   M(groupSimulate, "()D")                                     \
+  M(failGroup, "(Ljava/lang/String;)V")                       \
   M(allocate, "(IJ)J")                                        \
   M(free, "(J)I")                                             \
   M(register, "(JJJZZ)J")                                     \
@@ -94,7 +95,7 @@ static inline jlong call_shape(enum operation operation, int type, int op, int r
 // The JVM as the calling thread sees it, started or joined at the first call; NULL after an error,
 // which is then the last one and a ncclSystemError.
 JNIEnv* enter(void);
-// True if enter() needs no start.
+// True if the process has a JVM that the library uses.
 bool is_running(void);
 // Begins and ends what makes local references.
 JNIEnv* enter_frame(void);
@@ -107,11 +108,18 @@ ncclResult_t result_of(JNIEnv* env, jint code);
 // A handle, an address or a size, or a negative code; stores the former.
 ncclResult_t value_of(JNIEnv* env, jlong value, jlong* into);
 ncclResult_t null_argument(const char* function, const char* argument);
+// Returns the code of the error that was kept last. It fails the thread's group if one is open: the
+// group's end launches nothing and gives this error. For calls that belong to a group.
+ncclResult_t fail_group(ncclResult_t code);
 
 #define CALL(env, kind, name, ...) \
   (*(env))->CallStatic##kind##Method(env, bridge.entry, bridge.m_##name, ##__VA_ARGS__)
 #define NOT_NULL(argument) \
   if (!(argument)) return null_argument(__func__, #argument)
+
+// The same for a call that belongs to a group.
+#define CALL_NEEDS(argument) \
+  if (!(argument)) return fail_group(null_argument(__func__, #argument))
 
 static inline jlong handle_of(const void* handle) { return (jlong)(intptr_t)handle; }
 

@@ -15,8 +15,8 @@ ncclResult_t read_config(JNIEnv* env, const ncclConfig_t* from, struct config* i
   const char* names[2] = {NULL, NULL};
   if (from) {
     if (from->magic != (unsigned)CONFIG_MAGIC)
-      return fail(ncclInvalidArgument, "a configuration has the magic number 0x%x. Remedy: "
-                  "initialize it with NCCL_CONFIG_INITIALIZER", from->magic);
+      return fail_group(fail(ncclInvalidArgument, "a configuration has the magic number 0x%x. Remedy: "
+                             "initialize it with NCCL_CONFIG_INITIALIZER", from->magic));
     if (HAS(21400, blocking)) numbers[BLOCKING] = from->blocking;
     if (HAS(21700, netName)) {
       numbers[CGA_CLUSTER_SIZE] = from->cgaClusterSize;

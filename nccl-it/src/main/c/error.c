@@ -54,6 +54,15 @@ ncclResult_t result_of(JNIEnv* env, jint code) {
   return code;
 }
 
+ncclResult_t fail_group(ncclResult_t code) {
+  JNIEnv* env = is_running() ? enter_frame() : NULL;
+  if (!env) return code;
+  CALL(env, Void, failGroup, (*env)->NewStringUTF(env, own));
+  is_thrown(env);
+  leave_frame(env);
+  return code;
+}
+
 ncclResult_t value_of(JNIEnv* env, jlong value, jlong* into) {
   if (value < 0 || (*env)->ExceptionCheck(env)) return result_of(env, (jint)-value);
   *into = value;

@@ -40,15 +40,13 @@ static ncclResult_t begun(JNIEnv* env, const struct config* config, jint code, n
 
 static ncclResult_t init(ncclComm_t* comm, int nranks, int rank, const ncclUniqueId* ids, int n,
                          const ncclConfig_t* given) {
-  NOT_NULL(comm);
-  NOT_NULL(ids);
   *comm = NULL;
   if (nranks < 1 || rank < 0 || rank >= nranks)
-    return fail(ncclInvalidArgument, "rank %d of %d ranks. Remedy: pass a rank from 0 to nranks - 1",
-                rank, nranks);
+    return fail_group(fail(ncclInvalidArgument, "rank %d of %d ranks. Remedy: pass a rank from 0 to "
+                           "nranks - 1", rank, nranks));
   if (n < 1 || n > nranks)
-    return fail(ncclInvalidArgument, "%d unique ids for %d ranks. Remedy: pass 1 to nranks ids", n,
-                nranks);
+    return fail_group(fail(ncclInvalidArgument, "%d unique ids for %d ranks. Remedy: pass 1 to nranks "
+                           "ids", n, nranks));
   int gpu = current_gpu();
   JNIEnv* env = enter_frame();
   if (!env) return ncclSystemError;
@@ -64,17 +62,21 @@ static ncclResult_t init(ncclComm_t* comm, int nranks, int rank, const ncclUniqu
 }
 
 API(ncclResult_t, ncclCommInitRank, (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank)) {
+  CALL_NEEDS(comm);
   return init(comm, nranks, rank, &commId, 1, NULL);
 }
 
 API(ncclResult_t, ncclCommInitRankConfig,
     (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config)) {
+  CALL_NEEDS(comm);
   return init(comm, nranks, rank, &commId, 1, config);
 }
 
 API(ncclResult_t, ncclCommInitRankScalable,
     (ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
      ncclConfig_t* config)) {
+  CALL_NEEDS(newcomm);
+  CALL_NEEDS(commIds);
   return init(newcomm, nranks, myrank, commIds, nId, config);
 }
 
@@ -106,8 +108,8 @@ API(ncclResult_t, ncclCommInitAll, (ncclComm_t* comm, int ndev, const int* devli
 
 API(ncclResult_t, ncclCommSplit,
     (ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config)) {
-  NOT_NULL(comm);
-  NOT_NULL(newcomm);
+  CALL_NEEDS(comm);
+  CALL_NEEDS(newcomm);
   *newcomm = NULL;
   JNIEnv* env = enter_frame();
   if (!env) return ncclSystemError;
@@ -125,13 +127,14 @@ API(ncclResult_t, ncclCommSplit,
 API(ncclResult_t, ncclCommShrink,
     (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
      ncclConfig_t* config, int shrinkFlags)) {
-  NOT_NULL(comm);
-  NOT_NULL(newcomm);
-  NOT_NULL(excludeRanksList);
+  CALL_NEEDS(comm);
+  CALL_NEEDS(newcomm);
+  CALL_NEEDS(excludeRanksList);
   *newcomm = NULL;
   if (excludeRanksCount < 1 || shrinkFlags < 0 || shrinkFlags > 1)
-    return fail(ncclInvalidArgument, "%d ranks are excluded, with the flags %d. Remedy: exclude 1 or "
-                "more, with NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", excludeRanksCount, shrinkFlags);
+    return fail_group(fail(ncclInvalidArgument, "%d ranks are excluded, with the flags %d. Remedy: "
+                           "exclude 1 or more, with NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT",
+                           excludeRanksCount, shrinkFlags));
   JNIEnv* env = enter_frame();
   if (!env) return ncclSystemError;
   struct config read;
@@ -151,12 +154,15 @@ API(ncclResult_t, ncclCommShrink,
 API(ncclResult_t, ncclCommGrow,
     (ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
      ncclConfig_t* config)) {
-  if (!comm) return init(newcomm, nRanks, rank, uniqueId, 1, config);
-  NOT_NULL(newcomm);
+  CALL_NEEDS(newcomm);
+  if (!comm) {
+    CALL_NEEDS(uniqueId);
+    return init(newcomm, nRanks, rank, uniqueId, 1, config);
+  }
   *newcomm = NULL;
   if (rank != -1)
-    return fail(ncclInvalidArgument, "rank %d grows a communicator of its own. Remedy: pass -1, since "
-                "ranks keep their numbers", rank);
+    return fail_group(fail(ncclInvalidArgument, "rank %d grows a communicator of its own. Remedy: "
+                           "pass -1, since ranks keep their numbers", rank));
   JNIEnv* env = enter_frame();
   if (!env) return ncclSystemError;
   struct config read;
@@ -173,7 +179,7 @@ API(ncclResult_t, ncclCommGrow,
 
 // A call of a communicator alone.
 #define ON_COMM(call)                      \
-  NOT_NULL(comm);                          \
+  CALL_NEEDS(comm);                        \
   JNIEnv* env = enter();                   \
   if (!env) return ncclSystemError;        \
   return result_of(env, call)
@@ -203,8 +209,8 @@ API(ncclResult_t, ncclCommRevoke, (ncclComm_t comm, int revokeFlags)) {
 
 API(ncclResult_t, ncclCommSuspend, (ncclComm_t comm, int flags)) {
   if (flags != 1)
-    return fail(ncclInvalidArgument, "a communicator is suspended with the flags %d. Remedy: pass "
-                "NCCL_SUSPEND_MEM", flags);
+    return fail_group(fail(ncclInvalidArgument, "a communicator is suspended with the flags %d. "
+                           "Remedy: pass NCCL_SUSPEND_MEM", flags));
   ON_COMM(CALL(env, Int, suspend, handle_of(comm), (jboolean)JNI_TRUE));
 }
 

@@ -451,6 +451,8 @@ JNIEnv* enter(void) {
   return __builtin_expect(own != NULL, 1) ? own : enter_slowly();
 }
 
+bool is_running(void) { return !forked && __atomic_load_n(&ready, __ATOMIC_ACQUIRE) == 1; }
+
 JNIEnv* enter_frame(void) {
   JNIEnv* env = enter();
   if (env && (*env)->PushLocalFrame(env, 32)) {
@@ -477,7 +479,7 @@ static void* depart(void* unused) {
 // The other ranks are told that this one leaves, or they would take it for dead. A JVM of the
 // program's ends by itself. On a thread of its own, so that the process ends in any case.
 __attribute__((destructor)) static void end(void) {
-  if (forked || joined || __atomic_load_n(&ready, __ATOMIC_ACQUIRE) != 1) return;
+  if (joined || !is_running()) return;
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
   end.tv_sec += MOST_SECONDS_TO_DEPART;

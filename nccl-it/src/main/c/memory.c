@@ -53,17 +53,18 @@ API(ncclResult_t, ncclCommDeregister, (const ncclComm_t comm, void* handle)) {
 
 API(ncclResult_t, ncclCommWindowRegister,
     (ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags)) {
-  NOT_NULL(comm);
-  NOT_NULL(buff);
-  NOT_NULL(win);
+  CALL_NEEDS(comm);
+  CALL_NEEDS(buff);
+  CALL_NEEDS(win);
   if (winFlags & ~(WINDOW_SYMMETRIC | WINDOW_STRICT_ORDERING))
-    return fail(ncclInvalidArgument, "a window is registered with the flags %d. Remedy: pass "
-                "NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC or NCCL_WIN_STRICT_ORDERING", winFlags);
+    return fail_group(fail(ncclInvalidArgument, "a window is registered with the flags %d. Remedy: "
+                           "pass NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC or "
+                           "NCCL_WIN_STRICT_ORDERING", winFlags));
   return reg(comm, buff, size, true, winFlags & WINDOW_SYMMETRIC, (void**)win);
 }
 
 API(ncclResult_t, ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win)) {
-  NOT_NULL(comm);
+  CALL_NEEDS(comm);
   return win ? dereg(comm, win, true) : ncclSuccess;
 }
 
@@ -112,19 +113,21 @@ API(ncclResult_t, ncclGetLsaMultimemDevicePointer,
 
 static ncclResult_t check_signal(int index, int context, unsigned flags) {
   if (!index && !context && !flags) return ncclSuccess;
-  return fail(ncclInvalidArgument, "a signal has the index %d, the context %d and the flags %u. "
-              "Remedy: pass 0 for each, as NCCL 2.30 demands", index, context, flags);
+  return fail_group(fail(ncclInvalidArgument, "a signal has the index %d, the context %d and the "
+                         "flags %u. Remedy: pass 0 for each, as NCCL 2.30 demands", index, context,
+                         flags));
 }
 
 API(ncclResult_t, ncclPutSignal,
     (const void* localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin,
      size_t peerWinOffset, int sigIdx, int ctx, unsigned flags, ncclComm_t comm,
      cudaStream_t stream)) {
-  NOT_NULL(comm);
-  NOT_NULL(peerWin);
-  if (count) NOT_NULL(localbuff);
+  CALL_NEEDS(comm);
+  CALL_NEEDS(peerWin);
+  if (count) CALL_NEEDS(localbuff);
   if ((unsigned)datatype >= ncclNumTypes)
-    return fail(ncclInvalidArgument, "%d is not a type. Remedy: pass an ncclDataType_t", datatype);
+    return fail_group(fail(ncclInvalidArgument, "%d is not a type. Remedy: pass an ncclDataType_t",
+                           datatype));
   ncclResult_t result = check_signal(sigIdx, ctx, flags);
   if (result) return result;
   JNIEnv* env = enter_frame();
@@ -144,7 +147,7 @@ API(ncclResult_t, ncclPutSignal,
 
 API(ncclResult_t, ncclSignal,
     (int peer, int sigIdx, int ctx, unsigned flags, ncclComm_t comm, cudaStream_t stream)) {
-  NOT_NULL(comm);
+  CALL_NEEDS(comm);
   ncclResult_t result = check_signal(sigIdx, ctx, flags);
   if (result) return result;
   JNIEnv* env = enter();
@@ -154,11 +157,12 @@ API(ncclResult_t, ncclSignal,
 
 API(ncclResult_t, ncclWaitSignal,
     (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t stream)) {
-  NOT_NULL(comm);
-  NOT_NULL(signalDescs);
+  CALL_NEEDS(comm);
+  CALL_NEEDS(signalDescs);
   enum { MOST = 4096 };
   if (nDesc < 1 || nDesc > MOST)
-    return fail(ncclInvalidArgument, "%d signals are awaited. Remedy: pass 1 to %d", nDesc, MOST);
+    return fail_group(fail(ncclInvalidArgument, "%d signals are awaited. Remedy: pass 1 to %d", nDesc,
+                           MOST));
   jint pairs[2 * MOST];
   for (int i = 0; i < nDesc; i++) {
     ncclResult_t result = check_signal(signalDescs[i].sigIdx, signalDescs[i].ctx, 0);

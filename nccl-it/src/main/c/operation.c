@@ -35,11 +35,13 @@ static ncclResult_t launch_with(ncclComm_t comm, const struct call* call) {
 }
 
 static inline ncclResult_t launch(const char* function, ncclComm_t comm, struct call call) {
-  if (__builtin_expect(!comm, 0)) return null_argument(function, "comm");
-  if (__builtin_expect((unsigned)call.type >= ncclNumTypes, 0)) return unknown_type(call.type);
+  if (__builtin_expect(!comm, 0)) return fail_group(null_argument(function, "comm"));
+  if (__builtin_expect((unsigned)call.type >= ncclNumTypes, 0))
+    return fail_group(unknown_type(call.type));
   if (__builtin_expect(call.op < 0, 0))
-    return fail(ncclInvalidArgument, "%s: %d is not an operator. Remedy: pass an ncclRedOp_t",
-                function, call.op);
+    return fail_group(fail(ncclInvalidArgument,
+                           "%s: %d is not an operator. Remedy: pass an ncclRedOp_t", function,
+                           call.op));
   if (__builtin_expect(call.op >= ncclNumOps, 0)) return launch_with(comm, &call);
   JNIEnv* env = enter();
   if (__builtin_expect(!env, 0)) return ncclSystemError;

@@ -23,13 +23,13 @@ static void creation(void) {
   BAD("uniqueId is NULL", ncclGetUniqueId(NULL));
   OK(ncclGetUniqueId(&id));
   BAD("version is NULL", ncclGetVersion(NULL));
-  BAD("comm is NULL", ncclCommInitRank(NULL, 1, id, 0));
+  BAD("ncclCommInitRank: comm is NULL", ncclCommInitRank(NULL, 1, id, 0));
   BAD("rank 1 of 1", ncclCommInitRank(&made, 1, id, 1));
   BAD("rank -1 of 1", ncclCommInitRank(&made, 1, id, -1));
   BAD("of 0 ranks", ncclCommInitRank(&made, 0, id, 0));
   BAD("bytes", ncclCommInitRank(&made, 1, zero, 0));
   BAD("version", ncclCommInitRank(&made, 1, junk, 0));
-  BAD("ids is NULL", ncclCommInitRankScalable(&made, 1, 0, 1, NULL, NULL));
+  BAD("commIds is NULL", ncclCommInitRankScalable(&made, 1, 0, 1, NULL, NULL));
   BAD("2 unique ids", ncclCommInitRankScalable(&made, 1, 0, 2, &id, NULL));
   BAD("0 unique ids", ncclCommInitRankScalable(&made, 1, 0, 0, &id, NULL));
   BAD("comm is NULL", ncclCommInitAll(NULL, 1, NULL));
@@ -61,7 +61,7 @@ static void creation(void) {
   BAD("cannot grow to 1", ncclCommGrow(comm, 1, &id, -1, &made, NULL));
   BAD("0 unique ids", ncclCommGrow(comm, 2, NULL, -1, &made, NULL));
   BAD("bytes", ncclCommGrow(comm, 2, &zero, -1, &made, NULL));
-  BAD("ids is NULL", ncclCommGrow(NULL, 2, NULL, 1, &made, NULL));
+  BAD("ncclCommGrow: uniqueId is NULL", ncclCommGrow(NULL, 2, NULL, 1, &made, NULL));
   BAD("not a communicator", ncclCommGrow(NO_COMM, 2, &id, -1, &made, NULL));
   BAD("comm is NULL", ncclCommGetUniqueId(NULL, &id));
   BAD("uniqueId is NULL", ncclCommGetUniqueId(comm, NULL));
@@ -172,6 +172,60 @@ static void operations(void) {
   BAD("residence", ncclRedOpCreatePreMulSum(&op, &one, F, 2, comm));
   BAD("operator 3", ncclRedOpDestroy(3, comm));
   BAD("not a communicator", ncclRedOpDestroy(5, NO_COMM));
+}
+
+// A group with a call that fails has an operation and a creation, and the end gives the call's error.
+#define FAILS_GROUP(code, word, call)                                     \
+  do {                                                                    \
+    int one_ = 1, sum_ = 0;                                               \
+    ncclComm_t half_ = NULL;                                              \
+    ncclUniqueId id_;                                                     \
+    ncclResult_t state_;                                                  \
+    OK(ncclGetUniqueId(&id_));                                            \
+    OK(ncclGroupStart());                                                 \
+    OK(ncclAllReduce(&one_, &sum_, 1, ncclInt32, ncclSum, comm, NULL));   \
+    OK(ncclCommInitRank(&half_, 2, id_, 0)); /* nobody is rank 1 */       \
+    OK(ncclGroupStart());                                                 \
+    REFUSED(code, word, call);                                            \
+    OK(ncclGroupEnd());                                                   \
+    REFUSED(code, word, ncclGroupEnd());                                  \
+    CHECK(!sum_);                                                         \
+    OK(ncclCommGetAsyncError(half_, &state_));                            \
+    CHECK(state_ == ncclInvalidUsage);                                    \
+    OK(ncclCommAbort(half_));                                             \
+  } while (0)
+
+#define BAD_IN_GROUP(word, call) FAILS_GROUP(ncclInvalidArgument, word, call)
+
+// Whatever part of the library refuses a call.
+static void groups(void) {
+  void* d = data;
+  ncclUniqueId id;
+  ncclComm_t made;
+  ncclWindow_t window;
+  int excluded = 0;
+  memset(&id, 0, sizeof id);
+  BAD_IN_GROUP("ncclAllReduce: comm is NULL", ncclAllReduce(d, d, 1, ncclInt32, ncclSum, NULL, NULL));
+  BAD_IN_GROUP("55 is not a type", ncclSend(d, 1, 55, 0, comm, NULL));
+  BAD_IN_GROUP("-1 is not an operator", ncclReduce(d, d, 1, ncclInt32, -1, 0, comm, NULL));
+  BAD_IN_GROUP("operator 4711", ncclReduce(d, d, 1, ncclInt32, 4711, 0, comm, NULL));
+  BAD_IN_GROUP("0x1234567", ncclAllReduce(d, d, 1, ncclInt32, ncclSum, NO_COMM, NULL));
+  BAD_IN_GROUP("0x10", ncclAllReduce((void*)16, d, 1, ncclInt32, ncclSum, comm, NULL));
+  BAD_IN_GROUP("count", ncclAllReduce(d, d, SIZE_MAX, ncclInt32, ncclSum, comm, NULL));
+  BAD_IN_GROUP("rank 5 of 2", ncclCommInitRank(&made, 2, id, 5));
+  BAD_IN_GROUP("bytes", ncclCommInitRank(&made, 2, id, 1));
+  BAD_IN_GROUP("0x1234567", ncclCommSplit(NO_COMM, 0, 0, &made, NULL));
+  BAD_IN_GROUP("flags 9", ncclCommShrink(comm, &excluded, 1, &made, NULL, 9));
+  BAD_IN_GROUP("rank 3 grows", ncclCommGrow(comm, 2, NULL, 3, &made, NULL));
+  BAD_IN_GROUP("flags 64", ncclCommWindowRegister(comm, d, 4, &window, 64));
+  BAD_IN_GROUP("index 1", ncclSignal(0, 1, 0, 0, comm, NULL));
+  BAD_IN_GROUP("0x1234567", ncclSignal(0, 0, 0, 0, NO_COMM, NULL));
+  FAILS_GROUP(ncclInvalidUsage, "not suspended", ncclCommResume(comm));
+  // Questions are no calls of the group.
+  OK(ncclGroupStart());
+  BAD("count is NULL", ncclCommCount(comm, NULL));
+  BAD("value is NULL", ncclCommMemStats(comm, 0, NULL));
+  OK(ncclGroupEnd());
 }
 
 static void memory(void) {
@@ -291,6 +345,7 @@ static void everything(int rank) {
   creation();
   life();
   operations();
+  groups();
   memory();
   devices();
   parameters();

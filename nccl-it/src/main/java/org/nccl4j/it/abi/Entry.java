@@ -35,6 +35,21 @@ final class Entry {
 
   private Entry() {}
 
+  /** Returns the code of a failed call's error, which fails the thread's group too. */
+  private static int failed(Throwable error) {
+    OpenGroup.mine().fail(error);
+    return Results.of(error);
+  }
+
+  /**
+   * Fails the thread's group, if it has one open.
+   *
+   * @param refusal why the C side has refused a call of the group, with the remedy
+   */
+  static void failGroup(String refusal) {
+    OpenGroup.mine().fail(Wrong.call(refusal));
+  }
+
   /** The text of the thread's last error. */
   static String lastError() {
     return Results.last();
@@ -72,14 +87,14 @@ final class Entry {
               Communicator.initRankAsync(nRanks, all, rank, place.device(), config.communicator())),
           made);
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
   private static int begun(RankHandle handle, long[] made) {
     made[0] = handle.handle();
     try {
-      return awaited(handle.making(), handle.config());
+      return awaited(handle.creation(), handle.making(), handle.config());
     } catch (CompletionException e) {
       RankHandle.ALL.remove(handle.handle());
       throw e;
@@ -91,13 +106,13 @@ final class Entry {
     return begun(child, made);
   }
 
-  /** Waits for a creation, unless a group's end does or the communicator does not block. */
-  private static int awaited(CompletableFuture<?> creation, Config config) {
+  /** Waits for a creation's end, unless a group's end does or the communicator does not block. */
+  private static int awaited(CompletableFuture<?> creation, CompletableFuture<?> end, Config config) {
     OpenGroup group = OpenGroup.mine();
     if (group.isOpen()) {
-      group.add(creation, config.blocking());
+      group.add(creation, end, config.blocking());
     } else if (config.blocking()) {
-      creation.join();
+      end.join();
     }
     return config.blocking() ? Results.SUCCESS : Results.IN_PROGRESS;
   }
@@ -119,7 +134,7 @@ final class Entry {
       awaitAll(all);
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -146,12 +161,12 @@ final class Entry {
           parent.communicator().splitAsync(color, key, config.communicator());
       if (color == Communicator.NO_COLOR) {
         parent.expect(creation, config);
-        return awaited(creation, config);
+        return awaited(creation, creation, config);
       }
       return begun(
           parent, RankHandle.of(parent.place(), config, creation, Optional::orElseThrow), made);
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -173,7 +188,7 @@ final class Entry {
               parent.communicator().shrinkAsync(without, mode, config.communicator())),
           made);
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -196,7 +211,7 @@ final class Entry {
               parent.communicator().growAsync(nRanks, known, config.communicator())),
           made);
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -211,7 +226,7 @@ final class Entry {
       end.join();
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -256,7 +271,7 @@ final class Entry {
       }
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -332,7 +347,7 @@ final class Entry {
       RankHandle.find(comm).launch(shape, send, recv, count, stream);
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -348,7 +363,7 @@ final class Entry {
           Operators.find(handle, operator), shape, buffers[0], buffers[1], buffers[2], stream);
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -425,7 +440,7 @@ final class Entry {
           ? WindowHandle.register(owner, address, bytes, symmetric)
           : WindowHandle.registerLocal(owner, address, bytes);
     } catch (Throwable e) {
-      return -Results.of(e);
+      return -(window ? failed(e) : Results.of(e));
     }
   }
 
@@ -439,7 +454,7 @@ final class Entry {
       }
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return window ? failed(e) : Results.of(e);
     }
   }
 
@@ -500,7 +515,7 @@ final class Entry {
       handle.finish(in);
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -512,7 +527,7 @@ final class Entry {
       handle.finish(in);
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 
@@ -533,7 +548,7 @@ final class Entry {
       handle.finish(in);
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 

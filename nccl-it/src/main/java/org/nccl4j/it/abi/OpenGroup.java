@@ -5,6 +5,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DeviceStream;
 
@@ -12,9 +13,17 @@ import org.nccl4j.device.DeviceStream;
 final class OpenGroup {
   private static final ThreadLocal<OpenGroup> MINE = ThreadLocal.withInitial(OpenGroup::new);
 
+  /** The creations that the group began. */
+  private final List<CompletableFuture<?>> creations = new ArrayList<>();
+
+  /** The ends of those whose communicators block. */
   private final List<CompletableFuture<?>> awaited = new ArrayList<>();
+
   private final Set<DeviceStream> hostStreams = new LinkedHashSet<>();
   private boolean inProgress;
+
+  /** True if a call of the group has failed. */
+  private boolean failed;
 
   private OpenGroup() {}
 
@@ -26,10 +35,16 @@ final class OpenGroup {
     return Group.depth() > 0;
   }
 
-  /** Notes a creation, which the end awaits unless its communicator does not block. */
-  void add(CompletableFuture<?> creation, boolean blocking) {
+  /**
+   * Notes a creation, which the end awaits unless its communicator does not block.
+   *
+   * @param creation to cancel if the group fails
+   * @param end completes when the communicator can be used
+   */
+  void add(CompletableFuture<?> creation, CompletableFuture<?> end, boolean blocking) {
+    creations.add(creation);
     if (blocking) {
-      awaited.add(creation);
+      awaited.add(end);
     } else {
       inProgress = true;
     }
@@ -38,6 +53,28 @@ final class OpenGroup {
   /** Notes a stream of the host, whose operations have ended when the group has. */
   void add(DeviceStream hostStream) {
     hostStreams.add(hostStream);
+  }
+
+  /**
+   * Fails the group, if one is open: its outermost end launches nothing, gives up the creations, for
+   * which other ranks may be missing, and throws the group's first error.
+   */
+  void fail(Throwable error) {
+    if (!isOpen()) {
+      return;
+    }
+    failed = true;
+    Throwable cause = Results.cause(error);
+    RuntimeException first =
+        cause instanceof RuntimeException unchecked ? unchecked : new CompletionException(cause);
+    try {
+      Group.run(
+          () -> {
+            throw first;
+          });
+    } catch (RuntimeException e) {
+      // An inner group that throws fails those around it.
+    }
   }
 
   /**
@@ -51,6 +88,10 @@ final class OpenGroup {
       return false;
     }
     boolean goesOn = inProgress;
+    if (failed) {
+      creations.forEach(each -> each.cancel(true));
+      awaited.clear();
+    }
     try {
       awaitCreations();
       hostStreams.forEach(DeviceStream::startNow);
@@ -102,6 +143,9 @@ final class OpenGroup {
    * @return microseconds that its operations are predicted to take
    */
   double simulate() {
+    if (failed && Group.depth() == 1) {
+      creations.forEach(each -> each.cancel(true));
+    }
     try {
       return Group.simulateEnd().toNanos() / 1e3;
     } finally {
@@ -112,8 +156,10 @@ final class OpenGroup {
   }
 
   private void forget() {
+    creations.clear();
     awaited.clear();
     hostStreams.clear();
     inProgress = false;
+    failed = false;
   }
 }

@@ -131,6 +131,11 @@ final class RankHandle {
     return config;
   }
 
+  /** The creation itself: cancelling it ends it. */
+  CompletableFuture<?> creation() {
+    return creation;
+  }
+
   /** Ends when the creation has ended. */
   CompletableFuture<?> making() {
     return making;

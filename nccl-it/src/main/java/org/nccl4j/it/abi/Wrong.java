@@ -12,6 +12,16 @@ final class Wrong {
     return new InvalidArgumentException(ErrorId.ARGUMENT, problem, remedy);
   }
 
+  /**
+   * The error of a call that the C side has refused.
+   *
+   * @param refusal the problem and the remedy, as the C side writes them
+   */
+  static InvalidArgumentException call(String refusal) {
+    String[] parts = refusal.split("\\. Remedy: ", 2);
+    return argument(parts[0], parts.length == 2 ? parts[1] : "correct the call");
+  }
+
   static InvalidUsageException usage(String problem, String remedy) {
     return new InvalidUsageException(ErrorId.USAGE, problem, remedy);
   }
