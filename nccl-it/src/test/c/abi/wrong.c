@@ -192,6 +192,7 @@ static void operations(void) {
     CHECK(!sum_);                                                         \
     OK(ncclCommGetAsyncError(half_, &state_));                            \
     CHECK(state_ == ncclInvalidUsage);                                    \
+    CHECK(strstr(ncclGetLastError(half_), "given up"));                   \
     OK(ncclCommAbort(half_));                                             \
   } while (0)
 
@@ -221,6 +222,11 @@ static void groups(void) {
   BAD_IN_GROUP("index 1", ncclSignal(0, 1, 0, 0, comm, NULL));
   BAD_IN_GROUP("0x1234567", ncclSignal(0, 0, 0, 0, NO_COMM, NULL));
   FAILS_GROUP(ncclInvalidUsage, "not suspended", ncclCommResume(comm));
+  OK(ncclGetUniqueId(&id));
+  OK(ncclGroupStart());
+  OK(ncclCommInitRank(&made, 2, id, 0));
+  OK(ncclCommAbort(made));
+  UNUSABLE("was aborted", ncclGroupEnd());
   // Questions are no calls of the group.
   OK(ncclGroupStart());
   BAD("count is NULL", ncclCommCount(comm, NULL));

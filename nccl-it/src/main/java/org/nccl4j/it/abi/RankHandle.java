@@ -198,10 +198,11 @@ final class RankHandle {
       making.join();
       return Optional.empty();
     } catch (RuntimeException e) {
-      return Results.cause(e) instanceof NcclException ours
-          ? Optional.of(ours)
-          : Optional.of(
-              Wrong.usage("a communicator's creation ended with " + e, "create it again"));
+      return Results.known(e)
+          .or(
+              () ->
+                  Optional.of(
+                      Wrong.usage("a communicator's creation ended with " + e, "create it again")));
     }
   }
 

@@ -1,5 +1,7 @@
 package org.nccl4j.it.abi;
 
+import java.util.Optional;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import org.nccl4j.device.NcclException;
@@ -16,13 +18,24 @@ final class Results {
 
   /** Returns the result code of an error, and keeps its text for {@link #last}. */
   static int of(Throwable error) {
+    Optional<NcclException> ours = known(error);
+    LAST.set(
+        ours.map(NcclException::getMessage)
+            .orElseGet(() -> "nccl4j failed with " + cause(error) + ". Remedy: report this"));
+    return ours.map(Results::code).orElse(INTERNAL_ERROR);
+  }
+
+  /** An error as one of nccl4j's; empty if it is a defect. */
+  static Optional<NcclException> known(Throwable error) {
     Throwable cause = cause(error);
-    if (cause instanceof NcclException ours) {
-      LAST.set(ours.getMessage());
-      return code(ours);
+    if (cause instanceof CancellationException) {
+      return Optional.of(
+          Wrong.usage(
+              "the creation of a communicator was given up, since the communicator was aborted or"
+                  + " another call in its group failed",
+              "create it again"));
     }
-    LAST.set("nccl4j failed with " + cause + ". Remedy: report this");
-    return INTERNAL_ERROR;
+    return cause instanceof NcclException ours ? Optional.of(ours) : Optional.empty();
   }
 
   /** The code of an error. NCCL 2.28 has no code for timeouts: another rank is missing. */
