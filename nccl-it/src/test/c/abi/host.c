@@ -272,6 +272,38 @@ static void windows_of_one_thread(void) {
   }
 }
 
+// Communicators that are revoked, of which others are made. One thread drives all ranks.
+static void revoke(ncclComm_t* comms) {
+  ncclComm_t halves[RANKS], rest[RANKS];
+  ncclResult_t state;
+  int data[RANKS] = {1, 2, 4}, n, excluded = 1;
+  OK(ncclCommRevoke(comms[0], 0));
+  OK(ncclCommGetAsyncError(comms[0], &state));
+  CHECK(state == ncclSuccess);
+  OK(ncclCommGetAsyncError(comms[1], &state));
+  CHECK(state == ncclInvalidUsage && strstr(ncclGetLastError(comms[1]), "revoked"));
+  for (int r = 1; r < RANKS; r++) OK(ncclCommRevoke(comms[r], 0));
+  REFUSED(ncclInvalidArgument, "twice", ncclCommRevoke(comms[0], 0));
+  REFUSED(ncclInvalidUsage, "revoked",
+          ncclAllReduce(data, data, 1, ncclInt32, ncclSum, comms[0], NULL));
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++) OK(ncclCommSplit(comms[r], r % 2, 0, halves + r, NULL));
+  OK(ncclGroupEnd());
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++)
+    OK(ncclAllReduce(data + r, data + r, 1, ncclInt32, ncclSum, halves[r], NULL));
+  OK(ncclGroupEnd());
+  CHECK(data[0] == 5 && data[1] == 2 && data[2] == 5);
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r += 2)
+    OK(ncclCommShrink(comms[r], &excluded, 1, rest + r, NULL, 0));
+  OK(ncclGroupEnd());
+  OK(ncclCommCount(rest[2], &n));
+  CHECK(n == 2);
+  for (int r = 0; r < RANKS; r++) OK(ncclCommDestroy(halves[r]));
+  for (int r = 0; r < RANKS; r += 2) OK(ncclCommDestroy(rest[r]));
+}
+
 // One thread drives all ranks.
 static void one_thread(void) {
   ncclComm_t comms[RANKS], halves[RANKS];
@@ -291,11 +323,7 @@ static void one_thread(void) {
   OK(ncclCommCount(halves[2], &n));
   CHECK(n == 2);
   for (int r = 0; r < RANKS; r++) OK(ncclCommDestroy(halves[r]));
-  OK(ncclCommRevoke(comms[0], 0));
-  REFUSED(ncclInvalidArgument, "twice", ncclCommRevoke(comms[0], 0));
-  ncclResult_t state;
-  OK(ncclCommGetAsyncError(comms[0], &state));
-  CHECK(state == ncclInvalidUsage && strstr(ncclGetLastError(comms[0]), "revoked"));
+  revoke(comms);
   for (int r = 0; r < RANKS; r++) OK(ncclCommAbort(comms[r]));
   ncclUniqueId own;
   OK(ncclGetUniqueId(&own));

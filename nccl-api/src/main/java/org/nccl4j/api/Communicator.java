@@ -229,7 +229,7 @@ public final class Communicator implements AutoCloseable {
 
   /** The treatment of running operations when a communicator is shrunk. */
   public enum ShrinkMode {
-    /** Waits for them. The communicator must not have failed. */
+    /** Waits for them. The communicator must not have failed, except by {@link #revoke}. */
     WAIT,
     /** Ends them with an error. Used to continue after a failure. */
     ABORT
@@ -946,7 +946,8 @@ public final class Communicator implements AutoCloseable {
 
   /**
    * Ends all operations of this communicator on all ranks with the error that it was revoked. A
-   * rank that has detected a problem calls it, so that all ranks can call {@link #shrink}.
+   * rank that has detected a problem calls it, so that all ranks can call {@link #shrink}, or if
+   * all are alive {@link #split}; these wait until the operations have ended.
    */
   public void revoke() {
     state.revoke();

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.CallOrder;
 import org.nccl4j.api.init.connect.TransportRoutes;
@@ -113,12 +114,16 @@ public final class ChildCommunicators {
     }
     parent.checkRunning("split");
     checkUsable("split");
+    boolean revoked = parent.isRevoked();
     Settings settings = checkedSettings(how);
     int number = parent.nextSplit();
-    boolean shares = new SplitSharePolicy(parent).isForSplit(how.share(), settings);
+    boolean shares = !revoked && new SplitSharePolicy(parent).isForSplit(how.share(), settings);
     String choosing = TuningSettings.of(settings, parent.device().kind()).text();
     Call mine = new Call(color, key, shares, choosing, parent.rank());
-    List<byte[]> all = parent.exchange("split", mine.toBytes());
+    List<byte[]> all =
+        revoked
+            ? gatherAfterRevocation("/split %d/colors".formatted(number), mine.toBytes())
+            : parent.exchange("split", mine.toBytes());
     if (color == NO_COLOR) {
       return Optional.empty();
     }
@@ -127,6 +132,21 @@ public final class ChildCommunicators {
     List<Integer> ranks = calls.stream().map(Call::rank).toList();
     String label = "/split %d.%d".formatted(number, color);
     return Optional.of(make(label, ranks, how, calls.stream().allMatch(Call::shares)));
+  }
+
+  /** All ranks' bytes; over connections of their own, since those of the parent have failed. */
+  private List<byte[]> gatherAfterRevocation(String label, byte[] mine) {
+    awaitOperations("close the communicator");
+    return gather(label, IntStream.range(0, parent.nRanks()).boxed().toList(), mine);
+  }
+
+  private List<byte[]> gather(String label, List<Integer> ranks, byte[] mine) {
+    byte[] lead = parent.members().points().get(ranks.get(0));
+    String path = parent.members().path() + label;
+    try (Bootstrap among = parent.bootstrap().reunite(ranks, lead, path)) {
+      among.made();
+      return among.allGather(mine);
+    }
   }
 
   private List<Call> callsOf(int color, List<byte[]> all) {
@@ -143,10 +163,11 @@ public final class ChildCommunicators {
   /**
    * The communicator without some ranks; called by all the others.
    *
-   * @param abort whether operations that run are ended; else they are waited for
+   * @param abort whether operations that run are ended; else they are waited for. A revocation has
+   *     ended them
    */
   public CommunicatorState shrink(Set<Integer> excluded, boolean abort, How how) {
-    if (abort) { // earlier calls may never end
+    if (abort || parent.isRevoked()) { // earlier calls may never end
       return shrinkNow(excluded, true, how);
     }
     CallOrder.Turn turn = parent.calls().enter();
@@ -179,15 +200,19 @@ public final class ChildCommunicators {
       parent.checkRunning("shrink without abort");
       checkUsable("shrink without abort");
     }
+    awaitOperations("shrink with abort, which ends them");
+    return make(
+        label, ranks, how, how.share().orElse(false) && !abort && canAllShare(label, ranks));
+  }
+
+  private void awaitOperations(String remedy) {
     if (!parent.awaitIdleOrInterrupt(parent.operationTimeout())) {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "rank %d's operations on communicator %s have not ended within %s"
               .formatted(parent.rank(), parent.name(), Patience.text(parent.operationTimeout())),
-          "shrink with abort, which ends them");
+          remedy);
     }
-    return make(
-        label, ranks, how, how.share().orElse(false) && !abort && canAllShare(label, ranks));
   }
 
   /**
@@ -199,12 +224,8 @@ public final class ChildCommunicators {
     if (parent.device().kind() == Device.Kind.HOST) {
       return can;
     }
-    byte[] lead = parent.members().points().get(ranks.get(0));
-    String path = parent.members().path() + label + "/sharing";
-    try (Bootstrap among = parent.bootstrap().reunite(ranks, lead, path)) {
-      among.made();
-      return among.allGather(new byte[] {(byte) (can ? 1 : 0)}).stream().allMatch(b -> b[0] == 1);
-    }
+    return gather(label + "/sharing", ranks, new byte[] {(byte) (can ? 1 : 0)}).stream()
+        .allMatch(b -> b[0] == 1);
   }
 
   private CommunicatorState make(String label, List<Integer> ranks, How how, boolean share) {
@@ -322,9 +343,10 @@ public final class ChildCommunicators {
     return settings;
   }
 
+  /** A communicator that was revoked has failed, and is there to make others of. */
   private void checkUsable(String what) {
     parent.checkOpen(what);
-    if (parent.failure() != null) {
+    if (parent.failure() != null && !parent.isRevoked()) {
       throw parent.failure().again();
     }
   }

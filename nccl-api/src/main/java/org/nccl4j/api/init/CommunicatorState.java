@@ -84,6 +84,9 @@ public final class CommunicatorState {
   /** Held by a suspension, a resumption, and what close does to the engine. */
   private final ReentrantLock lifecycle = new ReentrantLock();
 
+  /** True if this rank has revoked it. */
+  private volatile boolean revoked;
+
   /** The error of operations after {@link #finish}; null before. */
   private volatile NcclException finished;
 
@@ -445,6 +448,7 @@ public final class CommunicatorState {
     if (left) {
       return;
     }
+    revoked = true;
     engine()
         .resources()
         .fail(
@@ -454,9 +458,18 @@ public final class CommunicatorState {
                 "create another communicator with shrink, or close this one"));
   }
 
-  /** Refuses further operations; nothing after close, which has. */
+  /** True if this rank has revoked it, or if it failed because another has. */
+  boolean isRevoked() {
+    boolean found = revoked;
+    for (Throwable each = failure(); each != null && !found; each = each.getCause()) {
+      found = each instanceof NcclException error && error.id() == ErrorId.REVOKED;
+    }
+    return found;
+  }
+
+  /** Refuses further operations; nothing after close or a failure, which have. */
   public void finish() {
-    if (closed.get()) {
+    if (closed.get() || failure() != null) {
       return;
     }
     called(() -> "finish");

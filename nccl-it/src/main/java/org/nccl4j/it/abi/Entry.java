@@ -253,10 +253,15 @@ final class Entry {
   /** Ends all operations of all ranks. */
   static int revoke(long comm) {
     try {
-      RankHandle.find(comm).revoke();
+      RankHandle handle = RankHandle.find(comm);
+      CompletableFuture<Void> end = handle.revoke();
+      if (!handle.config().blocking()) {
+        return Results.IN_PROGRESS;
+      }
+      end.join();
       return Results.SUCCESS;
     } catch (Throwable e) {
-      return Results.of(e);
+      return failed(e);
     }
   }
 

@@ -52,6 +52,9 @@ final class RankHandle {
   private final AtomicReference<CompletableFuture<Void>> finishing = new AtomicReference<>();
   private final AtomicBoolean revoked = new AtomicBoolean();
 
+  /** Completes when the operations have ended that a revocation ends; null without one. */
+  private volatile CompletableFuture<Void> quiescence;
+
   private RankHandle(long handle, Place place, Config config) {
     this.handle = handle;
     this.place = place;
@@ -185,11 +188,15 @@ final class RankHandle {
         });
   }
 
-  /** Returns the first error of the creation, of an operation or of a child's creation. */
+  /**
+   * Returns the first error of the creation, of an operation or of a child's creation. As in NCCL, a
+   * communicator that the program has revoked has no error of an operation.
+   */
   Optional<NcclException> failure() {
     Communicator found = made;
     if (found != null) {
-      return found.asyncError().or(() -> Optional.ofNullable(childFailure));
+      Optional<NcclException> own = revoked.get() ? Optional.empty() : found.asyncError();
+      return own.or(() -> Optional.ofNullable(childFailure));
     }
     if (!making.isCompletedExceptionally()) {
       return Optional.empty();
@@ -206,10 +213,19 @@ final class RankHandle {
     }
   }
 
-  /** True while the creation, that of a child, or the end that ncclCommFinalize began, goes on. */
+  /**
+   * True while the creation, that of a child, or the end that ncclCommFinalize or ncclCommRevoke
+   * began, goes on.
+   */
   boolean isInProgress() {
-    CompletableFuture<Void> end = finishing.get();
-    return !making.isDone() || !children.isEmpty() || end != null && !end.isDone();
+    return !making.isDone()
+        || !children.isEmpty()
+        || isInProgress(finishing.get())
+        || isInProgress(quiescence);
+  }
+
+  private static boolean isInProgress(CompletableFuture<Void> end) {
+    return end != null && !end.isDone();
   }
 
   /** Launches an operation of a C program, or keeps it for the end of the thread's group. */
@@ -322,15 +338,24 @@ final class RankHandle {
     }
   }
 
-  /** ncclCommRevoke: ends all operations of all ranks. */
-  void revoke() {
+  /**
+   * ncclCommRevoke: ends all operations of all ranks.
+   *
+   * @return completes when this rank's have ended
+   */
+  CompletableFuture<Void> revoke() {
     Communicator ended = communicator();
     if (!revoked.compareAndSet(false, true)) {
       throw Wrong.argument(
           "communicator %s is revoked twice".formatted(ended.name()),
-          "call ncclCommRevoke once, then ncclCommShrink, ncclCommDestroy or ncclCommAbort");
+          "call ncclCommRevoke once, then ncclCommSplit, ncclCommShrink, ncclCommDestroy or"
+              + " ncclCommAbort");
     }
+    CompletableFuture<Void> end = new CompletableFuture<>();
+    quiescence = end;
     ended.revoke();
+    ended.finish().whenComplete((nothing, revocation) -> end.complete(null));
+    return end;
   }
 
   /** ncclCommFinalize: begins the end of the operations. */

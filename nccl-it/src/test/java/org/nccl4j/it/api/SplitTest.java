@@ -258,6 +258,28 @@ class SplitTest {
     }
   }
 
+  /** Within the process, and by sockets. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aRevokedCommunicatorIsSplitAndShrunkWithoutAbort(boolean inside) throws Exception {
+    try (Ranks ranks = inside ? new Ranks(3) : Ranks.onHosts("abb", DEFAULTS)) {
+      ranks.run(
+          (comm, stream) -> {
+            comm.revoke();
+            int color = comm.rank() == 2 ? 1 : 0;
+            try (Communicator part = comm.split(color, -comm.rank()).orElseThrow()) {
+              assertEquals(comm.rank() == 0 ? 1 : 0, part.rank());
+              assertEquals(3, sum(part, stream, 10, 1 + comm.rank()));
+            }
+            if (comm.rank() != 1) {
+              try (Communicator rest = comm.shrink(Set.of(1), ShrinkMode.WAIT)) {
+                assertEquals(4, sum(rest, stream, 10, 1 + comm.rank()));
+              }
+            }
+          });
+    }
+  }
+
   @Test
   void optionsOfSingleOperations() throws Exception {
     try (Ranks ranks = new Ranks(3)) {
