@@ -254,13 +254,23 @@ static void no_classes(void) {
   REFUSED(ncclSystemError, "NCCL4J_CLASS_PATH", ncclGetUniqueId(&id));
 }
 
+// As with NCCL, a level of the log that there is not is none.
+static void wrong_level(void) { work(); }
+
+// A file of settings that there is not, at every call.
+static void no_settings(void) {
+  ncclUniqueId id;
+  REFUSED(ncclInvalidArgument, "/nowhere", ncclGetUniqueId(&id));
+  REFUSED(ncclInvalidArgument, "/nowhere", ncclCommInitAll(&comm, 1, NULL));
+}
+
 int main(int n, char** arguments) {
   struct {
     const char* name;
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
-               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"no-java", no_java},     {"no-classes", no_classes}};
+               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"no-java", no_java},     {"no-classes", no_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {
       cases[i].body();

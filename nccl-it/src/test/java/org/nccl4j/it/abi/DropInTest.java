@@ -91,6 +91,14 @@ class DropInTest {
         Map.of("NCCL4J_CLASS_PATH", "/nowhere"), library.compile("guest"), "no-classes");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"NCCL_DEBUG=DEBUG", "NCCL_CONF_FILE=/nowhere"})
+  void wrongSettings(String setting) throws Exception {
+    String[] parts = setting.split("=");
+    library.runArchived(
+        Map.of("NCCL4J_DEVICE", "host", parts[0], parts[1]), library.compile("guest"), parts[0]);
+  }
+
   @Test
   void gpusOfTheFakeDriver() throws Exception {
     FakeGpuProcess driver = FakeGpuProcess.in(folder);
