@@ -323,6 +323,17 @@ static void one_thread(void) {
   OK(ncclCommCount(halves[2], &n));
   CHECK(n == 2);
   for (int r = 0; r < RANKS; r++) OK(ncclCommDestroy(halves[r]));
+  uint64_t suspended;
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++) OK(ncclCommSuspend(comms[r], 1));
+  OK(ncclGroupEnd());
+  for (int r = 0; r < RANKS; r++) {
+    OK(ncclCommMemStats(comms[r], 1, &suspended));
+    CHECK(suspended == 1);
+  }
+  OK(ncclGroupStart());
+  for (int r = 0; r < RANKS; r++) OK(ncclCommResume(comms[r]));
+  OK(ncclGroupEnd());
   revoke(comms);
   for (int r = 0; r < RANKS; r++) OK(ncclCommAbort(comms[r]));
   ncclUniqueId own;

@@ -265,14 +265,17 @@ final class Entry {
     }
   }
 
-  /** Frees a communicator's device memory, or allocates it again. */
+  /** Frees a communicator's device memory, or allocates it again; in a group, its end does. */
   static int suspend(long comm, boolean begins) {
     try {
-      Communicator communicator = RankHandle.find(comm).communicator();
-      if (begins) {
-        communicator.suspend();
+      RankHandle handle = RankHandle.find(comm);
+      Communicator communicator = handle.communicator();
+      Runnable call = begins ? communicator::suspend : communicator::resume;
+      OpenGroup group = OpenGroup.mine();
+      if (group.isOpen()) {
+        group.add(handle, call);
       } else {
-        communicator.resume();
+        call.run();
       }
       return Results.SUCCESS;
     } catch (Throwable e) {

@@ -1,11 +1,14 @@
 package org.nccl4j.it.abi;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DeviceStream;
 
@@ -13,11 +16,17 @@ import org.nccl4j.device.DeviceStream;
 final class OpenGroup {
   private static final ThreadLocal<OpenGroup> MINE = ThreadLocal.withInitial(OpenGroup::new);
 
+  /** A thread for each call. */
+  private static final Executor MEETING = OpenGroup::start;
+
   /** The creations that the group began. */
   private final List<CompletableFuture<?>> creations = new ArrayList<>();
 
   /** The ends of those whose communicators block. */
   private final List<CompletableFuture<?>> awaited = new ArrayList<>();
+
+  /** Calls that wait for other ranks, which the end makes together. */
+  private final Map<RankHandle, Runnable> meetings = new LinkedHashMap<>();
 
   private final Set<DeviceStream> hostStreams = new LinkedHashSet<>();
   private boolean inProgress;
@@ -48,6 +57,18 @@ final class OpenGroup {
     } else {
       inProgress = true;
     }
+  }
+
+  /** Keeps a call that waits for other ranks, which this thread may drive too, for the end. */
+  void add(RankHandle rank, Runnable call) {
+    meetings.merge(
+        rank,
+        call,
+        (first, second) ->
+            () -> {
+              first.run();
+              second.run();
+            });
   }
 
   /** Notes a stream of the host, whose operations have ended when the group has. */
@@ -91,9 +112,10 @@ final class OpenGroup {
     if (failed) {
       creations.forEach(each -> each.cancel(true));
       awaited.clear();
+      meetings.clear();
     }
     try {
-      awaitCreations();
+      launch();
       hostStreams.forEach(DeviceStream::startNow);
       synchronize();
       return goesOn;
@@ -102,15 +124,16 @@ final class OpenGroup {
     }
   }
 
-  /** The outermost end launches whatever became of the creations, which other ranks wait for. */
-  private void awaitCreations() {
-    RuntimeException failure = null;
-    for (CompletableFuture<?> creation : awaited) {
-      try {
-        creation.join();
-      } catch (RuntimeException e) {
-        failure = failure == null ? e : failure;
-      }
+  /**
+   * The outermost end makes the calls of all ranks and launches, whatever became of the creations,
+   * which other ranks wait for.
+   */
+  private void launch() {
+    RuntimeException failure = await(null, awaited);
+    if (!meetings.isEmpty()) {
+      List<CompletableFuture<?>> ends = new ArrayList<>();
+      meetings.values().forEach(call -> ends.add(CompletableFuture.runAsync(call, MEETING)));
+      failure = await(failure, ends);
     }
     try {
       Group.end();
@@ -120,6 +143,25 @@ final class OpenGroup {
     if (failure != null) {
       throw failure;
     }
+  }
+
+  private static void start(Runnable call) {
+    Thread thread = new Thread(call, "nccl4j-group");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  /** Waits for all; returns the first error. */
+  private static RuntimeException await(RuntimeException before, List<CompletableFuture<?>> ends) {
+    RuntimeException failure = before;
+    for (CompletableFuture<?> end : ends) {
+      try {
+        end.join();
+      } catch (RuntimeException e) {
+        failure = failure == null ? e : failure;
+      }
+    }
+    return failure;
   }
 
   /** Waits for all streams, of which one may end with an error: the buffers are the program's. */
@@ -158,6 +200,7 @@ final class OpenGroup {
   private void forget() {
     creations.clear();
     awaited.clear();
+    meetings.clear();
     hostStreams.clear();
     inProgress = false;
     failed = false;
