@@ -212,6 +212,37 @@ static void departs(void) { outlives(nothing); }
 static void abort_comm(void) { OK(ncclCommAbort(comm)); }
 static void aborts(void) { outlives(abort_comm); }
 
+// A window's part on another machine has no address on this one.
+static void far_peers(void) {
+  ncclUniqueId id;
+  ncclWindow_t window;
+  void *memory, *part = NULL;
+  int ends[2], status;
+  CHECK(!pipe(ends));
+  pid_t pid = fork();
+  int rank = !pid;
+  CHECK(!setenv("NCCL_HOSTID", rank ? "one" : "another", 1) && !setenv("NCCL_SOCKET_IFNAME", "lo", 1));
+  if (!rank) {
+    OK(ncclGetUniqueId(&id));
+    CHECK(write(ends[1], &id, sizeof id) == sizeof id);
+  } else {
+    CHECK(read(ends[0], &id, sizeof id) == sizeof id);
+  }
+  OK(ncclCommInitRank(&comm, 2, id, rank));
+  OK(ncclMemAlloc(&memory, 4096));
+  OK(ncclCommWindowRegister(comm, memory, 4096, &window, 0));
+  OK(ncclGetPeerDevicePointer(window, 8, rank, &part));
+  CHECK(part);
+  OK(ncclGetPeerDevicePointer(window, 8, 1 - rank, &part));
+  CHECK(!part);
+  OK(ncclGetLsaDevicePointer(window, 8, 0, &part));
+  CHECK(part);
+  REFUSED(ncclInvalidArgument, "not a place", ncclGetLsaDevicePointer(window, 8, 1, &part));
+  OK(ncclCommDestroy(comm));
+  if (!pid) exit(0);
+  CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
 static void last_calls(void) {
   use(9);
   OK(ncclCommDestroy(comm));
@@ -270,7 +301,7 @@ int main(int n, char** arguments) {
     void (*body)(void);
   } cases[] = {{"lazy", lazy},           {"fork-before", fork_before}, {"fork-after", fork_after},
                {"left", left},           {"threads", many_threads},    {"signals", signals},
-               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"no-java", no_java},     {"no-classes", no_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
+               {"ends-inside", ends_inside}, {"at-exit", at_exit}, {"departs", departs}, {"aborts", aborts}, {"abort-inside", abort_inside}, {"far-peers", far_peers}, {"no-java", no_java},     {"no-classes", no_classes}, {"NCCL_DEBUG", wrong_level}, {"NCCL_CONF_FILE", no_settings}};
   for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
     if (n == 2 && !strcmp(arguments[1], cases[i].name)) {
       cases[i].body();

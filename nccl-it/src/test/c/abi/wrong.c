@@ -281,6 +281,11 @@ static void memory(void) {
   BAD("window", ncclPutSignal(data, 4, ncclInt32, 0, window, 4095, 0, 0, 0, comm, NULL));
   void* there;
   BAD("rank 5", ncclGetPeerDevicePointer(window, 0, 5, &there));
+  BAD("rank -1", ncclGetPeerDevicePointer(window, 0, -1, &there));
+  OK(ncclGetPeerDevicePointer(window, 4095, 0, &there));
+  BAD("offset 4096", ncclGetPeerDevicePointer(window, 4096, 0, &there));
+  BAD("offset 18446744073709551615", ncclGetPeerDevicePointer(window, SIZE_MAX, 0, &there));
+  BAD("offset 4096", ncclGetLsaDevicePointer(window, 4096, 0, &there));
   OK(ncclCommWindowDeregister(comm, window));
   OK(ncclMemFree(p));
 }

@@ -476,7 +476,7 @@ final class Entry {
   }
 
   /**
-   * An address in another rank's part of a window.
+   * An address in another rank's part of a window; 0 for a peer of another machine.
    *
    * @param local true if the peer is a number among the ranks of this machine
    */
@@ -490,11 +490,10 @@ final class Entry {
     }
   }
 
-  /** The multicast address of a window; 0 if it has none. */
+  /** An address at which a window's parts of all ranks are reached at once; 0 if there is none. */
   static long multicastAddress(long window, long offset) {
     try {
-      long address = WindowHandle.window(window).multimemAddress().orElse(0);
-      return address == 0 ? 0 : address + offset;
+      return WindowHandle.multicastAddress(window, offset);
     } catch (Throwable e) {
       return -Results.of(e);
     }

@@ -1,5 +1,6 @@
 package org.nccl4j.it.abi;
 
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.api.Communicator;
@@ -83,12 +84,20 @@ final class WindowHandle {
   }
 
   /**
-   * The address of a byte in a rank's part of the window.
+   * The address of a byte in a rank's part of the window; 0 if the rank is on another machine.
    *
    * @param peer the rank in the communicator
    */
   static long peerAddress(long handle, int peer, long offset) {
-    return window(handle).peer(peer).address() + offset;
+    WindowHandle found = find(WINDOWS, handle, "window");
+    int nRanks = found.owner.communicator().nRanks();
+    if (peer < 0 || peer >= nRanks) {
+      throw Wrong.argument(
+          "rank %d of %d ranks has no part of a window".formatted(peer, nRanks),
+          "pass a rank of the window's communicator");
+    }
+    DeviceMemory part = found.part(peer);
+    return part == null ? 0 : part.address() + found.checked(offset);
   }
 
   /**
@@ -101,19 +110,40 @@ final class WindowHandle {
     int nRanks = found.owner.communicator().nRanks();
     int left = place;
     for (int rank = 0; rank < nRanks && left >= 0; rank++) {
-      try {
-        long address = found.window.peer(rank).address() + offset;
-        if (left == 0) {
-          return address;
-        }
-        left--;
-      } catch (InvalidArgumentException e) { // a rank of another machine
-        continue;
+      DeviceMemory part = found.part(rank);
+      if (part != null && left-- == 0) {
+        return part.address() + found.checked(offset);
       }
     }
     throw Wrong.argument(
         "%d is not a place among the ranks of this machine".formatted(place),
         "pass 0 to the number of the machine's ranks - 1");
+  }
+
+  /** The address of a byte in all ranks' parts at once; 0 if there is none. */
+  static long multicastAddress(long handle, long offset) {
+    WindowHandle found = find(WINDOWS, handle, "window");
+    OptionalLong all = found.window.multimemAddress();
+    return all.isEmpty() ? 0 : all.getAsLong() + found.checked(offset);
+  }
+
+  /** A rank's part of the window; null if the rank is on another machine. */
+  private DeviceMemory part(int rank) {
+    try {
+      return window.peer(rank);
+    } catch (InvalidArgumentException e) {
+      return null;
+    }
+  }
+
+  private long checked(long offset) {
+    if (offset < 0 || offset >= window.size()) {
+      throw Wrong.argument(
+          "offset %s is outside a window of %d bytes"
+              .formatted(Long.toUnsignedString(offset), window.size()),
+          "pass the offset of a byte in the window");
+    }
+    return offset;
   }
 
   private static WindowHandle find(Handles<WindowHandle> all, long handle, String what) {

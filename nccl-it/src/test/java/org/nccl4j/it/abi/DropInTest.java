@@ -70,7 +70,8 @@ class DropInTest {
         "at-exit",
         "departs",
         "aborts",
-        "abort-inside"
+        "abort-inside",
+        "far-peers"
       })
   void guest(String what) throws Exception {
     library.runArchived(HOST, library.compile("guest"), what);
