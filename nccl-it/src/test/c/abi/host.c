@@ -379,6 +379,21 @@ static void group_that_fails(void) {
     for (int r = 0; r < 2; r++) OK(ncclCommAbort(all[c][r]));
 }
 
+// More than there is, as programs for larger machines ask for.
+static void large_configuration(void) {
+  ncclConfig_t given = newest();
+  given.minCTAs = 100;
+  given.maxCTAs = 1000;
+  given.nvlsCTAs = 128;
+  given.cgaClusterSize = 16;
+  given.trafficClass = 300;
+  ncclUniqueId own;
+  ncclComm_t comm;
+  OK(ncclGetUniqueId(&own));
+  OK(ncclCommInitRankConfig(&comm, 1, own, 0, &given));
+  OK(ncclCommDestroy(comm));
+}
+
 static void old_configurations(void) {
   int sizes[][2] = {{21400, 24}, {21700, 40}, {21800, 48}, {22500, 56}, {22700, 72}, {22809, 80},
                     {22900, 88}, {23000, 96}, {23007, 96}, {23100, 256}};
@@ -484,6 +499,7 @@ int main(void) {
   windows_of_one_thread();
   group_that_fails();
   old_configurations();
+  large_configuration();
   parameters();
   puts("all was right");
   return 0;

@@ -44,8 +44,8 @@ static void creation(void) {
   given.minCTAs = -3;
   BAD("-3", ncclCommInitRankConfig(&made, 1, id, 0, &given));
   given = newest();
-  given.cgaClusterSize = 99;
-  BAD("NCCL_CGA_CLUSTER_SIZE", ncclCommInitRankConfig(&made, 1, id, 0, &given));
+  given.cgaClusterSize = -1;
+  BAD("cgaClusterSize", ncclCommInitRankConfig(&made, 1, id, 0, &given));
   CHECK(!made);
   BAD("newcomm is NULL", ncclCommSplit(comm, 0, 0, NULL, NULL));
   BAD("comm is NULL", ncclCommSplit(NULL, 0, 0, &made, NULL));

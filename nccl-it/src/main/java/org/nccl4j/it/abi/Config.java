@@ -43,26 +43,27 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
     if (numbers == null) {
       return new Config(users.get(DropInSettings.NCCL_COMM_BLOCKING), config);
     }
+    ConfigField.checkAll(numbers);
     if (ConfigField.CGA_CLUSTER_SIZE.decides(numbers, users)) {
-      config = config.withCgaClusterSize(ConfigField.CGA_CLUSTER_SIZE.of(numbers));
+      config = config.withCgaClusterSize(ConfigField.CGA_CLUSTER_SIZE.bounded(numbers));
     }
     if (ConfigField.MIN_CTAS.decides(numbers, users)) {
-      config = config.withMinCtas(ConfigField.MIN_CTAS.of(numbers));
+      config = config.withMinCtas(ConfigField.MIN_CTAS.bounded(numbers));
     }
     if (ConfigField.MAX_CTAS.decides(numbers, users)) {
-      config = config.withMaxCtas(ConfigField.MAX_CTAS.of(numbers));
+      config = config.withMaxCtas(ConfigField.MAX_CTAS.bounded(numbers));
     }
     if (ConfigField.TRAFFIC_CLASS.decides(numbers, users)) {
-      config = config.withTrafficClass(ConfigField.TRAFFIC_CLASS.of(numbers));
+      config = config.withTrafficClass(trafficClass(ConfigField.TRAFFIC_CLASS.of(numbers)));
     }
     if (ConfigField.CTA_POLICY.decides(numbers, users)) {
       config = config.withCtaPolicy(policy(ConfigField.CTA_POLICY.of(numbers)));
     }
     if (ConfigField.NVLS_CTAS.decides(numbers, users)) {
-      config = config.withNvlsCtas(ConfigField.NVLS_CTAS.of(numbers));
+      config = config.withNvlsCtas(ConfigField.NVLS_CTAS.bounded(numbers));
     }
     if (ConfigField.CHANNELS_PER_NET_PEER.decides(numbers, users)) {
-      config = config.withChannelsPerNetPeer(ConfigField.CHANNELS_PER_NET_PEER.of(numbers));
+      config = config.withChannelsPerNetPeer(ConfigField.CHANNELS_PER_NET_PEER.bounded(numbers));
     }
     return new Config(isBlocking(numbers, users), named(config, names, users));
   }
@@ -74,6 +75,11 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
   static Config of(int[] numbers, String[] names, Config parent) {
     Config given = of(numbers, names);
     return numbers == null ? new Config(parent.blocking, given.communicator) : given;
+  }
+
+  /** The byte of packets that NCCL makes of any number; -1 means none there too. */
+  private static int trafficClass(int number) {
+    return number == -1 ? number : number & 0xff;
   }
 
   private static CtaPolicy policy(int bits) {

@@ -12,6 +12,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.settings.Settings;
@@ -32,9 +33,21 @@ class ConfigTest {
 
   /** The setting of a configuration with a CTAPolicy. */
   private static String policy(int value) {
+    return setting(ConfigField.CTA_POLICY, value);
+  }
+
+  /** The setting of a configuration with one field. */
+  private static String setting(ConfigField field, int value) {
+    return Config.of(with(field, value), new String[2])
+        .communicator()
+        .settings()
+        .get(field.setting().name());
+  }
+
+  private static int[] with(ConfigField field, int value) {
     int[] numbers = all(ConfigField.UNDEFINED);
-    numbers[ConfigField.CTA_POLICY.ordinal()] = value;
-    return Config.of(numbers, new String[2]).communicator().settings().get("NCCL_CTA_POLICY");
+    numbers[field.ordinal()] = value;
+    return numbers;
   }
 
   private static int[] all(int value) {
@@ -69,6 +82,41 @@ class ConfigTest {
     Config parent = new Config(/* blocking= */ false, CommunicatorConfig.defaults());
     assertFalse(Config.of(null, new String[2], parent).blocking());
     assertTrue(Config.of(all(ConfigField.UNDEFINED), new String[2], parent).blocking());
+  }
+
+  @Test
+  void fieldsAreBoundedAsInNccl() {
+    assertEquals("8", setting(ConfigField.CGA_CLUSTER_SIZE, 16));
+    assertEquals("64", setting(ConfigField.MIN_CTAS, 200));
+    assertEquals("64", setting(ConfigField.MAX_CTAS, 100_000));
+    assertEquals("64", setting(ConfigField.NVLS_CTAS, 128));
+    assertEquals("64", setting(ConfigField.CHANNELS_PER_NET_PEER, 65));
+    assertEquals("44", setting(ConfigField.TRAFFIC_CLASS, 300));
+    assertEquals("-1", setting(ConfigField.TRAFFIC_CLASS, -1));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "CGA_CLUSTER_SIZE,-1,cgaClusterSize",
+    "MIN_CTAS,0,minCTAs",
+    "MAX_CTAS,-5,maxCTAs",
+    "NVLS_CTAS,0,nvlsCTAs",
+    "CHANNELS_PER_NET_PEER,0,nChannelsPerNetPeer"
+  })
+  void valuesBelowTheLeastAreRefused(ConfigField field, int value, String name) {
+    InvalidArgumentException refusal =
+        assertThrows(InvalidArgumentException.class, () -> setting(field, value));
+    assertEquals(name + " of a configuration is " + value, refusal.problem());
+  }
+
+  @Test
+  void fewestCtasAboveTheMostAreRefused() {
+    int[] numbers = with(ConfigField.MIN_CTAS, 8);
+    numbers[ConfigField.MAX_CTAS.ordinal()] = 4;
+    InvalidArgumentException refusal =
+        assertThrows(
+            InvalidArgumentException.class, () -> Config.of(numbers, new String[2]));
+    assertTrue(refusal.problem().contains("maxCTAs 4"));
   }
 
   /** NCCL_CTA_POLICY_EFFICIENCY is 1, NCCL_CTA_POLICY_ZERO 2, and a program may set both. */
