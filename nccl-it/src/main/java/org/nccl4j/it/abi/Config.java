@@ -70,11 +70,22 @@ record Config(boolean blocking, CommunicatorConfig communicator) {
 
   /**
    * A configuration for a communicator that is made of another. Without one, the new communicator
-   * has the other's.
+   * has the other's; else the fields that the program leaves undefined have NCCL's values, whatever
+   * the program has set for the other.
    */
   static Config of(int[] numbers, String[] names, Config parent) {
+    if (numbers == null) {
+      return new Config(parent.blocking, parent.communicator.withName(""));
+    }
     Config given = of(numbers, names);
-    return numbers == null ? new Config(parent.blocking, given.communicator) : given;
+    CommunicatorConfig config = given.communicator;
+    for (ConfigField each : ConfigField.values()) {
+      String name = each.setting().name();
+      if (!each.isIn(numbers) && parent.communicator.settings().containsKey(name)) {
+        config = config.with(name, each.setting().defaultText());
+      }
+    }
+    return new Config(given.blocking, config);
   }
 
   /** The byte of packets that NCCL makes of any number; -1 means none there too. */

@@ -84,6 +84,26 @@ class ConfigTest {
     assertTrue(Config.of(all(ConfigField.UNDEFINED), new String[2], parent).blocking());
   }
 
+  /** What is not in its configuration it would have from its parent. */
+  @Test
+  void undefinedFieldsOfAChildHaveTheirDefaults() {
+    Config grandparent = Config.of(all(1), new String[] {null, "old"});
+    Config parent = Config.of(null, new String[2], grandparent);
+    assertEquals("1", parent.communicator().settings().get("NCCL_MAX_CTAS"));
+    assertEquals("", parent.communicator().name());
+    Map<String, String> child =
+        Config.of(with(ConfigField.CGA_CLUSTER_SIZE, 4), new String[2], parent)
+            .communicator()
+            .settings();
+    assertEquals("4", child.get("NCCL_CGA_CLUSTER_SIZE"));
+    assertEquals("1", child.get("NCCL_MIN_CTAS"));
+    assertEquals("64", child.get("NCCL_MAX_CTAS"));
+    assertEquals("-1", child.get("NCCL_IB_TC"));
+    assertEquals("0", child.get("NCCL_CTA_POLICY"));
+    assertEquals("0", child.get("NCCL_NVLS_NCHANNELS"));
+    assertEquals("0", child.get("NCCL_NCHANNELS_PER_NET_PEER"));
+  }
+
   @Test
   void fieldsAreBoundedAsInNccl() {
     assertEquals("8", setting(ConfigField.CGA_CLUSTER_SIZE, 16));
