@@ -94,7 +94,8 @@ API(ncclResult_t, ncclCommInitAll, (ncclComm_t* comm, int ndev, const int* devli
   for (int i = 0; i < ndev; i++) gpus[i] = devlist ? devlist[i] : i;
   jintArray devices = (*env)->NewIntArray(env, ndev);
   jlongArray made = (*env)->NewLongArray(env, ndev);
-  if (!result && devices && made) {
+  if (!result && !(devices && made)) result = result_of(env, ncclSystemError);
+  if (!result) {
     (*env)->SetIntArrayRegion(env, devices, 0, ndev, gpus);
     result = result_of(env, CALL(env, Int, initAll, devices, config.numbers, config.names, made));
   }
@@ -140,7 +141,8 @@ API(ncclResult_t, ncclCommShrink,
   struct config read;
   ncclResult_t result = read_config(env, config, &read);
   jintArray excluded = (*env)->NewIntArray(env, excludeRanksCount);
-  if (!result && excluded) {
+  if (!result && !excluded) result = result_of(env, ncclSystemError);
+  if (!result) {
     (*env)->SetIntArrayRegion(env, excluded, 0, excludeRanksCount, (const jint*)excludeRanksList);
     jint code = CALL(env, Int, shrink, handle_of(comm), excluded, (jboolean)(shrinkFlags == 1),
                      read.numbers, read.names, read.made);
@@ -184,11 +186,12 @@ API(ncclResult_t, ncclCommGrow,
   if (!env) return ncclSystemError;        \
   return result_of(env, call)
 
+// NULL is no communicator, and nothing to end or to free.
 API(ncclResult_t, ncclCommFinalize, (ncclComm_t comm)) {
+  if (!comm) return ncclSuccess;
   ON_COMM(CALL(env, Int, finish, handle_of(comm)));
 }
 
-// NULL is no communicator, and nothing to free.
 API(ncclResult_t, ncclCommDestroy, (ncclComm_t comm)) {
   if (!comm) return ncclSuccess;
   ON_COMM(CALL(env, Int, close, handle_of(comm), (jboolean)JNI_FALSE));

@@ -129,16 +129,20 @@ API(ncclResult_t, ncclGroupEnd, (void)) {
   return env ? result_of(env, CALL(env, Int, groupEnd)) : ncclSystemError;
 }
 
+// The group ends in any case, and is launched if there is nothing to fill in.
 API(ncclResult_t, ncclGroupSimulateEnd, (ncclSimInfo_t* simInfo)) {
-  NOT_NULL(simInfo);
-  if (simInfo->magic != (unsigned)SIMULATION_MAGIC || simInfo->size < sizeof *simInfo)
-    return fail(ncclInvalidArgument, "ncclSimInfo_t has the magic number 0x%x and %zu bytes. Remedy: "
-                "initialize it with NCCL_SIM_INFO_INITIALIZER", simInfo->magic, simInfo->size);
+  if (!simInfo) return ncclGroupEnd();
+  if (simInfo->magic != (unsigned)SIMULATION_MAGIC || simInfo->size < sizeof *simInfo) {
+    fail_group(fail(ncclInvalidArgument, "ncclSimInfo_t has the magic number 0x%x and %zu bytes. "
+                    "Remedy: initialize it with NCCL_SIM_INFO_INITIALIZER", simInfo->magic,
+                    simInfo->size));
+    return ncclGroupEnd();
+  }
   JNIEnv* env = enter();
   if (!env) return ncclSystemError;
   jdouble micros = CALL(env, Double, groupSimulate);
   if (micros < 0) return result_of(env, (jint)-micros);
-  simInfo->estimatedTime = (float)micros;
+  if (micros > 0) simInfo->estimatedTime = (float)micros;
   return ncclSuccess;
 }
 

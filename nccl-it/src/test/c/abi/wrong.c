@@ -75,7 +75,8 @@ static void life(void) {
   OK(ncclCommAbort(NULL));
   BAD("not a communicator", ncclCommDestroy(NO_COMM));
   BAD("not a communicator", ncclCommAbort(NO_COMM));
-  NO_COMMUNICATOR(ncclCommFinalize, );
+  OK(ncclCommFinalize(NULL));
+  BAD("not a communicator", ncclCommFinalize(NO_COMM));
   NO_COMMUNICATOR(ncclCommResume, );
   UNUSABLE("not suspended", ncclCommResume(comm));
   BAD("flags 2", ncclCommSuspend(comm, 2));
@@ -131,12 +132,15 @@ static void operations(void) {
   BAD("peer 5", ncclRecv(d, 1, F, 5, comm, NULL));
   UNUSABLE("itself", ncclSend(d, 1, F, 0, comm, NULL));
   UNUSABLE("not started", ncclGroupEnd());
-  BAD("simInfo is NULL", ncclGroupSimulateEnd(NULL));
   ncclSimInfo_t simulated = {sizeof simulated, 7, VERSION, -1};
+  UNUSABLE("not started", ncclGroupSimulateEnd(NULL));
+  UNUSABLE("not started", ncclGroupSimulateEnd(&simulated));
+  // A failed simulation ends its group.
+  OK(ncclGroupStart());
   BAD("INITIALIZER", ncclGroupSimulateEnd(&simulated));
+  UNUSABLE("not started", ncclGroupEnd());
   simulated.magic = SIMULATION_MAGIC;
   UNUSABLE("not started", ncclGroupSimulateEnd(&simulated));
-  // A failed simulation ends its group, unless it is inside another.
   OK(ncclGroupStart());
   BAD("root 7", ncclBroadcast(d, d, 1, F, 7, comm, NULL));
   BAD("root 7", ncclGroupSimulateEnd(&simulated));
@@ -150,9 +154,16 @@ static void operations(void) {
   UNUSABLE("not started", ncclGroupEnd());
   OK(ncclGroupStart());
   OK(ncclGroupStart());
-  UNUSABLE("inside another", ncclGroupSimulateEnd(&simulated));
+  OK(ncclGroupSimulateEnd(&simulated));
+  CHECK(simulated.estimatedTime == -1);
   OK(ncclGroupEnd());
-  OK(ncclGroupEnd());
+  // Without something to fill in, it is a launch.
+  data[1] = 0;
+  data[0] = 3;
+  OK(ncclGroupStart());
+  OK(ncclAllReduce(d, data + 1, 1, ncclInt32, ncclSum, comm, NULL));
+  OK(ncclGroupSimulateEnd(NULL));
+  CHECK(data[1] == 3);
   // A wrong call fails its group, of which nothing is launched; the next one works.
   OK(ncclGroupStart());
   data[0] = 1;
@@ -276,6 +287,12 @@ static void memory(void) {
   BAD("index 3", ncclWaitSignal(1, &other, comm, NULL));
   OK(ncclMemAlloc(&p, 4096));
   OK(ncclCommWindowRegister(comm, p, 4096, &window, 0));
+  ncclWindow_t second = NULL;
+  ncclSimInfo_t simulated = {sizeof simulated, SIMULATION_MAGIC, VERSION, -1};
+  OK(ncclGroupStart());
+  OK(ncclCommWindowRegister(comm, p, 4096, &second, 0));
+  UNUSABLE("windows", ncclGroupSimulateEnd(&simulated));
+  UNUSABLE("not started", ncclGroupEnd());
   BAD("peer", ncclSignal(9, 0, 0, 0, comm, NULL));
   BAD("signal", ncclWaitSignal(1, &few, comm, NULL));
   BAD("window", ncclPutSignal(data, 4, ncclInt32, 0, window, 4095, 0, 0, 0, comm, NULL));

@@ -110,9 +110,7 @@ final class OpenGroup {
     }
     boolean goesOn = inProgress;
     if (failed) {
-      creations.forEach(each -> each.cancel(true));
-      awaited.clear();
-      meetings.clear();
+      giveUp();
     }
     try {
       launch();
@@ -180,21 +178,36 @@ final class OpenGroup {
   }
 
   /**
-   * Ends the group without a launch, unless it stays open with an error.
+   * Ends a level, the outermost without a launch.
    *
-   * @return microseconds that its operations are predicted to take
+   * @return microseconds that the group's operations are predicted to take; 0 inside another group
    */
   double simulate() {
-    if (failed && Group.depth() == 1) {
-      creations.forEach(each -> each.cancel(true));
+    if (Group.depth() > 1) {
+      Group.end();
+      return 0;
     }
     try {
-      return Group.simulateEnd().toNanos() / 1e3;
-    } finally {
-      if (!isOpen()) {
-        forget();
+      if (failed) {
+        giveUp();
       }
+      return Group.simulateEnd().toNanos() / 1e3;
+    } catch (RuntimeException e) {
+      if (isOpen()) { // with windows, which have no predicted time
+        fail(e);
+        Group.end();
+      }
+      throw e;
+    } finally {
+      forget();
     }
+  }
+
+  /** Keeps nothing to wait for. */
+  private void giveUp() {
+    creations.forEach(each -> each.cancel(true));
+    awaited.clear();
+    meetings.clear();
   }
 
   private void forget() {

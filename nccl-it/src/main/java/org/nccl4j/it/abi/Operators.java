@@ -16,7 +16,11 @@ final class Operators {
   private record Owned(RankHandle owner, ReductionOperator operator) {}
 
   private static final Map<Integer, Owned> ALL = new ConcurrentHashMap<>();
-  private static final AtomicInteger NEXT = new AtomicInteger(RedOp.values().length);
+
+  /** The first number behind those of NCCL's own operators. */
+  static final int FIRST = RedOp.values().length;
+
+  private static final AtomicInteger NEXT = new AtomicInteger(FIRST);
 
   private Operators() {}
 
@@ -33,9 +37,17 @@ final class Operators {
         residence == DEVICE
             ? ReductionOperator.preMulSum(type, onDevice(owner, type, scalar))
             : ElementWriter.preMulSum(type, scalar);
-    int number = NEXT.getAndIncrement();
-    ALL.put(number, new Owned(owner, operator));
+    Owned made = new Owned(owner, operator);
+    int number = NEXT.getAndUpdate(Operators::after);
+    while (ALL.putIfAbsent(number, made) != null) {
+      number = NEXT.getAndUpdate(Operators::after);
+    }
     return number;
+  }
+
+  /** Numbers come again as late as can be: programs create an operator for each operation. */
+  static int after(int number) {
+    return number == Integer.MAX_VALUE ? FIRST : number + 1;
   }
 
   private static DeviceMemory onDevice(RankHandle owner, DataType type, long address) {

@@ -165,6 +165,12 @@ class AbiTest {
     assertTrue(Results.last().contains("a defect"));
   }
 
+  @Test
+  void numbersOfOperatorsBeginAgain() {
+    assertEquals(7, Operators.after(6));
+    assertEquals(RedOp.values().length, Operators.after(Integer.MAX_VALUE));
+  }
+
   private static List<String> constants(String file, String name) throws IOException {
     String header = Files.readString(SOURCES.resolve(file));
     Matcher all = Pattern.compile("enum " + name + " \\{([^}]*)\\};").matcher(header);
