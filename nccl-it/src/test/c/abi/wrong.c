@@ -207,7 +207,7 @@ static void operations(void) {
     OK(ncclCommAbort(half_));                                             \
   } while (0)
 
-// Whatever part of the library refuses a call.
+// For each part of the library that refuses calls.
 static void groups(void) {
   void* d = data;
   ncclUniqueId id;
