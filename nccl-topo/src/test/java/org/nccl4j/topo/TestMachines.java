@@ -5,13 +5,22 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
+import org.nccl4j.topo.cluster.Cluster;
+import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
 /** The machines of the tests: made for them, from public facts. */
 public final class TestMachines {
   private static final List<String> WITHOUT_NET = List.of("pcie-2-amd", "pcie-2-intel", "vm-4h100");
+
+  /** What has been searched: several tests look at the same. */
+  private static final Map<String, Cluster> CLUSTERS = new ConcurrentHashMap<>();
 
   private TestMachines() {}
 
@@ -46,6 +55,18 @@ public final class TestMachines {
   @SuppressWarnings("exports") // to tests of other packages
   public static XmlElement read(String name) {
     return TopologyXml.parseSystem(name + ".xml", text("machines/" + name + ".xml"));
+  }
+
+  /** So many machines of one kind, without CollNet. */
+  @SuppressWarnings("exports") // to tests of other packages
+  public static Cluster cluster(String name, int machines, Map<String, String> settings) {
+    return CLUSTERS.computeIfAbsent(
+        name + " " + machines + " " + new TreeMap<>(settings),
+        unused ->
+            Cluster.of(
+                read(name),
+                machines,
+                new ClusterOptions(TopoSettings.parse(settings), PeerStatus.ALLOWED, false)));
   }
 
   /** The text of a test resource. */

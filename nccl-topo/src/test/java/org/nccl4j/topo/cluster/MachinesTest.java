@@ -33,9 +33,7 @@ class MachinesTest {
     for (String setting : settings) {
       values.put(setting.split("=")[0], setting.split("=")[1]);
     }
-    ClusterOptions options =
-        new ClusterOptions(TopoSettings.parse(values), PeerStatus.ALLOWED, false);
-    return Cluster.of(TestMachines.read(name), machines, options);
+    return TestMachines.cluster(name, machines, values);
   }
 
   @ParameterizedTest

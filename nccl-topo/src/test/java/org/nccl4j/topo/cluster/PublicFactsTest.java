@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -26,7 +27,7 @@ import org.nccl4j.topo.system.Node;
  */
 class PublicFactsTest {
   private static Cluster cluster(String name, int machines) {
-    return Cluster.of(TestMachines.read(name), machines, ClusterOptions.DEFAULT);
+    return TestMachines.cluster(name, machines, Map.of());
   }
 
   private static Path path(Routes routes, int from, int to) {

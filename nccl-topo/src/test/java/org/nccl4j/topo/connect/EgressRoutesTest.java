@@ -13,9 +13,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
-import org.nccl4j.topo.cluster.Cluster;
-import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.path.PeerStatus;
 
 /** By which network, and through which GPU, what a rank sends leaves its machine. */
 class EgressRoutesTest {
@@ -26,9 +23,8 @@ class EgressRoutesTest {
     for (String setting : settings) {
       values.put(setting.split("=")[0], setting.split("=")[1]);
     }
-    TopoSettings topo = TopoSettings.parse(values);
-    ClusterOptions options = new ClusterOptions(topo, PeerStatus.ALLOWED, false);
-    return new EgressRoutes(Cluster.of(TestMachines.read(machine), 2, options).comm(), topo);
+    return new EgressRoutes(
+        TestMachines.cluster(machine, 2, values).comm(), TopoSettings.parse(values));
   }
 
   private static String egress(EgressRoutes routes, int rank, int peer) {

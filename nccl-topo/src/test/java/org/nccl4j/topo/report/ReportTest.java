@@ -3,6 +3,7 @@ package org.nccl4j.topo.report;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -11,13 +12,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.Cluster;
-import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.search.GraphKind;
 
 /** Reports name every device, and every sentence names what would change it. */
 class ReportTest {
   private static Cluster cluster(String name) {
-    return Cluster.of(TestMachines.read(name), 1, ClusterOptions.DEFAULT);
+    return TestMachines.cluster(name, 1, Map.of());
   }
 
   @ParameterizedTest
@@ -54,7 +54,7 @@ class ReportTest {
   /** Of a machine whose first ring comes in and goes out by a network card. */
   @Test
   void ringsAmongMachinesReachTheNetworkCards() {
-    Cluster two = Cluster.of(TestMachines.read("dgx1-v100"), 2, ClusterOptions.DEFAULT);
+    Cluster two = TestMachines.cluster("dgx1-v100", 2, Map.of());
     int gpus = two.domains().get(0).of(GraphKind.RING).channels().get(0).ranks().size();
     String svg = Drawing.of(two.domains().get(0), "one of two");
     assertEquals(gpus + 1, firstRing(svg), "from the card, through all GPUs, to the card");

@@ -34,7 +34,7 @@ class GraphFileTest {
   @ParameterizedTest
   @MethodSource("org.nccl4j.topo.TestMachines#networked")
   void writtenGraphsAreReadBack(String name) throws IOException {
-    Cluster searched = Cluster.of(TestMachines.read(name), 2, ClusterOptions.DEFAULT);
+    Cluster searched = TestMachines.cluster(name, 2, Map.of());
     if (searched.domains().size() > 1) {
       return;
     }
@@ -52,7 +52,7 @@ class GraphFileTest {
 
   @Test
   void graphsOfAnotherMachineAreRefused() throws IOException {
-    Cluster other = Cluster.of(TestMachines.read("dgx-a100"), 2, ClusterOptions.DEFAULT);
+    Cluster other = TestMachines.cluster("dgx-a100", 2, Map.of());
     String text = TopologyXml.write(GraphFile.write(other.domains().get(0)));
     Path file = Files.writeString(folder.resolve("other.xml"), text);
     assertThrows(TopologyException.class, () -> read("gb200-tray", file));
@@ -122,7 +122,7 @@ class GraphFileTest {
   }
 
   private static String graphs(String name) {
-    Cluster cluster = Cluster.of(TestMachines.read(name), 1, ClusterOptions.DEFAULT);
+    Cluster cluster = TestMachines.cluster(name, 1, Map.of());
     return TopologyXml.write(GraphFile.write(cluster.domains().get(0)));
   }
 

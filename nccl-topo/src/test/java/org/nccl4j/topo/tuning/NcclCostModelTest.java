@@ -17,18 +17,11 @@ import org.nccl4j.operation.Protocol;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
-import org.nccl4j.topo.cluster.Cluster;
-import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.path.PeerStatus;
 
 /** Costs grow with size, follow the settings, and are chosen cheapest first. */
 class NcclCostModelTest {
   private static NcclCostModel costs(String name, int machines, Map<String, String> settings) {
-    return Cluster.of(
-            TestMachines.read(name),
-            machines,
-            new ClusterOptions(TopoSettings.parse(settings), PeerStatus.ALLOWED, false))
-        .costs();
+    return TestMachines.cluster(name, machines, settings).costs();
   }
 
   @ParameterizedTest
