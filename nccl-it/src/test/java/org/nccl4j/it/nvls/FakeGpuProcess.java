@@ -199,6 +199,7 @@ public record FakeGpuProcess(Path folder) {
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             // Less to start, and few methods that run often.
             "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
             "-XX:TieredStopAtLevel=1",
             "-XX:CompileThresholdScaling=3",
             // Else newer Java puts a warning of native access among the communicator's.
