@@ -29,6 +29,8 @@ target=../../../target
 testkit=$(find "$(cd ../../../testkit && pwd)/target" -name 'nccl-testkit-*.jar' |
   grep -v -e sources -e javadoc | head -n 1)
 failures=0
+# Ranks run too shortly to be worth C2's time: each process takes half of the time without it.
+export NCCL_JAVA_OPTIONS="${NCCL_JAVA_OPTIONS:--XX:TieredStopAtLevel=1}"
 
 fail() {
   printf 'FAILED: %s\n' "$1"
@@ -188,7 +190,7 @@ launch() {
 launched() {
   hosts_up 3
   log=$(mktemp)
-  if launch -n 5 -- java -Xmx256m -cp "$(class_path)" org.nccl4j.it.launch.LaunchedRank &&
+  if launch -n 5 -- java -Xmx256m -XX:TieredStopAtLevel=1 -cp "$(class_path)" org.nccl4j.it.launch.LaunchedRank &&
     [ "$(grep -c 'nccl run: rank . of 5.*all right' "$log")" = 5 ]; then
     echo "ok: nccl run, 5 ranks on 3 hosts"
   else
@@ -274,7 +276,7 @@ start_ranks() {
   while [ $rank -lt "$1" ]; do
     in_host $rank env NCCL4J_RANK=$rank NCCL4J_NRANKS="$1" NCCL4J_HEARTBEAT_TIMEOUT="$2" \
       NCCL_COMM_ID=10.99.0.1:29555 NCCL4J_COMM_SECRET=netns \
-      java -Xmx256m -cp "$path" org.nccl4j.it.netns.Endurance > "$work/$rank" 2>&1 &
+      java -Xmx256m -XX:TieredStopAtLevel=1 -cp "$path" org.nccl4j.it.netns.Endurance > "$work/$rank" 2>&1 &
     eval "pid$rank=$!"
     rank=$((rank + 1))
   done
