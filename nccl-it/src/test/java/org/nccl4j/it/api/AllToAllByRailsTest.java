@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.util.List;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -35,9 +34,7 @@ class AllToAllByRailsTest {
   private static final byte POISON = 0x77;
 
   private static byte[] data(int from, int to, int bytes) {
-    byte[] data = new byte[bytes];
-    new Random(31L * from + 1000L * to + bytes).nextBytes(data);
-    return data;
+    return RandomBytes.of(31L * from + 1000L * to + bytes, bytes);
   }
 
   private static String chosen(Communicator comm, int bytes) {

@@ -61,9 +61,7 @@ class KernelPutTest {
   }
 
   private static byte[] data(int rank, int round) {
-    byte[] data = new byte[WINDOW];
-    new Random(SEED + 100L * round + rank).nextBytes(data);
-    return data;
+    return RandomBytes.of(SEED + 100L * round + rank, WINDOW);
   }
 
   /** A kernel's threads: each puts its pieces to the next rank, and then raises its signal. */

@@ -97,9 +97,7 @@ class RemotePutTest {
   }
 
   private static byte[] data(long seed, int round, int from, int to, int count) {
-    byte[] data = new byte[count];
-    new Random(seed + 1000L * round + 100L * from + to).nextBytes(data);
-    return data;
+    return RandomBytes.of(seed + 1000L * round + 100L * from + to, count);
   }
 
   private static int cut(long seed, int round, int from, int to, int count) {

@@ -1,6 +1,5 @@
 package org.nccl4j.it.api;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -9,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -229,9 +229,7 @@ class ZeroCopyTest {
     }
 
     private static byte[] data(int seed, int round, int rank, int bytes) {
-      byte[] data = new byte[bytes];
-      new Random(1000L * seed + 10L * round + rank).nextBytes(data);
-      return data;
+      return RandomBytes.of(1000L * seed + 10L * round + rank, bytes);
     }
 
     /** The source is overwritten once the put has ended, and the target once it was compared. */
@@ -240,6 +238,8 @@ class ZeroCopyTest {
           DeviceMemory target = Devices.host().memAlloc(MOST)) {
         Window from = comm.registerWindow(source);
         Window to = comm.registerWindow(target);
+        byte[] filled = new byte[MOST];
+        Arrays.fill(filled, (byte) 0x44);
         for (int round = 0; round < rounds; round++) {
           Random random = new Random(1000L * seed + round); // the same on all ranks
           int bytes = random.nextInt(4) == 0 ? random.nextInt(100_000) : random.nextInt(MOST);
@@ -253,19 +253,15 @@ class ZeroCopyTest {
           stream.synchronize();
           byte[] got = new byte[bytes];
           target.read(at, ByteBuffer.wrap(got));
-          assertArrayEquals(
-              data(seed, round, previous, bytes), got, "seed " + seed + ", round " + round);
+          int wrong = Arrays.mismatch(data(seed, round, previous, bytes), got);
+          assertEquals(-1, wrong, "wrong byte: seed " + seed + ", round " + round);
           target.fill((byte) 0x44);
           comm.signal(next, stream);
           comm.waitSignal(Map.of(previous, 1), stream);
           stream.synchronize();
           byte[] all = new byte[MOST];
           target.read(0, ByteBuffer.wrap(all));
-          for (byte each : all) {
-            if (each != 0x44) {
-              assertEquals(0x44, each, "written after its signal: seed " + seed);
-            }
-          }
+          assertEquals(-1, Arrays.mismatch(filled, all), "written after its signal: seed " + seed);
           comm.signal(previous, stream); // the target may be written to again
           comm.waitSignal(Map.of(next, 1), stream);
           stream.synchronize();

@@ -1,6 +1,5 @@
 package org.nccl4j.it.net;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -10,6 +9,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Queue;
@@ -30,6 +30,7 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.it.api.LongerDeadline;
+import org.nccl4j.it.api.RandomBytes;
 
 /** Sockets whose bytes vanish though nothing breaks: others take over, without a wrong byte. */
 @Timeout(600)
@@ -77,8 +78,7 @@ class SilentSocketTest {
 
     /** Begins to send a message, if it may. */
     void begin(int bytes) {
-      byte[] data = new byte[bytes];
-      random.nextBytes(data);
+      byte[] data = RandomBytes.of(random.nextLong(), bytes);
       out.write(0, ByteBuffer.wrap(data));
       send = sender.isend(source, 0, data.length, 5);
       if (send != null) {
@@ -102,7 +102,7 @@ class SilentSocketTest {
       if (receive != null && receive.test(size)) {
         byte[] got = new byte[size[0]];
         in.read(0, ByteBuffer.wrap(got));
-        assertArrayEquals(expected.poll(), got, "message " + received);
+        assertEquals(-1, Arrays.mismatch(expected.poll(), got), "message " + received);
         received++;
         receive = null;
       }

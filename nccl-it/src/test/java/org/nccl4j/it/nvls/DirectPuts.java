@@ -23,6 +23,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.it.api.RandomBytes;
 
 /**
  * A program of two ranks on GPUs of two hosts that put registered memory into each other's windows,
@@ -141,9 +142,7 @@ final class DirectPuts {
   }
 
   private static byte[] data(int time, int round, int rank) {
-    byte[] data = new byte[BYTES];
-    new Random(1000L * time + 10L * round + rank).nextBytes(data);
-    return data;
+    return RandomBytes.of(1000L * time + 10L * round + rank, BYTES);
   }
 
   /** Any bytes of the source to any place in the window; few, some, or many. */

@@ -22,6 +22,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.it.api.RandomBytes;
 
 /**
  * A program of two ranks on GPUs of two hosts that send each other messages of any size from and to
@@ -213,9 +214,7 @@ final class ExposedSends {
   }
 
   private static byte[] data(int round, int rank) {
-    byte[] data = new byte[BYTES];
-    new Random(10L * round + rank).nextBytes(data);
-    return data;
+    return RandomBytes.of(10L * round + rank, BYTES);
   }
 
   private void meet() {

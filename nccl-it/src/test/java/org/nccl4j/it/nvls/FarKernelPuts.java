@@ -26,6 +26,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.bind.NativeMemory;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.support.Patience;
+import org.nccl4j.it.api.RandomBytes;
 
 /**
  * A program of two ranks on GPUs of two hosts, whose threads fill the rings of puts as kernels do
@@ -175,9 +176,7 @@ final class FarKernelPuts {
   }
 
   private static byte[] data(int round, int rank) {
-    byte[] data = new byte[SIZE];
-    new Random(10L * round + rank).nextBytes(data);
-    return data;
+    return RandomBytes.of(10L * round + rank, SIZE);
   }
 
   /** Rank 0 puts beyond a window: both ranks fail, and kernels' waits end. */

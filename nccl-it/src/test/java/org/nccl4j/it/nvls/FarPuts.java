@@ -22,6 +22,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.it.api.RandomBytes;
 import org.nccl4j.operation.Operation;
 
 /** A program of two ranks on GPUs of two hosts, who put into each other's windows. */
@@ -80,9 +81,7 @@ final class FarPuts {
   }
 
   private static byte[] data(int round, int rank) {
-    byte[] data = new byte[PART];
-    new Random(10L * round + rank).nextBytes(data);
-    return data;
+    return RandomBytes.of(10L * round + rank, PART);
   }
 
   private static void put(
