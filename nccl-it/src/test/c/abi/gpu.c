@@ -7,6 +7,19 @@ enum { GPUS = 2, COUNT = 1024, BYTES = COUNT * 4, FOR_BOTH = 6 << 20 };
 static ncclUniqueId id;
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
+// Of the fake driver.
+const char* fakeRecord(void);
+void fakeRenew(unsigned long long stream);
+
+// How often a stream has waited for an event.
+static int waits(CUstream stream) {
+  char call[64];
+  int found = 0;
+  snprintf(call, sizeof call, "cuStreamWaitEvent(%llx,", (unsigned long long)stream);
+  for (const char* at = fakeRecord(); (at = strstr(at, call)); at++) found++;
+  return found;
+}
+
 static CUcontext current(void) {
   CUcontext context;
   CHECK(!cuCtxGetCurrent(&context));
@@ -50,6 +63,16 @@ static void rank(int rank) {
     OK(ncclGroupEnd());
     CHECK(current() == context);
   }
+  // The stream was destroyed with work under way, and the next one has its handle.
+  OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, stream));
+  int before = waits(stream);
+  OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, stream));
+  CHECK(waits(stream) == before);
+  fakeRenew((unsigned long long)stream);
+  OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, stream));
+  CHECK(waits(stream) == before + 1);
+  OK(ncclAllReduce(from, to, COUNT, ncclFloat32, ncclSum, comm, stream));
+  CHECK(waits(stream) == before + 1);
   REFUSED(ncclInvalidArgument, "aligned",
           ncclAllReduce((char*)from + 1, to, 8, ncclFloat32, ncclSum, comm, stream));
   int host[4];

@@ -106,6 +106,9 @@ public interface CudaDriver {
   int cuStreamGetCtx(long stream, long context);
 
   /** See the CUDA driver API. */
+  int cuStreamGetId(long stream, long id);
+
+  /** See the CUDA driver API. */
   int cuStreamQuery(long stream);
 
   /** See the CUDA driver API. */

@@ -363,7 +363,8 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   /**
    * A stream of the user's, which closing the result leaves alone. It must live until the last
    * operation that was launched into it has ended; only calls that are given the stream use it, so
-   * that it may be destroyed then, whether the result is closed or not.
+   * that it may be destroyed then, whether the result is closed or not. A stream that gets its
+   * handle is another one, to be wrapped anew: its operations follow those of the stream before.
    *
    * @param handle the CUstream (a cudaStream_t is the same); 0 and 1 for the legacy default stream,
    *     2 for the calling thread's default stream. A handle of no stream ends the process: the

@@ -11,6 +11,7 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
@@ -76,6 +77,15 @@ public final class CudaStream extends DeviceStream {
    */
   public long handle() {
     return stream.handle();
+  }
+
+  /**
+   * True if the user has destroyed the stream and the driver has given its handle to another one,
+   * which is to be wrapped anew. Only for handles of streams that exist.
+   */
+  @HotPath
+  public boolean isHandleReused() {
+    return stream.isHandleReused();
   }
 
   @Override

@@ -42,6 +42,9 @@ public interface FakeLibrary {
   /** True if every stream says that it is being captured, until the reset. */
   void fakeCapturing(int on);
 
+  /** A stream was destroyed, and its handle is a new one's. */
+  void fakeRenew(long stream);
+
   /** True if devices say that streams can store and await 64 bits, until the reset. */
   void fakeWideOperations(int on);
 

@@ -89,6 +89,23 @@ class LaunchOrderTest extends AgainstFakeCuda {
     }
   }
 
+  /** As where a program destroys a stream with work under way and makes the next. */
+  @Test
+  void aStreamThatGetsTheHandleOfADestroyedOneWaits() {
+    long handle = streams.get(0).handle();
+    try (CudaKernelCommunicator one = communicator(true)) {
+      launch(one, device.wrapStream(handle));
+      order();
+      launch(one, device.wrapStream(handle));
+      assertFalse(order().contains("wait"));
+      fake.fakeRenew(handle);
+      launch(one, device.wrapStream(handle));
+      String order = order();
+      // Of the communicator's connections, and of the order among communicators.
+      assertTrue(order.startsWith("wait 0, wait 0, launch 0"), order);
+    }
+  }
+
   @Test
   void whoDoesNotAskForItIsNotInTheOrder() {
     try (CudaKernelCommunicator one = communicator(true);

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
@@ -124,6 +125,19 @@ class OtherGraphsTest extends AgainstFakeCuda {
     launch(wrap(0));
     launch(owned.get(0));
     assertEquals("launch 0, record 0, launch 0, record 0, launch 0", order());
+  }
+
+  /** The work of the stream that had the handle before may be under way. */
+  @Test
+  void aStreamThatGetsTheHandleOfADestroyedOneIsAnother() {
+    launch(wrapped.get(0));
+    fake.fakeRenew(wrapped.get(0).handle());
+    assertTrue(wrapped.get(0).isHandleReused());
+    CudaStream next = wrap(0);
+    assertFalse(next.isHandleReused());
+    launch(next);
+    launch(next);
+    assertEquals("launch 0, record 0, wait 0, launch 0, record 0, launch 0, record 0", order());
   }
 
   @Test

@@ -28,7 +28,7 @@ final class Place {
   private final Device device;
   private final WrappedMemory memory;
 
-  /** All streams: launches compare them by identity. */
+  /** All streams, which launches compare. */
   private final Map<Long, CudaStream> streams = new ConcurrentHashMap<>();
 
   /** Some streams, found without a boxed handle; as {@link WrappedMemory} keeps memory. */
@@ -92,16 +92,27 @@ final class Place {
     return memory;
   }
 
-  /** A stream of the program, by its cudaStream_t; not on the host, which has no such streams. */
+  /**
+   * A stream of the program, by its cudaStream_t; not on the host, which has no such streams. The
+   * program may have destroyed the one that had the handle before, with work under way.
+   */
   @HotPath
   DeviceStream stream(long handle) {
     int slot = (int) (handle * MIX >>> Long.SIZE - SLOT_BITS);
     CudaStream found = recent[slot];
-    return found != null && found.handle() == handle ? found : wrap(slot, handle);
+    return found != null && found.handle() == handle && !found.isHandleReused()
+        ? found
+        : wrap(slot, handle);
   }
 
   private DeviceStream wrap(int slot, long handle) {
-    CudaStream wrapped = streams.computeIfAbsent(handle, ((CudaDevice) device)::wrapStream);
+    CudaStream wrapped =
+        streams.compute(
+            handle,
+            (same, known) ->
+                known != null && !known.isHandleReused()
+                    ? known
+                    : ((CudaDevice) device).wrapStream(same));
     recent[slot] = wrapped;
     return wrapped;
   }

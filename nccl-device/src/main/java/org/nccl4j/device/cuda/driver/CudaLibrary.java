@@ -248,6 +248,17 @@ public final class CudaLibrary {
     return out.getLong(0);
   }
 
+  /**
+   * A stream's number, which no other stream of the process ever has, in the current context. Its
+   * handle may be another stream's after its end.
+   */
+  @HotPath
+  public static long streamId(long stream, Object place) {
+    Offheap out = ANSWER.get();
+    CudaResult.check(CUDA.cuStreamGetId(stream, out.address()), "cuStreamGetId", place);
+    return out.getLong(0);
+  }
+
   /** The CUdevice of a context. */
   public static int deviceOfContext(long context, Object place) {
     Offheap out = ANSWER.get();

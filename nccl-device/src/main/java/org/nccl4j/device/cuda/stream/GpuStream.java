@@ -28,6 +28,7 @@ public final class GpuStream implements AutoCloseable {
   private final Gpu gpu;
   private final long handle;
   private final boolean owned;
+  private final long id; // 0 for one of the driver's own
   private final List<StreamUser> users = new CopyOnWriteArrayList<>();
 
   /** Failures of closed communicators that no wait has reported yet. */
@@ -47,6 +48,7 @@ public final class GpuStream implements AutoCloseable {
     this.gpu = gpu;
     this.handle = handle;
     this.owned = owned;
+    this.id = isImplicit() ? 0 : currentId();
   }
 
   private static GpuStream make(Gpu gpu, ToLongFunction<Gpu> maker) {
@@ -224,11 +226,33 @@ public final class GpuStream implements AutoCloseable {
 
   /**
    * True if what is put into both is in the order of the calls. Streams that are wrapped anew at
-   * each call are the same.
+   * each call are the same. A stream that was destroyed and one that got its handle are not: work
+   * of the first may be under way.
    */
   @HotPath
   public boolean isSameAs(GpuStream other) {
-    return other != null && other.handle == handle && other.gpu == gpu && !isImplicit();
+    return other != null
+        && other.handle == handle
+        && other.id == id
+        && other.gpu == gpu
+        && !isImplicit();
+  }
+
+  /** True if the stream was destroyed and its handle is another stream's now. */
+  @HotPath
+  public boolean isHandleReused() {
+    return !isImplicit() && currentId() != id;
+  }
+
+  /** The number of the stream that the handle means now. */
+  @HotPath
+  private long currentId() {
+    long before = gpu.context().enter();
+    try {
+      return CudaLibrary.streamId(handle, gpu);
+    } finally {
+      gpu.context().leave(before);
+    }
   }
 
   /** Graphs of this library that were launched into it so far. */
