@@ -121,6 +121,10 @@ ncclResult_t fail_group(ncclResult_t code);
 #define CALL_NEEDS(argument) \
   if (!(argument)) return fail_group(null_argument(__func__, #argument))
 
+// What a communicator knows of itself.
+enum { N_RANKS, RANK, GPU, LSA_SIZE, NUMBERS };
+ncclResult_t numbers(ncclComm_t comm, jint* all);
+
 static inline jlong handle_of(const void* handle) { return (jlong)(intptr_t)handle; }
 
 #endif

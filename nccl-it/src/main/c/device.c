@@ -64,21 +64,25 @@ API(int, ncclLLA2ACalcSlots, (int maxElts, int maxEltSize)) {
   return maxElts * ((maxEltSize + 7) / 8);
 }
 
-// Teams within machines matter to device communicators alone.
+// All LSA teams have the same size, and their ranks follow each other.
+static bool has_teams(ncclComm_t comm, jint* all, const char* function) {
+  return !(comm ? numbers(comm, all) : null_argument(function, "comm"));
+}
+
 API(ncclTeam_t, ncclTeamLsa, (ncclComm_t comm)) {
-  (void)comm;
-  no_device_api(__func__);
-  return (ncclTeam_t){0, 0, 0};
+  jint all[NUMBERS];
+  if (!has_teams(comm, all, __func__)) return (ncclTeam_t){0, 0, 0};
+  return (ncclTeam_t){all[LSA_SIZE], all[RANK] % all[LSA_SIZE], 1};
 }
 
 API(ncclTeam_t, ncclTeamRail, (ncclComm_t comm)) {
-  (void)comm;
-  no_device_api(__func__);
-  return (ncclTeam_t){0, 0, 0};
+  jint all[NUMBERS];
+  if (!has_teams(comm, all, __func__)) return (ncclTeam_t){0, 0, 0};
+  return (ncclTeam_t){all[N_RANKS] / all[LSA_SIZE], all[RANK] / all[LSA_SIZE], all[LSA_SIZE]};
 }
 
 API(int, ncclTeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank)) {
-  (void)comm, (void)team, (void)rank;
-  no_device_api(__func__);
-  return -1;
+  jint all[NUMBERS];
+  if (!has_teams(comm, all, __func__)) return -1;
+  return all[RANK] % all[LSA_SIZE] + (rank - team.rank) * team.stride;
 }

@@ -243,20 +243,19 @@ API(ncclResult_t, ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* asyncEr
   return ncclSuccess;
 }
 
-// Number of ranks, rank, GPU.
-static ncclResult_t numbers(ncclComm_t comm, jint* all) {
+ncclResult_t numbers(ncclComm_t comm, jint* all) {
   JNIEnv* env = enter_frame();
   if (!env) return ncclSystemError;
-  jintArray into = (*env)->NewIntArray(env, 3);
+  jintArray into = (*env)->NewIntArray(env, NUMBERS);
   ncclResult_t result = into ? result_of(env, CALL(env, Int, numbers, handle_of(comm), into))
                              : result_of(env, ncclSystemError);
-  if (!result) (*env)->GetIntArrayRegion(env, into, 0, 3, all);
+  if (!result) (*env)->GetIntArrayRegion(env, into, 0, NUMBERS, all);
   leave_frame(env);
   return result;
 }
 
 static ncclResult_t number(ncclComm_t comm, int which, int* into) {
-  jint all[3];
+  jint all[NUMBERS];
   ncclResult_t result = numbers(comm, all);
   if (!result) *into = all[which];
   return result;
@@ -265,19 +264,19 @@ static ncclResult_t number(ncclComm_t comm, int which, int* into) {
 API(ncclResult_t, ncclCommCount, (const ncclComm_t comm, int* count)) {
   NOT_NULL(comm);
   NOT_NULL(count);
-  return number(comm, 0, count);
+  return number(comm, N_RANKS, count);
 }
 
 API(ncclResult_t, ncclCommUserRank, (const ncclComm_t comm, int* rank)) {
   NOT_NULL(comm);
   NOT_NULL(rank);
-  return number(comm, 1, rank);
+  return number(comm, RANK, rank);
 }
 
 API(ncclResult_t, ncclCommCuDevice, (const ncclComm_t comm, int* device)) {
   NOT_NULL(comm);
   NOT_NULL(device);
-  return number(comm, 2, device);
+  return number(comm, GPU, device);
 }
 
 // Programs of older versions have a shorter structure.
@@ -290,7 +289,7 @@ API(ncclResult_t, ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_
   if (props->magic != (unsigned)CONFIG_MAGIC || !COVERS(props, ginType))
     return fail(ncclInvalidArgument, "properties have the magic number 0x%x and %zu bytes. Remedy: "
                 "initialize them with NCCL_COMM_PROPERTIES_INITIALIZER", props->magic, props->size);
-  jint all[3];
+  jint all[NUMBERS];
   ncclResult_t result = numbers(comm, all);
   if (result) return result;
   JNIEnv* env = enter();
@@ -298,26 +297,26 @@ API(ncclResult_t, ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_
   jlong nvml = 0;
   result = value_of(env, CALL(env, Int, nvmlIndex, handle_of(comm)), &nvml);
   if (result) return result;
-  props->nRanks = all[0];
-  props->rank = all[1];
-  props->cudaDev = all[2];
+  props->nRanks = all[N_RANKS];
+  props->rank = all[RANK];
+  props->cudaDev = all[GPU];
   props->nvmlDev = (int)nvml;
   props->deviceApiSupport = props->multimemSupport = false;  // see device.c
   props->ginType = 0;
-  if (COVERS(props, nLsaTeams)) props->nLsaTeams = 1;
+  if (COVERS(props, nLsaTeams)) props->nLsaTeams = all[N_RANKS] / all[LSA_SIZE];
   if (COVERS(props, hostRmaSupport)) props->hostRmaSupport = true;
   if (COVERS(props, railedGinType)) props->railedGinType = 0;
   return ncclSuccess;
 }
 
 API(ncclTeam_t, ncclTeamWorld, (ncclComm_t comm)) {
-  jint all[3];
+  jint all[NUMBERS];
   if (!comm || numbers(comm, all)) return (ncclTeam_t){0, 0, 0};
-  return (ncclTeam_t){all[0], all[1], 1};
+  return (ncclTeam_t){all[N_RANKS], all[RANK], 1};
 }
 
 API(int, ncclTeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank)) {
-  jint all[3];
+  jint all[NUMBERS];
   if (!comm || numbers(comm, all)) return -1;
-  return all[1] + (rank - team.rank) * team.stride;
+  return all[RANK] + (rank - team.rank) * team.stride;
 }

@@ -38,6 +38,49 @@ static void abort_all(ncclComm_t* comms) {
   for (int r = 0; r < RANKS; r++) OK(ncclCommAbort(comms[r]));
 }
 
+// A creation goes on, and its communicator is there.
+#define BEGINS(made, call)          \
+  do {                              \
+    GIVES(ncclInProgress, call);    \
+    CHECK(made);                    \
+    check_state(made);              \
+  } while (0)
+
+static void check_state(ncclComm_t made) {
+  ncclResult_t state;
+  OK(ncclCommGetAsyncError(made, &state));
+  CHECK(state == ncclInProgress || state == ncclSuccess);
+}
+
+// The new communicator is there when the call returns, in a group too: NCCL's guide asks it for its
+// state from then on, and a program aborts it after its parent.
+static void handles_at_once(void) {
+  ncclUniqueId id;
+  ncclConfig_t given = in_background();
+  for (int grouped = 0; grouped < 2; grouped++) {
+    ncclComm_t comms[RANKS] = {NULL}, children[RANKS] = {NULL}, rest = NULL;
+    int excluded = 1;
+    OK(ncclGetUniqueId(&id));
+    if (grouped) OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+      BEGINS(comms[r], ncclCommInitRankConfig(comms + r, RANKS, id, r, &given));
+    if (grouped) GIVES(ncclInProgress, ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) GIVES(ncclSuccess, end_of(comms[r]));
+    if (grouped) OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+      BEGINS(children[r], ncclCommSplit(comms[r], 0, r, children + r, NULL));
+    if (grouped) GIVES(ncclInProgress, ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) GIVES(ncclSuccess, end_of(children[r]));
+    if (grouped) OK(ncclGroupStart());
+    BEGINS(rest, ncclCommShrink(children[0], &excluded, 1, &rest, NULL, 0));
+    if (grouped) GIVES(ncclInProgress, ncclGroupEnd());
+    GIVES(ncclSuccess, end_of(rest));
+    OK(ncclCommAbort(rest));
+    abort_all(children);
+    abort_all(comms);
+  }
+}
+
 // The other ranks hear of a child that is given up while a split creates it.
 static void aborted_child(void) {
   ncclComm_t comms[RANKS], child, other;
@@ -138,6 +181,7 @@ static void growth(void) {
 }
 
 int main(void) {
+  handles_at_once();
   aborted_child();
   state_of_the_parent();
   aborted_parent();

@@ -322,8 +322,8 @@ static void devices(void) {
   UNUSABLE("device", ncclGinInboxA2ACreateRequirement(team, 1, 1, any, any));
   UNUSABLE("device", ncclGetMultimemDevicePointer(NULL, 0, multimem, &p));
   CHECK(ncclLLA2ACalcSlots(3, 12) == 6);
-  CHECK(ncclTeamLsa(comm).nRanks == 0 && ncclTeamRail(comm).nRanks == 0);
-  CHECK(ncclTeamRankToLsa(comm, team, 0) == -1);
+  CHECK(ncclTeamLsa(NO_COMM).nRanks == 0 && ncclTeamRail(NULL).nRanks == 0);
+  CHECK(ncclTeamRankToLsa(NO_COMM, team, 0) == -1);
   CHECK(ncclTeamWorld(NO_COMM).nRanks == 0);
   CHECK(ncclTeamRankToWorld(NO_COMM, team, 0) == -1);
 }

@@ -799,6 +799,11 @@ public final class Communicator implements AutoCloseable {
     return state.nRanks();
   }
 
+  /** The ranks, this one included, that reach each other's memory by loads and stores. */
+  public List<Integer> lsaTeam() {
+    return state.team().ranks();
+  }
+
   /** This rank's device. */
   public Device device() {
     return state.device();

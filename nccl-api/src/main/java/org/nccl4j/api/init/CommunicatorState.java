@@ -33,6 +33,7 @@ import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.LocalRegistration;
+import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
@@ -221,6 +222,11 @@ public final class CommunicatorState {
   /** True if it is suspended now. */
   public boolean isSuspended() {
     return suspended;
+  }
+
+  /** The ranks that reach each other's memory by loads and stores; while suspended too. */
+  public LsaTeam team() {
+    return LsaTeam.of(members.peers(), rank());
   }
 
   /** The windows of this rank. */

@@ -297,13 +297,14 @@ final class Entry {
     }
   }
 
-  /** Fills in the number of ranks, the rank and the number of the GPU. */
+  /** Fills in the number of ranks, the rank, the number of the GPU and the LSA team's size. */
   static int numbers(long comm, int[] numbers) {
     try {
       Communicator communicator = RankHandle.find(comm).communicator();
       numbers[0] = communicator.nRanks();
       numbers[1] = communicator.rank();
       numbers[2] = communicator.device().index();
+      numbers[3] = communicator.lsaTeam().size();
       return Results.SUCCESS;
     } catch (Throwable e) {
       return Results.of(e);

@@ -47,6 +47,11 @@ class DropInTest {
   }
 
   @Test
+  void teamsOfTwoHosts() throws Exception {
+    library.runArchived(HOST, library.compile("teams"));
+  }
+
+  @Test
   void buffersInWindows() throws Exception {
     library.runArchived(
         Map.of("NCCL4J_DEVICE", "host", "NCCL_ALGO", "DirectOneShot"), library.compile("windows"));

@@ -41,6 +41,7 @@ class UseAfterCloseTest {
           "explain",
           "isSuspended",
           "lastBlocks",
+          "lsaTeam",
           "memory",
           "nRanks",
           "name",
