@@ -273,13 +273,41 @@ CUresult cuStreamEndCapture(CUstream t, CUgraph* g) {
   *g = (CUgraph)handle();
   return CUDA_SUCCESS;
 }
-static CUresult instantiate(const char* name, CUgraphExec* e) {
+// Objects that end with the graph that has them and the executable that was made of it.
+static struct {
+  CUuserObject object;
+  CUgraph graph;
+  CUgraphExec executable;
+  CUhostFn end;
+  void* data;
+} objects[256];
+CUresult cuUserObjectCreate(CUuserObject* o, void* data, CUhostFn end, unsigned n, unsigned f) {
+  OR_FAIL(NEW, "%u,%u", n, f);
+  *o = (CUuserObject)handle();
+  for (int i = 0; i < 256; i++)
+    if (!objects[i].object) {
+      objects[i].object = *o;
+      objects[i].end = end;
+      objects[i].data = data;
+      return CUDA_SUCCESS;
+    }
+  abort();
+}
+CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned n, unsigned f) {
+  OR_FAIL(NO, "%llx,%llx,%u,%u", (u64)g, (u64)o, n, f);
+  for (int i = 0; i < 256; i++)
+    if (objects[i].object == o) objects[i].graph = g;
+  return CUDA_SUCCESS;
+}
+static CUresult instantiate(const char* name, CUgraphExec* e, CUgraph g) {
   OR_FAIL(1, name, "");
   *e = (CUgraphExec)handle();
+  for (int i = 0; i < 256; i++)
+    if (objects[i].object && objects[i].graph == g) objects[i].executable = *e;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, u64 f) {
-  return instantiate("cuGraphInstantiate", e);
+  return instantiate("cuGraphInstantiate", e, g);
 }
 typedef struct {
   CUhostFn function;
@@ -296,6 +324,23 @@ static void callHost(HostCall host) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, callOnThread, &host)) abort();
   pthread_join(thread, NULL);
+}
+static void release(CUgraph g, CUgraphExec e, CUuserObject o) {
+  for (int i = 0; i < 256; i++) {
+    if (!objects[i].object) continue;
+    int has = objects[i].object == o || (g && objects[i].graph == g) || (e && objects[i].executable == e);
+    if (g && objects[i].graph == g) objects[i].graph = NULL;
+    if (e && objects[i].executable == e) objects[i].executable = NULL;
+    if (!has || objects[i].graph || objects[i].executable) continue;
+    HostCall host = {objects[i].end, objects[i].data};
+    objects[i].object = NULL;
+    call(-1, "ended", "");
+    callHost(host);
+  }
+}
+CUresult cuUserObjectRelease(CUuserObject o, unsigned n) {
+  release(NULL, NULL, o);
+  return CUDA_SUCCESS;
 }
 // A thread of the driver's calls the function. With FAKECUDA_HOLD streams never come to the functions that they are to call.
 CUresult cuLaunchHostFunc(CUstream t, CUhostFn f, void* data) {
@@ -314,9 +359,13 @@ CUresult cuGraphLaunch(CUgraphExec e, CUstream t) {
   if (in_graph.function) callHost(in_graph);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphExecDestroy(CUgraphExec e) { return call(GONE, "%llx", (u64)e); }
+CUresult cuGraphExecDestroy(CUgraphExec e) {
+  release(NULL, e, NULL);
+  return call(GONE, "%llx", (u64)e);
+}
 CUresult cuGraphDestroy(CUgraph g) {
   in_graph.function = NULL;
+  release(g, NULL, NULL);
   return call(GONE, "%llx", (u64)g);
 }
 CUresult cuEventCreate(CUevent* e, unsigned f) {

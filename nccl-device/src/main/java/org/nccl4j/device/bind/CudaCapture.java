@@ -19,5 +19,14 @@ public interface CudaCapture {
   int cuStreamWaitEvent(long stream, long event, int flags);
 
   /** See the CUDA driver API. */
+  int cuUserObjectCreate(long object, long data, long destroy, int references, int flags);
+
+  /** See the CUDA driver API. */
+  int cuUserObjectRelease(long object, int references);
+
+  /** See the CUDA driver API. */
+  int cuGraphRetainUserObject(long graph, long object, int references, int flags);
+
+  /** See the CUDA driver API. */
   int cuEventRecordWithFlags(long event, long stream, int flags);
 }

@@ -7,6 +7,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.cuda.stream.GpuStream;
 
@@ -24,16 +25,15 @@ public final class CudaGraph implements AutoCloseable {
   private volatile boolean closed;
 
   /**
-   * A graph.
-   *
-   * @param orders of the connections that its operations go by, as {@link
-   *     org.nccl4j.device.cuda.stream.CaptureRegistry.Capture#orders}
+   * A graph of a capture that is over. What the capture has kept is freed with the graph, or here
+   * before an error.
    */
-  CudaGraph(Gpu gpu, long graph, List<ConnectionOrder> orders) {
+  CudaGraph(Gpu gpu, long graph, CaptureRegistry.Capture capture) {
     this.gpu = gpu;
     this.graph = graph;
-    this.orders = orders;
+    this.orders = capture.orders();
     try {
+      gpu.context().run(() -> capture.freeWith(graph, gpu));
       this.executable = gpu.context().get(() -> CudaLibrary.instantiate(graph, gpu));
     } catch (RuntimeException e) {
       CudaLibrary.destroyGraph(0, graph, gpu);
@@ -94,7 +94,9 @@ public final class CudaGraph implements AutoCloseable {
     }
   }
 
-  /** Frees it. Calling it again does nothing. */
+  /**
+   * Frees it, and what it alone needs once its launches have ended. Calling it again does nothing.
+   */
   @Override
   public synchronized void close() {
     if (!closed) {

@@ -136,7 +136,7 @@ final class CudaKernelCommunicator
     this.firstRanks = place.firstRanks();
     made = new GpuCleanup(gpu);
     ofPlans = new PlanMemory(gpu);
-    tables = new PlanTables(gpu);
+    tables = new PlanTables(gpu, device.captures());
     users = given == null ? new ConnectionUsers(gpu, device.captures(), spec) : given;
     if (given == null) {
       made.push(users::close);

@@ -1,7 +1,6 @@
 package org.nccl4j.device.cuda;
 
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import jcuda.driver.CUresult;
@@ -20,7 +19,6 @@ import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DeferredFree;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
-import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.HostFunctions;
 import org.nccl4j.device.support.HeldCalls;
@@ -194,10 +192,11 @@ public final class CudaStream extends DeviceStream {
   @Override
   public void launchHostFunction(Runnable function) {
     Arguments.notNull(function, "function");
-    long handle = open().handle();
+    GpuStream into = open();
     inContext(
         gpu -> {
-          HostFunctions.launch(handle, () -> runHostFunction(function), gpu);
+          HostFunctions.launch(
+              into.handle(), () -> runHostFunction(function), device.captures().of(into), gpu);
           return null;
         });
   }
@@ -235,13 +234,18 @@ public final class CudaStream extends DeviceStream {
       graph = inContext(gpu -> CudaLibrary.endCapture(handle, gpu));
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
-        forgetCapture();
+        takeCapture().free();
       }
       throw e;
     }
-    List<ConnectionOrder> orders = capture == null ? List.of() : capture.orders();
+    return new CudaGraph(device.gpu(), graph, takeCapture());
+  }
+
+  /** The current capture, which is over. */
+  private CaptureRegistry.Capture takeCapture() {
+    CaptureRegistry.Capture taken = capture;
     forgetCapture();
-    return new CudaGraph(device.gpu(), graph, orders);
+    return taken == null ? CaptureRegistry.Capture.unknown() : taken;
   }
 
   private void forgetCapture() {

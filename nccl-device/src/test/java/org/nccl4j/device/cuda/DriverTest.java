@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
+import jcuda.driver.CUresult;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -235,7 +236,21 @@ class DriverTest {
         assertEquals(1, called.get());
         graph.launch(stream);
         graph.launch(stream);
+        assertEquals(before + 1, HostFunctions.waiting());
       }
+      assertEquals(before, HostFunctions.waiting(), "the graph has ended");
+      stream.beginCapture();
+      stream.launchHostFunction(called::incrementAndGet);
+      fake.fakeFail("cuStreamEndCapture", CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+      assertThrows(CudaException.class, stream::endCapture);
+      fake.fakeFail("", 0);
+      assertEquals(before, HostFunctions.waiting(), "there is no graph");
+      stream.beginCapture();
+      stream.launchHostFunction(called::incrementAndGet);
+      fake.fakeFail("cuGraphRetainUserObject", CUresult.CUDA_ERROR_OUT_OF_MEMORY);
+      assertThrows(CudaException.class, stream::endCapture);
+      fake.fakeFail("", 0);
+      assertEquals(before, HostFunctions.waiting(), "its end cannot be awaited");
     }
     assertEquals(3, called.get());
   }

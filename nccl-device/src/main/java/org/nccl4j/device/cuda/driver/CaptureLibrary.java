@@ -22,7 +22,30 @@ public final class CaptureLibrary {
 
   private static final int EXTERNAL = 1; // CU_EVENT_WAIT_EXTERNAL, CU_EVENT_RECORD_EXTERNAL
 
+  private static final int NO_SYNC = 1; // CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+  private static final int MOVE = 1; // CU_GRAPH_USER_OBJECT_MOVE
+
   private CaptureLibrary() {}
+
+  /**
+   * Has the driver call a function once when a graph, what is made of it from now on, and all their
+   * launches have ended; or before an error is thrown.
+   *
+   * @param function address of a C function of one argument, which may not call the driver
+   */
+  public static void callAtEnd(long graph, long function, long argument, Object place) {
+    Offheap out = new Offheap(Long.BYTES);
+    CudaResult.check(
+        CUDA.cuUserObjectCreate(out.address(), argument, function, 1, NO_SYNC),
+        "cuUserObjectCreate",
+        place);
+    long object = out.getLong(0);
+    int code = CUDA.cuGraphRetainUserObject(graph, object, 1, MOVE);
+    if (code != 0) {
+      CUDA.cuUserObjectRelease(object, 1);
+    }
+    CudaResult.check(code, "cuGraphRetainUserObject", place);
+  }
 
   /**
    * At each launch of the graph that a stream is captured into, what comes next in the stream waits

@@ -6,6 +6,9 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
@@ -16,6 +19,7 @@ import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.memory.CudaMemory;
+import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.support.CloseAll;
 
@@ -23,8 +27,9 @@ import org.nccl4j.device.support.CloseAll;
  * Tables of a communicator's plans that do not fit their kernels' arguments. A table is written in
  * pinned memory and copied to the device by the stream of its plan's first launch. One that its
  * plan leaves is another plan's as soon as the last launch has ended, so that plans which change at
- * each call neither take more and more memory nor wait for any. A captured plan's memory is kept
- * until the communicator is closed: its graph may be launched until then.
+ * each call neither take more and more memory nor wait for any. A captured plan's table is kept as
+ * long as its graphs may run: of this library's until they have ended, of others' until the
+ * communicator is closed.
  *
  * <p>Owned by the thread that prepares and launches; {@code bytes} by any.
  */
@@ -33,6 +38,7 @@ public final class PlanTables implements AutoCloseable {
   private static final int SLAB_BYTES = 256 << 10;
 
   private final Gpu gpu;
+  private final CaptureRegistry captures;
   private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private final List<Slab> slabs = new ArrayList<>();
   private final Map<Integer, Deque<Table>> free = new HashMap<>();
@@ -40,13 +46,22 @@ public final class PlanTables implements AutoCloseable {
   /** Discarded, in the order of their last launches: those of a communicator end in order. */
   private final Deque<Table> ending = new ArrayDeque<>();
 
+  /** Tables that no graph has any more. Any thread adds some. */
+  private final Queue<Table> returned = new ConcurrentLinkedQueue<>();
+
   private volatile long bytes;
 
   /** Memory that is cut into tables of one size. */
   private record Slab(long host, DeviceMemory there, List<Table> tables) {}
 
-  public PlanTables(Gpu gpu) {
+  /**
+   * No tables yet.
+   *
+   * @param captures of the GPU's streams
+   */
+  public PlanTables(Gpu gpu, CaptureRegistry captures) {
     this.gpu = gpu;
+    this.captures = captures;
   }
 
   /** Bytes on the device. */
@@ -76,11 +91,21 @@ public final class PlanTables implements AutoCloseable {
             () -> {
               while (!ending.isEmpty() && ending.peek().hasEnded()) {
                 Table table = ending.poll();
-                if (!table.captured) {
-                  free.get(table.size).add(table);
-                }
+                table.left = true;
+                takeBack(table);
               }
             });
+    for (Table table = returned.poll(); table != null; table = returned.poll()) {
+      takeBack(table);
+    }
+  }
+
+  /** Takes a table back that neither its plan nor a graph has. */
+  private void takeBack(Table table) {
+    if (table.left && !table.stays && table.graphs.get() == 0) {
+      table.left = false;
+      free.get(table.size).add(table);
+    }
   }
 
   private List<Table> cut(int size) {
@@ -127,7 +152,10 @@ public final class PlanTables implements AutoCloseable {
     private long launched; // event of the last launch; 0 before the first
     private int filled;
     private boolean there; // later launches of the communicator find the table on the device
-    private boolean captured;
+    private boolean inGraph; // the launch under way is captured
+    private boolean stays; // it may be in a graph of others
+    private boolean left; // its plan has left it, and all launches outside graphs have ended
+    private final AtomicInteger graphs = new AtomicInteger(); // that have it
 
     private Table(long host, long address, int size) {
       this.host = new NativeWords(host);
@@ -152,18 +180,36 @@ public final class PlanTables implements AutoCloseable {
      * since its first may come before any other.
      */
     void bring(GpuStream stream) {
-      boolean inGraph = CaptureLibrary.capture(stream.handle(), asking, gpu) != 0;
+      long capture = CaptureLibrary.capture(stream.handle(), asking, gpu);
+      inGraph = capture != 0;
       if (inGraph || !there) {
         DriverLibrary.copyAsync(address, hostAddress, filled, stream.handle(), gpu);
       }
-      captured |= inGraph;
+      if (inGraph) {
+        keepFor(captures.find(capture));
+      }
       there |= !inGraph;
+    }
+
+    private void keepFor(CaptureRegistry.Capture capture) {
+      if (capture == null) {
+        stays = true;
+      } else if (capture.keep(this, this::leaveGraph)) {
+        graphs.incrementAndGet();
+      }
+    }
+
+    /** A graph has ended. A thread of the driver may call. */
+    private void leaveGraph() {
+      if (graphs.decrementAndGet() == 0) {
+        returned.add(this);
+      }
     }
 
     /** A kernel that reads it was put into a stream. */
     void launched(GpuStream stream) {
-      if (captured) {
-        return; // it stays in any case
+      if (inGraph) {
+        return; // whose end is awaited
       }
       if (launched == 0) {
         launched = CudaLibrary.createEvent(false, gpu);
@@ -178,12 +224,12 @@ public final class PlanTables implements AutoCloseable {
 
     private boolean hasEnded() {
       try {
-        return captured || launched == 0 || CudaLibrary.isEventComplete(launched, gpu);
+        return launched == 0 || CudaLibrary.isEventComplete(launched, gpu);
       } catch (CudaException e) {
         if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
           throw e;
         }
-        captured = true; // a capture began between the check and the record
+        stays = true; // a capture began between the check and the record
         return true;
       }
     }

@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CaptureLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
 
 /** The captures of a GPU's streams that this library has begun and that go on. Any thread. */
 public final class CaptureRegistry {
@@ -22,8 +23,16 @@ public final class CaptureRegistry {
     private final long number;
     private final Map<ConnectionOrder, GpuStream> last = new LinkedHashMap<>();
 
+    /** What the graph needs, with what frees it. */
+    private final Map<Object, Runnable> kept = new LinkedHashMap<>();
+
     private Capture(long number) {
       this.number = number;
+    }
+
+    /** A capture that this library knows nothing of. */
+    public static Capture unknown() {
+      return new Capture(0);
     }
 
     /**
@@ -33,6 +42,33 @@ public final class CaptureRegistry {
      */
     synchronized GpuStream add(ConnectionOrder order, GpuStream stream) {
       return last.put(order, stream);
+    }
+
+    /**
+     * Keeps something for as long as the graph may run.
+     *
+     * @param free must neither wait nor throw, nor call the driver, whose thread may run it
+     * @return false if it is kept already
+     */
+    public synchronized boolean keep(Object what, Runnable free) {
+      return kept.putIfAbsent(what, free) == null;
+    }
+
+    /** Frees what was kept once a graph that came of it, and what is made of that, have ended. */
+    public void freeWith(long graph, Gpu gpu) {
+      if (keepsAny()) {
+        GraphEnds.await(graph, this::free, gpu);
+      }
+    }
+
+    private synchronized boolean keepsAny() {
+      return !kept.isEmpty();
+    }
+
+    /** Frees what was kept, since there is no graph. */
+    public synchronized void free() {
+      kept.values().forEach(Runnable::run);
+      kept.clear();
     }
 
     /** The orders of all connections, each before those that were made later. */
@@ -63,8 +99,17 @@ public final class CaptureRegistry {
   }
 
   /** One by the driver's number; null if this library has not begun it. */
-  Capture find(long number) {
+  public Capture find(long number) {
     return open.get(number);
+  }
+
+  /** The capture that a stream is in; null if there is none that this library has begun. */
+  public Capture of(GpuStream stream) {
+    return areOpen
+        ? find(
+            CaptureLibrary.capture(
+                stream.handle(), new Offheap(CaptureLibrary.SCRATCH_BYTES), stream.gpu()))
+        : null;
   }
 
   /** Removes a capture that has ended. */

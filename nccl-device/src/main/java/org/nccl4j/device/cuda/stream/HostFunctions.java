@@ -16,7 +16,7 @@ public final class HostFunctions {
 
   private static final long CALLED = NativeFunction.callback(HostFunctions::call);
 
-  /** Captured: a graph calls it at each of its launches, so it stays. */
+  /** Captured: a graph calls it at each of its launches, so it stays for as long as the graph. */
   private record Entry(Runnable function, boolean captured) {}
 
   private HostFunctions() {}
@@ -25,8 +25,11 @@ public final class HostFunctions {
    * Has a stream call a function when what was launched before has ended.
    *
    * @param function must throw nothing
+   * @param into the capture that the stream is in; null if it is in none of this library's. A
+   *     function that another graph calls stays
    */
-  public static void launch(long stream, Runnable function, Object place) {
+  public static void launch(
+      long stream, Runnable function, CaptureRegistry.Capture into, Object place) {
     long number = NUMBERS.incrementAndGet();
     boolean captured = CudaLibrary.mayBeCapturing(stream, place);
     WAITING.put(number, new Entry(function, captured));
@@ -35,6 +38,9 @@ public final class HostFunctions {
     } catch (RuntimeException e) {
       WAITING.remove(number);
       throw e;
+    }
+    if (into != null) {
+      into.keep(number, () -> WAITING.remove(number));
     }
   }
 

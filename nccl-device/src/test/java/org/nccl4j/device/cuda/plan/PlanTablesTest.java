@@ -22,7 +22,9 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.CudaResult;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -33,6 +35,7 @@ import org.nccl4j.operation.Protocol;
 class PlanTablesTest extends AgainstFakeCuda {
   private static final int WORKS = 70; // a kernel's arguments have room for 64
   private static final int KEPT = 20;
+  private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 
   private GpuRanks ranks;
   private KernelCommunicator communicator;
@@ -161,9 +164,8 @@ class PlanTablesTest extends AgainstFakeCuda {
     return taken;
   }
 
-  /** Its graph may be launched for as long as the communicator is open. */
   @Test
-  void aCapturedTableStays() {
+  void aCapturedTableIsItsGraphs() {
     CudaKernelPlan plan = (CudaKernelPlan) plan(WORKS, 5);
     long table = plan.arguments().getLong(KernelLayout.GROUPS);
     stream.beginCapture();
@@ -175,7 +177,42 @@ class PlanTablesTest extends AgainstFakeCuda {
       assertFalse(takesAll(table));
       graph.launch(stream);
     }
+    assertTrue(takesAll(table), "the graph has ended");
     assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  @Test
+  void aTableOfTwoGraphsIsTheLasts() {
+    CudaKernelPlan plan = (CudaKernelPlan) plan(WORKS, 5);
+    long table = plan.arguments().getLong(KernelLayout.GROUPS);
+    CudaGraph first = capture(plan);
+    try (CudaGraph second = capture(plan)) {
+      first.close();
+      plan.discard();
+      assertFalse(takesAll(table));
+      second.launch(stream);
+    }
+    assertTrue(takesAll(table));
+  }
+
+  private CudaGraph capture(KernelPlan plan) {
+    stream.beginCapture();
+    communicator.launch(plan, null, null, stream);
+    communicator.launch(plan, null, null, stream);
+    return stream.endCapture();
+  }
+
+  /** Nobody says when it is launched. */
+  @Test
+  void aTableInAGraphOfOthersStays() {
+    CudaKernelPlan plan = (CudaKernelPlan) plan(WORKS, 5);
+    long table = plan.arguments().getLong(KernelLayout.GROUPS);
+    assertEquals(0, DriverLibrary.CUDA.cuStreamBeginCapture_v2(stream.handle(), RELAXED));
+    communicator.launch(plan, null, null, stream);
+    long graph = CudaLibrary.endCapture(stream.handle(), stream.device());
+    CudaLibrary.destroyGraph(0, graph, stream.device());
+    plan.discard();
+    assertFalse(takesAll(table));
   }
 
   private long calls(String call) {
