@@ -70,6 +70,9 @@ public final class ExpertDirect implements ExpertDelivery {
       LaunchTurn launches = new LaunchTurn(state.launcher(), sizes.type());
       ExpertKernels.Plans plans =
           launches.prepare(() -> kernels.prepare(sizes, form, with(memory, buffers)));
+      double copies = (double) sizes.topK() / sizes.hidden(); // of a token, one for each expert
+      launches.noteBytes(state.planned(), Operation.DISPATCH, copies * sizes.travelBytes());
+      launches.noteBytes(state.planned(), Operation.COMBINE, copies * sizes.rowBytes());
       return new ExpertDirect(state, sizes, memory, launches, plans);
     } catch (RuntimeException e) {
       memory.close();
@@ -113,7 +116,7 @@ public final class ExpertDirect implements ExpertDelivery {
   @Override
   public void receiveDispatch(DeviceStream stream) {
     try (LaunchTurn turn = launches.enter()) {
-      turn.next(Operation.DISPATCH, plans.receiveDispatch(), null, null, stream);
+      turn.receive(Operation.DISPATCH, plans.receiveDispatch(), null, stream);
     }
   }
 
@@ -128,7 +131,7 @@ public final class ExpertDirect implements ExpertDelivery {
   @Override
   public void receiveCombine(DeviceMemory result, DeviceStream stream) {
     try (LaunchTurn turn = launches.enter()) {
-      turn.next(Operation.COMBINE, plans.receiveCombine(), null, result, stream);
+      turn.receive(Operation.COMBINE, plans.receiveCombine(), result, stream);
     }
   }
 

@@ -2,6 +2,7 @@ package org.nccl4j.api.exchange;
 
 import java.util.function.Supplier;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -16,6 +17,11 @@ import org.nccl4j.operation.Operation;
  * the flight recorder has all launches.
  */
 final class LaunchTurn implements AutoCloseable {
+  /** Parts of calls, in the place of a root. */
+  private static final int SENDS = 0;
+
+  private static final int RECEIVES = 1;
+
   private final Launcher launcher;
   private final DataType type;
 
@@ -62,8 +68,25 @@ final class LaunchTurn implements AutoCloseable {
       DeviceMemory send,
       DeviceMemory recv,
       DeviceStream stream) {
-    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
-    launcher.launchOther(plan, send, recv, stream, shape, elements);
+    launcher.launchOther(plan, send, recv, stream, shape(operation, SENDS), elements);
+  }
+
+  /** Launches a further part of a call that only receives. */
+  void receive(Operation operation, KernelPlan plan, DeviceMemory recv, DeviceStream stream) {
+    launcher.launchOther(plan, null, recv, stream, shape(operation, RECEIVES), elements);
+  }
+
+  private long shape(Operation operation, int part) {
+    return CallShape.of(operation, type, RedOp.SUM, part);
+  }
+
+  /**
+   * Notes the bytes that calls send.
+   *
+   * @param most for each element
+   */
+  void noteBytes(PlannedAlgorithms planned, Operation operation, double most) {
+    planned.putElementBytes(shape(operation, SENDS), most);
   }
 
   /** Prepares plans, in a turn of their own. */

@@ -29,6 +29,7 @@ import org.nccl4j.api.observe.flight.FlightRecorder;
 import org.nccl4j.api.observe.flight.RankReport;
 import org.nccl4j.api.observe.http.JobServer;
 import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.api.plan.PlannedAlgorithms;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -233,6 +234,11 @@ public final class CommunicatorState {
   public WindowRegistry windows() {
     checkRunning("an operation on windows");
     return engine().place().windows();
+  }
+
+  /** Notes of how calls were planned, for reports. */
+  public PlannedAlgorithms planned() {
+    return engine().place().planned();
   }
 
   /** Returns the one-sided operations. */

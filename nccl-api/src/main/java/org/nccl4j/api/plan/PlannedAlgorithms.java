@@ -1,13 +1,14 @@
 package org.nccl4j.api.plan;
 
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.operation.Algorithm;
 
 /**
- * The algorithms of a communicator's calls that were planned last, for reports. Threads that plan
- * write them, once for each plan. Any thread.
+ * The algorithms of a communicator's calls that were planned last, and the bytes of its exchanges,
+ * for reports. Threads that plan write them, once for each plan. Any thread.
  */
 public final class PlannedAlgorithms {
   /** More than there are plans. */
@@ -23,7 +24,20 @@ public final class PlannedAlgorithms {
         }
       };
 
+  /** The most bytes that exchanges with experts send for an element of a call, by its shape. */
+  private final Map<Long, Double> elementBytes = new HashMap<>();
+
   private record Call(long shape, long count) {}
+
+  /** Keeps the most bytes that an exchange sends for each element of calls of a shape. */
+  public synchronized void putElementBytes(long shape, double most) {
+    elementBytes.put(shape, most);
+  }
+
+  /** The most bytes for an element; 0 if that is not known. */
+  public synchronized double elementBytes(long shape) {
+    return elementBytes.getOrDefault(shape, 0.0);
+  }
 
   /** Keeps the algorithm of a call's newest plan. */
   public synchronized void put(long shape, long count, Algorithm algorithm) {

@@ -46,8 +46,10 @@ public final class RankTraffic {
   /**
    * The bytes that this rank sends in an operation.
    *
-   * @param root of the operation; the other rank of a send
-   * @param whole bytes of the larger buffer, as {@link Operation#wholes} has it
+   * @param root of the operation; the other rank of a send or a put; 0 for the part of an exchange
+   *     with experts that sends
+   * @param whole bytes of the larger buffer, as {@link Operation#wholes} has it; of an exchange
+   *     with experts those to all ranks together, of a ragged exchange the most to each
    */
   public Bytes of(Operation operation, Algorithm algorithm, int root, double whole) {
     double[] to = new double[nRanks];
@@ -122,7 +124,9 @@ public final class RankTraffic {
       case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> all(whole / nRanks, to);
       case BROADCAST -> all(rank == root ? whole : 0, to);
       case SCATTER -> all(rank == root ? whole / nRanks : 0, to);
-      case REDUCE, SEND -> to[root] += whole;
+      case REDUCE, SEND, PUT_SIGNAL -> to[root] += whole;
+      case DISPATCH, COMBINE -> all(root == 0 ? whole / nRanks : 0, to);
+      case RAGGED_ALL_TO_ALL, RAGGED_ALL_GATHER -> all(whole, to);
       case GATHER -> to[root] += whole / nRanks;
       default -> {
         // The sizes of others are not known.

@@ -10,6 +10,7 @@ import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.kernel.CapturedLaunches;
 
 /**
  * Operations captured from a stream. Its launches run one after the other, and in the order of the
@@ -22,6 +23,7 @@ public final class CudaGraph implements AutoCloseable {
   private final long graph;
   private final long executable;
   private final List<ConnectionOrder> orders;
+  private final List<CapturedLaunches> launches;
   private volatile boolean closed;
 
   /**
@@ -32,11 +34,13 @@ public final class CudaGraph implements AutoCloseable {
     this.gpu = gpu;
     this.graph = graph;
     this.orders = capture.orders();
+    this.launches = capture.launches();
     try {
       gpu.context().run(() -> capture.freeWith(graph, gpu));
       this.executable = gpu.context().get(() -> CudaLibrary.instantiate(graph, gpu));
     } catch (RuntimeException e) {
       CudaLibrary.destroyGraph(0, graph, gpu);
+      launches.forEach(CapturedLaunches::end);
       throw e;
     }
   }
@@ -70,6 +74,9 @@ public final class CudaGraph implements AutoCloseable {
       gpu.context().leave(before);
     }
     into.addGraph();
+    for (int i = 0; i < launches.size(); i++) {
+      launches.get(i).replayed();
+    }
   }
 
   private synchronized boolean isPlain(GpuStream stream) {
@@ -102,6 +109,7 @@ public final class CudaGraph implements AutoCloseable {
     if (!closed) {
       closed = true;
       CudaLibrary.destroyGraph(executable, graph, gpu);
+      launches.forEach(CapturedLaunches::end);
     }
   }
 }

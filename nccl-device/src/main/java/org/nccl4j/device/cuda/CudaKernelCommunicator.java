@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -41,16 +42,19 @@ import org.nccl4j.device.cuda.plan.QuantisedPlans;
 import org.nccl4j.device.cuda.rma.GpuGinDevice;
 import org.nccl4j.device.cuda.rma.RmaPlan;
 import org.nccl4j.device.cuda.rma.RmaReceiver;
+import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.LaunchEvents;
 import org.nccl4j.device.cuda.stream.SlowWaitProbe;
 import org.nccl4j.device.cuda.stream.StreamProgress;
 import org.nccl4j.device.cuda.stream.StreamUser;
+import org.nccl4j.device.cuda.stream.UsedGraphs;
 import org.nccl4j.device.cuda.stream.UsedStreams;
 import org.nccl4j.device.cuda.window.DirectPlans;
 import org.nccl4j.device.cuda.window.ExpertPlans;
 import org.nccl4j.device.cuda.window.RaggedPlans;
+import org.nccl4j.device.kernel.CapturedLaunches;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ExpertKernels;
 import org.nccl4j.device.kernel.ExpertSizes;
@@ -118,6 +122,8 @@ final class CudaKernelCommunicator
   private final LaunchGate gate;
   private final CudaGroupLaunch together; // null where groups are not launched together
   private final UsedStreams streams = new UsedStreams(this);
+  private final UsedGraphs graphs = new UsedGraphs();
+  private CaptureRegistry.Capture capture; // of the launch under way, if it is of this library
   private volatile GpuStream last; // stream of the last launch
   private volatile DirectPlans direct;
   private volatile RmaReceiver remote;
@@ -426,13 +432,27 @@ final class CudaKernelCommunicator
         captured = putInOrder(plan, from, to, into);
       }
       long launches = progress.launched(operations);
-      if (!captured && !into.isOwned()) {
+      if (captured) {
+        noteCaptured(launches - operations, launches);
+      } else if (!into.isOwned()) {
         marks.launched(launches, into, System.nanoTime());
       }
       spec.progress().kernelLaunched();
     } finally {
       primary.leave(before);
     }
+  }
+
+  private void noteCaptured(long above, long upTo) {
+    if (capture != null) {
+      capture.launches(graphs).add(above, upTo);
+      capture = null;
+    }
+  }
+
+  @Override
+  public void visitCaptured(Consumer<CapturedLaunches> visitor) {
+    graphs.visit(visitor);
   }
 
   @Override
@@ -477,6 +497,7 @@ final class CudaKernelCommunicator
         context.last().goesInto(0);
       }
       captured = order.launched(into);
+      capture = order.ownCapture();
     }
     if (into != last) {
       streams.add(into);

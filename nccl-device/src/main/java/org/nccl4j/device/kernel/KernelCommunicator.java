@@ -2,6 +2,7 @@ package org.nccl4j.device.kernel;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import org.nccl4j.device.DataType;
@@ -292,6 +293,12 @@ public interface KernelCommunicator extends AutoCloseable {
   default boolean isInGraphs() {
     return false;
   }
+
+  /**
+   * Visits what was captured into graphs of this library, which know how often they are launched. A
+   * graph that is over is visited once more, and then no longer. One visitor at a time.
+   */
+  default void visitCaptured(Consumer<CapturedLaunches> visitor) {}
 
   /**
    * Sets the source of the explanation for a wait past its deadline. The explanation may be empty.

@@ -184,6 +184,40 @@ class OtherGraphsTest extends AgainstFakeCuda {
   }
 
   @Test
+  void aGraphOfThisLibraryKnowsItsLaunches() {
+    launch(owned.get(0));
+    owned.get(0).beginCapture();
+    launch(owned.get(0));
+    launch(owned.get(0));
+    CudaGraph graph = owned.get(0).endCapture();
+    launch(owned.get(0));
+    graph.launch(owned.get(0));
+    graph.launch(owned.get(1));
+    assertEquals(List.of("1-3, 2 times"), captured());
+    graph.launch(owned.get(1));
+    graph.close();
+    assertEquals(List.of("1-3, 3 times, over"), captured());
+    assertEquals(List.of(), captured());
+  }
+
+  private List<String> captured() {
+    List<String> all = new ArrayList<>();
+    communicator.visitCaptured(
+        graph ->
+            graph.visit(
+                (above, upTo) ->
+                    all.add(
+                        above
+                            + "-"
+                            + upTo
+                            + ", "
+                            + graph.replays()
+                            + " times"
+                            + (graph.isOver() ? ", over" : ""))));
+    return all;
+  }
+
+  @Test
   void aGraphOfThisLibraryIsInTheSameOrder() {
     owned.get(0).beginCapture();
     launch(owned.get(0));

@@ -357,6 +357,7 @@ public record Engine(
         place.planned,
         new RankTraffic(
             place.rank, place.facts.nRanks(), place.graphs.rings(), place.graphs.trees(), machine),
+        kernels,
         place.facts.nRanks(),
         transports);
   }

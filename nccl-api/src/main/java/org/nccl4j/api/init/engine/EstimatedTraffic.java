@@ -3,6 +3,7 @@ package org.nccl4j.api.init.engine;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -16,13 +17,16 @@ import org.nccl4j.api.spi.Failovers;
 import org.nccl4j.api.spi.LinkStatus;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.CapturedLaunches;
+import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
 
 /**
  * A rank's links with estimates for those that nobody counts: what GPUs send each other within a
- * machine. The estimates follow from the operations that have ended, so an operation does no more
- * for them. Owned by the thread that holds the observer's look.
+ * machine. The estimates follow from the operations that have ended and from the launches of
+ * graphs, so an operation does no more for them. Owned by the thread that holds the observer's
+ * look.
  */
 final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   /** Transport of what goes through an NVSwitch that combines or spreads data. */
@@ -37,6 +41,7 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   private final FlightRecorder log;
   private final PlannedAlgorithms planned;
   private final RankTraffic traffic;
+  private final KernelCommunicator kernels;
   private final int nRanks;
   private final List<Estimate> links = new ArrayList<>();
   private final Map<Call, RankTraffic.Bytes> known = new HashMap<>();
@@ -46,6 +51,8 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
 
   private final double[] sums;
 
+  private final Map<CapturedLaunches, Graph> graphs = new IdentityHashMap<>();
+
   private record Call(long shape, long count) {}
 
   /**
@@ -54,6 +61,7 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
    * @param counted links of connections, whose bytes are counted if a network carries them
    * @param log of its operations
    * @param planned algorithms of its calls
+   * @param kernels which know its graphs
    * @param transports to ranks of this machine that no network carries data to, by rank
    */
   EstimatedTraffic(
@@ -61,12 +69,14 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
       FlightRecorder log,
       PlannedAlgorithms planned,
       RankTraffic traffic,
+      KernelCommunicator kernels,
       int nRanks,
       SortedMap<Integer, String> transports) {
     this.counted = counted;
     this.log = log;
     this.planned = planned;
     this.traffic = traffic;
+    this.kernels = kernels;
     this.nRanks = nRanks;
     this.sums = new double[nRanks + 2];
     transports.forEach((peer, transport) -> links.add(new Estimate(peer, transport)));
@@ -104,6 +114,7 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   @Override
   public List<? extends Link> get() {
     look();
+    kernels.visitCaptured(this::look);
     List<Link> all = new ArrayList<>(counted.get());
     all.addAll(links);
     return all;
@@ -111,27 +122,71 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
 
   private void look() {
     long ended = log.ended();
-    if (ended <= seen) {
-      return;
+    if (ended > seen) {
+      Sum some = new Sum();
+      some.add(seen, ended);
+      some.addTo(sums, 1);
+      seen = ended;
     }
-    double[] some = new double[sums.length];
-    long[] recorded = new long[1];
-    log.visit(
-        seen,
-        ended,
-        (shape, count, number) -> {
-          recorded[0] += number;
-          RankTraffic.Bytes bytes = bytes(shape, count);
-          for (int peer = 0; peer < nRanks; peer++) {
-            some[peer] += number * bytes.toRank()[peer];
-          }
-          some[nRanks] += number * bytes.toSwitch();
-          some[nRanks + 1] += number * bytes.fromSwitch();
-        });
-    // Operations that have been overwritten since count as those on record.
-    double scale = recorded[0] == 0 ? 0 : (double) (ended - seen) / recorded[0];
-    Arrays.setAll(sums, i -> sums[i] + some[i] * scale);
-    seen = ended;
+  }
+
+  /** A graph's first launch is the launch that was captured, which has counted. */
+  private void look(CapturedLaunches captured) {
+    Graph graph = graphs.computeIfAbsent(captured, key -> new Graph());
+    captured.visit(graph::add);
+    long replays = captured.replays();
+    graph.launch.addTo(sums, Math.max(1, replays) - graph.counted);
+    graph.counted = Math.max(1, replays);
+    if (captured.isOver()) {
+      graphs.remove(captured);
+    }
+  }
+
+  /** The data that a launch of a graph moves, as far as it is captured. */
+  private final class Graph {
+    private final Sum launch = new Sum();
+    private long upTo;
+    private long counted = 1;
+
+    /** Operations are on record shortly after their launch. */
+    void add(long above, long end) {
+      long from = Math.max(above, upTo);
+      long to = Math.min(end, log.launchedSoFar());
+      if (from < to) {
+        launch.add(from, to);
+        upTo = to;
+      }
+    }
+  }
+
+  /** The bytes of some operations to each rank, to the switch and from it. */
+  private final class Sum {
+    private final double[] some = new double[sums.length];
+    private long operations;
+    private long recorded;
+
+    /** Adds the operations with numbers above one and up to another. */
+    void add(long above, long upTo) {
+      operations += upTo - above;
+      log.visit(
+          above,
+          upTo,
+          (shape, count, number) -> {
+            recorded += number;
+            RankTraffic.Bytes bytes = bytes(shape, count);
+            for (int peer = 0; peer < nRanks; peer++) {
+              some[peer] += number * bytes.toRank()[peer];
+            }
+            some[nRanks] += number * bytes.toSwitch();
+            some[nRanks + 1] += number * bytes.fromSwitch();
+          });
+    }
+
+    /** Operations that have been overwritten since count as those on record. */
+    void addTo(double[] all, long times) {
+      double scale = recorded == 0 ? 0 : (double) times * operations / recorded;
+      Arrays.setAll(all, i -> all[i] + some[i] * scale);
+    }
   }
 
   private RankTraffic.Bytes bytes(long shape, long count) {
@@ -145,17 +200,24 @@ final class EstimatedTraffic implements Supplier<List<? extends Link>> {
   private RankTraffic.Bytes estimate(long shape, long count) {
     Operation operation = CallShape.operation(shape);
     DataType type = CallShape.type(shape);
-    boolean sized =
-        operation != null
-            && type != null
-            && (operation.isOfAllRanks() || operation == Operation.SEND);
     int root = CallShape.root(shape);
-    if (!sized || root < 0 || root >= nRanks) {
+    if (operation == null || type == null || root < 0 || root >= nRanks) {
       return new RankTraffic.Bytes(new double[nRanks], 0, 0);
+    }
+    if (!operation.isOfAllRanks()) {
+      return traffic.of(operation, Algorithm.PAIRWISE, root, mostBytes(operation, shape, count));
     }
     Optional<Algorithm> algorithm = planned.of(shape, count);
     Algorithm usual = operation.isCollective() ? Algorithm.RING : Algorithm.PAIRWISE;
     double whole = (double) count * type.bytes() * operation.wholes(nRanks);
     return traffic.of(operation, algorithm.orElse(usual), root, whole);
+  }
+
+  /** The bytes of a call that is no collective, at most; as {@link RankTraffic#of} takes them. */
+  private double mostBytes(Operation operation, long shape, long count) {
+    return switch (operation) {
+      case DISPATCH, COMBINE -> count * planned.elementBytes(shape);
+      default -> (double) count * CallShape.type(shape).bytes();
+    };
   }
 }

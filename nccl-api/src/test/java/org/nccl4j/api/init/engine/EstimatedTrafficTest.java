@@ -2,10 +2,12 @@ package org.nccl4j.api.init.engine;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.FakeKernels;
@@ -16,6 +18,7 @@ import org.nccl4j.api.plan.RankTraffic;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.CapturedLaunches;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.operation.Algorithm;
 import org.nccl4j.operation.Operation;
@@ -44,11 +47,18 @@ class EstimatedTrafficTest {
               List.of(new int[] {0, 1, 2, 3}),
               List.of(new Tree(2, List.of())),
               Set.of(0, 1, 2)),
+          kernels,
           4,
           new TreeMap<>(Map.of(1, "P2P", 2, "P2P")));
 
   private static final class Counting extends FakeKernels {
     long ended;
+    final List<CapturedLaunches> captured = new ArrayList<>();
+
+    @Override
+    public void visitCaptured(Consumer<CapturedLaunches> visitor) {
+      captured.forEach(visitor);
+    }
 
     @Override
     public long ended() {
@@ -109,6 +119,57 @@ class EstimatedTrafficTest {
     assertIs(2, "P2P", 4000, 0, all.get(0));
     // 8000 bytes, and a third of them.
     assertIs(-1, "NVLS", 10_666, 10_666, all.get(1));
+  }
+
+  /** The launch that was captured stands for the graph's first. */
+  @Test
+  void graphsCountAsOftenAsTheyAreLaunched() {
+    planned.put(sum(DataType.FLOAT32), COUNT, Algorithm.RING);
+    log.collective(sum(DataType.FLOAT32), COUNT);
+    CapturedLaunches graph = new CapturedLaunches();
+    kernels.captured.add(graph);
+    for (int times = 0; times < 2; times++) {
+      graph.add(1 + times, 2 + times); // before it is on record
+      log.collective(sum(DataType.FLOAT32), COUNT);
+    }
+    log.other(CallShape.of(Operation.SEND, DataType.INT8, RedOp.SUM, 1), 500);
+    graph.add(3, 4);
+    assertIs(1, "P2P", 3 * 6000 + 500, 0, look(4).get(0));
+    graph.replayed();
+    assertIs(1, "P2P", 3 * 6000 + 500, 0, look(4).get(0));
+    for (int times = 0; times < 10; times++) {
+      graph.replayed();
+    }
+    assertIs(1, "P2P", 3 * 6000 + 500 + 10 * (2 * 6000 + 500), 0, look(4).get(0));
+    graph.replayed();
+    graph.end();
+    look(4);
+    kernels.captured.clear();
+    assertIs(1, "P2P", 3 * 6000 + 500 + 11 * (2 * 6000 + 500), 0, look(4).get(0));
+  }
+
+  @Test
+  void putsCountWhereTheyGo() {
+    log.other(CallShape.of(Operation.PUT_SIGNAL, DataType.INT32, RedOp.SUM, 2), 500);
+    log.other(CallShape.of(Operation.SIGNAL, DataType.INT8, RedOp.SUM, 2), 0);
+    log.other(CallShape.of(Operation.WAIT_SIGNAL, DataType.INT8, RedOp.SUM, 1), 0);
+    List<Traffic> all = look(3);
+    assertEquals(1, all.size());
+    assertIs(2, "P2P", 2000, 0, all.get(0));
+  }
+
+  /** As if tokens were spread evenly; a part that only receives sends nothing. */
+  @Test
+  void exchangesCountTheMostThatTheyMaySend() {
+    long dispatch = CallShape.of(Operation.DISPATCH, DataType.BFLOAT16, RedOp.SUM, 0);
+    planned.putElementBytes(dispatch, 8.0);
+    log.other(dispatch, 100);
+    log.other(CallShape.of(Operation.DISPATCH, DataType.BFLOAT16, RedOp.SUM, 1), 100);
+    log.other(CallShape.of(Operation.RAGGED_ALL_GATHER, DataType.UINT8, RedOp.SUM, 0), 30);
+    List<Traffic> all = look(3);
+    assertEquals(2, all.size());
+    assertIs(1, "P2P", 200 + 30, 0, all.get(0));
+    assertIs(2, "P2P", 200 + 30, 0, all.get(1));
   }
 
   /** A send counts on the side that sends; calls without a known size count nothing. */

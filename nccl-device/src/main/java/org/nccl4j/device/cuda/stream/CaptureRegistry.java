@@ -10,6 +10,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CaptureLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.kernel.CapturedLaunches;
 
 /** The captures of a GPU's streams that this library has begun and that go on. Any thread. */
 public final class CaptureRegistry {
@@ -22,8 +23,9 @@ public final class CaptureRegistry {
   public static final class Capture {
     private final long number;
     private final Map<ConnectionOrder, GpuStream> last = new LinkedHashMap<>();
+    private final Map<UsedGraphs, CapturedLaunches> launches = new LinkedHashMap<>();
 
-    /** What the graph needs, with what frees it. */
+    /** Things that the graph needs, with the actions that free them. */
     private final Map<Object, Runnable> kept = new LinkedHashMap<>();
 
     private Capture(long number) {
@@ -42,6 +44,16 @@ public final class CaptureRegistry {
      */
     synchronized GpuStream add(ConnectionOrder order, GpuStream stream) {
       return last.put(order, stream);
+    }
+
+    /** A communicator's launches in it. */
+    public synchronized CapturedLaunches launches(UsedGraphs of) {
+      return launches.computeIfAbsent(of, UsedGraphs::begin);
+    }
+
+    /** The same of all communicators. */
+    public synchronized List<CapturedLaunches> launches() {
+      return List.copyOf(launches.values());
     }
 
     /**
@@ -69,6 +81,7 @@ public final class CaptureRegistry {
     public synchronized void free() {
       kept.values().forEach(Runnable::run);
       kept.clear();
+      launches.values().forEach(CapturedLaunches::end);
     }
 
     /** The orders of all connections, each before those that were made later. */

@@ -42,6 +42,7 @@ public final class ConnectionOrder implements AutoCloseable {
   private boolean recorded; // behind is recorded behind the last launch already
   private long capture; // into which the launch under way goes; 0 for none
   private boolean byOthers; // code outside this library began the capture
+  private CaptureRegistry.Capture ours; // null if there is none, or code outside began it
 
   /** The last captures that others began, and where each has its last launch. */
   private final Map<Long, GpuStream> otherLast =
@@ -110,6 +111,7 @@ public final class ConnectionOrder implements AutoCloseable {
     assert Thread.holdsLock(this);
     capture = CaptureLibrary.capture(into.handle(), scratch, gpu);
     byOthers = false;
+    ours = null;
     if (closed) {
       return;
     }
@@ -127,6 +129,12 @@ public final class ConnectionOrder implements AutoCloseable {
   public long capture() {
     assert Thread.holdsLock(this);
     return capture;
+  }
+
+  /** The capture that the launch under way goes into; null if this library has not begun one. */
+  public CaptureRegistry.Capture ownCapture() {
+    assert Thread.holdsLock(this);
+    return ours;
   }
 
   /** A stream that is being captured records nothing; one that was closed had ended all. */
@@ -159,7 +167,7 @@ public final class ConnectionOrder implements AutoCloseable {
     if (capture == CaptureLibrary.SPOILT) {
       return; // the launch says so
     }
-    CaptureRegistry.Capture ours = captures.find(capture);
+    ours = captures.find(capture);
     GpuStream from;
     if (ours != null) {
       from = ours.add(this, into);
