@@ -20,6 +20,11 @@ record Layout(int tensor, int context, int data, int pipeline, int expert, Shard
   /** The largest degrees of context and expert that are tried. */
   record Most(int context, int expert) {}
 
+  /** The layers of the stages. */
+  Stages stages(ModelShape model) {
+    return new Stages(model.layers(), pipeline);
+  }
+
   /** Ranks with the same weights outside the experts, which reduce gradients with each other. */
   int replicas() {
     return context * data;
@@ -32,21 +37,23 @@ record Layout(int tensor, int context, int data, int pipeline, int expert, Shard
 
   /** The degrees to read. */
   String describe(ModelShape model) {
-    return "tensor %d, context %d, %sdata %d, pipeline %d, %s"
+    Stages stages = stages(model);
+    return "tensor %d, context %d, %sdata %d, pipeline %d%s, %s"
         .formatted(
             tensor,
             context,
             model.hasExperts() ? "expert %d, ".formatted(expert) : "",
             data,
             pipeline,
+            stages.areEqual() ? "" : " (%s layers)".formatted(stages),
             sharding);
   }
 
   /**
    * All layouts of a job whose degrees divide what they divide: heads, keys, widths and a machine's
-   * GPUs by tensor; a sequence by twice context, for equal work under a causal mask; layers by
-   * pipeline; experts and replicas by expert. Stages have equally many layers with experts, but for
-   * the model's first layers without them.
+   * GPUs by tensor; a sequence by twice context, for equal work under a causal mask; experts and
+   * replicas by expert. Stages have a layer or more. Where only some layers have experts, stages
+   * have equally many of these, but for the model's first layers without them.
    *
    * @param shardings to be tried
    */
@@ -63,8 +70,9 @@ record Layout(int tensor, int context, int data, int pipeline, int expert, Shard
         continue;
       }
       for (int pipeline : divisors(job.gpus() / tensor)) {
-        if (model.layers() % pipeline != 0
-            || model.layers() / pipeline % model.experts().every() != 0) {
+        int every = model.experts().every();
+        if (pipeline > model.layers()
+            || every > 1 && model.layers() % ((long) pipeline * every) != 0) {
           continue;
         }
         for (int context : divisors(job.gpus() / tensor / pipeline)) {

@@ -40,8 +40,8 @@ record MemoryNeed(double weights, double optimizer, double activations) {
     ModelShape model = job.model();
     boolean first = stage == 0;
     boolean last = stage == layout.pipeline() - 1;
-    int layers = model.layers() / layout.pipeline();
-    int routed = model.expertLayers(stage, layout.pipeline());
+    int layers = layout.stages(model).of(stage);
+    int routed = model.expertLayers(stage, layout.stages(model));
     int matrices = first && last && !model.tied() ? 2 : first || last ? 1 : 0;
     double shared =
         ((double) (layers - routed) * model.layerParameters()
@@ -61,7 +61,7 @@ record MemoryNeed(double weights, double optimizer, double activations) {
     int begun = Math.min(job.microBatches(layout), layout.pipeline() - stage);
     double logits = last ? LOGITS * tokens * model.vocabulary() / layout.tensor() : 0;
     return new MemoryNeed(
-        weights, optimizer, activations(job, layout, tokens, begun, routed) + logits);
+        weights, optimizer, activations(job, layout, tokens, begun, layers, routed) + logits);
   }
 
   /** Parameters of the experts of a layer that a replica has. */
@@ -81,14 +81,15 @@ record MemoryNeed(double weights, double optimizer, double activations) {
    * Activations of a stage.
    *
    * @param begun micro-batches
-   * @param routed layers with experts
+   * @param layers of the stage
+   * @param routed of these, with experts
    */
-  private static double activations(Job job, Layout layout, double tokens, int begun, int routed) {
+  private static double activations(
+      Job job, Layout layout, double tokens, int begun, int layers, int routed) {
     ModelShape model = job.model();
     double scale = job.type().bytes() / 2.0 * tokens * model.hidden();
     double tensor = layout.tensor();
     double owners = job.sequenceParallel() ? tensor : 1;
-    int layers = model.layers() / layout.pipeline();
     double hidden = model.hidden();
     double attention = 2 * model.keptWidth() / hidden;
     double whole = WHOLE + 2 * model.keptLatent() / hidden;

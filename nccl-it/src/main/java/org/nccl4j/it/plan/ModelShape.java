@@ -166,14 +166,9 @@ record ModelShape(
     return experts.number() > 0;
   }
 
-  /**
-   * Layers with experts of a stage.
-   *
-   * @param stages of equally many layers
-   */
-  int expertLayers(int stage, int stages) {
-    int each = layers / stages;
-    return experts.layersOf((stage + 1) * each) - experts.layersOf(stage * each);
+  /** Layers with experts of a stage. */
+  int expertLayers(int stage, Stages stages) {
+    return experts.layersOf(stages.begin(stage + 1)) - experts.layersOf(stages.begin(stage));
   }
 
   /** Parameters of a layer without experts: the matrices and two norms; no biases. */

@@ -37,10 +37,12 @@ record Plan(Job job, List<Estimate> estimates, int tooLarge, int undivided, doub
   /**
    * A layout.
    *
+   * @param stages their layers
    * @param memory of the fullest GPU
    * @param calls of the busiest GPU
    */
-  record Estimate(Layout layout, int microBatches, MemoryNeed memory, List<Timed> calls) {
+  record Estimate(
+      Layout layout, Stages stages, int microBatches, MemoryNeed memory, List<Timed> calls) {
     /** Copies the list. */
     Estimate {
       calls = List.copyOf(calls);
@@ -67,10 +69,13 @@ record Plan(Job job, List<Estimate> estimates, int tooLarge, int undivided, doub
           .sum();
     }
 
-    /** Share of a step, 0 to 1, in which a stage has no micro-batch. */
+    /**
+     * Share of a step, 0 to 1, in which a stage has no micro-batch. Of unequal stages the mean, as
+     * if all layers took as long: each micro-batch takes the time of the stage with the most.
+     */
     double bubble() {
-      double idle = layout.pipeline() - 1;
-      return idle / (microBatches + idle);
+      double busy = (double) microBatches * stages.layers() / (stages.number() * stages.most());
+      return 1 - busy / (microBatches + stages.number() - 1);
     }
   }
 
@@ -92,12 +97,15 @@ record Plan(Job job, List<Estimate> estimates, int tooLarge, int undivided, doub
         least = least == 0 ? memory.bytes() : Math.min(least, memory.bytes());
         continue;
       }
-      // Stages between the first and the last are like one of them, or between them.
+      int last = layout.pipeline() - 1;
       estimates.add(
-          IntStream.of(layout.pipeline() - 1, 0)
-              .distinct()
-              .mapToObj(stage -> timed(Traffic.of(job, layout, stage), costs))
-              .map(calls -> new Estimate(layout, microBatches, memory, calls))
+          IntStream.rangeClosed(0, last)
+              .mapToObj(stage -> Traffic.of(job, layout, last - stage))
+              .distinct() // most are like others
+              .map(traffic -> timed(traffic, costs))
+              .map(
+                  calls ->
+                      new Estimate(layout, layout.stages(job.model()), microBatches, memory, calls))
               .max(Comparator.comparingDouble(Estimate::milliseconds))
               .orElseThrow());
     }

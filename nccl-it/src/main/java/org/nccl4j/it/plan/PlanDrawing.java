@@ -9,8 +9,11 @@ import org.nccl4j.it.plan.Traffic.Axis;
 final class PlanDrawing {
   private static final int LABEL = 330;
 
-  /** Where the label has a degree more. */
-  private static final int LABEL_WITH_EXPERTS = 400;
+  /** For a degree more in the labels. */
+  private static final int LABEL_OF_EXPERTS = 70;
+
+  /** For the layers of unequal stages. */
+  private static final int LABEL_OF_LAYERS = 110;
 
   private static final int BAR = 560;
   private static final int FIGURE = 110;
@@ -26,10 +29,11 @@ final class PlanDrawing {
   private final List<Axis> axes;
   private final int label;
 
-  private PlanDrawing(ModelShape model) {
+  private PlanDrawing(ModelShape model, boolean equal) {
     this.model = model;
     this.axes = Axis.of(model);
-    this.label = model.hasExperts() ? LABEL_WITH_EXPERTS : LABEL;
+    this.label =
+        LABEL + (model.hasExperts() ? LABEL_OF_EXPERTS : 0) + (equal ? 0 : LABEL_OF_LAYERS);
   }
 
   /**
@@ -39,8 +43,9 @@ final class PlanDrawing {
    * @param rows most layouts
    */
   static String of(Plan plan, String machine, int rows) {
-    return new PlanDrawing(plan.job().model())
-        .draw(plan, machine, plan.estimates().stream().limit(rows).toList());
+    List<Estimate> shown = plan.estimates().stream().limit(rows).toList();
+    boolean equal = shown.stream().allMatch(each -> each.stages().areEqual());
+    return new PlanDrawing(plan.job().model(), equal).draw(plan, machine, shown);
   }
 
   private String draw(Plan plan, String machine, List<Estimate> shown) {

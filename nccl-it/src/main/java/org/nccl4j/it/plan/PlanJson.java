@@ -52,6 +52,8 @@ final class PlanJson {
     }
     json.writeNumberField("data", layout.data());
     json.writeNumberField("pipeline", layout.pipeline());
+    json.writeNumberField("leastLayers", each.stages().least());
+    json.writeNumberField("mostLayers", each.stages().most());
     json.writeStringField("sharding", layout.sharding().name());
     json.writeNumberField("memoryBytes", Math.round(each.memory().bytes()));
     json.writeNumberField("microBatches", each.microBatches());

@@ -57,10 +57,11 @@ final class PlanText {
   void print(Plan plan, String machine, int rows, int details) {
     ModelShape model = plan.job().model();
     heading(plan.job(), machine);
-    List<Column> columns = columns(model);
+    List<Estimate> shown = plan.estimates().stream().limit(rows).toList();
+    boolean equal = shown.stream().allMatch(each -> each.stages().areEqual());
+    List<Column> columns = columns(model, equal);
     row(columns, Column::name);
     row(columns, Column::unit);
-    List<Estimate> shown = plan.estimates().stream().limit(rows).toList();
     shown.forEach(each -> row(columns, column -> column.value.apply(each)));
     if (shown.size() < plan.estimates().size()) {
       line("%d more fit; --rows shows them%n", plan.estimates().size() - shown.size());
@@ -104,7 +105,7 @@ final class PlanText {
         : "";
   }
 
-  private static List<Column> columns(ModelShape model) {
+  private static List<Column> columns(ModelShape model, boolean equal) {
     List<Column> columns = new ArrayList<>();
     columns.add(Column.number("tensor", 6, each -> each.layout().tensor()));
     columns.add(Column.number("context", 7, each -> each.layout().context()));
@@ -113,6 +114,9 @@ final class PlanText {
     }
     columns.add(Column.number("data", 6, each -> each.layout().data()));
     columns.add(Column.number("pipeline", 8, each -> each.layout().pipeline()));
+    if (!equal) {
+      columns.add(new Column("layers", "", 8, each -> each.stages().toString()));
+    }
     columns.add(new Column("sharding", "", -8, each -> each.layout().sharding().name()));
     columns.add(Column.figure("memory", "(GiB)", 9, "%.1f", each -> each.memory().bytes() / GIB));
     columns.add(new Column("micro", "batch", 6, each -> Integer.toString(each.microBatches())));

@@ -50,15 +50,12 @@ record Traffic(
     }
   }
 
-  /**
-   * The traffic of a layout's last stage, which has the most layers with experts; empty on one GPU.
-   * docs/guides/plan.md has the formulas.
-   */
+  /** The traffic of a layout's last stage. */
   static List<Traffic> of(Job job, Layout layout) {
     return of(job, layout, layout.pipeline() - 1);
   }
 
-  /** The traffic of a stage. */
+  /** The traffic of a stage; empty on one GPU. docs/guides/plan.md has the formulas. */
   static List<Traffic> of(Job job, Layout layout, int stage) {
     return new Calls(job, layout, stage).all();
   }
@@ -71,8 +68,11 @@ record Traffic(
     private final long micro;
     private final long layers;
 
-    /** Layers of a stage with experts. */
+    /** Layers of the stage with experts. */
     private final long routed;
+
+    private final boolean isFirst;
+    private final boolean isLast;
 
     /** Times that a layer's forward pass runs. */
     private final long forward;
@@ -88,8 +88,10 @@ record Traffic(
       this.layout = layout;
       this.size = job.type().bytes();
       this.micro = job.microBatches(layout);
-      this.layers = model.layers() / layout.pipeline();
-      this.routed = model.expertLayers(stage, layout.pipeline());
+      this.layers = layout.stages(model).of(stage);
+      this.routed = model.expertLayers(stage, layout.stages(model));
+      this.isFirst = stage == 0;
+      this.isLast = stage == layout.pipeline() - 1;
       this.forward = job.recompute() ? 2 : 1;
       this.stream = tokens() / layout.context() * model.hidden() * size;
     }
@@ -125,7 +127,7 @@ record Traffic(
     private void tensor() {
       int ranks = layout.tensor();
       // The embedding's sum is in the first stage, the output matrix's in the last.
-      long ends = layout.pipeline() == 1 ? 2 * micro : micro;
+      long ends = ((isFirst ? 1 : 0) + (isLast ? 1 : 0)) * micro;
       if (job.sequenceParallel()) {
         // Backward gathers each block's input once more, since a rank keeps its own tokens alone.
         long dispatched = layout.expert() > 1 ? routed : 0;
@@ -183,7 +185,7 @@ record Traffic(
 
     /**
      * One call for each layer, one for its experts on the ranks that have the same ones, and one
-     * for an embedding of the stage.
+     * for an embedding of the first stage or the last.
      */
     private void data() {
       ModelShape model = job.model();
@@ -191,8 +193,8 @@ record Traffic(
       data(1, model.routedParameters(), routed);
       long experts = model.experts().number() / layout.expert();
       data(layout.expert(), experts * model.expertParameters(), routed);
-      boolean both = layout.pipeline() == 1 && !model.tied();
-      data(1, model.embeddingParameters(), both ? 2 : 1);
+      boolean both = isFirst && isLast && !model.tied();
+      data(1, model.embeddingParameters(), both ? 2 : isFirst || isLast ? 1 : 0);
     }
 
     /**

@@ -142,6 +142,29 @@ class PlanTest {
     assertFalse(out.toString().contains(data.formatted(2 * routed)), out.toString());
   }
 
+  /** Of 61 layers eight stages have 7 or 8; the last has the output matrix, and 7. */
+  @Test
+  void layersThatStagesDoNotDivideAreShared() throws IOException {
+    Path svg = directory.resolve("plan.svg");
+    String line = "--model gpt-7b --layers 61 --gpus 8 --batch 8 --sharding ddp --memory 1000";
+    assertEquals(0, run(words(line + " --rows 99 --details 99 --svg " + svg)), err.toString());
+    String row = "     1       1      1        8      7-8 ddp ";
+    String shown =
+        out.toString().lines().filter(each -> each.startsWith(row)).findFirst().orElseThrow();
+    // Eight micro-batches of 61 layers on 8 stages, in the time of 15 of 8 layers.
+    assertTrue(shown.endsWith(" %.1f".formatted(100 * (1 - 8 * 61 / (15 * 64.0)))), shown);
+    assertTrue(out.toString().contains("data 1, pipeline 8 (7-8 layers), ddp"), out.toString());
+    assertTrue(Files.readString(svg).contains("pipeline 8 (7-8 layers), ddp"));
+    out.getBuffer().setLength(0);
+    assertEquals(0, run(words(line.replace("61", "64") + " --rows 99")), err.toString());
+    assertFalse(out.toString().contains("7-8"), out.toString());
+    out.getBuffer().setLength(0);
+    assertEquals(0, run(words(line + " --json")), err.toString());
+    assertTrue(
+        out.toString().contains("\"pipeline\":8,\"leastLayers\":7,\"mostLayers\":8"),
+        out.toString());
+  }
+
   @Test
   void layoutsThatDoNotFitAreCounted() {
     String line = "--model llama-3-70b --gpus 32 --batch 64 --recompute --rows 1 --details 0";
@@ -155,7 +178,7 @@ class PlanTest {
   /** The remedies are those that are not in force already. */
   @Test
   void whereNothingFitsOnlyTheRemedyIsPrinted() {
-    assertEquals(1, run(words("--model gpt-7b --gpus 7")));
+    assertEquals(1, run(words("--model gpt-7b --layers 6 --gpus 7")));
     assertEquals("", out.toString());
     assertTrue(
         err.toString().contains("multiple of --gpus times --micro-batch, such as 1029"),

@@ -61,6 +61,49 @@ class TrafficTest {
         .sum();
   }
 
+  /** The last stage but one has more layers than the last and the first, but no embedding. */
+  @Test
+  void theStageWithTheMostLayersHasTheirCallsAlone() {
+    ModelShape model = new ModelShape("seven", 7, 1024, 16, 16, 4096, false, 32000, 512, false);
+    Job job = job(model, 6, 4, false);
+    Layout layout = new Layout(2, 1, 1, 3, 1, Sharding.ddp);
+    assertEquals("2-3", layout.stages(model).toString());
+    long stream = 2L * 512 * 1024 * 2;
+    long micro = 2;
+    for (int stage = 0; stage < 3; stage++) {
+      long layers = stage == 1 ? 3 : 2;
+      long ends = stage == 1 ? 0 : micro;
+      assertEquals(
+          stream * (4 * micro * layers + ends),
+          bytes(Traffic.of(job, layout, stage), Axis.tensor, Operation.ALL_REDUCE));
+    }
+    Layout replicas = new Layout(1, 1, 2, 3, 1, Sharding.ddp);
+    long layer = model.layerParameters();
+    long embedding = model.embeddingParameters();
+    long[] parameters = {2 * layer + embedding, 3 * layer, 2 * layer + embedding};
+    for (int stage = 0; stage < 3; stage++) {
+      assertEquals(
+          2 * parameters[stage],
+          bytes(Traffic.of(job, replicas, stage), Axis.data, Operation.ALL_REDUCE));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"61, 16", "61, 61", "61, 1", "7, 4", "7, 6", "126, 16", "64, 8"})
+  void stagesHaveAllLayers(int layers, int number) {
+    Stages stages = new Stages(layers, number);
+    int sum = 0;
+    for (int stage = 0; stage < number; stage++) {
+      assertEquals(sum, stages.begin(stage));
+      sum += stages.of(stage);
+      assertTrue(stages.of(stage) >= layers / number);
+      assertTrue(stages.of(stage) <= (layers + number - 1) / number);
+    }
+    assertEquals(layers, sum);
+    assertEquals(layers / number, stages.of(number - 1), "it has the output matrix too");
+    assertEquals(layers % number == 0, stages.areEqual());
+  }
+
   /** Billions of parameters as their authors state them, to the last digit. */
   @ParameterizedTest
   @CsvSource({
