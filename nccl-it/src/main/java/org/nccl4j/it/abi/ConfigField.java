@@ -17,8 +17,7 @@ enum ConfigField {
   TRAFFIC_CLASS(InfiniBandSettings.NCCL_IB_TC),
   CTA_POLICY(PlanSettings.NCCL_CTA_POLICY),
   NVLS_CTAS("nvlsCTAs", 1, 64, Settings.NCCL_NVLS_NCHANNELS),
-  CHANNELS_PER_NET_PEER(
-      "nChannelsPerNetPeer", 1, 64, TopologySettings.NCCL_NCHANNELS_PER_NET_PEER);
+  CHANNELS_PER_NET_PEER("nChannelsPerNetPeer", 1, 64, TopologySettings.NCCL_NCHANNELS_PER_NET_PEER);
 
   /** The value of a field that is not set, NCCL_CONFIG_UNDEF_INT. */
   static final int UNDEFINED = Integer.MIN_VALUE;

@@ -107,7 +107,8 @@ final class Entry {
   }
 
   /** Waits for a creation's end, unless a group's end does or the communicator does not block. */
-  private static int awaited(CompletableFuture<?> creation, CompletableFuture<?> end, Config config) {
+  private static int awaited(
+      CompletableFuture<?> creation, CompletableFuture<?> end, Config config) {
     OpenGroup group = OpenGroup.mine();
     if (group.isOpen()) {
       group.add(creation, end, config.blocking());

@@ -39,8 +39,7 @@ final class Guest {
         default -> false;
       };
     } catch (InvalidArgumentException e) { // NCCL ignores a level that there is not
-      System.setProperty(
-          DebugSettings.NCCL_DEBUG.name(), DebugSettings.NCCL_DEBUG.defaultText());
+      System.setProperty(DebugSettings.NCCL_DEBUG.name(), DebugSettings.NCCL_DEBUG.defaultText());
       return true;
     }
   }

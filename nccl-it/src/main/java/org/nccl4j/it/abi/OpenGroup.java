@@ -77,8 +77,8 @@ final class OpenGroup {
   }
 
   /**
-   * Fails the group, if one is open: its outermost end launches nothing, gives up the creations, for
-   * which other ranks may be missing, and throws the group's first error.
+   * Fails the group, if one is open: its outermost end launches nothing, gives up the creations,
+   * for which other ranks may be missing, and throws the group's first error.
    */
   void fail(Throwable error) {
     if (!isOpen()) {

@@ -189,8 +189,8 @@ final class RankHandle {
   }
 
   /**
-   * Returns the first error of the creation, of an operation or of a child's creation. As in NCCL, a
-   * communicator that the program has revoked has no error of an operation.
+   * Returns the first error of the creation, of an operation or of a child's creation. As in NCCL,
+   * a communicator that the program has revoked has no error of an operation.
    */
   Optional<NcclException> failure() {
     Communicator found = made;

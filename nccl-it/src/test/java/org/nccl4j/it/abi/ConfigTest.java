@@ -134,8 +134,7 @@ class ConfigTest {
     int[] numbers = with(ConfigField.MIN_CTAS, 8);
     numbers[ConfigField.MAX_CTAS.ordinal()] = 4;
     InvalidArgumentException refusal =
-        assertThrows(
-            InvalidArgumentException.class, () -> Config.of(numbers, new String[2]));
+        assertThrows(InvalidArgumentException.class, () -> Config.of(numbers, new String[2]));
     assertTrue(refusal.problem().contains("maxCTAs 4"));
   }
 

@@ -38,8 +38,7 @@ class TreePlansTest extends AgainstFakeCuda {
     List<Integer> place = new ArrayList<>();
     place.add(rank(arguments, KernelLayout.TREE_UP, tree));
     for (int child = 0; child < KernelLayout.TREE_CHILDREN; child++) {
-      place.add(
-          rank(arguments, KernelLayout.TREE_DOWN, child * ConnectionLayout.CHANNELS + tree));
+      place.add(rank(arguments, KernelLayout.TREE_DOWN, child * ConnectionLayout.CHANNELS + tree));
     }
     return place;
   }
