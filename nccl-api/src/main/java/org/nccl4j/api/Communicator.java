@@ -631,9 +631,9 @@ public final class Communicator implements AutoCloseable {
   /**
    * Ends this rank's use of a window without waiting for the other ranks; the memory stays its
    * owner's. Corresponds to ncclCommWindowDeregister. All ranks call it, each for itself, when the
-   * operations of all ranks that use the window have ended. The other ranks unmap the memory when
-   * all have called it and register another window, or close. The close of a communicator
-   * deregisters its remaining windows.
+   * operations of all ranks that use the window have ended. The memory is no longer mapped when all
+   * have called it; by NVLink SHARP, or after captures into graphs, when they register another
+   * window too, or close. The close of a communicator deregisters its remaining windows.
    *
    * @throws InvalidUsageException if the window was deregistered before, belongs to another
    *     communicator, or operations of this rank still use it: then it stays registered

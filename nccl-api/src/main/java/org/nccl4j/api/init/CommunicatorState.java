@@ -260,7 +260,7 @@ public final class CommunicatorState {
   /** Drops a window on this rank alone. */
   public void release(RegisteredWindow window) {
     info.tell("REG", () -> "releases window " + window.number());
-    windows().release(window, idleness::uses);
+    windows().release(window, idleness::uses, engine().kernels().isInGraphs());
     ProxyThread.forgetBuffers();
   }
 
@@ -275,7 +275,12 @@ public final class CommunicatorState {
   public void deregister(LocalRegistration registration) {
     info.tell("REG", () -> "deregisters " + registration.memory());
     checkRunning("deregister");
-    engine().place().windows().registrations().remove(registration, idleness::uses);
+    Engine engine = engine();
+    engine
+        .place()
+        .windows()
+        .registrations()
+        .remove(registration, idleness::uses, engine.kernels().isInGraphs());
     ProxyThread.forgetBuffers();
   }
 

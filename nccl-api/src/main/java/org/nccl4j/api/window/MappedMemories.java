@@ -25,6 +25,14 @@ final class MappedMemories {
   private final Mapper mapper;
   private final MulticastBinder covering;
   private final Map<SymmetricMemory.Key, SymmetricMemory> memories = new HashMap<>();
+
+  /**
+   * This rank's allocations as the other ranks know them, by the device's numbers. An allocation
+   * gets a new number after it was unmapped, so that no rank takes it for the one that was mapped.
+   */
+  private final Map<Long, Long> numbers = new HashMap<>();
+
+  private long lastNumber;
   private SpaceAllocator space;
   private FlatRange range;
 
@@ -58,6 +66,11 @@ final class MappedMemories {
               + " (ulimit -v)",
           e);
     }
+  }
+
+  /** The number of an allocation of this rank, for the others. */
+  long number(ShareableMemory own) {
+    return numbers.computeIfAbsent(own.number(), key -> ++lastNumber);
   }
 
   /** True if an allocation of this rank is mapped. */
@@ -109,14 +122,32 @@ final class MappedMemories {
     return covering;
   }
 
-  /** One window less lies in a memory; the last takes the mapping with it. */
+  /**
+   * This rank gives up a window in a memory. With its last one there the memory is unmapped, which
+   * other ranks' mappings do not notice; but not one that is reached by one access, which all ranks
+   * have to end. Its offset stays taken until all ranks have {@link #release}d it.
+   *
+   * @param unmaps false if kernels of this rank may still run on it
+   */
+  void leave(SymmetricMemory memory, boolean unmaps) {
+    if (memory.leave() && unmaps && !memory.isCovered()) {
+      unmap(memory);
+    }
+  }
+
+  /** All ranks have given up a window in a memory; with the last one the memory ends. */
   void release(SymmetricMemory memory) {
     if (memory.release()) {
       memories.remove(memory.key);
       memory.uncover();
-      memory.unmap(range);
+      unmap(memory);
       space.free(memory.offset);
     }
+  }
+
+  private void unmap(SymmetricMemory memory) {
+    numbers.remove(memory.ownNumber());
+    memory.unmap(range);
   }
 
   /** Unmaps everything, and gives the addresses back. */

@@ -190,11 +190,12 @@ public final class Registrations {
    * Ends the use of one, on this rank alone.
    *
    * @param used whether operations of this rank that use a window have not ended
+   * @param again as {@link WindowRegistry#release} takes it
    * @throws InvalidUsageException if it is of another communicator, was dropped before, or is in
    *     use
    */
   public synchronized void remove(
-      LocalRegistration registration, Predicate<RegisteredWindow> used) {
+      LocalRegistration registration, Predicate<RegisteredWindow> used, boolean again) {
     if (!all.contains(registration)) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
@@ -210,7 +211,7 @@ public final class Registrations {
     }
     all.remove(registration);
     registration.drop();
-    registration.windows().forEach(windows::giveUp);
+    registration.windows().forEach(window -> windows.giveUp(window, !again));
     changed();
   }
 

@@ -5,10 +5,10 @@ import java.util.List;
 import java.util.TreeMap;
 
 /**
- * Windows that this rank has released, and that stay mapped while another rank may use them. At the
- * next registration each rank names its released windows, so all learn which windows every rank has
- * released. There may be too many for one message; so that all ranks name the same ones, they go
- * through the windows' numbers together, in ascending order. Guarded by its owner.
+ * Windows that this rank has released, and that keep their addresses while another rank may use
+ * them. At the next registration each rank names its released windows, so all learn which windows
+ * every rank has released. There may be too many for one message; so that all ranks name the same
+ * ones, they go through the windows' numbers together, in ascending order. Guarded by its owner.
  */
 final class ReleasedWindows {
   private static final int MOST = 1000;

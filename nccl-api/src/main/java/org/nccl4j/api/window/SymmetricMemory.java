@@ -28,6 +28,11 @@ final class SymmetricMemory {
   private volatile Multicast.Cover cover;
   private int windows;
 
+  /** Of these, windows that this rank has not given up. */
+  private int inUse;
+
+  private boolean unmapped;
+
   /**
    * Takes over what is mapped.
    *
@@ -68,17 +73,29 @@ final class SymmetricMemory {
         .orElse(null);
   }
 
-  /** True if this rank's part of it is an allocation, by this very object. */
+  /** True if this rank's part of it is an allocation, by this very object, and is mapped. */
   boolean isOf(ShareableMemory allocation) {
-    return own == allocation;
+    return own == allocation && !unmapped;
+  }
+
+  /** The device's number of this rank's allocation. */
+  long ownNumber() {
+    return own.number();
   }
 
   /** One more window lies in it. */
   void retain() {
     windows++;
+    inUse++;
   }
 
-  /** Drops one window; true if it was the last. */
+  /** This rank gives up one window; true if it was the last that this rank had. */
+  boolean leave() {
+    inUse--;
+    return inUse == 0;
+  }
+
+  /** Drops one window, that all ranks have given up; true if it was the last. */
   boolean release() {
     windows--;
     return windows == 0;
@@ -91,8 +108,12 @@ final class SymmetricMemory {
     }
   }
 
-  /** Unmaps it. */
+  /** Unmaps it on this rank. Calling it again does nothing. */
   void unmap(FlatRange range) {
+    if (unmapped) {
+      return;
+    }
+    unmapped = true;
     for (int place = 0; place < views.size(); place++) {
       range.unmap(place, offset, views.get(place).size());
     }

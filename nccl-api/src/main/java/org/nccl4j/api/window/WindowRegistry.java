@@ -233,7 +233,7 @@ public final class WindowRegistry implements AutoCloseable {
    * register another.
    */
   synchronized void releaseForKernels(RegisteredWindow window, DeviceMemory memory) {
-    giveUp(window);
+    giveUp(window, /* unmaps= */ false);
     if (ofLibrary.remove(memory)) {
       memory.close();
     }
@@ -312,7 +312,7 @@ public final class WindowRegistry implements AutoCloseable {
                   step(users, asked),
                   candidate.unfit(),
                   asked == null ? windows + 1 : asked.packed(),
-                  own == null ? 0 : own.number(),
+                  own == null ? 0 : mapped.number(own),
                   own == null ? 0 : own.size(),
                   own == null ? 0 : memory.address() - own.address(),
                   memory == null ? 0 : memory.size(),
@@ -397,6 +397,7 @@ public final class WindowRegistry implements AutoCloseable {
       setup.remote().awaitArrived(all.stream().map(p -> p.sent().get(setup.rank())).toList());
     }
     drop(window);
+    mapped.leave(window.mapped(), /* unmaps= */ false);
     mapped.release(window.mapped());
   }
 
@@ -439,27 +440,34 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   /**
-   * Drops a window on this rank alone, which waits for no other.
+   * Drops a window on this rank alone, which waits for no other. Its memory is free once all ranks
+   * have done so.
    *
    * @param used whether operations of this rank that use a window have not ended
+   * @param again whether operations may run again without a call, in graphs: then the memory stays
+   *     until all ranks register another window
    * @throws InvalidUsageException if it was dropped before, or is in use: then it stays
    */
-  public synchronized void release(RegisteredWindow window, Predicate<RegisteredWindow> used) {
+  public synchronized void release(
+      RegisteredWindow window, Predicate<RegisteredWindow> used, boolean again) {
     checkRegistered(window);
     InvalidUsageException inUse = inUse(window, used);
     if (inUse != null) {
       throw inUse;
     }
-    giveUp(window);
+    giveUp(window, !again);
   }
 
   /**
-   * This rank has no more use for a window. It stays mapped until all ranks have given it up and
-   * register another.
+   * This rank has no more use for a window. What is not unmapped now is once all ranks have given
+   * the window up and register another.
+   *
+   * @param unmaps whether no kernel of this rank runs on it, now or later
    */
-  synchronized void giveUp(RegisteredWindow window) {
+  synchronized void giveUp(RegisteredWindow window, boolean unmaps) {
     if (!closed) {
       drop(window);
+      mapped.leave(window.mapped(), unmaps);
       givenUp.add(window);
     }
   }

@@ -454,7 +454,7 @@ class WindowCoverTest {
     if (together) {
       registry.deregister(windows.get(rank), used -> false);
     } else {
-      registry.release(windows.get(rank), used -> false);
+      registry.release(windows.get(rank), used -> false, /* again= */ false);
     }
   }
 }

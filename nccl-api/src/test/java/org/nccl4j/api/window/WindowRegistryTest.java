@@ -7,15 +7,21 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -247,6 +253,87 @@ class WindowRegistryTest {
         });
   }
 
+  /** The process's mappings of memory that is shared. */
+  private static long mappings() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+      return lines.filter(line -> line.contains("memfd:")).count();
+    }
+  }
+
+  /** Each rank's mappings end with its call; no other rank has to come. */
+  @Test
+  void aReleasedWindowIsUnmappedAtOnce() throws IOException {
+    all(rank -> ranks.get(rank).deregister(ranks.get(rank).register(alloc(64)), used -> false));
+    long before = mappings();
+    List<RegisteredWindow> windows = new ArrayList<>(Collections.nCopies(N, null));
+    List<DeviceMemory> own = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
+    all(rank -> windows.set(rank, ranks.get(rank).register(own.get(rank))));
+    long mapped = mappings();
+    assertTrue(mapped >= before + N * N, before + " and then " + mapped);
+    for (int rank = 0; rank < N; rank++) {
+      ranks.get(rank).release(windows.get(rank), used -> false, /* again= */ false);
+      assertEquals(mapped - (rank + 1) * N, mappings());
+    }
+  }
+
+  @Test
+  void aReleasedWindowThatGraphsMayUseIsUnmappedByTheNext() throws IOException {
+    List<RegisteredWindow> windows = new ArrayList<>(Collections.nCopies(N, null));
+    all(rank -> windows.set(rank, ranks.get(rank).register(alloc(1 << 16))));
+    List<DeviceMemory> others = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
+    long mapped = mappings();
+    all(rank -> ranks.get(rank).release(windows.get(rank), used -> false, /* again= */ true));
+    assertEquals(mapped, mappings());
+    all(rank -> ranks.get(rank).register(others.get(rank)));
+    assertEquals(mapped, mappings(), "as many as before, of other memory");
+  }
+
+  /** Ranks 0 and 1 have released it, and register it again; rank 2 still has it. */
+  @Test
+  void memoryThatSomeHaveReleasedIsMappedAnew() {
+    List<RegisteredWindow> windows = new ArrayList<>(Collections.nCopies(N, null));
+    List<DeviceMemory> own = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
+    for (int time = 0; time < 3; time++) {
+      all(rank -> windows.set(rank, ranks.get(rank).register(own.get(rank))));
+      List<RegisteredWindow> before = List.copyOf(windows);
+      ranks.get(0).release(windows.get(0), used -> false, /* again= */ false);
+      ranks.get(1).release(windows.get(1), used -> false, /* again= */ false);
+      all(rank -> windows.set(rank, ranks.get(rank).register(own.get(rank))));
+      for (int rank = 0; rank < N; rank++) {
+        own.get(rank).write(8 * time, word(100 * time + rank));
+        for (int at = 0; at < N; at++) {
+          ByteBuffer read = ByteBuffer.allocate(8);
+          windows.get(at).view().peers().get(rank).read(8 * time, read);
+          assertEquals(100 * time + rank, read.getLong(0));
+        }
+      }
+      ByteBuffer read = ByteBuffer.allocate(8);
+      before.get(2).view().peers().get(1).read(8 * time, read);
+      assertEquals(100 * time + 1, read.getLong(0), "rank 2 has both");
+      ranks.get(2).release(before.get(2), used -> false, /* again= */ false);
+      all(rank -> ranks.get(rank).deregister(windows.get(rank), used -> false));
+    }
+  }
+
+  /** Two windows of one allocation: the first to go unmaps nothing. */
+  @Test
+  void memoryOfAnotherWindowStaysMapped() throws IOException {
+    List<DeviceMemory> own = IntStream.range(0, N).mapToObj(rank -> alloc(1 << 16)).toList();
+    List<RegisteredWindow> first = new ArrayList<>(Collections.nCopies(N, null));
+    List<RegisteredWindow> second = new ArrayList<>(Collections.nCopies(N, null));
+    all(rank -> first.set(rank, ranks.get(rank).register(own.get(rank).slice(0, 4096))));
+    all(rank -> second.set(rank, ranks.get(rank).register(own.get(rank).slice(4096, 4096))));
+    long mapped = mappings();
+    all(rank -> ranks.get(rank).release(first.get(rank), used -> false, /* again= */ false));
+    assertEquals(mapped, mappings());
+    all(rank -> ranks.get(rank).release(second.get(rank), used -> false, /* again= */ false));
+    assertEquals(mapped - N * N, mappings());
+  }
+
+  private static ByteBuffer word(long value) {
+    return ByteBuffer.allocate(8).putLong(0, value);
+  }
+
   /** At the first operation on it, the ranks map what each has registered by itself. */
   @Test
   void registrationsAreMappedTogether() {
@@ -261,7 +348,7 @@ class WindowRegistryTest {
           assertEquals("", made.obstacle());
           assertFalse(registrations.arePending());
           assertTrue(ranks.get(rank).find(memory.address() + 128, 512) != null);
-          registrations.remove(made, used -> false);
+          registrations.remove(made, used -> false, /* again= */ false);
           assertNull(ranks.get(rank).find(memory.address() + 128, 512));
         });
   }
@@ -284,7 +371,7 @@ class WindowRegistryTest {
               assertEquals(held.get(at), registrations.mayBePending(memory.slice(at, 4)), "" + at);
             }
           }
-          some.forEach(each -> registrations.remove(each, used -> false));
+          some.forEach(each -> registrations.remove(each, used -> false, /* again= */ false));
           assertFalse(registrations.mayBePending(memory));
           assertFalse(registrations.mayBePending(null));
         });
