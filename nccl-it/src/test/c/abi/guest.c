@@ -291,7 +291,7 @@ static void wrong_level(void) { work(); }
 // A file of settings that there is not, at every call.
 static void no_settings(void) {
   ncclUniqueId id;
-  REFUSED(ncclInvalidArgument, "/nowhere", ncclGetUniqueId(&id));
+  REFUSED(ncclSystemError, "/nowhere", ncclGetUniqueId(&id));
   REFUSED(ncclInvalidArgument, "/nowhere", ncclCommInitAll(&comm, 1, NULL));
 }
 

@@ -273,7 +273,7 @@ static void windows_of_one_thread(void) {
 }
 
 // Communicators that are revoked, of which others are made. One thread drives all ranks.
-static void revoke(ncclComm_t* comms) {
+static void revoke_all(ncclComm_t* comms) {
   ncclComm_t halves[RANKS], rest[RANKS];
   ncclResult_t state;
   int data[RANKS] = {1, 2, 4}, n, excluded = 1;
@@ -334,7 +334,7 @@ static void one_thread(void) {
   OK(ncclGroupStart());
   for (int r = 0; r < RANKS; r++) OK(ncclCommResume(comms[r]));
   OK(ncclGroupEnd());
-  revoke(comms);
+  revoke_all(comms);
   for (int r = 0; r < RANKS; r++) OK(ncclCommAbort(comms[r]));
   ncclUniqueId own;
   OK(ncclGetUniqueId(&own));
